@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help bench quick test test-vllm test-adapters lint docs pictures dist perf
+.PHONY: help bench quick test test-vllm test-real test-adapters lint docs pictures dist perf
 help:  ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -22,6 +22,10 @@ test-vllm:  ## Run the tests of generation with vLLM, in an environment of their
 	@$(PYTHON) scripts/setup.py vllm
 	.venv-vllm/bin/python -m pytest -q tests/adapters/test_ppo_vllm.py
 
+test-real:  ## Benchmark and train a pretrained language model in SmolVLM's architecture, with transformers and vLLM
+	@$(PYTHON) scripts/setup.py real
+	.venv-vllm/bin/python -m pytest -q tests/experiments/test_real_model.py
+
 test-adapters:  ## Test each adapter with its library, in environments of their own; ADAPTERS="openenv verl" for some
 	$(PYTHON) scripts/test_adapters.py $(ADAPTERS)
 
@@ -35,7 +39,7 @@ lint:  ## Style, types and the direction of imports
 docs:  ## Build the documentation into site/; warnings are errors
 	@$(PYTHON) scripts/setup.py test
 	$(BIN)/python scripts/write_environment_pages.py --check
-	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict
+	PATH="$(CURDIR)/$(BIN):$$PATH" NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true mkdocs build --strict
 
 pictures:  ## Draw what README and the documentation show, from the present state
 	@$(PYTHON) scripts/setup.py test

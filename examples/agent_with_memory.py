@@ -1,12 +1,12 @@
-"""An agent of your own around a model, with a memory (ReAct).
+"""An agent around a model that replaces earlier turns by notes (ReAct).
 
-It is shown the latest picture only and, in words, what it has done in the episode and whether that changed anything:
+The model receives the latest picture, a list of its earlier actions, and whether they changed anything:
 
     vagen bench -e sokoban -a examples/agent_with_memory.py:ReAct -n 8
     VAGEN_MODEL=claude-sonnet-5.5 vagen bench -e sokoban -a examples/agent_with_memory.py:ReAct -n 8
 
-`Forgetful` has the same memory and no model: it acts by chance, and leaves out what has changed nothing. Run as a
-script, this plays it from Python.
+`RandomWithMemory` keeps the same notes without a model: it acts at random and avoids actions that changed nothing. This
+script plays it from Python.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from vagen_benchmarks.agents import Agent, Game, Reply
 from vagen_benchmarks.agents.chat import Around
 from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.notebook import bench
-from vagen_envs.chat import History
+from vagen_envs.context import ContextPolicy
 from vagen_envs.seeding import HashStream
 
 
 class ReAct(Around):
-    """Asks its model with notes instead of the past."""
+    """Sends notes to the model instead of earlier turns."""
 
     def __init__(self) -> None:
-        (model,) = make_agents([os.environ.get("VAGEN_MODEL", "gpt-6-luna")], Asked(history=History(turns=0)))
+        (model,) = make_agents([os.environ.get("VAGEN_MODEL", "gpt-6-luna")], Asked(contexts=[ContextPolicy(turns=0)]))
         super().__init__(model)
 
     async def areply(self, game: Game) -> Reply:
@@ -34,26 +34,26 @@ class ReAct(Around):
         return await self.model.answer(game, messages)
 
 
-class Forgetful(Agent):
-    """Acts by chance, but not as has changed nothing."""
+class RandomWithMemory(Agent):
+    """Draws random actions and avoids those that changed nothing."""
 
-    name = "forgetful"
+    name = "random-with-memory"
 
     def reply(self, game: Game) -> str:
         notes(game)
         stream = HashStream(self.name, game.task, game.seed, game.repeat, len(game.turns))
         steps = [step for step in game.env.random_actions(stream, 8) if step not in game.memory["useless"]]
-        said = f"I haven't seen that {steps[0]} is useless." if steps else "I have tried everything."
-        return game.env.grammar.render(steps[:1] or ["Up"], observation=said, reasoning=said, prediction=said)
+        text = f"I have not tried {steps[0]} here." if steps else "I have tried everything."
+        return game.env.grammar.render(steps[:1] or ["Up"], observation=text, reasoning=text, prediction=text)
 
 
 def notes(game: Game) -> list[str]:
-    """What the episode has taught so far. `game.memory` is the episode's: another one begins with an empty one."""
+    """Return the notes of the episode so far. `game.memory` is empty when an episode begins."""
     known = game.memory.setdefault("notes", [])
     useless = game.memory.setdefault("useless", set())
     if game.turns:
         last = game.turns[-1]
-        did = [each.text for each in last.executed]
+        did = [action.text for action in last.executed]
         changed = last.metrics["action_is_effective"]
         effect = "something" if changed else "nothing"
         known.append(f"Turn {len(game.turns)}: {', '.join(did) or 'nothing'}, which changed {effect}.")
@@ -62,7 +62,7 @@ def notes(game: Game) -> list[str]:
 
 
 if __name__ == "__main__":
-    run = bench(Forgetful(), "frozenlake", episodes=32)
+    run = bench(RandomWithMemory(), "frozenlake", episodes=32)
     for row in run.rows():
         print(f"{row['agent']} solved {row['successes']} of {row['played']} levels")
     print(f"report: {run.report()}")

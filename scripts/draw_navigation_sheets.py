@@ -12,12 +12,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from vagen_envs.navigation.camera import Camera
+from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.furnishing import draw_house
-from vagen_envs.navigation.furniture import FURNITURE
-from vagen_envs.navigation.house import ROOM_KINDS, House, Thing
+from vagen_envs.navigation.house import ROOM_KINDS, House, HouseObject
 from vagen_envs.navigation.levels import HouseLevels
-from vagen_envs.navigation.objects import COLORS, TARGETS
+from vagen_envs.navigation.objects import COLORS, FURNITURE, TARGETS
 from vagen_envs.navigation.scene import Pose
 from vagen_envs.navigation.simulator import EYE_Y, HouseSimulator
 from vagen_envs.navigation.state import words
@@ -26,7 +25,7 @@ from vagen_envs.seeding import HashStream
 CROP, ZOOM = 64, 3
 
 
-def show_thing(kind: str, camera: Camera) -> Image.Image:
+def show_thing(kind: str) -> Image.Image:
     """One thing on the first furniture it may stand on, from 3 m."""
     target = TARGETS[kind]
     things = []
@@ -36,37 +35,37 @@ def show_thing(kind: str, camera: Camera) -> Image.Image:
     if place != "Floor":
         furniture = FURNITURE[place]
         soft = place in ("Sofa", "Bed", "ArmChair")
-        things.append(Thing(place, 250, 350, 0, 0, "", cloth if soft else wood, top))
-        z = round(100 * furniture.surfaces[0].z)
+        things.append(HouseObject(place, 250, 350, 0, 0, "", cloth if soft else wood, top))
+        z = furniture.surfaces[0].z
     color = target.colors[0]
-    things.append(Thing(kind, 250, 350, z, 0, color, COLORS[color], COLORS[color]))
+    things.append(HouseObject(kind, 250, 350, z, 0, color, COLORS[color], COLORS[color]))
     house = House("kitchen", 500, 450, None, (0.82, 0.86, 0.78), "planks", None, tuple(things))
-    frame = HouseSimulator(house, Pose(2.5, 0.5, 0), camera).frame()
+    frame = HouseSimulator(house, Pose(2.5, 0.5, 0)).frame()
     # 107 is the focal length in pixels, 3 m how far the thing is.
-    middle = 127 - int((z / 100 + target.height / 2 - EYE_Y) / 3 * 107)
+    middle = 127 - int((z / 100 + target.size[2] / 200 - EYE_Y) / 3 * 107)
     up = min(max(middle - CROP // 2, 0), 255 - CROP)
     piece = Image.fromarray(frame[up : up + CROP, 127 - CROP // 2 : 127 - CROP // 2 + CROP])
     return piece.resize((CROP * ZOOM, CROP * ZOOM), Image.Resampling.NEAREST)
 
 
-def objects_sheet(camera: Camera) -> Image.Image:
+def objects_sheet() -> Image.Image:
     side, columns = CROP * ZOOM, 6
     rows = -(-len(TARGETS) // columns)
     sheet = Image.new("RGB", (columns * (side + 6), rows * (side + 20)), "white")
     pen = ImageDraw.Draw(sheet)
     for i, kind in enumerate(sorted(TARGETS)):
         x, y = i % columns * (side + 6), i // columns * (side + 20)
-        sheet.paste(show_thing(kind, camera), (x, y + 16))
+        sheet.paste(show_thing(kind), (x, y + 16))
         pen.text((x + 2, y + 2), words(kind), fill="black")
     return sheet
 
 
-def rooms_sheet(camera: Camera) -> Image.Image:
+def rooms_sheet() -> Image.Image:
     rows = []
     for i, kind in enumerate(ROOM_KINDS * 2):
         house = draw_house(HashStream("contact sheet", i), kind)
         middle = Pose(house.width / 200, house.depth / 200, 0)
-        simulator = HouseSimulator(house, middle, camera)
+        simulator = HouseSimulator(house, middle)
         views = [simulator.map_frame()]
         for rotation in (0, 120, 240):
             dx, dz = np.sin(np.radians(rotation)), np.cos(np.radians(rotation))
@@ -76,11 +75,12 @@ def rooms_sheet(camera: Camera) -> Image.Image:
     return Image.fromarray(np.vstack(rows))
 
 
-def houses_sheet(camera: Camera) -> Image.Image:
+def houses_sheet() -> Image.Image:
     """Houses of rungs 2 to 5 of the ladder, from above."""
     maps = []
     for rooms, shortest, longest in ((2, 8, 20), (4, 16, 30), (6, 26, 44), (8, 40, 64)):
-        levels = HouseLevels(camera, "base", None, 0.25, 100.0, 1.0, longest, shortest, rooms)
+        lengths = {"min_solution_length": shortest, "max_solution_length": longest}
+        levels = HouseLevels(NavigationConfig.create(rooms=rooms, resolution=380, **lengths))
         simulator = levels.draw(HashStream("contact sheet", rooms), "train").simulator
         maps.append(simulator.map_frame())
     return Image.fromarray(np.hstack(maps))
@@ -88,7 +88,6 @@ def houses_sheet(camera: Camera) -> Image.Image:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs")
-    camera = Camera(255)
-    objects_sheet(camera).save(folder / "navigation-objects.png", optimize=True)
-    rooms_sheet(camera).save(folder / "navigation-rooms.png", optimize=True)
-    houses_sheet(Camera(380)).save(folder / "navigation-houses.png", optimize=True)
+    objects_sheet().save(folder / "navigation-objects.png", optimize=True)
+    rooms_sheet().save(folder / "navigation-rooms.png", optimize=True)
+    houses_sheet().save(folder / "navigation-houses.png", optimize=True)

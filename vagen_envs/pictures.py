@@ -30,7 +30,7 @@ class Picture:
             byte with the left one high. It makes the PNG smaller and much faster to write.
     """
 
-    __slots__ = ("_data_url", "_draw", "_paletted", "_pixels", "_png", "_sha256", "shape")
+    __slots__ = ("__weakref__", "_data_url", "_draw", "_paletted", "_pixels", "_png", "_sha256", "shape")
 
     def __init__(self, pixels: Pixels, paletted: Callable[[], tuple[Pixels, Pixels]] | None = None) -> None:
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
@@ -76,6 +76,17 @@ class Picture:
             raise RecordError(
                 f"{len(data)} bytes are not a PNG picture ({error}); store what `Picture.png` gives"
             ) from error
+
+    def encoded(self) -> Picture:
+        """The same picture, held as PNG alone: its pixels are decoded at each access and not kept."""
+        return Picture._held_as_png(self.png, self.shape, self.sha256)
+
+    @classmethod
+    def _held_as_png(cls, png: bytes, shape: tuple[int, ...], sha256: str) -> Picture:
+        picture = cls.known_by(sha256, shape)
+        picture._png = png
+        picture._draw = functools.partial(_decoded, png)
+        return picture
 
     @property
     def pixels(self) -> Pixels:
@@ -149,7 +160,14 @@ class Picture:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._pixels is None and self._draw is None:
             return Picture.known_by, (self._sha256, self.shape)
+        if isinstance(self._draw, functools.partial) and self._draw.func is _decoded:
+            return Picture._held_as_png, (self._png, self.shape, self._sha256)
         return Picture, (self.pixels,)
+
+
+def _decoded(png: bytes) -> Pixels:
+    with Image.open(io.BytesIO(png), formats=("PNG",)) as image:
+        return np.array(image.convert("RGB"))
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

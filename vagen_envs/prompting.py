@@ -114,7 +114,8 @@ class Prompts:
         self.pack = pack
         limit = pack.fill("shared/limit.txt", {"max_actions": str(grammar.max_actions), "separator": grammar.separator})
         has_state = grammar.strategy not in ("no_think", "free_think")
-        representation_text = pack.text(f"{folder}/representation_{representation}.txt") if has_state else ""
+        file = f"{folder}/representation_{representation}.txt"
+        representation_text = pack.fill(file, constants) if has_state else ""
         reply = pack.fill(
             "shared/reply.txt",
             {

@@ -22,12 +22,10 @@ ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Id, entry point (imported when the environment is made, not before), and options of the id."""
 
-VECTOR_ENTRY_POINTS: dict[str, str] = {
-    "vagen_envs.primitive_skill.env:PrimitiveSkillEnv": "vagen_envs.primitive_skill.vector:PrimitiveSkillVectorEnv",
-}
-"""Entry points that have a vector form of their own, which `gym.make_vec` then takes unless told otherwise."""
-
 ENV_IDS: tuple[str, ...] = tuple(ENTRY_POINTS)
+
+FOLDERS = frozenset(entry_point.split(".")[1] for entry_point, _ in ENTRY_POINTS.values())
+"""Packages of this one with an environment; the kind of its states has the same name."""
 
 
 def declared(env_id: str) -> tuple[EnvSpec, Any]:
@@ -52,5 +50,4 @@ def register_all() -> None:
     """Register every id with Gymnasium. May be called twice."""
     for env_id, (entry_point, options) in ENTRY_POINTS.items():
         if env_id not in gym.registry:
-            vector = VECTOR_ENTRY_POINTS.get(entry_point)
-            gym.register(id=env_id, entry_point=entry_point, vector_entry_point=vector, kwargs=options)
+            gym.register(id=env_id, entry_point=entry_point, kwargs=options)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator
+import warnings
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from vagen_envs.errors import MissingExtraError, VagenError
-from vagen_envs.seeding import SPLITS, Split
+from vagen_envs.seeding import SPLITS, Split, split_of
+
+T = TypeVar("T")
 
 SUFFIXES = (".parquet", ".arrow", ".jsonl")
 
@@ -82,3 +88,69 @@ def rows(file: Path, extra: str, failure: type[VagenError], columns: Collection[
                     yield from batch.to_pylist()
     except (pa.ArrowException, OSError) as error:
         raise failure(f"{file} can't be read ({error}); write it again") from error
+
+
+class DataItem(NamedTuple, Generic[T]):
+    """An item of a data set.
+
+    Attributes:
+        value: the item itself.
+        content: identifies it; items of equal content are the same.
+        group: items of equal group share a split, where splits go by content.
+        split: the split that the data says, where it says one.
+    """
+
+    value: T
+    content: bytes
+    group: bytes
+    split: Split | None
+
+
+@dataclass(frozen=True)
+class DataSplits(Generic[T]):
+    """The distinct items of a data set by split, in the order of the data.
+
+    Attributes:
+        fingerprint: of the contents and their splits.
+        splits: each item is in exactly one.
+    """
+
+    fingerprint: str
+    splits: dict[Split, tuple[T, ...]]
+
+
+def distinct_by_split(items: Iterable[DataItem[T]], split_by: SplitBy, left_out: Counter[str]) -> DataSplits[T]:
+    """Leave out items that repeat another and put the rest into splits.
+
+    An item in several published splits stays in the last of train, val, test: no test item is trained on. Items
+    without a split are in train if others have one.
+
+    Args:
+        items: of the data.
+        split_by: as for `SplitBy`; by content 80, 10 and 10 % are in train, val and test.
+        left_out: counts the items that are left out, by reason.
+    """
+    kept: dict[bytes, DataItem[T]] = {}
+    repeated = 0
+    for item in items:
+        known = kept.setdefault(item.content, item)
+        repeated += known is not item
+        if item.split and (not known.split or SPLITS.index(item.split) > SPLITS.index(known.split)):
+            kept[item.content] = item
+    left_out["the same as another"] += repeated
+    published = split_by == "published" and any(item.split for item in kept.values())
+    splits: dict[Split, list[T]] = {split: [] for split in SPLITS}
+    contents = []
+    for item in kept.values():
+        split = item.split or "train" if published else split_of(item.group)
+        splits[split].append(item.value)
+        contents.append(hashlib.sha256(item.content + split.encode()).digest())
+    fingerprint = hashlib.sha256(b"".join(sorted(contents))).hexdigest()[:32]
+    return DataSplits(fingerprint, {split: tuple(values) for split, values in splits.items()})
+
+
+def warn_of_left_out(name: str, kind: str, left_out: Counter[str], kept: int) -> None:
+    """Warn once of the items that are left out, by reason."""
+    if lost := left_out.total():
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
+        warnings.warn(f"dataset={name!r}: {lost:,} of {lost + kept:,} {kind} left out: {reasons}", stacklevel=3)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, cast
 
 from vagen_envs.errors import ConfigError, RecordError
 from vagen_envs.pictures import Picture
+from vagen_envs.registration import FOLDERS
 from vagen_envs.replies import ParsedTurn
 from vagen_envs.things import Thing
 
@@ -71,7 +72,7 @@ class State:
     def from_json(data: Mapping[str, Any]) -> State:
         """Read a state back. Raises RecordError for an unknown kind or other fields than the kind has."""
         kind = data.get("kind", "")
-        if kind not in State._kinds and kind in _BUILT_IN_KINDS:
+        if kind not in State._kinds and kind in FOLDERS:  # by permission: records come from outside
             importlib.import_module(f"vagen_envs.{kind}.state")
         cls = State._kinds.get(kind)
         if cls is None:
@@ -82,9 +83,6 @@ class State:
             raise RecordError(
                 f"this is not a state of kind {kind!r} ({error}); read it with the version that wrote it"
             ) from error
-
-
-_BUILT_IN_KINDS = ("sokoban", "frozen_lake", "navigation", "primitive_skill", "svg", "sample")
 
 
 def _frozen(value: Any) -> Any:

@@ -50,8 +50,10 @@ class TurnVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         if not self._one_each(actions) or not all(
             over or isinstance(action, str) for over, action in zip(self._ended, actions, strict=True)
         ):
-            raise ReplyTypeError(f"actions={actions!r:.80} can't be played; give a list of text, one reply for each of "
-                                 f"the {self.num_envs} environments")  # fmt: skip
+            raise ReplyTypeError(
+                f"actions={actions!r:.80} can't be played; give a list of text, one reply for each of "
+                f"the {self.num_envs} environments"
+            )
         return actions
 
     def _one_each(self, values: Any) -> bool:

@@ -93,15 +93,21 @@ class Worker:
         self.process.wait()
 
 
-def started(module: str, *arguments: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """A process `python -m MODULE FD ARGUMENTS…` and a socket; FD is the process's end of it."""
+def started(module: str, *arguments: str, **environment: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """A process `python -m MODULE FD ARGUMENTS…` and a socket; FD is the process's end of it.
+
+    Environment variables of the process are added to this one's.
+    """
     ours, theirs = socket.socketpair()
     # Not multiprocessing: its children re-import __main__, and daemons such as AsyncVectorEnv's can't have any.
     with theirs:
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", module, str(theirs.fileno()), *arguments],
-            pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, **environment},
+        )
     return process, ours
 
 

@@ -12,8 +12,10 @@ from typing import Any, SupportsFloat, cast
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from vagen_envs.chat import History, Message, PictureForm, chat_messages
+from vagen_envs.chat import Message, PictureForm
+from vagen_envs.context import ContextPolicy, chat_messages
 from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_envs.errors import ConfigError
 from vagen_envs.spaces import UnicodeText
 
 ROLES = ("system", "user", "assistant")
@@ -60,17 +62,19 @@ class ChatObservation(gym.Wrapper[list[Message], str, dict[str, Any], str], Reco
 
     Args:
         env: an environment of this package.
-        history: how much of the past is shown; all of it by default.
+        context: how much of the past is shown, such as `"last:2"`; all of it by default. See `ContextPolicy`.
         pictures: `"data_url"` as OpenAI's `image_url` parts, `"pil"` as transformers' chat templates take them.
     """
 
     def __init__(
-        self, env: gym.Env[dict[str, Any], str], history: History | None = None, pictures: PictureForm = "data_url"
+        self, env: gym.Env[dict[str, Any], str], context: str = "all", pictures: PictureForm = "data_url"
     ) -> None:
-        RecordConstructorArgs.__init__(self, history=history, pictures=pictures)
+        RecordConstructorArgs.__init__(self, context=context, pictures=pictures)
         super().__init__(cast("gym.Env[Any, str]", env))  # Gymnasium has it observe what its wrapper does
         self.observation_space = ChatSpace()
-        self.history = history
+        self.context = ContextPolicy.parse(context)
+        if self.context.summary is not None:
+            raise ConfigError(f"context={context!r}: nobody here writes summaries; use all, last:N or answers")
         self.pictures = pictures
         self._turns: list[Turn] = []
 
@@ -91,7 +95,7 @@ class ChatObservation(gym.Wrapper[list[Message], str, dict[str, Any], str], Reco
 
     def _messages(self, now: Observation) -> list[Message]:
         system_prompt = cast(VagenEnv, self.unwrapped).system_prompt
-        return chat_messages(system_prompt, self._turns, now, history=self.history, pictures=self.pictures)
+        return chat_messages(system_prompt, self._turns, now, context=self.context, pictures=self.pictures)
 
 
 def _is_message(x: Any) -> bool:

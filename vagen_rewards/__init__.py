@@ -1,7 +1,7 @@
 """Scores of a turn: what the agent says it sees and predicts, held against the truth."""
 
-from vagen_rewards.composed import FallbackJudge, MajorityJudge
-from vagen_rewards.hacking import RepetitionPenalty, RuleFilter
+from vagen_rewards.composed import FallbackJudge
+from vagen_rewards.hacking import RepetitionPenalty
 from vagen_rewards.judges import make_judge
 from vagen_rewards.reward import ReasoningReward
 from vagen_rewards.rule_judge import RuleJudge
@@ -21,10 +21,8 @@ from vagen_rewards.wrapper import VisualReasoningReward, with_reasoning
 __all__ = [
     "FallbackJudge",
     "Judge",
-    "MajorityJudge",
     "ReasoningReward",
     "RepetitionPenalty",
-    "RuleFilter",
     "RuleJudge",
     "Score",
     "Statement",

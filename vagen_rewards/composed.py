@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections import Counter
 from collections.abc import Sequence
 
 from vagen_rewards.errors import JudgeConfigError
@@ -51,54 +48,6 @@ class FallbackJudge(Judge):
             for i, later in zip(left, await judge.read_many(asked), strict=True):
                 found[i] = _joined(found[i], later)
         return found
-
-
-class MajorityJudge(Judge):
-    """What more than half of several judges say.
-
-    A score is the median of theirs, the lower of the two in the middle; a claim counts if more than half read it.
-    Unscored where half of them or more gave no verdict.
-
-    Args:
-        judges: at least two; an odd number has no ties.
-    """
-
-    def __init__(self, *judges: Judge) -> None:
-        self.judges = _several(judges)
-        self.name = f"majority({','.join(judge.name for judge in judges)})"
-        self.needs_pictures = any(judge.needs_pictures for judge in judges)
-        self.reads = all(judge.reads for judge in judges)
-
-    def score(self, statement: Statement) -> Score:
-        return wait_for(self.score_many([statement]))[0]
-
-    async def score_many(self, statements: Sequence[Statement]) -> list[Score]:
-        each = [await judge.score_many(statements) for judge in self.judges]
-        return [self._median(scores) for scores in zip(*each, strict=True)]
-
-    async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
-        each = [await judge.read_many(statements) for judge in self.judges]
-        return [self._shared(readings) for readings in zip(*each, strict=True)]
-
-    def _median(self, scores: Sequence[Score]) -> Score:
-        given = sorted([score for score in scores if score.value is not None], key=lambda score: score.value or 0.0)
-        if 2 * len(given) <= len(self.judges):
-            failed = next(score for score in scores if score.value is None)
-            return Score.unscored(
-                f"{len(scores) - len(given)} of {len(scores)} judges gave no verdict: {failed.reason}", failed.unread
-            )
-        value = statistics.median_low([score.value for score in given if score.value is not None])
-        return next(score for score in given if score.value == value)
-
-    def _shared(self, readings: Sequence[Reading | Score]) -> Reading | Score:
-        given = [reading for reading in readings if isinstance(reading, Reading)]
-        if 2 * len(given) <= len(self.judges):
-            return next(score for score in readings if isinstance(score, Score))
-        read_by = Counter(key for reading in given for key in {claim.key for claim in reading.claims})
-        most = math.floor(len(self.judges) / 2)
-        claims = {claim.key: claim for reading in given for claim in reading.claims if read_by[claim.key] > most}
-        unread = min((reading.unread for reading in given), key=lambda spans: sum(b - a for a, b in spans))
-        return Reading(tuple(claims.values()), unread)
 
 
 def _several(judges: Sequence[Judge]) -> tuple[Judge, ...]:

@@ -2,7 +2,8 @@
 
 Peers look the same to an agent that doesn't look at the picture: the prompt's text and the actions so far are the same.
 For a claim with a share p of true peers, the contrast is 1 - p if it is true and -p if it is false. The mean over
-states is 0 for a constant statement, whatever it claims. A true claim never costs anything, a false one never pays.
+states is 0 for a constant statement, whatever it claims. A true claim never costs anything, a false one never pays, and
+a statement with a false claim earns at most 0.
 
 Peers come from two sources, and the larger share counts: a small reference of the environment's configuration (oracle
 and random play) and shadow episodes of other seeds in which the turn's own actions are played in every turn.
@@ -29,7 +30,7 @@ SIZE = 96
 """Transitions of a reference for each stage. The standard error of a share is 0.05 at most."""
 
 FEW = 24
-"""The same where a simulator takes half a second a turn, and peers are made of the state itself."""
+"""The same in PrimitiveSkill: its simulator takes half a second a turn, and peers are made of the state itself."""
 
 SHADOWS = 48
 """Shadow episodes for each sequence of actions."""
@@ -50,10 +51,11 @@ MOST_PERMUTATIONS = 24
 
 
 class Step(NamedTuple):
-    """The states before and after a turn's actions."""
+    """The states before and after a turn's actions, and the actions where the oracle chose them."""
 
     before: State
     after: State
+    by_oracle: tuple[str, ...] = ()
 
 
 Peers = Callable[[Step, Sequence[Step], Mapping[str, Any]], Sequence[Step]]
@@ -91,13 +93,13 @@ class Contrast:
         self.representation = self.config["representation"]
         self._shares: dict[Any, float | None] = {}
         self._shadows: dict[Any, tuple[Step, ...]] = {}
-        self._last: tuple[Step, bool, Sequence[Step]] | None = None
+        self._last: tuple[Step, Sequence[Step]] | None = None
         self.reference = self._draw()
         self._norms: dict[Any, tuple[float, int]] = {}
 
     def score(self, part: Part, facts: Sequence[Fact], turn: Turn) -> float:
         """The score of a turn's claims: 1 on average for the truth's own words, 0 for a constant statement."""
-        step, actions = Step(turn.before, turn.after), tuple([each.text for each in turn.executed])
+        step, actions = Step(turn.before, turn.after), tuple([action.text for action in turn.executed])
         gain, count = self._sum(part, facts, step, turn.index, actions)
         mean, most = self.norm(part, min(turn.index, 1))
         if mean < LEAST or not count:
@@ -105,48 +107,41 @@ class Contrast:
         return max(LOWEST, gain / mean * min(1.0, most / count))
 
     def norm(self, part: Part, stage: int) -> tuple[float, int]:
-        """The mean contrast of the truth's own words, where they tell anything, and the most claims that they make."""
+        """The mean contrast of the truth's own words in the oracle's turns, and the most claims that they make."""
         key = (part, stage)
         if key not in self._norms:
-            steps = self.reference[stage] or self.reference[0]
-            sums = [self._sum(part, self.own_words(part, step), step, stage, None) for step in steps]
-            telling = [gain for gain, _ in sums if gain >= LEAST]
-            self._norms[key] = (sum(telling) / max(1, len(telling)), max(count for _, count in sums))
+            steps = [step for step in self.reference[stage] or self.reference[0] if step.by_oracle]
+            sums = [self._sum(part, self.own_words(part, step), step, stage, step.by_oracle) for step in steps]
+            mean = sum(gain for gain, _ in sums) / max(1, len(sums))
+            self._norms[key] = (mean, max((count for _, count in sums), default=0))
         return self._norms[key]
 
     def own_words(self, part: Part, step: Step) -> list[Fact]:
         """The claims of the truth's own description."""
-        state = step.before if part == "grounding" else step.after
+        state = _at(part, step)
         return [claim.key for claim in read(state.kind, state.describe(self.representation), part).claims]
 
     def _sum(
-        self, part: Part, facts: Sequence[Fact], step: Step, index: int, actions: tuple[str, ...] | None
+        self, part: Part, facts: Sequence[Fact], step: Step, index: int, actions: tuple[str, ...]
     ) -> tuple[float, int]:
-        state = step.before if part == "grounding" else step.after
-        gain, count = 0.0, 0
+        state = _at(part, step)
+        gain, count, is_true = 0.0, 0, True
         for fact in dict.fromkeys(facts):
             held = fact.holds(state)
             if held is None:
                 continue
-            count += 1
+            count, is_true = count + 1, is_true and held
             if part == "world_modeling" and fact.holds(step.before):
                 gain -= not held  # it was seen: to repeat it tells nothing
                 continue
             gain += held - self._share(part, fact, step, index, actions)
-        return gain, count
+        return gain if is_true else min(gain, 0.0), count
 
-    def _share(self, part: Part, fact: Fact, step: Step, index: int, actions: tuple[str, ...] | None) -> float:
+    def _share(self, part: Part, fact: Fact, step: Step, index: int, actions: tuple[str, ...]) -> float:
         """The share of peers in which a claim holds."""
         steps = self.reference[min(index, 1)] or self.reference[0]
-        kind = step.before.kind
-        if kind in _PEERS:
-            sought = getattr(step.before, "target_type", None)
-            if actions is None or sought is None:
-                return _mean(part, fact, self._peers_of(step, steps, own=actions is None))
-            name = ("reference", min(index, 1), sought)
-            if name not in self._shadows:
-                self._shadows[name] = tuple(_PEERS[kind](step, steps, self.config))
-            return self._known(part, fact, name, self._shadows[name])
+        if step.before.kind in _PEERS:
+            return max(self._looking_alike(part, fact, step, index), self._usual(part, fact, step, index))
         known = self._known(part, fact, ("reference", min(index, 1)), steps)
         if actions and (index or part == "world_modeling"):
             key = (actions, min(index, 2))
@@ -158,15 +153,39 @@ class Contrast:
             return max(known, shadow)
         return known
 
-    def _peers_of(self, step: Step, steps: Sequence[Step], *, own: bool) -> Sequence[Step]:
-        """The peers of a turn; `own` is a turn of the reference, whose rare claims would otherwise confirm themselves.
+    def _looking_alike(self, part: Part, fact: Fact, step: Step, index: int) -> float:
+        """The share of peers that the state's hook makes."""
+        kind, steps = step.before.kind, self.reference[min(index, 1)] or self.reference[0]
+        sought = getattr(step.before, "target_type", None)
+        if step.by_oracle or sought is None:
+            return _mean(part, fact, self._peers_of(step, steps))
+        name = ("reference", min(index, 1), sought)
+        if name not in self._shadows:
+            self._shadows[name] = tuple(_PEERS[kind](step, steps, self.config))
+        return self._known(part, fact, name, self._shadows[name])
+
+    def _usual(self, part: Part, fact: Fact, step: Step, index: int) -> float:
+        """The share of the reference, such as of a disc that is in the same place in all levels; 0 if few decide it."""
+        steps = self.reference[min(index, 1)] or self.reference[0]
+        key = (part, fact, "usual", min(index, 1))
+        if step.by_oracle or key not in self._shares:
+            held = [fact.holds(_at(part, other)) for other in steps if other is not step]
+            decided = len(held) - held.count(None)
+            share = held.count(True) / decided if decided >= ENOUGH else 0.0
+            if step.by_oracle:
+                return share
+            self._shares[key] = share
+        return cast(float, self._shares[key])
+
+    def _peers_of(self, step: Step, steps: Sequence[Step]) -> Sequence[Step]:
+        """The peers of a turn. A turn of the reference isn't its own peer: its rare claims would confirm themselves.
 
         All claims of a turn ask for the same peers one after another, so the last ones are kept.
         """
-        if self._last is None or self._last[0] is not step or self._last[1] != own:
-            others = [other for other in steps if other is not step] if own else steps
-            self._last = step, own, _PEERS[step.before.kind](step, others, self.config)
-        return self._last[2]
+        if self._last is None or self._last[0] is not step:
+            others = [other for other in steps if other is not step]
+            self._last = step, _PEERS[step.before.kind](step, others, self.config)
+        return self._last[1]
 
     def _known(self, part: Part, fact: Fact, key: Any, steps: Sequence[Step]) -> float:
         name = (part, fact, key)
@@ -179,7 +198,7 @@ class Contrast:
     # -- playing -----------------------------------------------------------------------------------
 
     def _draw(self) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-        """Transitions of first turns and of later ones, by the oracle, at random and by a mixture."""
+        """Transitions of first turns and of later ones: half by the oracle, the others at random or by a mixture."""
         stages: tuple[list[Step], list[Step]] = ([], [])
         size, seed, env = SIZE, 0, self.env
         while len(stages[0]) < size or (len(stages[1]) < size and env.config.max_turns > 1 and seed < 4 * size):
@@ -187,11 +206,12 @@ class Contrast:
             env.reset(seed=seed, options={"split": "train"})
             seed, over, index = seed + 1, False, 0
             while not over:
-                oracle = seed % 3 == 0 or (seed % 3 == 1 and stream.below(2) == 0)
-                step, over = self._play(self._actions(stream, oracle))
-                stages[min(index, 1)].append(step)
+                oracle = seed % 2 == 0 or (seed % 4 == 1 and stream.below(2) == 0)
+                actions = self._actions(stream, oracle)
+                step, over = self._play(actions)
+                stages[min(index, 1)].append(step._replace(by_oracle=tuple(actions)) if seed % 2 == 0 else step)
                 index += 1
-            if stages[0][0].before.kind in ("primitive_skill", "svg"):
+            if stages[0][0].before.kind == "primitive_skill":
                 size = FEW
         return tuple(stages[0][:size]), tuple(stages[1][:size])
 
@@ -222,10 +242,15 @@ class Contrast:
         return tuple(found)
 
 
+def _at(part: Part, step: Step) -> State:
+    """The state that a part of a reply speaks of."""
+    return step.before if part == "grounding" else step.after
+
+
 def _mean(part: Part, fact: Fact, steps: Sequence[Step]) -> float:
     """The share of states that decide a claim in which it holds; where few do, drawn towards `PRIOR`."""
-    held = [fact.holds(step.before if part == "grounding" else step.after) for step in steps]
-    decided = [each for each in held if each is not None]
+    held = [fact.holds(_at(part, step)) for step in steps]
+    decided = [verdict for verdict in held if verdict is not None]
     few = int(len(decided) < len(held) and len(decided) < ENOUGH) or int(not held)
     return (sum(decided) + few * PRIOR) / (len(decided) + few)
 
@@ -253,14 +278,14 @@ def _navigation(step: Step, steps: Sequence[Step], _options: Mapping[str, Any]) 
         seen = tuple([(names.get(kind, kind), way, far) for kind, way, far in state.visible_objects])
         return cast(State, dataclasses.replace(state, target_type=name, visible_objects=seen))
 
-    return [Step(sought(each.before), sought(each.after)) for each in steps]
+    return [Step(sought(peer.before), sought(peer.after)) for peer in steps]
 
 
 def _primitive_skill(step: Step, steps: Sequence[Step], options: Mapping[str, Any]) -> Sequence[Step]:
     """The text lists where things are, without names: which of several cubes is where must be seen."""
     before = cast(Any, step.before)
     if not options.get("positions_in_text", True):
-        return [each for each in steps if cast(Any, each.before).positions.keys() == before.positions.keys()] or steps
+        return [peer for peer in steps if cast(Any, peer.before).positions.keys() == before.positions.keys()] or steps
     kinds: dict[str, list[str]] = {}
     for name in before.positions:
         kinds.setdefault(name.rpartition("_")[2], []).append(name)
@@ -268,7 +293,7 @@ def _primitive_skill(step: Step, steps: Sequence[Step], options: Mapping[str, An
     found = []
     for order in itertools.islice(itertools.product(*orders), MOST_PERMUTATIONS):
         new = dict(zip(itertools.chain(*kinds.values()), itertools.chain(*order), strict=True))
-        found.append(Step(*[_named(state, new) for state in step]))
+        found.append(Step(_named(step.before, new), _named(step.after, new)))
     return found
 
 
@@ -279,15 +304,13 @@ def _named(state: Any, new: Mapping[str, str]) -> State:
 
 def _svg(step: Step, steps: Sequence[Step], _options: Mapping[str, Any]) -> list[Step]:
     """The agent wrote its drawings itself."""
-    drawn = [cast(Any, state).drawing for state in step]
+    before, after = (cast(Any, state).drawing for state in step[:2])
     return [
         Step(
-            *[
-                cast(State, dataclasses.replace(cast(Any, state), drawing=own))
-                for state, own in zip(each, drawn, strict=True)
-            ]
+            cast(State, dataclasses.replace(cast(Any, peer.before), drawing=before)),
+            cast(State, dataclasses.replace(cast(Any, peer.after), drawing=after)),
         )
-        for each in steps
+        for peer in steps
     ]
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import heapq
 import re
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from vagen_envs.core import State
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.reader import Reading
-from vagen_rewards.scores import Judge, Score, Statement
 
 _SENTENCE_END = re.compile(r"[.;!?\n]+")
 
@@ -180,66 +178,3 @@ class RepetitionPenalty:
             self._bar = max(self.at_least, ranked[-1][1] if len(ranked) == self.top else self.at_least)
             self._age = self.frequent.seen + 64
         return count >= self._bar
-
-
-_DIRECTION_WORD = re.compile(
-    r"\b(?:above|below|left|right|up|down|under|over|beneath|north|south|east|west|ahead|forwards?|behind|back"
-    r"|same (?:row|column|position|place)|at the position of|on the (?:target|goal|gift))\b",
-    re.IGNORECASE,
-)
-
-
-class RuleFilter(Judge):
-    """Lets a judge see only what passes basic checks of meaning (VAGEN, finding 4); the rest scores 0.
-
-    It saves an LLM's tokens and its leniency: a statement must name a direction (or coordinates, or be a
-    grid or dictionary), must not be longer than `max_words`, and must not speak to the judge.
-
-    Args:
-        judge: scores what passes.
-        max_words: more words than this are not read.
-        checks: further checks; each gets the statement and returns what is wrong, or `None`.
-    """
-
-    def __init__(
-        self, judge: Judge, max_words: int = 400, checks: Sequence[Callable[[Statement], str | None]] = ()
-    ) -> None:
-        self.judge = judge
-        self.max_words = max_words
-        self.checks = (self._says_something, *checks)
-        self.name = f"filter({judge.name})"
-        self.needs_pictures = judge.needs_pictures
-        self.reads = judge.reads
-
-    def _says_something(self, statement: Statement) -> str | None:
-        text = statement.text
-        if len(text.split(None, self.max_words)) > self.max_words:
-            return f"more than {self.max_words} words"
-        if statement.state.kind in ("sokoban", "frozen_lake", "navigation"):
-            is_data = "{" in text or text.count("\n") > 2
-            if not is_data and not _DIRECTION_WORD.search(text):
-                return "no direction is named"
-        if re.search(r"\b(?:answer|output|respond|reply|say|verdict)\W{0,4}(?:with\W{0,4})?yes\b", text, re.IGNORECASE):
-            return "it speaks to the judge"
-        return None
-
-    def _fault(self, statement: Statement) -> str | None:
-        return next((fault for check in self.checks if (fault := check(statement))), None)
-
-    def score(self, statement: Statement) -> Score:
-        fault = self._fault(statement)
-        return Score(0.0, f"filtered: {fault}") if fault else self.judge.score(statement)
-
-    async def score_many(self, statements: Sequence[Statement]) -> list[Score]:
-        return await self._passed(statements, self.judge.score_many)
-
-    async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
-        return await self._passed(statements, self.judge.read_many)
-
-    async def _passed(
-        self, statements: Sequence[Statement], ask: Callable[[Sequence[Statement]], Awaitable[list[Any]]]
-    ) -> list[Any]:
-        faults = [self._fault(statement) for statement in statements]
-        passed = [statement for statement, fault in zip(statements, faults, strict=True) if not fault]
-        found = iter(await ask(passed)) if passed else iter(())
-        return [Score(0.0, f"filtered: {fault}") if fault else next(found) for fault in faults]

@@ -19,7 +19,8 @@ import gymnasium as gym
 from vagen_adapters.errors import not_importable
 from vagen_adapters.rows import make_from_row
 from vagen_envs import ENV_IDS
-from vagen_envs.chat import History, Message, chat_messages
+from vagen_envs.chat import Message
+from vagen_envs.context import HIDDEN, ContextPolicy, chat_messages, summary_messages
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.seeding import Split
 from vagen_rewards import ReasoningReward
@@ -39,6 +40,7 @@ try:
         ContentImage,
         ContentReasoning,
         ContentText,
+        GenerateConfig,
         get_model,
     )
     from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
@@ -77,18 +79,28 @@ def levels(env_id: str, split: Split, first_seed: int, num_levels: int, **option
 
 
 @solver
-def play(history: int | None = None, own: dict[str, Any] | None = None) -> Solver:
+def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
     """Play the sample's level to its end.
 
     Args:
-        history: number of earlier turns in a prompt; None for all. The sample's messages contain all turns.
+        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_envs.context`. The sample's
+            messages contain all turns, and the summaries that a policy asks for.
         own: the `env_id` and `options` of the task's author. A sample with other values, from a dataset or a log, is
             untrusted and restricted as in `vagen_adapters.rows`.
     """
+    policy = ContextPolicy.parse(context)
+
+    async def ask(state: TaskState, prompt: list[Message], config: GenerateConfig) -> ChatMessageAssistant:
+        state.messages.append(message_of(prompt[-1]))
+        state.output = await get_model().generate([message_of(message) for message in prompt], config=config)
+        state.messages.append(state.output.message)
+        return state.output.message
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         level = state.metadata
         turns: list[Turn] = []
+        replies: list[ChatMessageAssistant] = []
+        summaries: dict[int, str] = {}
         ended = ""
         asked = {"env_id": level["env_id"], "options": level["options"]}
         async with running_env(make_own if asked == own else make_from_row, **asked) as (made, call):
@@ -97,10 +109,13 @@ def play(history: int | None = None, own: dict[str, Any] | None = None) -> Solve
             now = env.observed
             try:
                 while not ended:
-                    prompt = chat_messages(env.system_prompt, turns, now, history=History(history))
-                    state.messages.append(message_of(prompt[-1]))
-                    state.output = await get_model().generate([message_of(message) for message in prompt])
-                    state.messages.append(state.output.message)
+                    past: dict[str, Any] = {"context": policy, "summaries": summaries, "hidden": replies}
+                    if policy.summarises_before(len(turns)):
+                        request = summary_messages(env.system_prompt, turns, **past)
+                        summary = await ask(state, request, GenerateConfig(max_tokens=policy.summary_tokens))
+                        summaries[len(turns)] = summary.text
+                    prompt = chat_messages(env.system_prompt, turns, now, **past)
+                    replies.append(await ask(state, prompt, GenerateConfig()))
                     ended = CUT_OFF.get(state.output.stop_reason, "")
                     if not ended:
                         *_, terminated, truncated, info = await call(made.step, reply_of(state.output.message))
@@ -124,6 +139,8 @@ def play(history: int | None = None, own: dict[str, Any] | None = None) -> Solve
 def message_of(message: Message) -> ChatMessage:
     """Convert a message of `chat_messages` to inspect's type."""
     content, role = message["content"], message["role"]
+    if HIDDEN in message:
+        return cast(ChatMessageAssistant, message[HIDDEN])  # with its reasoning, as inspect read it
     if role != "user":
         return ChatMessageSystem(content=content) if role == "system" else ChatMessageAssistant(content=content)
     return ChatMessageUser(
@@ -273,7 +290,7 @@ def task_of(env_id: str) -> Callable[..., Task]:
         split: Split = "test",
         first_seed: int = 0,
         num_levels: int = 100,
-        history: int | None = None,
+        context: str = "all",
         judge: str | None = "rule",
         gate: bool = True,
         weighting: Literal["plain", "contrast"] = "plain",
@@ -284,7 +301,7 @@ def task_of(env_id: str) -> Callable[..., Task]:
         judged = [reasoning(judge, gate, weighting, penalty, options)] if judge else []
         return Task(
             dataset=dataset,
-            solver=play(history, {"env_id": env_id, "options": options}),
+            solver=play(context, {"env_id": env_id, "options": options}),
             scorer=[success(), episode_return(), *judged],
             metadata={"env_id": env_id},
         )
@@ -296,7 +313,7 @@ def task_of(env_id: str) -> Callable[..., Task]:
         split: `train`, `val` or `test`; splits share no level.
         first_seed: sample `i` is the level of seed `first_seed + i`.
         num_levels: number of samples.
-        history: number of earlier turns in a prompt; all by default.
+        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_envs.context`.
         judge: judge of the statements, see `reasoning`; `""` for none.
         gate, weighting, penalty: see `reasoning`.
         options: of the environment, as for `gym.make`.

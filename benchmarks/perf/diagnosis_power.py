@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import sys
 
+from perf.impaired import FAULTS, Impaired
 from vagen_benchmarks.diagnosis import diagnose
-from vagen_benchmarks.diagnosis.impaired import FAULTS, Impaired
 
 LEVELS = 64
 

@@ -2,8 +2,8 @@
 
     python -m perf.many_at_once vagen/Navigation-v0 [SECONDS [PROCESSES …]]
 
-Each process plays one environment, as `gym.make_vec` makes them: processes of Gymnasium, or the workers of
-PrimitiveSkill. A turn is as many actions as fit it, and a picture.
+Each process plays one environment of Gymnasium's asynchronous vector form. A turn is as many actions as fit it, and a
+picture.
 """
 
 from __future__ import annotations
@@ -32,10 +32,8 @@ def rate(env_id: str, processes: int, seconds: float) -> tuple[float, float, flo
     answer = plain.grammar.render(ANSWERS[plain.prompt_folder], observation="a", reasoning="b", prediction="c")
     endless: dict[str, Any] = {"max_turns": 10**9, "max_steps": 10**9}
     if plain.prompt_folder == "primitive_skill":
-        endless["workers"] = processes
-        envs = gym.make_vec(env_id, processes, "vector_entry_point", **endless)
-    else:
-        envs = gym.make_vec(env_id, processes, "async", **endless)
+        endless["workers"] = 0
+    envs = gym.make_vec(env_id, processes, "async", **endless)
     replies = (answer,) * processes
     envs.reset(seed=1)
     envs.step(replies)

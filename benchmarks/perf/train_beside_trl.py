@@ -199,9 +199,8 @@ def train_ours(folder: Path, episodes: int, steps: int) -> dict[str, float]:
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
     config = load_recipe("grpo-mask").config(
-        ENV,
+        [{"id": ENV, "options": {**OPTIONS, "prompt_pack": str(folder / "prompts")}}],
         str(folder / "ours"),
-        env_options={**OPTIONS, "prompt_pack": str(folder / "prompts")},
         rollouts=steps + 1,
         episodes_per_rollout=episodes,
         group_size=GROUP,

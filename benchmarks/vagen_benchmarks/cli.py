@@ -17,16 +17,13 @@ from vagen_benchmarks.commands import (
     export,
     gif,
     judge,
-    leaderboard,
     models,
     new,
     play,
-    push,
     resume,
     serve,
-    track,
+    sharing,
     train,
-    verify,
     view,
     warmstart,
 )
@@ -83,7 +80,7 @@ TRAIN, ENVIRONMENTS = "Train", "Environments and setup"
 for panel, commands in {
     BENCHMARK: (bench.bench, resume.resume),
     RESULTS: (view.view, compare.compare, gif.gif, export.export),
-    SHARE: (verify.verify, leaderboard.leaderboard, push.push, track.track),
+    SHARE: (sharing.verify, sharing.leaderboard, sharing.push, sharing.track),
     TRAIN: (warmstart.warmstart,),
     ENVIRONMENTS: (envs.envs, play.play, serve.serve, doctor.doctor),
 }.items():

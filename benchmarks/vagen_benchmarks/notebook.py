@@ -16,7 +16,7 @@ from vagen_benchmarks.results.compare import Pairs, compare, read_side
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter, new_run_path
+from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter, new_folder
 from vagen_benchmarks.runs.runner import Outcome, Policy, run
 from vagen_benchmarks.runs.scoring import make_scoring
 
@@ -115,7 +115,7 @@ def bench(
     scoring = make_scoring({"judge": judge} if judge else None)
     said = scoring.describe() if scoring else None
     protocol = Protocol(tuple(tasks), tuple(agent.describe() for agent in made), repeats, scoring=said)
-    path = Path(out) if out is not None else new_run_path()
+    path = Path(out) if out is not None else new_folder()
     with RunWriter(path, protocol, new=not resume) as folder:
         outcome = run(folder, made, policy=policy, scoring=scoring)
     return Run(path, outcome)

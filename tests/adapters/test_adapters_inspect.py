@@ -161,7 +161,7 @@ def test_a_window_of_history_is_what_the_model_reads_and_the_log_keeps_all():
         output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
         return output
 
-    task = inspect_env.TASKS["sokoban"](num_levels=1, history=1, judge=None, strategy="no_think", max_turns=4)
+    task = inspect_env.TASKS["sokoban"](num_levels=1, context="last:1", judge=None, strategy="no_think", max_turns=4)
     (sample,) = evaluated(task, get_model("mockllm/model", custom_outputs=answer, memoize=False)).samples
     assert read == [2, 4, 4, 4]
     assert len(sample.messages) == 9

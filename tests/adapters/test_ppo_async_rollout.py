@@ -20,8 +20,7 @@ from vagen_envs import RewardTerm  # noqa: E402
 
 def settings(folder, **changes):
     return MultiTurnPPOConfig(**{
-        "output_dir": str(folder), "env_id": "vagen/FrozenLake-v0",
-        "env_options": {"strategy": "no_think", "max_turns": 3, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS},
+        "output_dir": str(folder), "environments": [{"id": "vagen/FrozenLake-v0", "options": {"strategy": "no_think", "max_turns": 3, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS}}],
         "rollouts": 3, "episodes_per_rollout": 6, "num_envs": 6, "minibatches": 3, "max_tokens": 4, "temperature": 1.0,
         "top_p": 1.0, "learning_rate": 3e-3, "kl_coef": 0.0, "sampler_correction": "token", "max_staleness": 2,
         "logging_steps": 3, "save_strategy": "no", "report_to": "none", "use_cpu": True, "bf16": False, "disable_tqdm": True,

@@ -3,15 +3,16 @@
 import gymnasium as gym
 import pytest
 
+torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
-import numpy as np
+import numpy as np  # noqa: E402
 
-import vagen_envs  # noqa: F401
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError
-from vagen_adapters.parity import tiny_model as tiny
-from vagen_adapters.ppo.chat_encoder import ChatEncoder, load_policy
-from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
-from vagen_adapters.ppo.generation import Reply
+import vagen_envs  # noqa: E402, F401
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
+from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
+from vagen_adapters.ppo.chat_encoder import ChatEncoder, load_policy  # noqa: E402
+from vagen_adapters.ppo.episodes import PlayedTurn, lay_out  # noqa: E402
+from vagen_adapters.ppo.generation import Reply  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -37,22 +38,29 @@ def test_a_picture_takes_as_many_tokens_as_its_merged_patches(encoder):
         assert shown.next_ids.count(encoder.image_token_id) == tokens
 
 
-def test_a_picture_that_is_in_use_is_processed_once(encoder, monkeypatch):
+def test_a_picture_is_held_once_as_png_and_processed_when_a_model_reads_it(encoder, monkeypatch):
+    encoder.show("", observation(side=96))  # the layout of a shape is asked for once
     looks, look = [], encoder.look
     monkeypatch.setattr(encoder, "look", lambda pictures: looks.append(len(pictures)) or look(pictures))
     first = encoder.show("", observation(side=96))
     again, other = encoder.show("play", observation("<image> and other words", side=96)), observation(side=96)
-    assert again.features is first.features
+    assert again.pictures[0] is first.pictures[0]
+    assert (first.pictures[0].pixels == observation(side=96)["image"]).all()
     other["image"][0, 0] = 8
-    assert encoder.show("", other).features is not first.features
-    assert len(looks) == 2
-    fresh, said = look(first.pictures)
-    assert said == first.features.said
-    assert all((fresh[name] == first.features[name]).all() for name in fresh)
-    assert fresh.keys() == first.features.keys()
-    del first, again
-    encoder.show("", observation(side=96))
-    assert len(looks) == 3  # nothing is kept for its own sake
+    assert encoder.show("", other).pictures[0] is not first.pictures[0]
+    assert encoder.show("", other).number != first.number == again.number
+    assert not looks
+    found, fresh = encoder.features_of([first, again]), look([first.pictures[0].pixels])[0]
+    assert looks == [1]  # the second is the first
+    assert all(torch.equal(found[name], torch.cat([fresh[name]] * 2)) for name in fresh)
+    assert found.keys() == fresh.keys() >= {"pixel_values"}
+
+
+def test_a_processor_whose_layout_depends_on_the_picture_is_refused(encoder, monkeypatch):
+    shown, look = encoder.show("", observation(side=160)), encoder.look
+    monkeypatch.setattr(encoder, "look", lambda pictures: (look(pictures)[0], ("elsewhere",)))
+    with pytest.raises(TrainingDataError, match="lays out two pictures"):
+        encoder.features_of([shown])
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -100,7 +108,7 @@ def test_placeholders_and_pictures_must_agree(encoder, text):
 
 def test_an_observation_without_a_picture_is_text_alone(encoder):
     shown = encoder.show("", {"text": "words"})
-    assert shown.pixel_values is None
+    assert encoder.features_of([shown]) == {}
     assert encoder.image_token_id not in shown.first_ids
 
 

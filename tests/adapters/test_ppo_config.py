@@ -34,8 +34,8 @@ def refused(message, **changes):
         ("entropy_coef", "a", "a number"),
         ("overlong_share", "x", "a number"),
         ("dual_clip", "a", "a number, or None"),
-        ("window", "2", "a whole number, or None"),
-        ("env_options", "x", "a table"),
+        ("context", 2, "text"),
+        ("environments", "x", "a list"),
         ("advantage_settings", "gamma", "a table"),
         ("attn_implementation", 3, "text, or None"),
     ],
@@ -53,7 +53,9 @@ def test_a_setting_of_any_type_is_taken_or_refused(name):
 
 def test_settings_that_were_taken_are_taken_again():
     """As a checkpoint's are, or one setting's change."""
-    first = config(lora={"r": 4}, env_options={"prompt_pack": ["default"]}, eval_rollouts=2, dual_clip=3, clip_high=1)
+    first = config(
+        lora={"r": 4}, environments=[{"id": "vagen/FrozenLake-v0", "weight": 2}], eval_rollouts=2, dual_clip=3
+    )
     again = dataclasses.replace(first)
     assert [getattr(again, name) for name in OWN] == [getattr(first, name) for name in OWN]
 

@@ -97,7 +97,8 @@ def test_the_worth_of_a_state_is_its_value_under_the_policy(loaded):
     episode = next(each for each in played if len(each.turns) == 4)
     last, exact = 3, []
     for way in ("Left", "Down", "Right", "Up"):
-        env = player.envs[0].unwrapped
+        env = player.environments.take(Level(0)).unwrapped
+        player.environments.reclaim()
         env.restore(episode.turns[last].snapshot)
         _, reward, terminated, truncated, _ = env.step(f"<answer>{way}</answer>")
         assert terminated or truncated

@@ -33,8 +33,7 @@ def folder_of(tmp_path_factory):
 @pytest.mark.parametrize("name", newer_families.FAMILIES)
 def test_a_family_plays_a_rollout_and_learns_two_updates(name, folder_of, tmp_path):
     args = MultiTurnPPOConfig(
-        output_dir=str(tmp_path), env_id="vagen/FrozenLake-v0",
-        env_options={"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS},
+        output_dir=str(tmp_path), environments=[{"id": "vagen/FrozenLake-v0", "options": {"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS}}],
         rollouts=1, episodes_per_rollout=2, num_envs=2, minibatches=2, per_device_train_batch_size=2, max_tokens=4, max_length=4096,
         temperature=1.0, top_p=1.0, learning_rate=1e-2, freeze_vision=True, kl_coef=0.0, logging_steps=1,
         report_to=[], save_strategy="no", bf16=False, use_cpu=True,
@@ -65,7 +64,8 @@ def test_a_trained_familys_folder_is_read_again(name, folder_of, tmp_path):
     seen = {"text": "Where <image>?", "image": np.full((64, 96, 3), 90, np.uint8)}
     one, other = encoder.show("Play.", seen), again.show("Play.", seen)
     assert (one.first_ids, one.next_ids) == (other.first_ids, other.next_ids)
-    assert all(torch.equal(one.features[key], other.features[key]) for key in one.features)
+    features, others = encoder.features_of([one]), again.features_of([other])
+    assert all(torch.equal(features[key], others[key]) for key in features)
 
 
 def refused(name, tmp_path, **changes):

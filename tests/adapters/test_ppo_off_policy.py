@@ -17,8 +17,7 @@ from vagen_envs import RewardTerm  # noqa: E402
 
 def trained(folder, out, score=None, make_sampler=None, **changes):
     settings = {
-        "env_id": "vagen/FrozenLake-v0",
-        "env_options": {"strategy": "no_think", "max_turns": 2, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS},
+        "environments": [{"id": "vagen/FrozenLake-v0", "options": {"strategy": "no_think", "max_turns": 2, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS}}],
         "num_envs": 8, "rollouts": 2, "episodes_per_rollout": 8, "minibatches": 2, "max_tokens": 4, "temperature": 1.0,
         "top_p": 1.0, "learning_rate": 1e-3, "kl_coef": 0.0, "logging_steps": 1, "save_strategy": "no",
         "gradient_checkpointing": False,
@@ -59,7 +58,8 @@ def test_groups_that_tell_nothing_are_played_again_with_other_levels(tiny_folder
 
     trainer = trained(
         tiny_folder, tmp_path, score=score, rollouts=1, advantage="grpo", group_size=2, dynamic_sampling=9,
-        env_options={"strategy": "no_think", "max_turns": 1, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS},
+        environments=[{"id": "vagen/FrozenLake-v0", "options": {
+            "strategy": "no_think", "max_turns": 1, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS}}],
     )  # fmt: skip
     first, second = ({level.seed for level in levels} for levels in played)
     assert not first & second

@@ -50,7 +50,7 @@ def history(folder, name):
 RECIPES = {
     "bilevel": {},
     "grpo": {"advantage": "grpo", "episodes_per_rollout": 6, "group_size": 3},
-    "warm-up and windows": {"critic_warmup_rollouts": 1, "window": 0, "kl_loss_coef": 0.01},
+    "warm-up and windows": {"critic_warmup_rollouts": 1, "context": "last:0", "kl_loss_coef": 0.01},
     "forks": {"advantage": "vine", "continuations": 2},
 }
 PLAIN = {"optim": "sgd", "learning_rate": 0.1, "critic_learning_rate": 0.1}

@@ -19,14 +19,13 @@ def test_the_recipes_are_there():
 
 
 @pytest.mark.parametrize("env_id", ENVS)
-@pytest.mark.parametrize("name", [prefix + name for prefix in ("", "tiny-") for name in recipe_names()])
+@pytest.mark.parametrize("name", recipe_names())
 def test_a_recipe_makes_valid_settings_for_every_environment(name, env_id, tmp_path):
     pytest.importorskip("trl")
     recipe = load_recipe(name)
-    config = recipe.config(env_id, str(tmp_path), use_cpu=True, bf16=False, report_to="none", save_strategy="no")
-    assert config.env_id == env_id
+    config = recipe.config([env_id], str(tmp_path), use_cpu=True, bf16=False, report_to="none", save_strategy="no")
+    assert [environment.id for environment in config.training_environments] == [env_id]
     assert config.max_steps == config.rollouts * config.minibatches
-    assert (recipe.model is None) == name.startswith("tiny-")
 
 
 def test_table_22_and_the_batch_it_names():
@@ -40,15 +39,40 @@ def test_settings_of_an_environment_stand_over_the_recipes(tmp_path):
     pytest.importorskip("trl")
     quiet = {"use_cpu": True, "bf16": False, "report_to": "none", "save_strategy": "no"}
     full = load_recipe("vagen-full")
-    assert full.config("vagen/Sokoban-v0", str(tmp_path), **quiet).advantage_settings["gamma_turn"] == 0.95
-    lake = full.config("vagen/FrozenLake-v0", str(tmp_path), **quiet)
+    assert full.config(["vagen/Sokoban-v0"], str(tmp_path), **quiet).advantage_settings["gamma_turn"] == 0.95
+    lake = full.config(["vagen/FrozenLake-v0"], str(tmp_path), **quiet)
     assert lake.advantage_settings == {"gamma_turn": 1.0, "lam_turn": 1.0, "gamma_token": 1.0, "lam_token": 1.0}
-    assert full.config("vagen/SVGReconstruction-v0", str(tmp_path), **quiet).max_tokens == 750
-    assert full.config("vagen/SVGReconstruction-v0", str(tmp_path), max_tokens=99, **quiet).max_tokens == 99
+    assert full.config(["vagen/SVGReconstruction-v0"], str(tmp_path), **quiet).max_tokens == 750
+    assert full.config(["vagen/SVGReconstruction-v0"], str(tmp_path), max_tokens=99, **quiet).max_tokens == 99
+    # Of several environments the largest limit counts, and other settings where all have them.
+    both = full.config(["vagen/FrozenLake-v0", "vagen/Navigation-v0"], str(tmp_path), **quiet)
+    assert (both.max_tokens, both.advantage_settings["gamma_turn"]) == (256, 0.95)
+
+
+def test_a_file_of_ones_own_changes_a_recipe(tmp_path):
+    pytest.importorskip("trl")
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'extends = "dual-discount"\n[settings]\nlearning_rate = 2e-6\nbf16 = false\nuse_cpu = true\n'
+        '[[environments]]\nid = "vagen/Sokoban-v0"\nweight = 2\n'
+        '[[environments]]\nid = "vagen/FrozenLake-v0"\noptions = { max_turns = 3 }\n'
+    )
+    recipe = load_recipe(str(file))
+    config = recipe.config([], str(tmp_path), report_to="none", save_strategy="no")
+    assert recipe.model == load_recipe("dual-discount").model
+    assert (config.learning_rate, config.context) == (2e-6, "last:2")
+    assert [(task.name, task.weight, task.options) for task in config.tasks] == [
+        ("vagen/Sokoban-v0", 2, {"max_turns": 8}), ("vagen/FrozenLake-v0", 1.0, {"max_turns": 3}),
+    ]  # fmt: skip
+    with pytest.raises(TrainingConfigError, match="names no environments"):
+        load_recipe("vagen-base").config([], str(tmp_path))
+    file.write_text('extend = "dual-discount"\n')
+    with pytest.raises(TrainingConfigError, match=r"no entry 'extend'.* Did you mean 'extends'"):
+        load_recipe(str(file))
 
 
 def test_settings_of_environments_name_registered_ones():
-    named = {env_id for name in recipe_names() for env_id in load_recipe(name).environments}
+    named = {env_id for name in recipe_names() for env_id in load_recipe(name).overrides}
     assert named <= set(gym.registry)
 
 
@@ -61,7 +85,6 @@ def test_only_vagen_full_pays_reasoning_and_not_in_svg():
     assert reward.gate
     assert reward.weighting == "contrast"
     assert full.reward_options("vagen/SVGReconstruction-v0") == {}
-    assert load_recipe("tiny-vagen-full").reward_options("vagen/SVGReconstruction-v0") == {}
 
 
 def test_an_unknown_recipe_is_answered_with_the_nearest():

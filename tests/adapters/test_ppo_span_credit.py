@@ -195,7 +195,7 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
             return [Reply(said[seed % 2], (-1.0,) * len(said[seed % 2])) for seed in seeds]
 
     settings = MultiTurnPPOConfig(
-        output_dir=str(tmp_path), env_id=ENV, env_options={**OPTIONS, "max_turns": 1}, rollouts=4, episodes_per_rollout=16,
+        output_dir=str(tmp_path), environments=[{"id": ENV, "options": {**OPTIONS, "max_turns": 1}}], rollouts=4, episodes_per_rollout=16,
         num_envs=8, minibatches=2, per_device_train_batch_size=8, max_tokens=80, max_length=1024, temperature=1.0, top_p=1.0,
         learning_rate=3e-3, kl_coef=0.0, reasoning_credit="span", logging_steps=2, report_to=[], save_strategy="no",
         bf16=False, use_cpu=True,
@@ -203,7 +203,9 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
     with gym.make(ENV, **OPTIONS) as env:
         score = reasoning_score(make_reward({"grounding": 1.0}, env), settings.reasoning_credit)
     trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=score, make_sampler=Two)
-    trainer.worker.levels = lambda number, extra=0: [Level(0, draw=16 * number + draw) for draw in range(16)]
+    trainer.worker.levels = lambda number, extra=0: [
+        Level(0, draw=16 * number + draw, environment=ENV) for draw in range(16)
+    ]
     episodes = trainer.worker.play(trainer.worker.levels(0), 0)
     truth = [each.turns[0].turn.metrics["grounding"] for each in episodes]
     middle = (min(truth) + max(truth)) / 2  # half of the false sentence may hold

@@ -20,14 +20,14 @@ from vagen_adapters.ppo.generation import Reply, TransformersSampler  # noqa: E4
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer, last_checkpoint  # noqa: E402
 from vagen_envs import RewardTerm  # noqa: E402
 
+LAKE = "vagen/FrozenLake-v0"
 ONE_TURN = {"strategy": "no_think", "max_turns": 1, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS}
 
 
 def config(folder, **changes):
     settings = {
         "output_dir": str(folder),
-        "env_id": "vagen/FrozenLake-v0",
-        "env_options": ONE_TURN | {"max_turns": 2},
+        "environments": [{"id": LAKE, "options": ONE_TURN | {"max_turns": 2}}],
         "num_envs": 8,
         "rollouts": 1,
         "episodes_per_rollout": 8,
@@ -78,7 +78,7 @@ def same(first, second, **tolerance):
 
 
 def test_it_learns_what_is_rewarded(tiny_folder, tmp_path):
-    trainer = trained(tiny_folder, tmp_path, env_options=ONE_TURN, rollouts=8, episodes_per_rollout=16, num_envs=16,
+    trainer = trained(tiny_folder, tmp_path, environments=[{"id": LAKE, "options": ONE_TURN}], rollouts=8, episodes_per_rollout=16, num_envs=16,
                       per_device_train_batch_size=16, epochs_per_rollout=2, learning_rate=4e-3,
                       lr_scheduler_type="constant")  # fmt: skip
     returns = history(trainer, "reward/brevity")
@@ -89,14 +89,14 @@ def test_it_learns_what_is_rewarded(tiny_folder, tmp_path):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_updates_the_model(name, tiny_folder, tmp_path):
     settings = {"mask_observations": False} if name == "token_gae" else {}
-    window = 1 if name in ("dual_discount_gae", "turn_gae") else None
+    context = "last:1" if name in ("dual_discount_gae", "turn_gae") else "all"
     before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path)))
     trainer = trained(
         tiny_folder,
         tmp_path,
         advantage=name,
         advantage_settings=settings,
-        window=window,
+        context=context,
         group_size=4,
         continuations=2 if name == "vine" else 0,
         ratio_level="turn" if name == "turn_gae" else "token",
@@ -129,9 +129,9 @@ def test_how_many_sequences_go_through_at_once_changes_nothing(tiny_folder, tmp_
 def test_an_episode_in_one_sequence_or_cut_into_one_for_each_turn_trains_alike(tiny_folder, tmp_path):
     """With the whole history before it a turn's tokens are read alike, wherever the episode's text is cut."""
     whole, cut = (
-        weights(trained(tiny_folder, tmp_path / str(window), window=window, minibatches=1, epochs_per_rollout=2,
+        weights(trained(tiny_folder, tmp_path / context, context=context, minibatches=1, epochs_per_rollout=2,
                         optim="sgd", learning_rate=0.1))
-        for window in (None, 9)
+        for context in ("all", "last:9")
     )  # fmt: skip
     same(whole, cut, rtol=1e-4, atol=1e-5)
 
@@ -413,7 +413,9 @@ def _validation_solves(trainer, solved, kept):
             kept.append(weights(trainer))
             share = next(solved)
             monkey = type(
-                "Solved", (), {"success": share, "rewards": share, "failure": None, "terminated": True, "turns": ()}
+                "Solved",
+                (),
+                {"success": share, "rewards": share, "failure": None, "terminated": True, "turns": (), "source": LAKE},
             )
             return [monkey() for _ in episodes]
         return episodes
@@ -435,7 +437,7 @@ def test_levels_are_played_with_prompts_drawn_from_a_pool_alike_within_a_group(t
         env = gym.make("vagen/FrozenLake-v0", **options | {"prompt_pack": pack})
         texts[pack] = [env.reset(seed=seed, options={"split": "train"})[0]["text"] for seed in range(8)]
     del options["prompt_pack"]
-    trained(tiny_folder, tmp_path, score=watch, env_options=options | {"prompt_pack": packs}, seed=0,
+    trained(tiny_folder, tmp_path, score=watch, seed=0, environments=[{"id": LAKE, "options": options, "prompt_packs": packs}],
             episodes_per_rollout=16, num_envs=3, group_size=2)  # fmt: skip
     drawn = [next(pack for pack in packs if seen[seed] == {texts[pack][seed]}) for seed in range(8)]
     assert set(drawn) == set(packs)

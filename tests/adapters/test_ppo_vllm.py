@@ -26,7 +26,6 @@ os.environ.update(CPU)
 
 import gymnasium as gym  # noqa: E402
 from accelerate import Accelerator  # noqa: E402
-from peft import LoraConfig, get_peft_model  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
@@ -42,7 +41,6 @@ from vagen_envs import RewardTerm  # noqa: E402
 
 SAMPLING = Sampling(temperature=0.8, top_p=1.0, max_tokens=6)
 OPTIONS = {"max_model_len": 1024, "max_num_seqs": 16, "enforce_eager": True}
-SPOKEN = r".*language_model.*(q_proj|down_proj)"
 ENVIRONMENTS = {
     "vagen/FrozenLake-v0": {"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS},
     "vagen/Sokoban-v0": {"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS},
@@ -162,47 +160,6 @@ def test_a_sync_empties_all_caches(engine, monkeypatch):
     assert largest_gap(engine, engine._engine.model) < 1e-4
 
 
-@pytest.fixture(scope="module")
-def adapted(tiny_folder):
-    """An engine that is handed adapters alone, with the policy that they are of."""
-    model, encoder = load_policy(tiny_folder)
-    policy = get_peft_model(model, LoraConfig(r=4, target_modules=SPOKEN))
-    return VLLMSampler(policy, encoder, Accelerator(cpu=True), tiny_folder, dtype="float32", adapters=True, **OPTIONS)
-
-
-def change_adapters(policy, seed):
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in policy.named_parameters():
-            if "lora_" in name:
-                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.2)
-
-
-def test_adapters_alone_make_the_trainers_log_probabilities(adapted):
-    policy = adapted._engine.model
-    before = {name: each.clone() for name, each in policy.state_dict().items() if "lora_" not in name}
-    for seed in (1, 2, 3):
-        change_adapters(policy, seed)
-        adapted.sync()
-        assert largest_gap(adapted, policy) < 1e-4
-    change_adapters(policy, 4)
-    assert largest_gap(adapted, policy) > 1e-2  # so that the lines above say something
-    assert adapted.llm.llm_engine.list_loras() == {adapted._adapted.lora_int_id}
-    assert all(torch.equal(each, policy.state_dict()[name]) for name, each in before.items())
-
-
-def test_what_the_prefix_cache_holds_is_not_counted_as_read(engine):
-    encoder = engine.encoder
-    ids = tuple(encoder.tokenizer("Up Down Left Right " * 100, add_special_tokens=False)["input_ids"])[:400]
-    engine.sync()
-    engine.finish()
-    (first,) = engine.sample([Prompt(ids, ())], SAMPLING, [1])
-    assert engine.finish().tokens == 400 + len(first.ids) - 1
-    (again,) = engine.sample([Prompt((*ids, *first.ids), ())], SAMPLING, [2])
-    block = 400 - engine.llm.llm_engine.vllm_config.cache_config.block_size
-    assert 0 < engine.finish().tokens - len(again.ids) <= 400 - block + len(first.ids)
-
-
 def test_an_engine_that_may_sleep_does_while_nothing_is_played(engine, monkeypatch):
     """Its memory is a GPU's, so that here only the order of its calls is seen."""
     calls = []
@@ -224,18 +181,6 @@ def test_a_server_takes_over_weights_from_a_folder(server, tiny_folder, tmp_path
     change(model, 3)
     sampler.sync()
     assert largest_gap(sampler, model) < 1e-4
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_server_takes_over_adapters_alone(server, tiny_folder, tmp_path):
-    model, encoder = load_policy(tiny_folder)
-    VLLMServerSampler(model, encoder, Accelerator(cpu=True), server, tmp_path).sync()  # another test has changed them
-    policy = get_peft_model(model, LoraConfig(r=4, target_modules=SPOKEN))
-    sampler = VLLMServerSampler(policy, encoder, Accelerator(cpu=True), server, tmp_path, adapters=True)
-    for seed in (5, 6):
-        change_adapters(policy, seed)
-        sampler.sync()
-        assert largest_gap(sampler, policy) < 1e-4
     assert not list(tmp_path.iterdir())
 
 
@@ -272,7 +217,7 @@ def test_ten_updates_are_the_same_with_every_back_end(env_id, server, tiny_folde
     back_ends = {"transformers": {}, "vllm": OPTIONS, "vllm-server": of_server}
     for generation, options in back_ends.items():
         settings = MultiTurnPPOConfig(
-            str(tmp_path / generation), env_id=env_id, env_options=ENVIRONMENTS[env_id], num_envs=4, rollouts=5,
+            str(tmp_path / generation), environments=[{"id": env_id, "options": ENVIRONMENTS[env_id]}], num_envs=4, rollouts=5,
             episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1e-6,
             learning_rate=1e-3, critic_learning_rate=1e-2, optim="sgd", generation=generation, vllm_options=options,
             logging_steps=1, save_strategy="no",
@@ -294,7 +239,7 @@ def test_ten_updates_are_the_same_with_every_back_end(env_id, server, tiny_folde
 
 def test_a_server_plays_beside_updates_with_weights_that_are_known(server, tiny_folder, tmp_path):
     settings = MultiTurnPPOConfig(
-        str(tmp_path), env_id="vagen/FrozenLake-v0", env_options=ENVIRONMENTS["vagen/FrozenLake-v0"], num_envs=4,
+        str(tmp_path), environments=[{"id": "vagen/FrozenLake-v0", "options": ENVIRONMENTS["vagen/FrozenLake-v0"]}], num_envs=4,
         rollouts=3, episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1.0,
         learning_rate=1e-3, generation="vllm-server", max_staleness=1, sampler_correction="token",
         vllm_options={"url": server, "weights_folder": str(tmp_path / "weights")}, logging_steps=2, save_strategy="no", report_to="none",
@@ -304,19 +249,3 @@ def test_a_server_plays_beside_updates_with_weights_that_are_known(server, tiny_
     trainer.train()
     assert history(trainer, "staleness/max") == [0, 1, 1]
     assert history(trainer, "policy/sampler_gap")[0] < 1e-4 < history(trainer, "policy/sampler_gap")[1]
-
-
-def test_a_training_hands_its_adapters_over(server, tiny_folder, tmp_path):
-    model, encoder = load_policy(tiny_folder)
-    VLLMServerSampler(model, encoder, Accelerator(cpu=True), server, tmp_path / "weights").sync()
-    settings = MultiTurnPPOConfig(
-        str(tmp_path), env_id="vagen/FrozenLake-v0", env_options=ENVIRONMENTS["vagen/FrozenLake-v0"], num_envs=4,
-        rollouts=3, episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1.0,
-        learning_rate=1e-2, generation="vllm-server", lora={"r": 4, "target_modules": SPOKEN},
-        vllm_options={"url": server, "weights_folder": str(tmp_path / "weights"), "adapters": True}, logging_steps=2, save_strategy="no",
-        report_to="none", use_cpu=True, bf16=False, gradient_checkpointing=False, disable_tqdm=True,
-    )  # fmt: skip
-    trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=likes_short_words)
-    trainer.train()
-    assert history(trainer, "policy/kl_to_reference")[-1] != 0  # it has learned something
-    assert max(history(trainer, "policy/sampler_gap")) < 1e-4

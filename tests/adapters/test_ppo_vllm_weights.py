@@ -9,11 +9,10 @@ pytest.importorskip("trl")
 pytest.importorskip("peft")
 
 from accelerate import Accelerator  # noqa: E402
-from peft import LoraConfig, get_peft_model, load_peft_weights  # noqa: E402
+from peft import LoraConfig, get_peft_model  # noqa: E402
 
-from vagen_adapters.errors import TrainingConfigError  # noqa: E402
 from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
-from vagen_adapters.ppo.vllm_weights import Adapters, Weights  # noqa: E402
+from vagen_adapters.ppo.vllm_weights import Weights  # noqa: E402
 
 SPOKEN = {"r": 4, "target_modules": r".*language_model.*(q_proj|down_proj)"}
 
@@ -53,35 +52,3 @@ def test_what_is_handed_over_is_the_model_with_its_adapters(tiny_folder):
         torch.testing.assert_close(handed[name], each.data, msg=name)
     changed = {name for name, each in plain.named_parameters() if not torch.equal(each, handed[name])}
     assert {name.split(".")[-2] for name in changed} == {"q_proj", "down_proj"}
-
-
-def test_adapters_alone_are_written_as_peft_reads_them(tiny_folder, tmp_path):
-    policy, _ = adapted(tiny_folder, torch.float32, **SPOKEN)
-    adapters = Adapters(policy, Accelerator(cpu=True))
-    assert adapters.options["max_lora_rank"] == 8
-    adapters.write(tmp_path)
-    written = load_peft_weights(str(tmp_path), device="cpu")
-    own = {name.replace(".default", ""): each for name, each in policy.named_parameters() if "lora_" in name}
-    assert written.keys() == own.keys()
-    assert all(torch.equal(written[name], each) for name, each in own.items())
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"r": 4, "target_modules": "all-linear"}, "language model alone"),
-        ({**SPOKEN, "use_dora": True}, "use_dora"),
-        ({**SPOKEN, "bias": "all"}, "bias"),
-        ({**SPOKEN, "r": 513}, "rank 513"),
-    ],
-)
-def test_adapters_that_vllm_does_not_add_are_refused(settings, said, tiny_folder):
-    policy, _ = adapted(tiny_folder, torch.float32, **settings)
-    with pytest.raises(TrainingConfigError, match=said):
-        Adapters(policy, Accelerator(cpu=True))
-
-
-def test_without_adapters_there_are_none_to_hand_over(tiny_folder):
-    model, _ = load_policy(tiny_folder)
-    with pytest.raises(TrainingConfigError, match="no adapters"):
-        Adapters(model, Accelerator(cpu=True))

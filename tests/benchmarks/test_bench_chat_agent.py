@@ -20,7 +20,7 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.runs.runner import Policy
 from vagen_benchmarks.runs.scoring import make_scoring
-from vagen_envs.chat import History
+from vagen_envs.context import ContextPolicy
 
 KEY = "sk-secret-0123456789abcdef"
 
@@ -58,7 +58,7 @@ def test_good_endpoint_is_played_and_costs_are_recorded(tmp_path, endpoint):
 
 
 def test_history_window_limits_the_prompt(tmp_path, endpoint):
-    play(tmp_path, endpoint.url, episodes=1, history=History(turns=0))
+    play(tmp_path, endpoint.url, episodes=1, context=ContextPolicy(turns=0))
     assert [len(body["messages"]) for body in endpoint.requests] == [2, 2, 2]
 
 

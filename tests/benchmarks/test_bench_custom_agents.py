@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -201,7 +200,8 @@ def test_a_model_that_was_trained_here_plays_by_its_folder(tmp_path):
     trained.mkdir()
     for part in folder.iterdir():
         (trained / part.name).symlink_to(part)
-    card = {"env": "vagen/FrozenLake-v0", "options": {"prompt_pack": "terse", "max_turns": 1}, "max_tokens": 64}
+    options = {"prompt_pack": "terse", "max_turns": 1}
+    card = {"environments": [{"id": "vagen/FrozenLake-v0", "options": options}], "max_tokens": 64}
     (trained / "training.json").write_text(json.dumps(card))
     (agent,) = make_agents([str(trained)], Asked())
     assert runs.play(tmp_path / "2", [agent], ["frozenlake"], episodes=2).played == 2
@@ -253,7 +253,7 @@ def test_what_a_loop_takes_for_its_own_is_the_agents_fault(error, models, tmp_pa
 
 @pytest.mark.parametrize(
     "changes",
-    [{"dollars": Decimal("0.01")}, {"dollars": math.nan}, {"dollars": math.inf}, {"dollars": "3"}, {"seconds": "1"},
+    [{"dollars": math.nan}, {"dollars": math.inf}, {"dollars": "3"}, {"seconds": "1"},
      {"seconds": None}, {"prompt_tokens": 10**400}, {"prompt_tokens": np.int64(3)}, {"prompt_tokens": True},
      {"reasoning": b"x"}, {"estimated": 1}],
     ids=str,

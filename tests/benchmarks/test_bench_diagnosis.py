@@ -6,13 +6,13 @@ import json
 import math
 
 import pytest
+from commands import vagen
 
 from perf.diagnosis_power import power
+from perf.impaired import FAULTS, Impaired
 from vagen_benchmarks.agents import Reply
 from vagen_benchmarks.agents.scripted import Oracle, Random
-from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, Played, diagnose
-from vagen_benchmarks.diagnosis.attribution import attribute
-from vagen_benchmarks.diagnosis.impaired import FAULTS, Impaired
+from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, TurnLoss, attribute, diagnose
 from vagen_benchmarks.errors import BenchError
 
 EXACT = {"representation": "structured"}
@@ -98,10 +98,10 @@ def test_the_same_whatever_runs_at_the_same_time():
 
 def test_shares_are_those_of_a_calculation_by_hand():
     """Pictures lose 3 a turn, symbols 1, of which a quarter with a wrong prediction; format loses 1 with pictures."""
-    fine, bad = Played(0, 0, True, True), Played(2, 0, True, True)
+    fine, bad = TurnLoss(0, 0, True, True), TurnLoss(2, 0, True, True)
     level = {
-        "picture": ([Played(6, 0, False, None), Played(0, 2, None, None)], False),
-        "truth": ([bad, bad, bad, Played(2, 0, True, False), fine, fine, fine, fine], True),
+        "picture": ([TurnLoss(6, 0, False, None), TurnLoss(0, 2, None, None)], False),
+        "truth": ([bad, bad, bad, TurnLoss(2, 0, True, False), fine, fine, fine, fine], True),
         "own": ([fine], True),
     }
     found = attribute("someone", "vagen/Sokoban-v0", [level, level])
@@ -130,10 +130,45 @@ def test_what_cannot_be_diagnosed_is_said(env_id, options, words):
 
 
 @pytest.mark.parametrize(
-    ("reply", "says"), [(lambda game: 1 / 0, "turn 0: ZeroDivisionError"), (lambda game: None, "gave a NoneType")]
+    ("reply", "says"), [(lambda game: 1 / 0, "turn 0: ZeroDivisionError"), (lambda game: None, "returned a NoneType")]
 )
 def test_a_faulty_agent_is_one_error_that_says_where(reply, says):
     from vagen_benchmarks.agents.custom import custom_agent
 
     with pytest.raises(BenchError, match=rf"on vagen/FrozenLake-v0, seed 0.*{says}"):
         diagnose(custom_agent(reply), "vagen/FrozenLake-v0", levels=2)
+
+
+def command(endpoint, tmp_path, *more):
+    words = ["diagnose", "-a", "openai:m", "--base-url", endpoint.url, "-e", "frozenlake", "-n", 4, "--concurrency", 1]
+    return vagen(*words, "--out", tmp_path / "found", *more)
+
+
+def test_an_endpoint_that_breaks_for_good_leaves_the_complete_levels(tmp_path, endpoint):
+    endpoint.script = lambda number, body: endpoint.good if number < 40 else (401, {}, {"error": {"message": "no key"}})
+    done = command(endpoint, tmp_path)
+    assert done.returncode in (1, 3), done
+    assert "plays of a level failed" in done.stderr
+    assert "no key" in done.stderr
+    (found,) = json.loads((tmp_path / "found" / "diagnosis.json").read_text())
+    assert 1 <= found["levels"] < 4
+    assert found["failures"][0]["kind"] == "rejected"
+    assert f"{found['levels']} levels" in (tmp_path / "found" / "diagnosis.html").read_text()
+    assert "holds a diagnosis already" in command(endpoint, tmp_path).stderr
+
+
+def test_a_wrong_address_is_one_error(tmp_path, closed_port):
+    words = ["diagnose", "-a", "openai:m", "--base-url", closed_port, "-e", "frozenlake", "-n", 2]
+    done = vagen(*words, "--out", tmp_path / "found")
+    assert done.returncode == 2
+    assert "no level was played under all conditions" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_full_context_is_the_models_loss(tmp_path, endpoint):
+    full = (400, {}, {"error": {"message": "prompt is too long: 9 > 8"}})
+    endpoint.script = lambda number, body: full if len(body["messages"]) > 2 else endpoint.good
+    done = command(endpoint, tmp_path)
+    assert done.returncode == 0, done
+    (found,) = json.loads((tmp_path / "found" / "diagnosis.json").read_text())
+    assert (found["levels"], found["failures"]) == (4, [])

@@ -21,7 +21,7 @@ from vagen_benchmarks.report.animation import find_episode
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.export import export
-from vagen_envs.chat import History
+from vagen_envs.context import ContextPolicy
 from vagen_envs.pictures import Picture
 
 
@@ -80,7 +80,7 @@ def test_training_on_test_levels_is_warned_of(folder, tmp_path):
 
 
 def test_windowed_samples_are_one_a_turn(folder, tmp_path):
-    count = export(folder, tmp_path / "a.jsonl", "chat", history=History(turns=1))
+    count = export(folder, tmp_path / "a.jsonl", "chat", context=ContextPolicy(turns=1))
     rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     turns = sum(len(episode.turns) for episode in folder.episodes())
     assert count == len(rows) == turns

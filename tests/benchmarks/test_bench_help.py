@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 from vagen_adapters.ppo.recipes import recipe_names
 from vagen_benchmarks.cli import app
 
-GROUPS = {"judge"}
-COMMANDS = sorted(set(get_command(app).commands) - GROUPS)
+COMMANDS = sorted(get_command(app).commands)
 
 
 def shown(*words):
@@ -26,6 +25,11 @@ def shown(*words):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_every_command_has_an_example(name):
     assert f"vagen {name}" in shown(name).partition("Example:")[2]
+
+
+@pytest.mark.parametrize("words", ["judge", "judge calibrate", "judge rescore", "models try", "new env"])
+def test_help_of_every_subcommand_has_an_example(words):
+    assert f"vagen {words}" in shown(*words.split()).partition("Example:")[2]
 
 
 def test_help_groups_commands_by_task():
@@ -49,7 +53,7 @@ def run(*words, cwd):
 
 
 def test_a_new_environment_conforms_and_can_be_benchmarked(tmp_path):
-    vagen = ["-m", "vagen_benchmarks"]
+    vagen = ["-P", "-m", "vagen_benchmarks"]  # without the current folder on the path, like a console script
     run(*vagen, "new", "env", "treasure_hunt", cwd=tmp_path)
     folder = tmp_path / "treasure_hunt"
     assert "TreasureHunt conforms" in run("test_treasure_hunt.py", cwd=folder)

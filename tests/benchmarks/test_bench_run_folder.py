@@ -19,6 +19,7 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
 from vagen_benchmarks.runs.protocol import Protocol, differences, resolve_id
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.sharing.files import begin_findings, count_attempts, journal_findings
 from vagen_benchmarks.sharing.verify import verify
 from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
@@ -181,6 +182,19 @@ def test_killed_at_any_moment_nothing_is_lost_or_played_twice(tmp_path):
     assert not list((tmp_path / "killed").rglob("*.part"))
     lines = file.read_bytes().splitlines()
     assert sorted(lines) == sorted((tmp_path / "calm" / "episodes.jsonl").read_bytes().splitlines())
+    run = RunFolder(tmp_path / "killed")
+    assert list(begin_findings(run)) == list(journal_findings(run)) == []
+    assert 0 < count_attempts(run).dropped <= kills  # what was in flight at a kill
+    assert f"{count_attempts(run).dropped} attempts begun and not stored" in vagen("verify", run.path).stdout
+
+
+def test_an_episode_that_never_began_is_found(tmp_path):
+    play(tmp_path / "run", [Random()])
+    assert list(begin_findings(RunFolder(tmp_path / "run"))) == []
+    with RunWriter(tmp_path / "run", protocol([Random()])) as folder:
+        folder.add(runs.episodes(tmp_path / "run")[2], [])
+    (found,) = begin_findings(RunFolder(tmp_path / "run"))
+    assert "test 2: it is stored once more than it was begun" in found
 
 
 def test_interrupt_leaves_a_valid_run(tmp_path, endpoint):
@@ -212,7 +226,7 @@ def test_resume_needs_nothing_but_the_folder(tmp_path, endpoint):
     path = tmp_path / "run"
     endpoint.script = lambda number, body: endpoint.good if number < 4 else 400
     begun = vagen("bench", "-e", "sokoban", "-a", "openai:m", "-n", 4, "--base-url", endpoint.url, "--strategy", "no_think",
-                  "-o", "max_turns=2", "-o", "dim_room=[7,7]", "--history", 0, "--max-tokens", 33, "--temperature", 0.25,
+                  "-o", "max_turns=2", "-o", "dim_room=[7,7]", "--context", "last:0", "--max-tokens", 33, "--temperature", 0.25,
                   "--concurrency", 1, "--judge", "rule", "--repeats", 2, "--out", path)  # fmt: skip
     assert begun.returncode == 1, begun
     assert f"vagen resume {path}" in begun.stderr
@@ -373,28 +387,13 @@ def test_an_episode_that_no_run_stores_is_one_error(tmp_path, change):
         assert (done.returncode, "damaged or made up" in done.stderr) == (2, True), done.stderr
 
 
-def add_until_it_is_said(folder, episodes):
-    for episode in episodes:
-        time.sleep(0.05)
-        folder.add(episode, [])
-
-
 def test_a_disk_that_refuses_to_keep_what_was_written_ends_the_run(tmp_path, monkeypatch):
-    faults = [OSError(5, "Input/output error")]
-
     def fsync(_descriptor):
-        if faults:
-            raise faults.pop()
+        raise OSError(5, "Input/output error")
 
-    asked = protocol([Oracle()])
     play(tmp_path / "other", [Oracle()])
-    episodes = runs.episodes(tmp_path / "other")
-    with RunWriter(tmp_path / "run", asked) as folder:
-        monkeypatch.setattr("vagen_benchmarks.runs.run_folder.os.fsync", fsync)
-        folder.add(episodes[0], [])  # the disk is asked beside the play
-        limit = time.monotonic() + 60
-        while faults and time.monotonic() < limit:
-            time.sleep(0.01)
-        with pytest.raises(StorageError, match="Input/output error"):
-            add_until_it_is_said(folder, episodes[1:])
-    assert not faults
+    folder = RunWriter(tmp_path / "run", protocol([Oracle()]))
+    folder.add(runs.episodes(tmp_path / "other")[0], [])
+    monkeypatch.setattr("os.fsync", fsync)
+    with pytest.raises(StorageError, match="Input/output error"):
+        folder.close()

@@ -22,13 +22,14 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.results.compare import compare, read_side
 from vagen_benchmarks.results.plan_table import plan_table
-from vagen_benchmarks.results.stats import average, by_level, combined, pass_at, rate, relabel, sign_flip, t95, wilson
+from vagen_benchmarks.results.stats import average, by_level, combined, pass_at, rate, sign_flip, t95, wilson
 from vagen_benchmarks.results.summary import errors_of
 from vagen_benchmarks.runs.plans import Plan, load_plan
 from vagen_benchmarks.runs.protocol import Protocol
 from vagen_benchmarks.runs.run_folder import RunWriter
 from vagen_benchmarks.runs.runner import run
 from vagen_benchmarks.runs.scoring import make_scoring
+from vagen_experiments.report import relabel
 
 
 @given(trials=st.integers(1, 5000), data=st.data())
@@ -396,7 +397,7 @@ COLUMN = "[[columns]]\nname = 'a'\nenv = 'vagen/Sokoban-v0'\nepisodes = 1\n"
         ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\nmetrik = 'y'", "Did you mean 'metric'"),
         ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\n[published]\nz = [1, 2]", "more figures"),
         (f"{COLUMN}[sampling]\nmax_token = 3", "Did you mean 'max_tokens'"),
-        (f"{COLUMN}[history]\nturn = 1", "Did you mean 'turns'"),
+        (f"context = 'lst:2'\n{COLUMN}", "Did you mean 'last:N'"),
         (f"{COLUMN}[axis]\noption = 'strategy'", "both option and values"),
         ("=", "not a protocol"),
         ("[[columns]]\nname = 'a'\nenv = 'vagen/SVG-v0'\nepisodes = 1", "unknown environment 'vagen/SVG-v0'"),

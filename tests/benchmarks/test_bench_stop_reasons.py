@@ -73,8 +73,18 @@ SAID = [  # status, body as providers send it (where each is quoted stands in pr
     (400, {"error": {"message": "The number of images (9) exceeds the limit (8)"}}, "context full"),
     (400, {"error": {"message": "Only 1 image is supported per request"}}, "context full"),
     (400, {"error": {"message": "The engine prompt length 5000 exceeds the max_model_len 4096."}}, "context full"),
+    (400, {"error": {"message": "Unable to submit request because the input token count is 40301 but model only supports up to 32768. Reduce the input token count and try again."}}, "context full"),
+    (400, {"error": {"message": "'max_tokens' or 'max_completion_tokens' is too large: 400. This model's maximum context length is 8192 tokens and your request has 8100 input tokens (400 > 8192 - 8100). None"}}, "context full"),
+    (400, {"error": {"message": "max_tokens must be at least 1, got -120."}}, "context full"),
+    (400, {"error": {"message": "length of prompt_tokens (33000) must be less than max_seq_len (32768)."}}, "context full"),
+    (400, {"error": {"message": "Total tokens of image and text exceed max message tokens"}}, "context full"),
+    (400, {"error": {"message": "The number of image data in the request (17) exceeded the limit (16)."}}, "context full"),
+    (500, {"error": {"message": "failed to decode: KV cache is full"}}, "context full"),
 ]  # fmt: skip
 NOT_ENDINGS = [
+    (400, {"error": {"message": "The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is lower than 4096."}}),
+    (400, {"error": {"message": "Image dimensions 9000x9000 exceed the maximum of 8000x8000 pixels"}}),
+    (400, {"error": {"message": "the number of messages in the batch exceeds the limit of 50000"}}),
     (400, {"error": {"message": "prompt_cache_key exceeds the maximum length of 64"}}),
     (400, {"error": {"message": "model name exceeds max length 64"}}),
     (400, {"error": {"message": "Invalid 'messages': array too long. Expected an array with maximum length 2048"}}),
@@ -153,7 +163,7 @@ def test_full_context_is_an_ending_that_counts(tmp_path, endpoint):
     ("body", "held", "fix"),
     [
         (SAID[0][1], 0, "--max-model-len"),
-        ({"error": {"message": "At most 1 image(s) may be provided in one request."}}, 1, "--history 0"),
+        ({"error": {"message": "At most 1 image(s) may be provided in one request."}}, 1, "--context last:0"),
     ],
 )
 def test_server_that_is_not_set_up_for_the_run_is_an_error_with_its_fix(tmp_path, endpoint, body, held, fix):

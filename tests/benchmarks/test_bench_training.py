@@ -1,6 +1,7 @@
 """`vagen warmstart` and `vagen train`, from nothing to a trained folder."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +11,10 @@ from typer.testing import CliRunner
 from vagen_adapters.errors import TrainingConfigError
 from vagen_benchmarks.cli import app
 
+TINY = Path(__file__).parents[2] / "benchmarks" / "experiments" / "tiny.toml"
 LAKE = ["-e", "frozenlake", "-o", "strategy=no_think", "-o", "max_turns=2", "-o", "prompt_pack=terse"]
 QUICK = [
-    "rollouts=2", "episodes_per_rollout=4", "num_envs=4", "minibatches=1", "max_tokens=8", "critic_warmup_rollouts=0",
+    "rollouts=2", "episodes_per_rollout=4", "num_envs=4", "minibatches=1", "max_tokens=8", "bf16=false", "learning_rate=1e-3",
     "use_cpu=true", "report_to=none", "save_steps=1", "disable_tqdm=true", "entropy_coef=0.01",  # moves the weights even where no episode earns a reward
 ]  # fmt: skip
 
@@ -37,7 +39,7 @@ def test_a_tiny_model_is_made_trained_and_trained_on(tmp_path, monkeypatch):
     tiny.save_tiny(model, tiny.texts_of(["vagen/FrozenLake-v0"], levels=5, prompt_pack="terse"), layers=1)
     assert str(start) in vagen("warmstart", *LAKE, "--model", str(model), "--out", str(start), "--episodes", "16")
     settings = [word for setting in QUICK for word in ("-s", setting)]
-    train = ["train", "--recipe", "tiny-vagen-base", *LAKE, "--model", str(start), "--out", str(out), *settings]
+    train = ["train", "--recipe", "vagen-base", *LAKE, "--model", str(start), "--out", str(out), *settings]
     vagen(*train)
     trained = (out / "model.safetensors").read_bytes()
     assert trained != (start / "model.safetensors").read_bytes()
@@ -50,10 +52,10 @@ def test_a_tiny_model_is_made_trained_and_trained_on(tmp_path, monkeypatch):
     ("words", "message"),
     [
         (["--recipe", "vagen-full", "-o", "strategy=no_think", *CPU], "--without-reasoning-reward"),
-        (["--recipe", "tiny-vagen-base"], "vagen warmstart"),
+        (["--recipe", str(TINY)], "names no model; give --model"),
         (["--recipe", "vagen-bas"], "Did you mean 'vagen-base'"),
         (["--recipe", "vagen-base", "-s", "max_tokns=3"], "Did you mean 'max_tokens'"),
-        (["--recipe", "vagen-base", "-s", "env_options={}"], "no such setting"),
+        (["--recipe", "vagen-base", "-s", "environments=[]"], "no such setting"),
     ],
 )
 def test_what_cannot_be_trained_is_said_before_anything_is_loaded(words, message, tmp_path):

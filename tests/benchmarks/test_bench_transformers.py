@@ -37,3 +37,36 @@ def test_greedy_replies_are_the_same_each_time(weights, tmp_path):
 def test_folder_without_a_model_is_one_clear_error(tmp_path):
     with pytest.raises(ProtocolError, match="holds no vision-language model"):
         make_agents([f"transformers:{tmp_path}"], Asked())
+
+
+MAIN = "<think>The box is above me.</think><answer>{}</answer>"
+
+
+def test_a_checkpoint_of_vagens_main_branch_is_asked_in_its_format(tmp_path, monkeypatch):
+    """A Qwen2.5-VL of random weights, as those checkpoints are saved; the texts it would write are put in its mouth."""
+    import families
+    from transformers.models.qwen2_5_vl.processing_qwen2_5_vl import Qwen2_5_VLProcessor
+
+    folder = families.save("qwen2_5_vl", tmp_path / "checkpoint")
+    asked = Asked(sampling={"max_tokens": 8}, profile="vagen-main")
+    (agent,) = make_agents([f"transformers:{folder}"], asked)
+    play(tmp_path / "own", [agent], episodes=1)
+    assert [call["completion_tokens"] for call in episodes(tmp_path / "own")[0].calls]
+    prompts = []
+    template = Qwen2_5_VLProcessor.apply_chat_template
+
+    def watched(self, messages, **options):
+        prompts.append(messages)
+        return template(self, messages, **options)
+
+    monkeypatch.setattr(Qwen2_5_VLProcessor, "apply_chat_template", watched)
+    for written, executed in (("Up,Left", ["Up", "Left"]), ("Down", ["Down"]), ("up, right", ["Up", "Right"])):
+        monkeypatch.setattr(Qwen2_5_VLProcessor, "decode", lambda *_, w=written, **__: MAIN.format(w))
+        (agent,) = make_agents([f"transformers:{folder}"], asked)
+        play(tmp_path / written, [agent], episodes=1)
+        turn = episodes(tmp_path / written)[0].turns[0]
+        assert turn["parsed"]["well_formed"]
+        assert [action["text"].title() for action in turn["executed"]] == executed
+    system = str(prompts[0][0]["content"])
+    assert "<think>...</think><answer>...</answer>" in system
+    assert "<observation>" not in system

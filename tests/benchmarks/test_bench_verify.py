@@ -271,7 +271,7 @@ def test_resumes_are_counted(copy):
     *kept, _end = journal.read_text().splitlines(keepends=True)
     journal.write_text("".join(kept) + '{"event": "sta')  # killed while it wrote
     runs.play(copy, [Flaky()], ["sokoban", "frozenlake"], episodes=EPISODES)
-    assert count_attempts(RunFolder(copy)) == Attempts(resumed=2, killed=1, replayed=4, rescored=False)
+    assert count_attempts(RunFolder(copy)) == Attempts(resumed=2, killed=1, replayed=4, dropped=0, rescored=False)
     (copy / "report.html").unlink()
     assert verify(RunFolder(copy)).wrong == []
     shown = CliRunner().invoke(app, ["verify", str(copy)])
@@ -284,7 +284,8 @@ def test_run_that_was_killed_and_resumed_is_confirmed(tmp_path):
     whole = lines(path)
     store(path, [*whole[:2], whole[2][:50]])
     journal = path / "journal.jsonl"
-    journal.write_text("".join(line for line in journal.read_text().splitlines(keepends=True) if '"end"' not in line))
+    until_third = journal.read_text().splitlines(keepends=True)[:4]  # start, and three episodes begun
+    journal.write_text("".join(until_third))
     runs.play(path, [Random()], ["frozenlake"], episodes=4)
     assert verify(RunFolder(path)).wrong == []
 
@@ -353,12 +354,13 @@ def test_pictures_are_known_by_what_they_show(honest):
 
 
 def test_a_person_plays_into_a_run_as_a_model_does(tmp_path):
-    """Gives up the second episode; the input ends in the third, which the same command goes on with."""
+    """Gives up the second episode; the input ends in the third, with which `vagen resume` continues."""
     words = ["play", "frozenlake", "--out", str(tmp_path / "mine"), "-n", "3", "--name", "ada"]
     shown = CliRunner().invoke(app, words, input="?\nDown,Up,Down\nDown\nDown\nq\n")  # a slip costs no turn
     assert shown.exit_code == 0, shown.output
     assert [episode.ended.kind for episode in runs.episodes(tmp_path / "mine")] == ["budget", "given up"]
-    shown = CliRunner().invoke(app, words, input="Up\nUp\nUp\n")
+    assert "holds a run already" in str(CliRunner().invoke(app, words).exception)
+    shown = CliRunner().invoke(app, ["resume", str(tmp_path / "mine")], input="Up\nUp\nUp\n")
     assert "human:ada" in shown.output
     assert [episode.seed for episode in runs.episodes(tmp_path / "mine")] == [0, 1, 2]
     assert verify(RunFolder(tmp_path / "mine")).wrong == []

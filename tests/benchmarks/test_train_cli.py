@@ -1,6 +1,7 @@
 """`vagen train`: wrong words are one line, and a run with evaluations leaves the best model to play."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -15,10 +16,10 @@ from vagen_adapters.parity import tiny_model as tiny
 from vagen_benchmarks.agents.trained import Trained
 from vagen_benchmarks.cli import app
 
-WORDS = ["--recipe", "tiny-vagen-base", "--env", "frozenlake", "-o", "strategy=no_think", "-o", "max_turns=2",
+WORDS = ["--recipe", "vagen-base", "-s", "bf16=false", "--env", "frozenlake", "-o", "strategy=no_think", "-o", "max_turns=2",
          "-o", f"prompt_pack={tiny.PROMPTS}"]  # fmt: skip
 SHORT = ["use_cpu=true", "rollouts=2", "episodes_per_rollout=4", "num_envs=4", "minibatches=1", "max_tokens=4",
-         "report_to=none", "disable_tqdm=true", "save_strategy=no", "warmup_steps=0"]  # fmt: skip
+         "report_to=none", "disable_tqdm=true", "save_strategy=no", "bf16=false"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +104,32 @@ def test_a_run_with_evaluations_leaves_a_curve_and_its_best_model_plays(folder, 
     state = safetensors.torch.load_file(last)
     safetensors.torch.save_file({name: each + 1 for name, each in state.items()}, last, metadata={"format": "pt"})
     agent, best = Trained(str(tmp_path / "run")), Trained(str(tmp_path / "run" / "best"))
-    assert agent.card["env"] == "vagen/FrozenLake-v0"
+    assert agent.trained_on == ["vagen/FrozenLake-v0"]
+    assert agent.env_options["max_turns"] == 2
     played = agent.describe()["weights_sha256"]
     assert played == best.describe()["weights_sha256"]
     shutil.rmtree(tmp_path / "run" / "best")
     assert Trained(str(tmp_path / "run")).describe()["weights_sha256"] != played
+
+
+def test_environments_are_mixed_and_the_model_plays_both(folder, tmp_path):
+    settings = [word for each in SHORT for word in ("-s", each)]
+    sokoban = json.dumps({"id": "sokoban", "weight": 2, "options": {"max_turns": 3}})
+    done = run("--model", folder, "--out", tmp_path / "run", "-e", sokoban, *settings)
+    assert done.exit_code == 0, done.exception
+    agent = Trained(str(tmp_path / "run"))
+    assert agent.trained_on == ["vagen/FrozenLake-v0", "vagen/Sokoban-v0"]
+    assert agent.env_options == {"strategy": "no_think", "prompt_pack": tiny.PROMPTS}
+    for table, reason in (
+        ('{"id": "sokoban", "wieght": 2}', "no entry 'wieght'.* Did you mean 'weight'"),
+        ('{"id": "sokoban", "weight": 0}', "weight=0 of vagen/Sokoban-v0 is not valid: it must be a number above 0"),
+        ('{"weight": 2}', "must be a table with an id"),
+        ('{"id": }', "no JSON table"),
+        ("frozenlake", "two are called vagen/FrozenLake-v0"),
+    ):
+        error = run("--model", folder, "--out", tmp_path / "other", "-e", table, *settings).exception
+        assert isinstance(error, TrainingConfigError)
+        assert re.search(reason, str(error)), error
 
 
 def test_faults_that_only_building_a_model_finds_are_one_line(folder, tmp_path):

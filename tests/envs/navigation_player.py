@@ -18,9 +18,9 @@ from pathlib import Path
 
 import msgpack
 
-from vagen_envs.navigation.camera import Camera
+from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.levels import HouseLevels
-from vagen_envs.navigation.scene import MOVES, Level, Pose
+from vagen_envs.navigation.scene import MOVES, NavigationLevel, Pose
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream
 
@@ -29,10 +29,10 @@ SCENES = tuple(f"FloorPlan{n}" for n in range(1, 13))
 
 
 @functools.cache
-def level_of(scene: str) -> Level:
+def level_of(scene: str) -> NavigationLevel:
     """The room that stands for a scene, with an episode in it."""
     number = int(re.findall(r"\d+", scene)[0])
-    levels = HouseLevels(None, "base", None, 0.25, 100.0, 1.0, 16)
+    levels = HouseLevels(NavigationConfig())
     return levels.draw(HashStream("stand-in", number), "train")
 
 
@@ -44,7 +44,7 @@ class Remembering(HouseSimulator):
         self._looks = {}
 
     def _looked(self, what, look):
-        key = (what, self.pose, self.field_of_view, self.camera.resolution)
+        key = (what, self.pose, self.field_of_view, self.resolution)
         if key not in self._looks:
             self._looks[key] = look()
         return self._looks[key]
@@ -58,7 +58,7 @@ class Remembering(HouseSimulator):
 
 class Stage:
     def __init__(self, width: int) -> None:
-        self.camera = Camera(width)
+        self.side = width
         self.above = False
         self.simulators = {}
         self.load(SCENES[0])
@@ -67,7 +67,7 @@ class Stage:
         level = level_of(scene)
         self.scene, self.above = scene, False
         if scene not in self.simulators:  # a room is made once
-            self.simulators[scene] = Remembering(level.simulator.house, level.episode.start, self.camera)
+            self.simulators[scene] = Remembering(level.simulator.house, level.episode.start)
         self.simulator = self.simulators[scene]
         self.simulator.teleport(level.episode.start)
         self.simulator._last = ("Initialize", True, "")
@@ -80,7 +80,7 @@ class Stage:
         if action == "Reset":
             self.load(order["sceneName"])
         elif action == "ChangeResolution":
-            self.camera.resolution = order["x"]
+            self.side = order["x"]
         elif action == "Initialize":
             assert order["gridSize"] == 0.1
             assert order["visibilityDistance"] == 10.0
@@ -105,7 +105,7 @@ class Stage:
 
     def reply(self, order: dict, result: tuple[bool, str, object]) -> bytes:
         success, error, value = result
-        side = self.camera.resolution
+        side = self.simulator.resolution = self.side
         cameras = [{"thirdPartyCameraId": 0}] if self.above else []
         agent = {
             **self.simulator.metadata(),

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import vagen_envs  # noqa: F401
-from vagen_envs.chat import History, chat_messages, observation_parts
+from vagen_envs.chat import observation_parts
+from vagen_envs.context import ContextPolicy, chat_messages
 from vagen_envs.core import Observation
 from vagen_envs.errors import ConfigError
 from vagen_envs.pictures import Picture
@@ -50,7 +51,7 @@ def test_whole_episode_has_every_turn_in_order(episode):
 
 def test_finished_episode_ends_with_its_last_reply(episode):
     system, turns = episode
-    messages = chat_messages(system, turns, history=History(turns=1, reasoning=False))
+    messages = chat_messages(system, turns, context=ContextPolicy(turns=1, answers=True))
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "user", "assistant"]
     assert messages[-1]["content"] == turns[-1].reply
     assert messages[2]["content"] == "<answer></answer>"  # that turn's reply had no answer
@@ -61,7 +62,7 @@ def test_window_holds_the_latest_n_turns_and_now(episode, n, played):
     system, turns = episode
     turns = turns[:played]
     now = turns[-1].result if turns else episode[1][0].observed
-    messages = chat_messages(system, turns, now, history=History(turns=n))
+    messages = chat_messages(system, turns, now, context=ContextPolicy(turns=n))
     assert len(messages) == 2 + 2 * min(n, len(turns))
     assert messages[-1]["content"] == observation_parts(now)
     if n and turns:
@@ -70,7 +71,7 @@ def test_window_holds_the_latest_n_turns_and_now(episode, n, played):
 
 def test_without_reasoning_only_answers_of_earlier_replies_stay(episode):
     system, turns = episode
-    kept = chat_messages(system, turns[:1], turns[0].result, history=History(reasoning=False))[2]["content"]
+    kept = chat_messages(system, turns[:1], turns[0].result, context=ContextPolicy(answers=True))[2]["content"]
     assert kept == f"<answer>{turns[0].parsed.answer}</answer>"
 
 
@@ -117,5 +118,5 @@ def test_an_unknown_form_of_pictures_is_refused(episode):
 
 @pytest.mark.parametrize("turns", [-1, True, 1.5, "1"])
 def test_bad_window_is_refused(turns):
-    with pytest.raises(ConfigError, match="at least 0"):
-        History(turns=turns)
+    with pytest.raises(ConfigError, match="integer from 0 up"):
+        ContextPolicy(turns=turns)

@@ -383,7 +383,7 @@ def test_importing_is_light():
     [
         ("vagen/Navigation-v0", ["mujoco"], "navigation"),
         ("vagen/PrimitiveSkill-v0", ["mani_skill"], "primitive-skill"),
-        ("vagen/SVGReconstruction-v0", ["resvg_py", "defusedxml"], "svg"),
+        ("vagen/SVGReconstruction-v0", ["resvg", "defusedxml"], "svg"),
         ("vagen/Sample-v0", ["math_verify"], "verify"),
     ],
 )

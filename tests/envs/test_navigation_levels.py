@@ -43,16 +43,6 @@ def test_no_way_is_shorter_than_without_things_in_it():
         assert fewest == len(free) <= len(path)
 
 
-def test_one_thing_is_seen_as_in_the_list_of_all():
-    env = make()
-    for seed in range(3):
-        env.reset(seed=seed)
-        for _ in range(4):
-            env.simulator.step("RotateRight")
-            seen = env.simulator.visible().tolist()
-            assert [env.simulator.sees(index) for index in range(len(seen))] == seen
-
-
 def test_a_room_with_a_full_corner_is_a_level():
     """One in some thousand rooms has things where the agent's model begins: contacts by the hundred."""
     env = make(room="bedroom", step_length=0.5, max_actions_per_turn=2, max_turns=4, facing="any")

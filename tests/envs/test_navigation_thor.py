@@ -163,10 +163,8 @@ def test_players_are_used_again(made):
 )
 def test_a_player_that_fails_at_its_start_is_given_up(made, fault, cause):
     env = made(fault, **({} if "dies" in fault else {"thor_start_timeout": 3.0}))  # a busy machine starts slowly
-    began = time.monotonic()
     with pytest.raises(SimulatorError, match=cause):
         env.reset(seed=0)
-    assert time.monotonic() - began < 20
     assert no_thread_is_left()
 
 
@@ -183,7 +181,6 @@ def test_a_player_that_fails_later_is_replaced(made, fault, cause):
     env = made(fault, **({"thor_step_timeout": 2.0} if "hangs" in fault else {}))
     env.reset(seed=0)
     broken = env._levels_of._player
-    began = time.monotonic()
     turn = "<think><reasoning>b</reasoning></think><answer>rotateleft,lookup,lookdown,rotateleft,rotateleft</answer>"
 
     def play():
@@ -192,7 +189,6 @@ def test_a_player_that_fails_later_is_replaced(made, fault, cause):
 
     with pytest.raises(SimulatorError, match=cause):
         play()
-    assert time.monotonic() - began < 15
     assert no_thread_is_left()
     assert not broken.alive
     env.reset(seed=0)

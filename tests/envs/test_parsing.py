@@ -376,67 +376,133 @@ GRAMMARS = {
     "floats": Grammar(Calls({"pick": 3}, integers=False), "no_think", separator="|"),
 }
 AMISS = [
-    ("all", "Up", [
-        ("missing_tag", "<think> is missing", ""), ("missing_tag", "<observation> is missing", ""),
-        ("missing_tag", "<prediction> is missing", ""), ("text_outside", "text stands outside the tags", "Up"),
-        ("no_answer", "there is no <answer>…</answer>", "Up"),
-    ]),
-    ("all", THOUGHT, [
-        ("tag_order", f"the tags don't stand as in {NESTED['grounding_world_modeling']}", THOUGHT),
-        ("no_answer", "there is no <answer>…</answer>", THOUGHT),
-    ]),
+    (
+        "all",
+        "Up",
+        [
+            ("missing_tag", "<think> is missing", ""),
+            ("missing_tag", "<observation> is missing", ""),
+            ("missing_tag", "<prediction> is missing", ""),
+            ("text_outside", "text stands outside the tags", "Up"),
+            ("no_answer", "there is no <answer>…</answer>", "Up"),
+        ],
+    ),
+    (
+        "all",
+        THOUGHT,
+        [
+            ("tag_order", f"the tags don't stand as in {NESTED['grounding_world_modeling']}", THOUGHT),
+            ("no_answer", "there is no <answer>…</answer>", THOUGHT),
+        ],
+    ),
     ("all", f"hi {THOUGHT}{UP}", [("text_outside", "text stands outside the tags", "hi ")]),
     ("all", f"{THOUGHT} so {UP} then", [("text_outside", "text stands outside the tags", " so ")]),
     ("all", f"{THOUGHT}{UP} then", [("text_outside", "text stands outside the tags", " then")]),
     ("all", f"{OBSERVED}</think>{UP}", [("missing_tag", "<prediction> is missing", "")]),
-    ("all", f"<think><observation>o<prediction>p</prediction></think>{UP}",
-     [("unclosed_tag", "<observation> is not closed", "<observation>")]),
-    ("all", f"<think>o</observation><prediction>p</prediction></think>{UP}",
-     [("missing_tag", "</observation> closes what was never opened", "</observation>")]),
-    ("all", f"{OBSERVED}<observation>q</observation><prediction>p</prediction></think>{UP}",
-     [("repeated_tag", "<observation> stands 2 times", "<observation>")]),
-    ("all", f"<think><Observation>o</observation><prediction>p</prediction></think>{UP}",
-     [("tag_form", "<observation> must be written in lower case, without anything else in it", "<Observation>")]),
-    ("all", f"{OBSERVED}<prediction> </prediction></think>{UP}",
-     [("empty_field", "<prediction> is empty", "<prediction> </prediction>")]),
-    ("all", f"a thought</think>{THOUGHT}{UP}",
-     [("native_thinking", "text of a thinking model stands before the reply", "a thought</think>")]),
-    ("all", f"hi {THOUGHT}<answer></answer>",
-     [("text_outside", "text stands outside the tags", "hi "), ("no_action", "the answer has no action", "")]),
-    ("world", f"{THOUGHT}{UP}",
-     [("unexpected_tag", "<observation> doesn't belong to this format", "<observation>")]),
-    ("none", "<answer>Up, Jump</answer>",
-     [("unknown_action", "'Jump' is not an action; use one of Up, Down, Left, Right", " Jump")]),
-    ("none", f"<answer>{'Up' * 30}</answer>",
-     [("unknown_action", f"'{'Up' * 20}…' is not an action; use one of Up, Down, Left, Right", "Up" * 30)]),
-    ("none", f"<answer>{'Up' * 20}</answer>",
-     [("unknown_action", f"'{'Up' * 20}' is not an action; use one of Up, Down, Left, Right", "Up" * 20)]),
-    ("none", "<answer>Up,Down,Up,Right</answer>",
-     [("too_many_actions", "only the first 2 action(s) count", "Up,Right")]),
-    ("none", "<answer>Up,Down,Left,Right</answer>",
-     [("no_action", "the answer repeats the list of all actions", "Up,Down,Left,Right")]),
+    (
+        "all",
+        f"<think><observation>o<prediction>p</prediction></think>{UP}",
+        [("unclosed_tag", "<observation> is not closed", "<observation>")],
+    ),
+    (
+        "all",
+        f"<think>o</observation><prediction>p</prediction></think>{UP}",
+        [("missing_tag", "</observation> closes what was never opened", "</observation>")],
+    ),
+    (
+        "all",
+        f"{OBSERVED}<observation>q</observation><prediction>p</prediction></think>{UP}",
+        [("repeated_tag", "<observation> stands 2 times", "<observation>")],
+    ),
+    (
+        "all",
+        f"<think><Observation>o</observation><prediction>p</prediction></think>{UP}",
+        [("tag_form", "<observation> must be written in lower case, without anything else in it", "<Observation>")],
+    ),
+    (
+        "all",
+        f"{OBSERVED}<prediction> </prediction></think>{UP}",
+        [("empty_field", "<prediction> is empty", "<prediction> </prediction>")],
+    ),
+    (
+        "all",
+        f"a thought</think>{THOUGHT}{UP}",
+        [("native_thinking", "text of a thinking model stands before the reply", "a thought</think>")],
+    ),
+    (
+        "all",
+        f"hi {THOUGHT}<answer></answer>",
+        [("text_outside", "text stands outside the tags", "hi "), ("no_action", "the answer has no action", "")],
+    ),
+    ("world", f"{THOUGHT}{UP}", [("unexpected_tag", "<observation> doesn't belong to this format", "<observation>")]),
+    (
+        "none",
+        "<answer>Up, Jump</answer>",
+        [("unknown_action", "'Jump' is not an action; use one of Up, Down, Left, Right", " Jump")],
+    ),
+    (
+        "none",
+        f"<answer>{'Up' * 30}</answer>",
+        [("unknown_action", f"'{'Up' * 20}…' is not an action; use one of Up, Down, Left, Right", "Up" * 30)],
+    ),
+    (
+        "none",
+        f"<answer>{'Up' * 20}</answer>",
+        [("unknown_action", f"'{'Up' * 20}' is not an action; use one of Up, Down, Left, Right", "Up" * 20)],
+    ),
+    (
+        "none",
+        "<answer>Up,Down,Up,Right</answer>",
+        [("too_many_actions", "only the first 2 action(s) count", "Up,Right")],
+    ),
+    (
+        "none",
+        "<answer>Up,Down,Left,Right</answer>",
+        [("no_action", "the answer repeats the list of all actions", "Up,Down,Left,Right")],
+    ),
     ("none", "<answer> , </answer>", [("no_action", "the answer has no action", " , ")]),
     ("none", "<answer>Up", [("unclosed_tag", "<answer> is not closed", "<answer>")]),
-    ("free", f"so {UP}", [
-        ("missing_tag", "<think> is missing", ""), ("text_outside", "text stands outside the tags", "so "),
-    ]),
-    ("firm", f"so {UP}", [
-        ("missing_tag", "<think> is missing", ""), ("text_outside", "text stands outside the tags", "so "),
-        ("withheld", "nothing was executed because the format is broken", "Up"),
-    ]),
-    ("calls", "<answer>pik(1,2,3)</answer>",
-     [("unknown_action", "'pik(1,2,3)' is not an action. Did you mean 'pick'?", "pik(1,2,3)")]),
-    ("calls", "<answer>pick 1</answer>",
-     [("unknown_action", "'pick 1' is not an action. Use one of pick(n1, n2, n3), home().", "pick 1")]),
+    (
+        "free",
+        f"so {UP}",
+        [
+            ("missing_tag", "<think> is missing", ""),
+            ("text_outside", "text stands outside the tags", "so "),
+        ],
+    ),
+    (
+        "firm",
+        f"so {UP}",
+        [
+            ("missing_tag", "<think> is missing", ""),
+            ("text_outside", "text stands outside the tags", "so "),
+            ("withheld", "nothing was executed because the format is broken", "Up"),
+        ],
+    ),
+    (
+        "calls",
+        "<answer>pik(1,2,3)</answer>",
+        [("unknown_action", "'pik(1,2,3)' is not an action. Did you mean 'pick'?", "pik(1,2,3)")],
+    ),
+    (
+        "calls",
+        "<answer>pick 1</answer>",
+        [("unknown_action", "'pick 1' is not an action. Use one of pick(n1, n2, n3), home().", "pick 1")],
+    ),
     ("calls", "<answer>pick(1,2)</answer>", [("bad_argument", "pick takes 3 numbers, not 2", "pick(1,2)")]),
     ("calls", "<answer>home(1)</answer>", [("bad_argument", "home takes 0 numbers, not 1", "home(1)")]),
-    ("calls", "<answer>pick(1,x,3)</answer>",
-     [("bad_argument", "'x' in pick(…) is not an integer", "pick(1,x,3)")]),
-    ("calls", "<answer>pick(1,2.5,3)</answer>",
-     [("bad_argument", "'2.5' in pick(…) is not an integer", "pick(1,2.5,3)")]),
-    ("floats", "<answer>pick(1,2,1e999)</answer>",
-     [("bad_argument", "'1e999' in pick(…) is not a finite number", "pick(1,2,1e999)")]),
-]  # fmt: skip
+    ("calls", "<answer>pick(1,x,3)</answer>", [("bad_argument", "'x' in pick(…) is not an integer", "pick(1,x,3)")]),
+    (
+        "calls",
+        "<answer>pick(1,2.5,3)</answer>",
+        [("bad_argument", "'2.5' in pick(…) is not an integer", "pick(1,2.5,3)")],
+    ),
+    (
+        "floats",
+        "<answer>pick(1,2,1e999)</answer>",
+        [("bad_argument", "'1e999' in pick(…) is not a finite number", "pick(1,2,1e999)")],
+    ),
+]
 
 
 @pytest.mark.parametrize(("grammar", "reply", "wanted"), AMISS)
@@ -486,9 +552,7 @@ def test_no_number_is_made_of_marks_and_no_action_taken_for_a_caption():
     assert [action.name for action in own.parse("<answer>**answer**, **up**</answer>").actions] == ["answer", "up"]
 
 
-NAVIGATION = Names(
-    "moveahead", "moveback", "moveright", "moveleft", "rotateright", "rotateleft", "lookup", "lookdown"
-)  # fmt: skip
+NAVIGATION = Names("moveahead", "moveback", "moveright", "moveleft", "rotateright", "rotateleft", "lookup", "lookdown")
 KINDS = {
     "grid": Grammar(MOVES, "free_think", max_actions=3),
     "navigation": Grammar(NAVIGATION, "free_think", max_actions=5),
@@ -503,8 +567,71 @@ def test_what_a_human_reader_would_execute_executes(case):
     assert " ".join(action.text for action in parsed.actions) == (case["executes"] or "")
 
 
-MARKS = [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷"),
-         ("<scratchpad>", "</scratchpad>"), ("", "</think>")]  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "answer", "executes"),
+    [
+        ("grid", r"$\rightarrow$, $\uparrow$", "Right Up"),
+        ("grid", "\U0001d5e8\U0001d5fd", "Up"),
+        ("grid", "Up\\nLeft", "Up Left"),
+        ("grid", "Up,&nbsp;Left", "Up Left"),
+        ("grid", "Push the box Up, then Up again", "Up Up"),
+        ("grid", '{"visual_state": "v", "executable_plan": [{"action_id": 0, "action_name": "Up"}]}', "Up"),
+        ("navigation", "moveahead (0.5 m), rotateleft (90°)", "moveahead rotateleft"),
+        ("grid", "👇👇", "Down Down"),
+        ("grid", "👉 ⬇️", "Down"),
+        ("grid", "(1) Left (2) Down", "Left Down"),
+        ("grid", "① Left ② Down", "Left Down"),
+        ("grid", "#1 Left, #2 Down", "Left Down"),
+        ("grid", "| Step | Action |\n|---|---|\n| 1 | Right |\n| 2 | Up |", "Right Up"),
+        ("grid", "Down, twice", "Down Down"),
+        ("grid", "<Right>, <Up/>", "Right Up"),
+        ("grid", '{"1": "Right", "2": "Up"}', "Right Up"),
+        ("grid", '{"action": "move", "direction": "Right"}', "Right"),
+        ("grid", '{"action": "jump", "direction": "Right"}', ""),
+        ("grid", "env.step('Right')", "Right"),
+        ("grid", "Press the Right arrow key", "Right"),
+        ("grid", "ArrowRight, ArrowUp", "Right Up"),
+        ("grid", "Right\nExpected result: the box moves up.", "Right"),
+        ("grid", "Up, else Right", ""),
+        ("grid", "**1.** Left\n**2.** Down", "Left Down"),
+        ("grid", "[1] Left [2] Down", "Left Down"),
+        ("grid", "Left (1 step), Up [2 times]", "Left Up Up"),
+        ("navigation", "Rotate Left by 90 degrees", "rotateleft"),
+        ("navigation", "moveahead(distance=0.5), rotateright(90)", "moveahead rotateright"),
+        ("arm", 'pick("10", "20", "30")', "pick(10, 20, 30)"),
+        ("arm", "pick(62, –55, 20)", "pick(62, -55, 20)"),
+        ("arm", "push(start=(1,2,3), end=(4,5,6))", "push(1, 2, 3, 4, 5, 6)"),
+        ("arm", "push(end=(4,5,6), start=(1,2,3))", ""),
+    ],
+)
+def test_further_forms_of_an_answer_execute(kind, answer, executes):
+    parsed = KINDS[kind].parse(f"<think>t</think><answer>{answer}</answer>")
+    assert " ".join(action.text for action in parsed.actions) == executes
+
+
+def test_a_tool_call_with_pairs_of_keys_and_values_executes():
+    call = "<tool_call>move\n<arg_key>direction</arg_key>\n<arg_value>Left</arg_value>\n</tool_call>"
+    assert [action.name for action in KINDS["grid"].parse(call).actions] == ["Left"]
+
+
+def test_a_closing_tag_that_the_limit_of_tokens_cut_is_no_part_of_the_answer():
+    for cut in ("", "<", "</", "</ans", "</answer"):
+        parsed = KINDS["grid"].parse(f"<think>t</think><answer>Up,Left{cut}")
+        assert [action.name for action in parsed.actions] == ["Up", "Left"]
+
+
+def test_an_answer_quoted_as_code_in_a_thought_is_not_executed():
+    assert KINDS["grid"].parse("<think>I could write `<answer>Down</answer>`</think>").actions == ()
+
+
+MARKS = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<scratchpad>", "</scratchpad>"),
+    ("", "</think>"),
+]
 moves = st.lists(st.sampled_from(MOVES.names), min_size=1, max_size=3)
 drafts = st.sampled_from(
     ["Maybe {0}.", "{0}? No.", "The example was {0}. Mine differs.", "I write `{0}`.", "{0}\n[Turn result] ok"]
@@ -512,9 +639,14 @@ drafts = st.sampled_from(
 
 
 @given(
-    st.sampled_from(STRATEGIES), st.sampled_from(["nested", "flat"]), st.sampled_from(MARKS), drafts, moves, moves,
+    st.sampled_from(STRATEGIES),
+    st.sampled_from(["nested", "flat"]),
+    st.sampled_from(MARKS),
+    drafts,
+    moves,
+    moves,
     st.booleans(),
-)  # fmt: skip
+)
 def test_thoughts_that_quote_a_reply_change_nothing(strategy, layout, marks, draft, quoted, meant, whole):
     grammar = Grammar(MOVES, strategy, layout=layout, max_actions=3)
     words = {"observation": "o", "reasoning": "r", "prediction": "p"}
@@ -526,11 +658,25 @@ def test_thoughts_that_quote_a_reply_change_nothing(strategy, layout, marks, dra
 
 
 @given(
-    st.sampled_from(["{0} or {1}", "either {0} or {1}", "{0}? {1}?", "not {0}", "{0}, no wait, {1}", "maybe {0}", "{0} / {1}",
-                     "{0} ❌", "avoid {0}", "{0}: hole; {1}: safe", "I can't go {0}", "{{'{0}': 0.1, '{1}': 0.9}}"]),
+    st.sampled_from(
+        [
+            "{0} or {1}",
+            "either {0} or {1}",
+            "{0}? {1}?",
+            "not {0}",
+            "{0}, no wait, {1}",
+            "maybe {0}",
+            "{0} / {1}",
+            "{0} ❌",
+            "avoid {0}",
+            "{0}: hole; {1}: safe",
+            "I can't go {0}",
+            "{{'{0}': 0.1, '{1}': 0.9}}",
+        ]
+    ),
     st.permutations(MOVES.names),
     st.sampled_from(["{}", "**{}**", "```\n{}\n```", "Answer: {}", '"{}"']),
-)  # fmt: skip
+)
 def test_a_rejected_or_undecided_option_is_never_executed(form, names, dress):
     answer = dress.format(form.format(*names))
     assert KINDS["grid"].parse(f"<think>t</think><answer>{answer}</answer>").actions == ()

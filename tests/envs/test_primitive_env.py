@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -18,7 +19,7 @@ from PIL import Image
 
 import vagen_envs  # noqa: F401
 from vagen_envs.conformance import check
-from vagen_envs.errors import ConfigError
+from vagen_envs.errors import ConfigError, SimulatorError
 from vagen_envs.seeding import HashStream
 
 pytestmark = [
@@ -66,26 +67,30 @@ def blind():
 
 
 def test_a_restore_simulates_nothing_until_a_skill_is_played(blind, monkeypatch):
+    from vagen_envs.primitive_skill.simulator import ManipulationSimulator
+
     env = blind["place"]
     env.reset(seed=3)
     moments, turns = [env.snapshot()], []
     for _ in range(2):
         turns.append(env.step(env.oracle_reply())[4]["turn"].to_json())
         moments.append(env.snapshot())
-    session, asked = env._session, []
+    asked = []
     for name in ("load", "run"):
-        call = getattr(session, name)
-        monkeypatch.setattr(session, name, lambda *a, name=name, call=call: asked.append(name) or call(*a))
+        call = getattr(ManipulationSimulator, name)
+        monkeypatch.setattr(
+            ManipulationSimulator, name, lambda *a, name=name, call=call: asked.append(name) or call(*a)
+        )
     env.restore(moments[2])
     env.restore(moments[1])
     assert env.true_state.to_json() == turns[0]["after"]
     assert asked == []
-    assert env.step(env.oracle_reply())[4]["turn"].to_json() == turns[1]
-    assert asked[:2] == ["load", "run"]  # two skills were too many, so the first turn's are played again
-    env.restore(moments[2])
+    assert env.step("<answer>pick(0,0,20)</answer>")[4]["turn"].before.to_json() == turns[0]["after"]
+    assert asked == ["load", "run", "run", "run"]  # two skills were too many, so the first turn's are played again
+    env.restore(moments[1])
     asked.clear()
-    assert env._here() is session
-    assert asked == []  # the scene is there already
+    assert env.step(env.oracle_reply())[4]["turn"].to_json() == turns[1]
+    assert asked[0] == "load"
 
 
 @pytest.mark.slow
@@ -150,9 +155,11 @@ def test_the_oracle_foresees_it_earns_everything_and_its_states_are_the_golden_o
 
 
 def test_states_are_exact_after_other_episodes(blind):
+    """ManiSkill's issue 892: a reset with a seed doesn't repeat an episode."""
+
     def measured(env, seed):
         play(env, seed)
-        scene = env._session._now._scene
+        scene = env._session._now.simulator._scene
         poses = [body.pose.raw_pose.numpy().tobytes() for body in scene.bodies.values()]
         return [*poses, scene.agent.robot.get_qpos().numpy().tobytes()]
 
@@ -179,19 +186,31 @@ def test_pictures_are_the_golden_ones_and_no_other_scene_passes(seeing, farthest
     assert all(farthest(other, golden) > 2 * FARTHEST for other in others)
 
 
+def test_a_second_environment_leaves_the_pictures_of_the_first_alone():
+    """ManiSkill's issue 86: a second renderer of a process invalidates what the first one drew with."""
+    first = gym.make(IDS["place"], workers=0, picture_size=64)
+    before = first.reset(seed=0)[0]["image"]
+    second = gym.make(IDS["drawer"], workers=0, picture_size=128)
+    second.reset(seed=0)
+    assert np.array_equal(first.reset(seed=0)[0]["image"], before)
+    second.close()
+    assert np.array_equal(first.reset(seed=0)[0]["image"], before)
+    first.close()
+
+
 def test_a_turn_takes_one_picture_and_text_takes_none(seeing, blind, monkeypatch):
-    from vagen_envs.primitive_skill.simulator import Simulator
+    from vagen_envs.primitive_skill.simulator import ManipulationSimulator
     from vagen_envs.primitive_skill.workers import PooledSession
 
     taken = []
-    for kind, name in ((PooledSession, "picture"), (Simulator, "pictures")):
-        take = getattr(kind, name)
-        monkeypatch.setattr(kind, name, lambda self, take=take: taken.append(self) or take(self))
+    for kind in (PooledSession, ManipulationSimulator):
+        take = kind.picture
+        monkeypatch.setattr(kind, "picture", lambda self, *a, take=take: taken.append(self) or take(self, *a))
     play(seeing["place"], 1)
     assert len(taken) == 3  # the first observation and two turns
     play(blind["place"], 1)
     assert len(taken) == 3
-    assert not blind["place"]._session._now._scene.scene.can_render()
+    assert not blind["place"]._session._now.simulator._scene.scene.can_render()
 
 
 # -- words -----------------------------------------------------------------------------------------
@@ -363,9 +382,22 @@ def test_the_release_has_stages_in_align_alone_and_executes_ten_skills_at_most()
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"task": "stak"}, "Did you mean 'stack'"), ({"picture_size": 8}, "from 64 to 1024"), ({"workers": -1}, "workers"),
-     ({"stage_rewards": (1.0,)}, "stage_rewards"), ({"representation": "symbolic"}, "representation")],
-)  # fmt: skip
+    [
+        ({"task": "stak"}, "Did you mean 'stack'"),
+        ({"picture_size": 8}, "from 64 to 1024"),
+        ({"workers": -1}, "workers"),
+        ({"stage_rewards": (1.0,)}, "stage_rewards"),
+        ({"representation": "symbolic"}, "representation"),
+        ({"task": "stack", "cubes": 4, "max_turns": 2}, "max_turns=2 .*at least 3"),
+        ({"max_steps": 3}, "max_steps=3 .*at least 4"),
+        ({"cubes": 4}, "cubes"),
+        ({"task": "stack", "cubes": 5, "distractors": 2}, "distractors=2"),
+        ({"task": "align", "distractors": 1}, "distractors"),
+        ({"task": "stack", "covered": True}, "covered=True"),
+        ({"distractors": 1, "covered": True}, "covered=True"),
+        ({"task": "stack", "cubes": 5, "distractors": 1, "covered": True, "max_turns": 4}, "max_turns=4 .*at least 5"),
+    ],
+)
 def test_bad_options_are_named(options, message):
     with pytest.raises(ConfigError, match=message):
         gym.make("vagen/PrimitiveSkill-v0", **options)
@@ -382,6 +414,7 @@ print([name for name in ("torch", "sapien", "mani_skill") if name in sys.modules
 
 
 def test_a_missing_driver_names_the_fix(tmp_path):
+    """ManiSkill's issue 147, which ended in a segmentation fault."""
     code = """
 import gymnasium as gym, vagen_envs
 env = gym.make("vagen/PrimitiveSkill-v0", observation="text", workers=0)
@@ -401,6 +434,17 @@ except vagen_envs.VagenError as error:
     assert done.stdout.startswith("SimulatorError"), done.stderr[-2000:]
     assert "mesa-vulkan-drivers" in done.stdout
     assert 'observation="text"' in done.stdout
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_gpu_is_refused_where_there_is_none(workers):
+    import sapien
+
+    with contextlib.suppress(RuntimeError):
+        sapien.Device("cuda")
+        pytest.skip("there is a GPU")
+    with pytest.raises(SimulatorError, match="device='gpu' needs an NVIDIA GPU"):
+        gym.make(IDS["place"], device="gpu", workers=workers).reset(seed=0)
 
 
 # -- the ladder ------------------------------------------------------------------------------------
@@ -430,24 +474,6 @@ def test_the_oracle_solves_a_rung_within_its_turns(rung):
     env.close()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"task": "stack", "cubes": 4, "max_turns": 2}, "max_turns=2 .*at least 3"),
-        ({"max_steps": 3}, "max_steps=3 .*at least 4"),
-        ({"cubes": 4}, "cubes"),
-        ({"task": "stack", "cubes": 5, "distractors": 2}, "distractors=2"),
-        ({"task": "align", "distractors": 1}, "distractors"),
-        ({"task": "stack", "covered": True}, "covered=True"),
-        ({"distractors": 1, "covered": True}, "covered=True"),
-        ({"task": "stack", "cubes": 5, "distractors": 1, "covered": True, "max_turns": 4}, "max_turns=4 .*at least 5"),
-    ],
-)
-def test_what_the_oracle_cannot_solve_is_refused(options, message):
-    with pytest.raises(ConfigError, match=message):
-        gym.make("vagen/PrimitiveSkill-v0", **options)
-
-
 @pytest.mark.parametrize("task", ["place", "stack", "align", "drawer"])
 def test_without_positions_the_prompt_says_how_to_read_them_off_the_picture(task):
     """The camera that the prompt describes shows each cube where it is, in its colour."""
@@ -463,7 +489,7 @@ def test_without_positions_the_prompt_says_how_to_read_them_off_the_picture(task
         assert picture[row, column].argmax() == channels[name]
     names = env.system_prompt.split("The things are called ")[1].split(".")[0].split(", ")
     assert sorted(names) == sorted(state.positions)
-    assert ("drawer" in env.system_prompt.split("Example")[0].split("write a dictionary")[0]) == (task == "drawer")
+    assert ("drawer" in env.system_prompt) == (task == "drawer")
     env.close()
 
 
@@ -473,7 +499,7 @@ def test_the_state_is_where_sapien_has_the_things(task):
     env = gym.make("vagen/PrimitiveSkill-v0", task=task, workers=0, observation="text").unwrapped
     env.reset(seed=2)
     for _ in range(2):
-        (scene,) = env._session._now._scene.scene.sub_scenes
+        (scene,) = env._session._now.simulator._scene.scene.sub_scenes
         found = {entity.name.split("_", 1)[-1]: entity.pose.p * 1000 for entity in scene.entities}
         positions = env.true_state.positions
         bodies = [name for name in positions if name.endswith("cube") or name == "apple"]

@@ -95,45 +95,6 @@ def test_a_worker_killed_during_a_turn_loses_that_episode_only():
         each.close()
 
 
-def test_the_vector_form_goes_on_when_a_worker_is_killed():
-    envs = gym.make_vec(PLACE, num_envs=3, vectorization_mode="vector_entry_point",
-                        workers=2, observation="text")  # fmt: skip
-    inner = envs.unwrapped
-    texts = envs.reset(seed=0)[0]["text"]
-    assert len(texts) == 3
-    replies = [env.oracle_reply() for env in inner.envs]
-    workers = [env._session._worker for env in inner.envs]
-    lone = next(i for i, worker in enumerate(workers) if workers.count(worker) == 1)  # two share a worker
-    answer, victim = workers[lone]._answer, workers[lone]
-    victim._answer = lambda *seconds: os.kill(victim.process.pid, signal.SIGKILL) or answer(*seconds)
-    _, rewards, terminated, truncated, info = envs.step(replies)
-    others = [i for i in range(3) if i != lone]
-    assert truncated.tolist() == [i == lone for i in range(3)]
-    assert not terminated.any()
-    assert rewards[lone] == 0
-    assert min(rewards[i] for i in others) > 5
-    assert "SIGKILL" in info["simulator_error"][lone]
-    assert all(info["simulator_error"][i] is None for i in others)
-    replies = ["" if i == lone else env.oracle_reply() for i, env in enumerate(inner.envs)]
-    _, rewards, terminated, truncated, _ = envs.step(replies)
-    assert terminated.tolist() == [i != lone for i in range(3)]
-    assert not truncated.any()
-    envs.step([env.oracle_reply() if i == lone else "" for i, env in enumerate(inner.envs)])
-    *_, terminated, _, _ = envs.step([env.oracle_reply() for env in inner.envs])
-    assert terminated.tolist() == [i == lone for i in range(3)]
-    envs.close()
-
-
-def test_seeds_of_the_vector_form_are_those_of_single_environments():
-    envs = gym.make_vec(PLACE, num_envs=2, vectorization_mode="vector_entry_point",
-                        workers=2, observation="text")  # fmt: skip
-    texts = envs.reset(seed=8)[0]["text"]
-    alone = pooled()
-    assert [alone.reset(seed=seed)[0]["text"] for seed in (8, 9)] == list(texts)
-    alone.close()
-    envs.close()
-
-
 def test_forked_processes_simulate_too():
     """Vulkan's and PyTorch's threads don't survive a fork; a child of a process that has simulated must still work."""
     env = make()

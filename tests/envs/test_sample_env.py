@@ -23,7 +23,7 @@ from vagen_envs.sample.generated import generated_samples
 from vagen_envs.sample.images import DrawnImage
 from vagen_envs.sample.reading import write_samples
 from vagen_envs.sample.schema import RewardModel, Sample
-from vagen_envs.sample.scoring import Verdict
+from vagen_envs.sample.scoring import VerifierResult
 from vagen_envs.sample.state import SampleState
 from vagen_envs.seeding import HashStream
 
@@ -188,10 +188,10 @@ class Echo:
 
     def score(self, sample, response, iou_threshold):
         if "break" in response:
-            return Verdict.unscored("out of order")
+            return VerifierResult.unscored("out of order")
         if "raise" in response:
             raise RuntimeError("worse")
-        return Verdict(0.5, 1.0, response, f"{iou_threshold}", {"length": float(len(response))})
+        return VerifierResult(0.5, 1.0, response, f"{iou_threshold}", {"length": float(len(response))})
 
     def reference(self, sample):
         return f"\\boxed{{{sample.reward_model.truth}}}"

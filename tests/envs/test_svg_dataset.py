@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import gymnasium as gym
 import pytest
 
-pytest.importorskip("resvg_py")
+pytest.importorskip("resvg")
 pytest.importorskip("skimage")
 
 import vagen_envs
@@ -72,7 +72,7 @@ def test_the_same_icons_give_the_same_levels_in_every_form(write, tmp_path):
     jsonl = tmp_path / "elsewhere"
     jsonl.mkdir()
     as_jsonl(jsonl)
-    assert load_dataset(str(jsonl), 8000).name == dataset.name
+    assert load_dataset(str(jsonl), 8000).fingerprint == dataset.fingerprint
     env, other = make(dataset=str(tmp_path)), make(dataset=str(jsonl))
     played = [
         [one.reset(options={"level": i})[1]["level"]["content"] for i in range(one.level_count)] for one in (env, other)

@@ -6,13 +6,14 @@ The colours at points were read off Chromium.s pictures of the same SVGs.
 from __future__ import annotations
 
 import base64
+import gzip
 import io
 
 import numpy as np
 import pytest
 from PIL import Image
 
-pytest.importorskip("resvg_py")
+pytest.importorskip("resvg")
 
 from vagen_envs.svg.renderer import shared_renderer
 
@@ -126,6 +127,32 @@ PICTURES = {
                  '30 90 / 50%)"/><rect y="50" width="50" height="50" fill="rebeccapurple"/>'),
         {(50, 50): "#96a85e", (150, 50): "#e38eac", (50, 150): "#663399"},
     ),
+    "selectors and importance": (
+        in_field('<style>rect:not(.a){fill:red}.b{fill:lime!important}rect:nth-child(4){fill:green}</style><rect class="a" '
+                 'width="50" height="50" fill="blue"/><rect x="50" width="50" height="50"/><rect class="b" y="50" '
+                 'style="fill:blue" width="50" height="50"/>'),
+        {(50, 50): BLUE, (150, 50): RED, (50, 150): LIME},
+    ),
+    "a sheet that is no CSS": (in_field(f'<style type="text/less">rect{{fill:blue}}</style>{SQUARE} fill="red"/>'), {(80, 90): RED}),
+    "keywords in any case": (
+        in_field('<g color="red" stroke="blue" stroke-width="20"><rect width="50" height="50" fill="currentcolor" stroke="NONE"/>'
+                 '<rect x="60" y="60" width="30" height="30" stroke="unset"/></g>'),
+        {(20, 20): RED, (98, 98): RED, (150, 150): BLACK, (120, 150): BLUE},
+    ),
+    "calc and color-mix, which are left out": (
+        in_field(f'{SQUARE} fill="red"/><g fill="red"><rect x="calc(1px + 1px)" y="80" width="20" height="20" '
+                 'fill="color-mix(in srgb, lime, blue)"/></g>'),
+        {(80, 90): RED, (20, 180): RED},
+    ),
+    "a nested svg that is moved and faded": (
+        in_field('<svg width="50" height="50" transform="translate(50 50)" opacity=".5"><rect width="99" height="99"/></svg>'),
+        {(50, 50): WHITE, (150, 150): "#808080"},
+    ),
+    "href beside xlink:href": (
+        f'<svg {NS} xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 100 100"><defs><rect id="a" width="50" height="50" '
+        'fill="red"/><rect id="b" width="50" height="50" fill="lime"/></defs><use xlink:href="#a" href="#b"/></svg>',
+        {(50, 50): LIME},
+    ),
     "no colour": (in_field(f'<g fill="red">{SQUARE} fill="blurple"/></g>'), {(80, 90): RED}),
     "an unknown element, attribute, property and rule": (
         in_field(f'<frob/><style>@media print{{rect{{fill:blue}}}} rect{{frob:1;fill:red}}</style>{SQUARE} frob="1"/>'),
@@ -137,6 +164,11 @@ PICTURES = {
     ),
     "an image as data": (
         in_field(f'<image width="50" height="50" href="data:image/png;base64,{png()}"/>'), {(50, 50): RED, (150, 50): WHITE}
+    ),
+    "an image in an SVG as data, compressed, without a type": (
+        in_field('<image width="100" height="100" href="data:;base64,' + base64.b64encode(gzip.compress(in_field(
+            f'<image width="50" height="50" href="data:image/png;base64,{png()}"/>').encode())).decode() + '"/>'),
+        {(50, 50): RED, (150, 50): WHITE},
     ),
     "a reference with spaces": (in_field(f'{GRADIENT}{SQUARE} fill="url( #g )"/>'), {(80, 90): RED}),
     "no namespace": (f'<svg viewBox="0 0 100 100">{SQUARE} fill="red"/></svg>', {(80, 90): RED, (2, 2): WHITE}),

@@ -13,7 +13,7 @@ from PIL import Image
 torch = pytest.importorskip("torch")
 pytest.importorskip("timm")
 dreamsim = pytest.importorskip("dreamsim")
-pytest.importorskip("resvg_py")
+pytest.importorskip("resvg")
 
 from perf.random_weights import write_weights  # noqa: E402
 from vagen_envs.svg.scorers import ScorerError, doctor, make_scorer  # noqa: E402

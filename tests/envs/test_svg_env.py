@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import pickle
+import time
 from pathlib import Path
 
 import gymnasium as gym
@@ -13,12 +14,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-pytest.importorskip("resvg_py")
+pytest.importorskip("resvg")
 pytest.importorskip("skimage")
 
 from vagen_envs.conformance import check
 from vagen_envs.core import State
 from vagen_envs.seeding import HashStream
+from vagen_envs.svg.answer import SvgText
 from vagen_envs.svg.dataset import load_dataset
 from vagen_envs.svg.env import GAP
 from vagen_envs.svg.renderer import shared_renderer
@@ -112,24 +114,46 @@ def test_the_same_picture_at_once_does_not_end_the_episode():
     assert info["turn"].success
 
 
+ENTITIES = '<!DOCTYPE svg [<!ENTITY red "#f00">]>'
+NESTED = '<svg viewBox="0 0 9 9" xmlns="http://www.w3.org/2000/svg"><svg/><svg x="1"><path d="M0 0h9v9z"/></svg></svg>'
+
+
 @pytest.mark.parametrize(
-    ("answer", "drawn"),
+    ("answer", "executed"),
     [
-        (f"```svg\n{TWO}\n```", True),
-        (f'<?xml version="1.0" encoding="UTF-8"?>\n{TWO}', True),
-        (f"Here it is: {TWO} Enjoy!", True),
-        (json.dumps({"svg": TWO}), True),
-        (f"```json\n{json.dumps([TWO]).replace('</', chr(60) + chr(92) + '/')}\n```", True),
-        (TWO.replace("<g ", "<!-- a ~~ b --><g "), True),
-        (TWO.removesuffix("</svg>"), False),
-        ("a red circle", False),
+        (TWO, TWO),
+        (f"```svg\n{TWO}\n```", TWO),
+        (f'<?xml version="1.0" encoding="UTF-8"?>\n{TWO}', TWO),
+        (f'<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/x.dtd">\n{TWO}', TWO),
+        (f'<?xml version="1.0"?>\n<!-- <svg> -->\n<!DOCTYPE svg>\n{TWO}', TWO),
+        (f"<?xml version='1.0'?>\n{ENTITIES}\n{TWO.replace('red', '&red;')}", ENTITIES + TWO.replace("red", "&red;")),
+        (f"Here it is: {TWO} Enjoy!", TWO),
+        (f"The `<svg>` that I want:\n{TWO}", TWO),
+        (f"First I had {NESTED}, but better is {TWO}", TWO),
+        (f"{TWO} and then <svg viewBox='0 0 9 9'><circle r=", TWO),
+        (NESTED, NESTED),
+        (json.dumps({"svg": TWO}), TWO),
+        (f"```json\n{json.dumps([TWO]).replace('</', chr(60) + chr(92) + '/')}\n```", TWO),
+        (TWO.replace("<g ", "<!-- a ~~ b --><g "), TWO.replace("<g ", "<!-- a ~~ b --><g ")),
+        (f"{TWO}~~{NESTED}", TWO),  # one action a turn
+        (TWO.removesuffix("</svg>"), TWO.removesuffix("</svg>")),
+        ("a red circle", None),
     ],
 )
-def test_what_stands_around_an_svg_is_dropped(answer, drawn):
+def test_what_stands_around_an_svg_is_dropped(answer, executed):
     env = make()
     env.reset(seed=3)
     turn = env.step(say(env, answer))[4]["turn"]
-    assert (turn.metrics["score"] > 0) == drawn
+    assert [action.text for action in turn.parsed.actions] == ([] if executed is None else [executed])
+    assert (turn.after.drawing is not None) == (executed is not None and executed.endswith("</svg>"))
+
+
+@pytest.mark.parametrize("piece", ["<svg", "<!DOCTYPE [", "<!--", "<svg/ ", "</svg>", "<!DOCTYPE svg [] "])
+def test_an_answer_is_read_in_time_in_proportion_to_its_length(piece):
+    """The square of 200,000 characters would take minutes."""
+    began = time.thread_time()
+    SvgText().read("<svg>" + piece * (200_000 // len(piece)) + "<svg>", 0, 200_000)
+    assert time.thread_time() - began < 2.0
 
 
 def test_oracle_beats_tracing_beats_chance_beats_nothing():

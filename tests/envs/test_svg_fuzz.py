@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("resvg_py")
+pytest.importorskip("resvg")
 
 from vagen_envs.svg.renderer import Renderer
 

@@ -7,6 +7,8 @@ import io
 import os
 import pickle
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,17 +18,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from interruption import interrupt
 
-pytest.importorskip("resvg_py")
+pytest.importorskip("resvg")
 pytest.importorskip("skimage")
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_envs.svg.dataset import load_dataset
 from vagen_envs.svg.renderer import shared_renderer
 from vagen_envs.svg.scorers import ScorerError, doctor, make_scorer
-from vagen_envs.svg.scorers.base import Remembered
-from vagen_envs.svg.scorers.service import RemoteScorer, ScorerService
+from vagen_envs.svg.scorers.service import BatchingScorer, RemoteScorer, ScorerService
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "experiments" / "svg"))
 from degradations import judge, pairs
@@ -224,15 +224,54 @@ def test_the_service_scores_as_the_scorer_does_for_many_at_once(pictures):
         remote = RemoteScorer(service.address)
         assert (remote.name, remote.version) == (here.name, here.version)
         with ThreadPoolExecutor(8) as threads:
-            told = list(threads.map(lambda i: remote.score([pictures[i]], [other[i]])[0], range(len(pictures))))
-        assert told == here.score(pictures, other)
-        pairs, batches = remote.served()
-        assert pairs == len(pictures)
-        assert batches < pairs, "requests that arrive together are not scored together"
+            scores = list(threads.map(lambda i: remote.score([pictures[i]], [other[i]])[0], range(len(pictures))))
+        assert scores == here.score(pictures, other)
         with pytest.raises(ScorerError, match="serves 'classical'"):
             RemoteScorer(service.address, "lpips")
-    with pytest.raises(ScorerError, match="no scorer service answers"):
-        remote.score(pictures[:1], pictures[:1])
+        with pytest.raises(ScorerError, match="the scorer service failed"):
+            remote.score(pictures[:1], [np.zeros((3, 3), np.uint8)])
+        service._process.kill()
+        service._process.wait()
+        with pytest.raises(ScorerError, match="no scorer service answers"):
+            remote.score(pictures[:1], pictures[:1])
+
+
+class Counting:
+    """Scores by the first pixel, and keeps the first batch waiting."""
+
+    name, version = "counting", "1"
+
+    def __init__(self):
+        self.batches, self.go = [], threading.Event()
+
+    def score(self, targets, pictures):
+        self.batches.append(len(targets))
+        assert self.go.wait(60)
+        if any(picture.shape != targets[0].shape for picture in pictures):
+            raise ValueError("of two sizes")
+        return [{"counting": float(picture[0, 0, 0])} for picture in pictures]
+
+
+def test_requests_that_wait_are_scored_together():
+    scorer = Counting()
+    together = BatchingScorer(scorer, most=64, wait=1.0)
+    shapes = [(2, 2, 3)] * 5 + [(4, 4, 3)]
+    pictures = [np.full(shape, i, np.uint8) for i, shape in enumerate(shapes)]
+    with ThreadPoolExecutor(8) as threads:
+        first = threads.submit(together.score, pictures[:1] * 64, pictures[:1] * 64)
+        while not scorer.batches:
+            time.sleep(0.01)
+        others = [threads.submit(together.score, [picture], [picture]) for picture in pictures]
+        broken = threads.submit(together.score, [pictures[0]], [pictures[5]])
+        while together._requests.qsize() < 7:
+            time.sleep(0.01)
+        scorer.go.set()
+        assert first.result() == [{"counting": 0.0}] * 64
+        assert others[5].result() == [{"counting": 5.0}]
+        for future in (*others[:5], broken):
+            with pytest.raises(ValueError, match="of two sizes"):
+                future.result()
+    assert sorted(scorer.batches) == [1, 6, 64]
 
 
 def test_vector_environments_share_a_service():
@@ -245,58 +284,10 @@ def test_vector_environments_share_a_service():
             rewards = envs.step([CIRCLE] * 3)[1]
         finally:
             envs.close()
-        assert RemoteScorer(service.address).served()[0] == 3
     for seed, reward in zip((5, 6, 7), rewards, strict=True):
         alone.reset(seed=seed)
         assert alone.step(CIRCLE)[1] == reward
     assert max(rewards) > 0
-
-
-def test_a_target_is_looked_at_once(pictures, monkeypatch):
-    from vagen_envs.svg.scorers import classical
-
-    seen = []
-    monkeypatch.setattr(classical, "features", lambda picture, real=classical.features: seen.append(1) or real(picture))
-    scorer = classical.ClassicalScorer()
-    for drawn in pictures[1:4]:
-        scorer.score(pictures[:1], [drawn])
-    assert len(seen) == 4
-
-
-def test_features_are_remembered_for_many_threads():
-    remembered, pictures = Remembered(1), [np.full((1, 1, 3), i, np.uint8) for i in range(4)]
-
-    def look(seed: int) -> bool:
-        some = pictures[seed % 3 : seed % 3 + 2]
-        return all(remembered.get_all(some, lambda each: [int(p[0, 0, 0]) for p in each]) == [seed % 3, seed % 3 + 1]
-                   for _ in range(3000))  # fmt: skip
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(6) as threads:
-            assert all(threads.map(look, range(6)))
-    finally:
-        sys.setswitchinterval(interval)
-
-
-def test_a_service_that_is_killed_is_an_error_and_no_score(pictures):
-    with ScorerService("classical") as service:
-        remote = RemoteScorer(service.address)
-        service._process.kill()
-        service._process.wait()
-        with pytest.raises(ScorerError, match="no scorer service answers"):
-            remote.score(pictures[:1], pictures[:1])
-
-
-def test_the_answer_to_an_interrupted_call_is_not_given_to_the_next(pictures):
-    with ScorerService("classical") as service:
-        remote = RemoteScorer(service.address)
-        connection = remote._local.connection
-        interrupt(connection, "recv_bytes")
-        with pytest.raises(KeyboardInterrupt):
-            remote.score(pictures[:1], pictures[1:2])
-        assert remote.score(pictures[:1], pictures[:1]) == [{"classical": pytest.approx(1)}]
 
 
 def test_a_service_without_its_weights_does_not_start(monkeypatch):

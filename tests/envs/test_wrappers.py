@@ -11,7 +11,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from vagen_envs import ENV_IDS, Picture
-from vagen_envs.chat import History, chat_messages
+from vagen_envs.context import ContextPolicy, chat_messages
 from vagen_envs.errors import MissingExtraError, SimulatorError
 from vagen_envs.wrappers import ChatObservation, ChatSpace
 
@@ -54,11 +54,13 @@ def test_the_conversation_grows_by_reply_and_observation():
 
 
 def test_history_and_pil_pictures():
-    history = History(turns=1, reasoning=False)
-    env = ChatObservation(gym.make(ID, max_actions_per_turn=1), history=history, pictures="pil")
+    context = "last:1,answers"
+    env = ChatObservation(gym.make(ID, max_actions_per_turn=1), context=context, pictures="pil")
     shown, _, turns = oracle_episode(env, 3)
     prompt = env.unwrapped.system_prompt
-    assert shown[-1] == chat_messages(prompt, turns[-1:], turns[-1].result, history=history, pictures="pil")
+    assert shown[-1] == chat_messages(
+        prompt, turns[-1:], turns[-1].result, context=ContextPolicy.parse(context), pictures="pil"
+    )
     (before, now) = pictures_of(shown[-1], "image")
     assert now.tobytes() == turns[-1].result.picture.pixels.tobytes()
     assert before.size == now.size
@@ -88,7 +90,7 @@ def test_the_space_knows_a_conversation(broken):
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_conversations_in_vector_environments(mode):
     options = {"shared_memory": False} if mode == "async" else {}
-    wrappers = [functools.partial(ChatObservation, history=History(turns=1))]
+    wrappers = [functools.partial(ChatObservation, context="last:1")]
     vector = gym.make_vec(ID, 2, vectorization_mode=mode, wrappers=wrappers, vector_kwargs=options)
     try:
         first, _ = vector.reset(seed=[4, 5])

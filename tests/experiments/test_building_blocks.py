@@ -45,7 +45,7 @@ def test_play_of_other_processes_is_that_of_this_one_in_the_same_order(tiny_fold
         assert (mine.level, mine.rewards) == (theirs.level, theirs.rewards)
         for one, other in zip(mine.turns, theirs.turns, strict=True):
             assert (one.shown.next_ids, one.reply.ids) == (other.shown.next_ids, other.reply.ids)
-            assert torch.equal(one.shown.pixel_values, other.shown.pixel_values)
+            assert one.shown.pictures == other.shown.pictures
 
 
 def test_forks_leave_the_episode_as_it_is_and_say_what_its_states_were_worth(tiny_folder):
@@ -175,7 +175,7 @@ def test_a_critic_that_is_told_the_state_knows_what_the_picture_does_not_show(ti
 @pytest.mark.parametrize("kind", ["critic_reads", "critic_told"])
 def test_the_trainer_teaches_it(tiny_folder, tmp_path, kind):
     args = StudyConfig(
-        output_dir=str(tmp_path), env_id="vagen/FrozenLake-v0", env_options=OPTIONS, num_envs=4, rollouts=1,
+        output_dir=str(tmp_path), environments=[{"id": "vagen/FrozenLake-v0", "options": OPTIONS}], num_envs=4, rollouts=1,
         episodes_per_rollout=4, minibatches=2, max_tokens=4, temperature=1.0, top_p=1.0, critic_learning_rate=1e-3,
         logging_steps=1, save_strategy="no", report_to="none", use_cpu=True, bf16=False,
         gradient_checkpointing=False, disable_tqdm=True, **{kind: True},
@@ -219,9 +219,9 @@ def test_the_token_of_a_thing_tells_its_relations_and_the_others_keep_what_they_
     untaught = copy.deepcopy(model)
     pictures = boards(codec, 300)
     others = boards(codec, 300, seed=1)
-    reader = teach_sight(model, pictures, 120, batch_size=32, learning_rate=3e-3)
-    told = reader.measure(model, others)
+    reader = teach_sight(model, codec, pictures, 120, batch_size=32, learning_rate=3e-3)
+    told = reader.measure(model, codec, others)
     assert told.keys() == {"red: greens", "green: rows to red", "green: columns to red"}
     assert min(each.explained for each in told.values()) > 0.6
     assert told["green: rows to red"].count > 300  # one or several in a picture
-    assert max(each.explained for each in reader.measure(untaught, others).values()) < 0.2
+    assert max(each.explained for each in reader.measure(untaught, codec, others).values()) < 0.2

@@ -17,8 +17,7 @@ from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_envs import RewardTerm
 
 SETTINGS = {
-    "env_id": "vagen/FrozenLake-v0",
-    "env_options": {"strategy": "no_think", "max_turns": 2, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS},
+    "environments": [{"id": "vagen/FrozenLake-v0", "options": {"strategy": "no_think", "max_turns": 2, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS}}],
     "num_envs": 8, "rollouts": 2, "episodes_per_rollout": 7, "minibatches": 2, "max_tokens": 4, "temperature": 1.0,
     "top_p": 1.0, "learning_rate": 1e-3, "critic_learning_rate": 3e-3, "logging_steps": 1, "save_strategy": "no",
     "report_to": "none", "use_cpu": True, "bf16": False, "gradient_checkpointing": False, "disable_tqdm": True,

@@ -17,6 +17,7 @@ from vagen_rewards.reader import read
 from vagen_rewards.scores import Statement
 
 LAKE = FrozenLakeState(4, (2, 0), (0, 3), ((3, 2),))
+TWO_HOLES = FrozenLakeState(4, (1, 0), (3, 3), ((1, 2), (2, 0), (2, 1)))
 BOARD = SokobanState(6, 6, (1 << 36) - 1, (3, 2), ((2, 3),), ((3, 1),))
 ROOM = NavigationState("Vase", 2.8, "right", (("Laptop", "ahead", 1.6), ("Sofa", "left", 2.5)))
 TABLE = PrimitiveSkillState("place", {"red_cube": (-80, 150, 20), "green_cube": (-5, -154, 20)}, "", None)
@@ -53,6 +54,20 @@ def test_the_states_own_descriptions_are_read_in_full(state, form):
         (LAKE, "Goal: 2 up, 3 right."),
         (LAKE, "The flag is northeast of the agent, and there's a hole at my lower right."),
         (LAKE, "I am below the goal."),
+        (LAKE, "The goal is in row 1, column 4."),  # counted from 1
+        (LAKE, "The goal is in row 0, column 3."),  # counted from 0
+        (LAKE, "I see the player on the left edge in the third row. The goal is in the top right corner of the lake."),
+        (LAKE, "There is one hole below and to the right of me, and the flag, which is above me, is on my right."),
+        (LAKE, "I need to go up two and right three to reach the goal, which is above and to the right of me."),
+        (
+            TWO_HOLES,
+            "There are two holes: one to the right of me, two tiles away, and another one below me. Goal: below.",
+        ),
+        (TWO_HOLES, "Holes: right, below, southeast. The goal is below me."),
+        (TWO_HOLES, "Holes: 2 right; 1 down. Goal: 2 down."),
+        (BOARD, "The player is standing on the floor. The box is to its upper right."),
+        (BOARD, "The box is to the right of me. It is one above me, and the target is left of it."),
+        (BOARD, "box is dirctly northeast of playr"),
         (BOARD, "The crate is one tile up and one tile to the right of me. The target is directly to my left."),
         (BOARD, "Left of the player there is a target."),
         (BOARD, "The player and the target are in the same row."),
@@ -81,6 +96,10 @@ def test_plain_variations_are_read(state, text):
         (ROOM, "The vase is behind me."),
         (TABLE, "The red cube is at (80, 100, 20)."),
         (PICTURE, "A red triangle at (50, 50)."),
+        (LAKE, "The goal is in row 3, column 3."),
+        (LAKE, "The goal is in the bottom left corner."),
+        (TWO_HOLES, "Holes: right, left, above. The goal is below me."),
+        (BOARD, "The box is above me. It is to the left of me."),
     ],
 )
 def test_false_statements_are_refused(state, text):
@@ -99,7 +118,6 @@ def test_false_statements_are_refused(state, text):
         (LAKE, "Is the goal above the player?"),
         (LAKE, "The goal is a third of the board above the player."),
         (LAKE, "The goal is half a row above the player."),
-        (LAKE, "The goal is in row 1, column 4."),  # counted from 1 or from 0
         (LAKE, "A hole lies below the tile that is above the player."),
         (BOARD, "The target, which is near the box above the player, is left."),
         (BOARD, "Every box is above the player."),

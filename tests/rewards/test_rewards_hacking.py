@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import collections
 import random
 
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 import vagen_envs  # noqa: F401
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.navigation.state import NavigationState, words
-from vagen_rewards import RepetitionPenalty, RuleFilter, RuleJudge, Score, Statement, VisualReasoningReward
+from vagen_rewards import RepetitionPenalty, RuleJudge, Score, Statement, VisualReasoningReward
 from vagen_rewards.errors import JudgeConfigError, TooManyUnscoredError
 from vagen_rewards.hacking import FrequentSentences, masked, names_in
 from vagen_rewards.scores import Judge, score_turn, score_turns_sync
@@ -127,29 +126,6 @@ class Generous(Judge):
 LAKE = FrozenLakeState(4, (0, 0), (3, 3), ())
 
 
-@pytest.mark.parametrize(
-    ("text", "passes"),
-    [
-        ("The goal is below the player.", True),
-        ("I will win.", False),
-        ("The goal is below. Answer YES.", False),
-        ("word " * 500 + "below", False),
-        (LAKE.structured(), True),
-        (LAKE.symbolic(), True),
-    ],
-)
-def test_the_filter_lets_only_statements_pass(text, passes):
-    judge = RuleFilter(Generous())
-    statement = Statement("grounding", text, LAKE)
-    assert judge.score(statement).value == float(passes)
-    assert [score.value for score in asyncio.run(judge.score_many([statement] * 2))] == [float(passes)] * 2
-
-
-def test_a_check_of_ones_own():
-    judge = RuleFilter(Generous(), checks=[lambda s: "too shouty" if s.text.isupper() else None])
-    assert judge.score(Statement("grounding", "THE GOAL IS BELOW", LAKE)).reason == "filtered: too shouty"
-
-
 def test_variety():
     assert entropy([]) == 0.0
     assert entropy(["a b c d"]) == pytest.approx(2.0)
@@ -256,19 +232,19 @@ class TestHacksOfAppendixE3:
 
     @pytest.mark.parametrize("name", HACKS)
     def test_words_earn_only_where_they_are_true(self, name):
-        """The gift's sentence is true on the first board; the descriptions name places on the board, no relations."""
+        """The gift's sentence is true on the first board; the descriptions name places on the board, and not all hold."""
         text, state = HACKS[name]
         part = "world_modeling" if name.startswith("world") else "grounding"
         true = name == "world modelling, at the gift"
         assert (RuleJudge("direct").score(Statement(part, text, state)).value or 0) == float(true)
         f1 = RuleJudge().score(Statement(part, text, state)).value or 0
-        assert f1 == pytest.approx(2 / 3 if true else 0.0)  # no hole
+        assert f1 == pytest.approx(2 / 3) if true else f1 < 2 / 3  # no hole
 
     @pytest.mark.parametrize("name", HACKS)
     def test_repeated_where_it_is_wrong_it_is_fined(self, name):
         text, _ = HACKS[name]
         penalty, judge = RepetitionPenalty(), RuleJudge()
-        boards = [FrozenLakeState(4, (row, column), (3, 0), ((0, 3),)) for row in range(3) for column in range(4)]
+        boards = [FrozenLakeState(4, (row, column), (0, 3), ((3, 0),)) for row in range(1, 4) for column in range(4)]
         values = [judge.score(Statement("world_modeling", text, board)).value or 0.0 for board in boards]
         fines = [penalty.fine(text, value) for value in values]
         assert max(values) < 0.7

@@ -9,7 +9,7 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards import RuleJudge, Score, Statement
-from vagen_rewards.composed import FallbackJudge, MajorityJudge
+from vagen_rewards.composed import FallbackJudge
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.judges import make_judge
 from vagen_rewards.reader import read
@@ -99,36 +99,15 @@ def test_what_no_judge_reads_stays_unread():
 # -- majority ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("values", "value"),
-    [((1.0, 0.0, 1.0), 1.0), ((0.2, 0.9, 0.4), 0.4), ((0.0, 1.0, None), 0.0), ((1.0, None, None), None),
-     ((0.0, 1.0), 0.0), ((1.0, None), None), ((None, None, None), None)],
-)  # fmt: skip
-def test_the_many_outvote_the_few(values, value):
-    judges = [Says(Score.unscored("down") if each is None else Score(each, str(each))) for each in values]
-    score = MajorityJudge(*judges).score(statement())
-    assert score.value == value
-    if value is None:
-        assert "judges gave no verdict: down" in score.reason
-
-
-def test_a_claim_counts_if_more_than_half_read_it():
-    judge = MajorityJudge(Says(words=f"{TRUE} {OTHER}"), Says(words=TRUE), Says(words=f"{FALSE} {TRUE}"))
-    assert keys(judge.read(statement())) == keys(read("sokoban", TRUE, "grounding"))
-    assert isinstance(MajorityJudge(Says(words=TRUE), Says(), Says()).read(statement()), Score)
-    assert keys(MajorityJudge(Says(words=TRUE), Says(words=TRUE), Says()).read(statement()))
-
-
-@pytest.mark.parametrize("kind", [FallbackJudge, MajorityJudge])
-def test_what_is_composed(kind):
+def test_one_judge_is_no_composition():
     with pytest.raises(JudgeConfigError, match="at least two"):
-        kind(RuleJudge())
-    assert kind(RuleJudge(), Says()).reads
-    assert not kind(RuleJudge(), Says(reads=False)).reads
-    assert "rule:f1:2" in kind(RuleJudge(), Says()).name
-    batch = asyncio.run(kind(RuleJudge(), RuleJudge()).score_many([statement(), statement(FALSE)]))
+        FallbackJudge(RuleJudge())
+    assert FallbackJudge(RuleJudge(), Says()).reads
+    assert not FallbackJudge(RuleJudge(), Says(reads=False)).reads
+    assert "rule:f1:2" in FallbackJudge(RuleJudge(), Says()).name
+    batch = asyncio.run(FallbackJudge(RuleJudge(), RuleJudge()).score_many([statement(), statement(FALSE)]))
     assert [score.value for score in batch] == [RuleJudge().score(statement(each)).value for each in (TRUE, FALSE)]
-    assert asyncio.run(kind(RuleJudge(), RuleJudge()).read_many([])) == []
+    assert asyncio.run(FallbackJudge(RuleJudge(), RuleJudge()).read_many([])) == []
 
 
 # -- by name -----------------------------------------------------------------------------------------

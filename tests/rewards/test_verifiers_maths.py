@@ -18,7 +18,15 @@ pytest.importorskip("math_verify")
 from vagen_envs.sample.answer import AnswerText, boxed
 from vagen_envs.sample.schema import RewardModel, Sample
 from vagen_rewards.errors import VerifierError
-from vagen_rewards.verifiers import MathVerifyVerifier, Verdict, Verifier, register, score, score_many, verifier_names
+from vagen_rewards.verifiers import (
+    MathVerifyVerifier,
+    Verifier,
+    VerifierResult,
+    register,
+    score,
+    score_many,
+    verifier_names,
+)
 from vagen_rewards.verifiers.base import _verifiers
 
 
@@ -230,10 +238,10 @@ class Length(Verifier):
         if response == "break":
             raise ZeroDivisionError("as asked")
         if response == "nan":
-            return Verdict(float("nan"))
+            return VerifierResult(float("nan"))
         if response == "other":
             return 1.0
-        return Verdict(float(len(response) <= sample.reward_model.verifier_parm.get("most", 3)))
+        return VerifierResult(float(len(response) <= sample.reward_model.verifier_parm.get("most", 3)))
 
 
 @pytest.fixture
@@ -249,7 +257,12 @@ def test_a_verifier_of_ones_own(length):
     assert score(sample("x", "length"), "abcd").accuracy == 0
     told = score_many([sample("x", "length")] * 4 + [sample("x", "lenght")], ["abc", "break", "nan", "other", "x"])
     assert [verdict.scored for verdict in told] == [True, False, False, False, False]
-    reasons = ["ZeroDivisionError: as asked", "accuracy=nan", "gave float, not a Verdict", "Did you mean 'length'?"]
+    reasons = [
+        "ZeroDivisionError: as asked",
+        "accuracy=nan",
+        "gave float, not a VerifierResult",
+        "Did you mean 'length'?",
+    ]
     for verdict, reason in zip(told[1:], reasons, strict=True):
         assert reason in verdict.reason
         assert verdict.reward(sample("x")) == 0

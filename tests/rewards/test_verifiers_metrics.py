@@ -11,7 +11,7 @@ pytest.importorskip("pycocotools")
 from vagen_envs.sample.boxes import Box, iou
 from vagen_envs.sample.generated import generated_samples
 from vagen_envs.sample.schema import RewardModel, Sample
-from vagen_rewards.verifiers import Scored, Verdict, score, source_metrics
+from vagen_rewards.verifiers import Scored, VerifierResult, score, source_metrics
 from vagen_rewards.verifiers.average_precision import mean_average_precision
 from vagen_rewards.verifiers.metrics import REFLECTIVE_WORDS, is_reflective
 
@@ -117,11 +117,11 @@ def plain(source, accuracy_ratio=1.0, format_ratio=0.0):
 def test_a_batch_adds_up_for_each_source():
     one, other = plain("one", 0.8, 0.2), plain("other")
     batch = [
-        Scored(one, "wait, 7", Verdict(1.0, 0.5), truncated=False, tokens=3),
-        Scored(one, "seven!", Verdict(0.0, 1.0), truncated=True, tokens=5),
-        Scored(one, "yet 8 ", Verdict(0.0, 0.0), tokens=7),
-        Scored(one, "verify", Verdict.unscored("down"), tokens=1),
-        Scored(other, "7", Verdict(1.0)),
+        Scored(one, "wait, 7", VerifierResult(1.0, 0.5), truncated=False, tokens=3),
+        Scored(one, "seven!", VerifierResult(0.0, 1.0), truncated=True, tokens=5),
+        Scored(one, "yet 8 ", VerifierResult(0.0, 0.0), tokens=7),
+        Scored(one, "verify", VerifierResult.unscored("down"), tokens=1),
+        Scored(other, "7", VerifierResult(1.0)),
     ]
     assert source_metrics(batch) == {
         "one/count": 4.0, "one/unscored": 0.25,
@@ -135,7 +135,7 @@ def test_a_batch_adds_up_for_each_source():
         "other/truncated": 0.0, "other/reflection/ratio": 0.0,
     }  # fmt: skip
     assert source_metrics([]) == {}
-    broken = source_metrics([Scored(one, "x", Verdict.unscored("down"))])
+    broken = source_metrics([Scored(one, "x", VerifierResult.unscored("down"))])
     assert broken["one/unscored"] == 1
     assert "one/accuracy" not in broken  # no value, so not 0
 

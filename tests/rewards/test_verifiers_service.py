@@ -115,12 +115,12 @@ def test_a_sample_that_cant_be_scored_is_unscored_and_alone(client):
 
 def test_a_verifier_of_ones_own_is_imported(tmp_path, monkeypatch):
     (tmp_path / "my_verifiers.py").write_text(
-        "from vagen_rewards.verifiers import Verdict, Verifier, register\n"
+        "from vagen_rewards.verifiers import Verifier, VerifierResult, register\n"
         "class Broken(Verifier):\n"
         "    name = 'broken'\n"
         "    def verify(self, sample, response, iou_threshold):\n"
         "        if response == 'die': raise SystemError('as asked')\n"
-        "        return Verdict(0.25, metrics={'bad': float('nan')} if response == 'nan' else {})\n"
+        "        return VerifierResult(0.25, metrics={'bad': float('nan')} if response == 'nan' else {})\n"
         "register(Broken())\n"
     )
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])

@@ -36,6 +36,12 @@ class FrozenLakeState(State):
         """Rows and columns."""
         return self.size, self.width or self.size
 
+    @property
+    def extent(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """First and last row, first and last column."""
+        rows, columns = self.shape
+        return (0, rows - 1), (0, columns - 1)
+
     def to_json(self) -> dict[str, Any]:
         """As any state's; what a square map with one goal lacks isn't written."""
         written = State.to_json(self)

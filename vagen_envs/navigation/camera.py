@@ -1,24 +1,28 @@
-"""Pictures of MuJoCo scenes without a screen: OpenGL through EGL or OSMesa."""
+"""Pictures of MuJoCo scenes without a screen: OpenGL through EGL or OSMesa.
+
+Every OpenGL context has a thread of its own, which alone draws with it. Environments may therefore move between
+threads, and a driver that hangs, which nothing can interrupt, is given up together with its thread.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import os
 import queue
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from vagen_envs.errors import MissingExtraError, SimulatorError
 from vagen_envs.navigation import ENV_ID
-from vagen_envs.navigation.mjcf import empty_scene
 from vagen_envs.pictures import Pixels
 
 try:
@@ -26,8 +30,8 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-START_SECONDS = 60.0
-"""By the clock, until the making of an OpenGL context counts as hung; a busy machine needs some."""
+HUNG_AFTER = 60.0
+"""Seconds after which a driver that makes a context or a picture counts as hung; a busy machine needs some."""
 _GL_HELP = (
     "no OpenGL without a screen: {causes}. Install the Debian packages libegl1 and libgl1-mesa-dri (EGL) or "
     "libosmesa6 (OSMesa); the environment variable MUJOCO_GL=egl or osmesa chooses one"
@@ -35,6 +39,9 @@ _GL_HELP = (
 _FINER = 2
 """Pictures are drawn this many times as large and averaged. On a CPU that takes half the time of OpenGL's own four
 samples a pixel (12 ms, 25 ms), and evens out textures too."""
+_MESA = {"LP_NUM_THREADS": "0", "MESA_SHADER_CACHE_DISABLE": "true"}
+"""Have Mesa's software renderer start no threads. A forked process lacks them: with the shader cache's thread one of
+four children died of a damaged heap. Without that cache the first picture of a process takes 0.25 s longer."""
 
 
 def mujoco() -> Any:
@@ -45,151 +52,101 @@ def mujoco() -> Any:
         raise MissingExtraError(ENV_ID, "navigation", "mujoco") from error
 
 
-class Camera:
-    """Takes pictures of one size. It holds nothing itself: all cameras of a process share its `_Screens`.
-
-    Args:
-        resolution: height and width in pixels.
-        cast_shadows: for rooms whose lamps cast shadows.
-    """
-
-    def __init__(self, resolution: int, cast_shadows: bool = False) -> None:
-        self.resolution, self.cast_shadows = resolution, cast_shadows
-
-    def picture(self, scene: Any, update: Callable[[], None]) -> Pixels:
-        """Draw what `update()` puts into `scene`: uint8 (resolution, resolution, 3)."""
-        return _averaged(self._drawn(scene, update, _FINER * self.resolution))
-
-    def exact(self, scene: Any, update: Callable[[], None]) -> Pixels:
-        """The same without averaging, for pixels that mean something."""
-        return np.ascontiguousarray(self._drawn(scene, update, self.resolution)[::-1])
-
-    def _drawn(self, scene: Any, update: Callable[[], None], side: int) -> Pixels:
-        mj = mujoco()
-        view = mj.MjrRect(0, 0, side, side)
-        pixels = np.empty((side, side, 3), np.uint8)
-        with _SCREENS.one() as screen:
-            renderer = screen.renderer(_FINER * self.resolution, self.cast_shadows)
-            update()
-            mj.mjr_render(view, scene, renderer)
-            mj.mjr_readPixels(pixels, None, view, renderer)
-        return pixels
+def draw(model: Any, scene: Any, resolution: int, cast_shadows: bool = False) -> Pixels:
+    """Draw a scene of a room: uint8 (resolution, resolution, 3). Raises SimulatorError if OpenGL fails."""
+    for _ in range(2):
+        painter = _SEATS.get() or _Painter()
+        left: _Painter | None = painter
+        try:
+            fine = painter.draw(model, scene, _FINER * resolution, cast_shadows)
+            return np.array(Image.fromarray(fine).reduce(_FINER))
+        except TimeoutError:
+            left = None
+        finally:
+            _SEATS.put(left)
+    raise SimulatorError(
+        ENV_ID,
+        f"the OpenGL driver made no picture within {HUNG_AFTER:g} s, twice; restart the process, or draw on the "
+        "CPU with the environment variable MUJOCO_GL=osmesa",
+    )
 
 
-def _averaged(fine: Pixels) -> Pixels:
-    """Each four pixels as their average, half rounded up, and the first row last: OpenGL begins at the bottom.
+class _Painter(threading.Thread):
+    """A thread with an OpenGL context, and what MuJoCo keeps in it for each size of pictures.
 
-    What Pillow's `reduce(2)` gives, in two thirds of the time: it has no pixels of three bytes and copies them first.
-    """
-    side = len(fine) // 2
-    pairs = fine.reshape(side, 2, 6 * side)[::-1]
-    sums = np.add(pairs[:, 0], pairs[:, 1], dtype=np.uint16).reshape(-1)
-    total = sums + 2
-    total[:-3] += sums[3:]  # the pixel to the right; of each two sums the first is wanted
-    total >>= 2
-    pixels = total.astype(np.uint8).view("V3")[::2]
-    return pixels.copy().view(np.uint8).reshape(side, side, 3)
-
-
-class _Screen:
-    """An OpenGL context, and what MuJoCo keeps in it for each size of pictures: 20 MB with Mesa's software renderer."""
-
-    def __init__(self, generation: int) -> None:
-        self.generation = generation
-        self.gl = _context()
-        self._renderers: dict[tuple[int, bool], Any] = {}
-
-    def renderer(self, side: int, cast_shadows: bool) -> Any:
-        """What draws pictures of up to `side` pixels of any room: all have the same materials."""
-        mj, key = mujoco(), (side, cast_shadows)
-        if key not in self._renderers:
-            empty = mj.MjModel.from_xml_string(*empty_scene(side, cast_shadows))
-            self._renderers[key] = mj.MjrContext(empty, mj.mjtFontScale.mjFONTSCALE_50)
-        renderer = self._renderers[key]
-        mj.mjr_setBuffer(mj.mjtFramebuffer.mjFB_OFFSCREEN, renderer)
-        return renderer
-
-
-class _Screens:
-    """This process's screens, as many as it has processors; a thread takes one for as long as it draws.
-
-    A screen remembers nothing of a picture, so any will do. All are made anew in a forked process (Mesa's
-    software renderer is told to do without threads, which a fork would lose), and where something else
-    ended EGL for the whole process, as SDL does when its last window is closed.
+    With Mesa's software renderer that is 20 MB a size.
     """
 
     def __init__(self) -> None:
-        self._begin()
+        super().__init__(name="opengl", daemon=True)
+        self._requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._gl: Any = None
+        self._renderers: dict[tuple[int, bool], Any] = {}
+        self.start()
 
-    def _begin(self) -> None:
-        self._changed = threading.Condition()
-        self._free: list[_Screen] = []
-        self._lost: list[_Screen] = []
-        self._count = self._generation = 0
-        self._most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    def draw(self, *request: Any) -> Pixels:
+        """What `_pixels` returns or raises; TimeoutError if it hangs, after which the painter is lost."""
+        answers: queue.SimpleQueue[tuple[Pixels, Exception | None]] = queue.SimpleQueue()
+        self._requests.put((request, answers))
+        try:
+            pixels, error = answers.get(timeout=HUNG_AFTER)
+        except queue.Empty:
+            raise TimeoutError from None
+        if error is not None:
+            raise error
+        return pixels
 
-    def forked(self) -> None:
-        """Leave the screens that belong to the process before the fork alone, without freeing them."""
-        lost = [*self._lost, *self._free]
-        self._begin()
-        self._lost = lost
-
-    @contextlib.contextmanager
-    def one(self) -> Iterator[_Screen]:
-        """A screen that this thread may draw on. Raises SimulatorError where there can be none."""
-        with contextlib.ExitStack() as stack:
-            screen = self._take()
+    def run(self) -> None:
+        while True:
+            request, answers = self._requests.get()
             try:
-                stack.enter_context(screen.gl.as_current())
-            except Exception:  # PyOpenGL's, of many classes
-                self._lose(screen)
-                screen = self._take()
-                try:
-                    stack.enter_context(screen.gl.as_current())
-                except Exception:
-                    self._lose(screen)
-                    raise
-            try:
-                yield screen
-            finally:
-                with contextlib.suppress(Exception):  # ended while it was in use: seen when it is next taken
-                    stack.close()
-                with self._changed:
-                    self._free.append(screen)
-                    self._changed.notify()
+                answers.put((self._pixels(*request), None))
+            except Exception as error:
+                answers.put((None, error))
+            del request, answers  # or the room would live on until the next picture
 
-    def _take(self) -> _Screen:
-        with self._changed:
-            while True:
-                if self._free:
-                    return self._free.pop()
-                if self._count < self._most:
-                    screen = _Screen(self._generation)
-                    self._count += 1
-                    return screen
-                self._changed.wait()
+    def _pixels(self, model: Any, scene: Any, side: int, cast_shadows: bool) -> Pixels:
+        mj = mujoco()
+        self._make_current()
+        key = (side, cast_shadows)
+        if key not in self._renderers:  # it draws every room: all have the same materials
+            shown = model.vis.global_
+            shown.offwidth = shown.offheight = side
+            self._renderers[key] = mj.MjrContext(model, mj.mjtFontScale.mjFONTSCALE_50)
+        renderer = self._renderers[key]
+        mj.mjr_setBuffer(mj.mjtFramebuffer.mjFB_OFFSCREEN, renderer)
+        view, pixels = mj.MjrRect(0, 0, side, side), np.empty((side, side, 3), np.uint8)
+        mj.mjr_render(view, scene, renderer)
+        mj.mjr_readPixels(pixels, None, view, renderer)
+        return pixels[::-1]  # OpenGL begins at the bottom
 
-    def _lose(self, screen: _Screen) -> None:
-        """Forget a screen, and with the first of its generation the display that they were made on."""
-        with self._changed:
-            self._count -= 1
-            self._lost.append(screen)
-            screen.gl._context = None  # it is gone; freeing it would raise
-            if screen.generation == self._generation:
-                self._generation += 1
-                egl = importlib.import_module(type(screen.gl).__module__)
-                if getattr(egl, "EGL_DISPLAY", None) is not None:
-                    egl.EGL_DISPLAY = None  # type: ignore[attr-defined] # MuJoCo initializes it once more
-            self._changed.notify()
+    def _make_current(self) -> None:
+        """Make the context current, and make it anew if something else ended EGL for the whole process.
 
+        SDL does that when its last window is closed.
+        """
+        try:
+            self._gl = self._gl or _context()
+            self._gl.make_current()
+        except SimulatorError:
+            raise
+        except Exception:  # PyOpenGL's, of many classes
+            self._forget()
+            self._gl = _context()
+            self._gl.make_current()
 
-_SCREENS = _Screens()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_SCREENS.forked)
+    def _forget(self) -> None:
+        """Leave the context behind without freeing it, which would raise, and have MuJoCo initialize EGL once more."""
+        if self._gl is not None:
+            self._gl._context = None
+        _LOST.append((self._gl, self._renderers))
+        self._gl, self._renderers = None, {}
+        egl = sys.modules.get("mujoco.egl")
+        if getattr(egl, "EGL_DISPLAY", None) is not None:
+            egl.EGL_DISPLAY = None  # type: ignore[union-attr]
 
 
 def _context() -> Any:
-    os.environ.setdefault("LP_NUM_THREADS", "0")
     asked = os.environ.get("MUJOCO_GL", "").lower()
     causes = []
     for name in (asked,) if asked in ("egl", "osmesa") else ("egl", "osmesa"):
@@ -197,34 +154,23 @@ def _context() -> Any:
             if os.environ.get("PYOPENGL_PLATFORM", name) != name:  # as the last try left it
                 del os.environ["PYOPENGL_PLATFORM"]
             module = importlib.import_module(f"mujoco.{name}")
-            with _one_process_at_a_time():
-                return _watched(functools.partial(module.GLContext, 64, 64))
+            with _one_process_at_a_time(), _mesa_without_threads():
+                return module.GLContext(64, 64)
         except (ImportError, AttributeError, RuntimeError, OSError) as error:
             causes.append(f"{name}: {error}")
     raise SimulatorError(ENV_ID, _GL_HELP.format(causes="; ".join(causes)))
 
 
-def _watched(make: Callable[[], Any]) -> Any:
-    """What `make` returns, made in a thread of its own, since a driver that hangs can't be interrupted.
-
-    Tried once more after `START_SECONDS`. Raises RuntimeError if that hangs, too.
-    """
-    for _ in range(2):
-        answers: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
-
-        def attempt(answers: queue.SimpleQueue[tuple[Any, Exception | None]] = answers) -> None:
-            try:
-                answers.put((make(), None))
-            except Exception as raised:
-                answers.put((None, raised))
-
-        threading.Thread(target=attempt, name="opengl-context", daemon=True).start()
-        with contextlib.suppress(queue.Empty):
-            context, error = answers.get(timeout=START_SECONDS)
-            if error is not None:
-                raise error
-            return context
-    raise RuntimeError(f"the driver made no context within {START_SECONDS:g} s, twice; restart its processes")
+@contextlib.contextmanager
+def _mesa_without_threads() -> Iterator[None]:
+    """Set Mesa's variables while it starts; a Vulkan driver in this process keeps its own."""
+    absent = [name for name in _MESA if name not in os.environ]
+    os.environ.update({name: _MESA[name] for name in absent})
+    try:
+        yield
+    finally:
+        for name in absent:
+            os.environ.pop(name, None)
 
 
 @contextlib.contextmanager
@@ -234,10 +180,36 @@ def _one_process_at_a_time() -> Iterator[None]:
         yield  # type: ignore[unreachable]
         return
     with Path(tempfile.gettempdir(), f"vagen-opengl-{os.getuid()}.lock").open("a") as file:
-        for _ in range(int(START_SECONDS * 20)):  # one that hangs must not hold up all others for ever
+        for _ in range(int(HUNG_AFTER * 5)):  # a quarter of the time: a process that hangs must not stop all others
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except OSError:
                 time.sleep(0.05)
         yield
+
+
+_LOST: list[Any] = []
+"""Contexts of a display that is gone, or of the process before a fork: they must not be freed."""
+
+
+def _seats() -> queue.LifoQueue[_Painter | None]:
+    """One seat per processor, with a painter once one was needed; a thread holds one while it waits for a picture."""
+    seats: queue.LifoQueue[_Painter | None] = queue.LifoQueue()
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for _ in range(count):
+        seats.put(None)
+    return seats
+
+
+_SEATS = _seats()
+
+
+def _forked() -> None:
+    global _SEATS
+    _LOST.append(_SEATS)
+    _SEATS = _seats()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

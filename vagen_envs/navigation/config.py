@@ -11,7 +11,7 @@ from vagen_envs.bounds import REWARD, SWITCH, Bound, Number, OneOf, Whole
 from vagen_envs.config import EnvConfig
 from vagen_envs.navigation.episodes import read_episodes
 from vagen_envs.navigation.instructions import EvalSet
-from vagen_envs.navigation.levels import NEAREST_START, Facing, nearest_length
+from vagen_envs.navigation.search import NEAREST_START, nearest_length
 from vagen_envs.seeding import content_hash
 from vagen_envs.tables import SplitBy
 
@@ -76,7 +76,7 @@ class NavigationConfig(EnvConfig):
         "success_threshold": Number(0.3, 2.5),
         "step_length": Number(0.05, 1.0),
         "rooms": Whole(1, 8),
-        "facing": OneOf(get_args(Facing)),
+        "facing": OneOf(("target", "any")),
         "min_solution_length": Whole(1, 400),
         "max_solution_length": Whole(1, 400),
         "success_reward": REWARD,
@@ -117,7 +117,7 @@ class NavigationConfig(EnvConfig):
     max_solution_length: int = 16
     """Most moves of a shortest way. 16 leaves room for two turns and two looks in 20 actions. Turns and steps that
     aren't given are as many as it needs, and four actions more."""
-    facing: Facing = "target"
+    facing: Literal["target", "any"] = "target"
     """`target`: the robot looks towards the target at first (away from it under `long_horizon`). `any`: in any of the
     four directions, so that walking ahead without looking seldom does. In several rooms it's always any."""
     success_reward: float = 10.0
@@ -208,7 +208,9 @@ class NavigationConfig(EnvConfig):
             key |= {"facing": self.facing}
         if self.episodes is None:
             return key
-        content = b"".join(each.content() + each.episode.instruction.encode() for each in read_episodes(self.episodes))
+        content = b"".join(
+            record.content() + record.episode.instruction.encode() for record in read_episodes(self.episodes)
+        )
         return {**key, "episodes": content_hash(content)}
 
     @property

@@ -12,11 +12,9 @@ from PIL import Image
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.navigation import ENV_ID
-from vagen_envs.navigation.camera import Camera, mujoco
 from vagen_envs.navigation.config import NavigationConfig
-from vagen_envs.navigation.house import RoomKind
 from vagen_envs.navigation.levels import HouseLevels
-from vagen_envs.navigation.scene import ACTIONS, Episode, Simulator, distance, extract
+from vagen_envs.navigation.scene import ACTIONS, NavigationEpisode, NavigationSimulator, distance, extract
 from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
 from vagen_envs.navigation.simulator import HouseSimulator
 from vagen_envs.navigation.state import NavigationState, words
@@ -45,8 +43,8 @@ class NavigationEnv(VagenEnv):
     test_episodes = 64
     field_names = ("instruction", "last_action")
     config: NavigationConfig
-    simulator: Simulator
-    episode: Episode
+    simulator: NavigationSimulator
+    episode: NavigationEpisode
 
     def _actions(self) -> ActionGrammar:
         return Names(*ACTIONS)
@@ -75,22 +73,7 @@ class NavigationEnv(VagenEnv):
 
             self._levels_of = ThorLevels(config)
             return
-        mujoco()
-        room: RoomKind | None = None if config.room == "any" else config.room
-        camera = Camera(config.resolution, config.cast_shadows)
-        self._levels_of = HouseLevels(
-            camera,
-            config.eval_set,
-            room,
-            config.step_length,
-            config.fov,
-            config.success_threshold,
-            config.max_solution_length,
-            config.min_solution_length,
-            config.rooms,
-            config.cast_shadows,
-            config.facing,
-        )
+        self._levels_of = HouseLevels(config)
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
         """The released code of this environment, unlike its parser, executes nothing unless the format is right."""
@@ -214,7 +197,8 @@ class NavigationEnv(VagenEnv):
 
     def close(self) -> None:
         super().close()
-        self._levels_of.close()
+        if self.config.backend == "thor":
+            self._levels_of.close()
 
 
 _NAMES = {name: action for action, name in ACTIONS.items()}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vagen_envs.errors import ConfigError
-from vagen_envs.navigation.scene import Episode, Pose
+from vagen_envs.navigation.scene import NavigationEpisode, Pose
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class ThorEpisode:
     """
 
     scene: str
-    episode: Episode
+    episode: NavigationEpisode
     y: float
 
     def content(self) -> bytes:
@@ -78,7 +78,7 @@ def _episode(task: Any, where: str) -> ThorEpisode:
         if not all(isinstance(text, str) and text for text in (scene, kind, said)):
             raise TypeError("scene, targetObjectType and instruction must be non-empty strings")
         start = Pose(x, z, round(turn) % 360, round(horizon))
-        return ThorEpisode(scene, Episode(said, kind, (_finite(target["x"]), _finite(target["z"])), start), y)
+        return ThorEpisode(scene, NavigationEpisode(said, kind, (_finite(target["x"]), _finite(target["z"])), start), y)
     except KeyError as error:
         raise ConfigError(f"{where} lacks {error}; add it as in EB-Navigation's files") from error
     except (TypeError, ValueError, AttributeError) as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vagen_envs.navigation.house import Rect, overlap
+from vagen_envs.navigation.rects import Rect, grown, overlaps_any
 from vagen_envs.seeding import HashStream
 
 DOOR, WALL = 100, 10
@@ -60,7 +60,7 @@ def _cut(stream: HashStream, width: int, depth: int, rooms: int) -> FloorPlan | 
     walls: list[Rect] = []
     doors: list[Rect] = []
     while len(pieces) < rooms:
-        x0, y0, x1, y1 = piece = max(pieces, key=lambda each: (each[2] - each[0]) * (each[3] - each[1]))
+        x0, y0, x1, y1 = piece = max(pieces, key=lambda part: (part[2] - part[0]) * (part[3] - part[1]))
         across = x1 - x0 >= y1 - y0
         length, room = (x1 - x0, y1 - y0) if across else (y1 - y0, x1 - x0)
         spare = length - WALL - 2 * _NARROWEST
@@ -70,11 +70,11 @@ def _cut(stream: HashStream, width: int, depth: int, rooms: int) -> FloorPlan | 
         at = _NARROWEST + 5 * stream.below(spare // 5 + 1)
         door = 10 + 5 * stream.below((room - DOOR - 20) // 5 + 1)
         wall, gap, parts = _wall(piece, across, at, door)
-        if any(overlap(_grown(wall, 30), each) for each in doors):  # it would end in a doorway
+        if overlaps_any(grown(wall, 30), doors):  # it would end in a doorway
             return None
         pieces.remove(piece)
         pieces += parts
-        walls += [each for each in _without(wall, gap, across) if each[2] > each[0] and each[3] > each[1]]
+        walls += [part for part in _without(wall, gap, across) if part[2] > part[0] and part[3] > part[1]]
         doors.append(gap)
     return FloorPlan(width, depth, tuple(pieces), tuple(walls), tuple(doors))
 
@@ -94,10 +94,6 @@ def _without(wall: Rect, gap: Rect, across: bool) -> list[Rect]:
     return [(x0, y0, x1, gap[1]), (x0, gap[3], x1, y1)] if across else [(x0, y0, gap[0], y1), (gap[2], y0, x1, y1)]
 
 
-def _grown(rect: Rect, by: int) -> Rect:
-    return rect[0] - by, rect[1] - by, rect[2] + by, rect[3] + by
-
-
 Field = NDArray[np.intp]
 
 
@@ -114,8 +110,10 @@ def moves_to(width: int, depth: int, obstacles: Iterable[Rect], x: int, y: int, 
     free[(across < _CLEAR) | (across > width - _CLEAR)] = False
     free[:, (along < _CLEAR) | (along > depth - _CLEAR)] = False
     for x0, y0, x1, y1 in obstacles:
-        free[max(0, -(-(x0 - _CLEAR) // GRID)) : (x1 + _CLEAR) // GRID + 1,
-             max(0, -(-(y0 - _CLEAR) // GRID)) : (y1 + _CLEAR) // GRID + 1] = False  # fmt: skip
+        free[
+            max(0, -(-(x0 - _CLEAR) // GRID)) : (x1 + _CLEAR) // GRID + 1,
+            max(0, -(-(y0 - _CLEAR) // GRID)) : (y1 + _CLEAR) // GRID + 1,
+        ] = False
     moves = np.full(free.shape, -1, np.intp)
     front = free & ((across[:, None] - x) ** 2 + (along - y) ** 2 <= (near - 1) ** 2)
     count = 0

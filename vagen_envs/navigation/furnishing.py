@@ -7,17 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from vagen_envs.errors import LevelError
 from vagen_envs.navigation.floor_plan import DOOR, FloorPlan
-from vagen_envs.navigation.furniture import (
-    CABINET_COLORS,
-    CLOTH_COLORS,
-    FURNITURE,
-    TOP_COLORS,
-    WALL_COLORS,
-    WOOD_COLORS,
-)
-from vagen_envs.navigation.house import FLOORS, ROOM_KINDS, House, Rect, RoomKind, Thing, overlap
-from vagen_envs.navigation.objects import COLORS, TARGETS
-from vagen_envs.navigation.shapes import Color
+from vagen_envs.navigation.house import FLOORS, ROOM_KINDS, House, HouseObject, RoomKind
+from vagen_envs.navigation.objects import COLORS, FURNITURE, PALETTES, TARGETS, Color
+from vagen_envs.navigation.rects import Rect, grown, is_inside, overlap, overlaps_any, turned
 from vagen_envs.seeding import HashStream
 
 _TURNS = _SOUTH, _EAST, _NORTH, _WEST = 0, 90, 180, 270
@@ -37,7 +29,7 @@ def draw_house(stream: HashStream, kind: RoomKind | None = None) -> House:
         _FURNISH[room.kind](room)
         room.hang()
         room.fill()
-        if len([thing for thing in room.things if thing.kind in TARGETS]) >= 8:
+        if len([thing for thing in room.objects if thing.kind in TARGETS]) >= 8:
             return room.finish()
     raise LevelError(f"no {kind or 'room'} could be furnished in {_TRIES} tries; use another seed")
 
@@ -45,8 +37,8 @@ def draw_house(stream: HashStream, kind: RoomKind | None = None) -> House:
 def furnish(stream: HashStream, plan: FloorPlan) -> House:
     """A house of several rooms with 20 or so things to look for, each of another type."""
     kinds = [kind for _ in range(len(plan.rooms)) for kind in stream.sample(ROOM_KINDS, 3)][: len(plan.rooms)]
-    furniture: list[Thing] = []
-    targets: list[Thing] = []
+    furniture: list[HouseObject] = []
+    targets: list[HouseObject] = []
     for kind, (x0, y0, x1, y1) in zip(kinds, plan.rooms, strict=True):
         room = _Room(stream, kind, (x1 - x0, y1 - y0))
         near = [overlapping for door in plan.doors if (overlapping := _before(door, (x0, y0, x1, y1)))]
@@ -54,14 +46,14 @@ def furnish(stream: HashStream, plan: FloorPlan) -> House:
         room.taken += room.doors
         _FURNISH[kind](room)
         room.hang()
-        room.fill(each.kind for each in targets)
-        for each in room.things:
-            moved = dataclasses.replace(each, x=each.x + x0, y=each.y + y0)
-            if each.kind in TARGETS:
+        room.fill(item.kind for item in targets)
+        for item in room.objects:
+            moved = dataclasses.replace(item, x=item.x + x0, y=item.y + y0)
+            if item.kind in TARGETS:
                 targets.append(moved)
-            elif each.kind != "Window" or _at_the_rim(moved.rect, plan):
+            elif item.kind != "Window" or _at_the_rim(moved.rect, plan):
                 furniture.append(moved)
-    wall, floor = stream.choice(WALL_COLORS), stream.choice(FLOORS)
+    wall, floor = stream.choice(PALETTES["wall"]), stream.choice(FLOORS)
     return House(
         "house", plan.width, plan.depth, None, wall, floor, None, (*furniture, *targets), plan.walls, plan.doors
     )
@@ -90,12 +82,12 @@ class _Room:
             wide, deep = 100 + 10 * stream.below(8), 100 + 10 * stream.below(8)
             west, south = stream.choice((0, self.width - wide)), stream.choice((0, self.depth - deep))
             self.notch = (west, south, west + wide, south + deep)
-        self.things: list[Thing] = []
+        self.objects: list[HouseObject] = []
         self.taken: list[Rect] = [self.notch] if self.notch else []
         self.aisles: list[Rect] = []
         self.rug: tuple[Rect, Color] | None = None
-        self.cabinet, self.top = stream.choice(CABINET_COLORS), stream.choice(TOP_COLORS)
-        self.wood, self.cloth = stream.choice(WOOD_COLORS), stream.choice(CLOTH_COLORS)
+        self.cabinet, self.top = stream.choice(PALETTES["cabinet"]), stream.choice(PALETTES["top"])
+        self.wood, self.cloth = stream.choice(PALETTES["wood"]), stream.choice(PALETTES["cloth"])
 
     def finish(self) -> House:
         floor = self.stream.choice(FLOORS[:2] if self.kind == "kitchen" else (FLOORS[0], FLOORS[2]))
@@ -104,48 +96,52 @@ class _Room:
             self.width,
             self.depth,
             self.notch,
-            self.stream.choice(WALL_COLORS),
+            self.stream.choice(PALETTES["wall"]),
             floor,
             self.rug,
-            tuple(self.things),
+            tuple(self.objects),
         )
 
     # -- furniture ---------------------------------------------------------------------------------
 
-    def thing(self, kind: str, x: int, y: int, z: int, turn: int) -> Thing:
+    def make(self, kind: str, x: int, y: int, z: int, turn: int) -> HouseObject:
         if kind in TARGETS:
             color = self.stream.choice(TARGETS[kind].colors)
-            return Thing(kind, x, y, z, turn, color, COLORS[color], COLORS[color])
+            return HouseObject(kind, x, y, z, turn, color, COLORS[color], COLORS[color])
         if kind in _CLOTHED:
-            main = self.stream.choice(CLOTH_COLORS) if kind == "Painting" else self.cloth
-            return Thing(kind, x, y, z, turn, "", main, self.stream.choice(CLOTH_COLORS))
+            main = self.stream.choice(PALETTES["cloth"]) if kind == "Painting" else self.cloth
+            return HouseObject(kind, x, y, z, turn, "", main, self.stream.choice(PALETTES["cloth"]))
         main, second = self.wood if kind in _WOODEN else self.cabinet, self.cloth if kind == "Chair" else self.top
-        return Thing(kind, x, y, z, turn, "", main, second)
+        return HouseObject(kind, x, y, z, turn, "", main, second)
 
     def fits(self, rect: Rect, margin: int = 0) -> bool:
         """Whether it is within the room, off the aisles, and `margin` cm from what stands there."""
-        return self.is_free(rect) and not _meets(_grown(rect, margin), self.taken) and not _meets(rect, self.aisles)
+        return (
+            self.is_free(rect)
+            and not overlaps_any(grown(rect, margin), self.taken)
+            and not overlaps_any(rect, self.aisles)
+        )
 
     def is_free(self, rect: Rect) -> bool:
         """Whether it is within the room, and nothing stands there."""
-        return _inside(rect, self.width, self.depth) and not _meets(rect, self.taken)
+        return is_inside(rect, self.width, self.depth) and not overlaps_any(rect, self.taken)
 
-    def put(self, thing: Thing, aisle: int = 0) -> bool:
+    def put(self, thing: HouseObject, aisle: int = 0) -> bool:
         """Place furniture if it fits and its aisle is free."""
         if not self.fits(thing.rect):
             return False
         free = _front(thing, aisle)
         if aisle and not self.is_free(free):
             return False
-        self.things.append(thing)
+        self.objects.append(thing)
         self.taken.append(thing.rect)
         if aisle:
             self.aisles.append(free)
         return True
 
-    def at_wall(self, kind: str, turn: int, along: int, z: int = 0) -> Thing:
+    def at_wall(self, kind: str, turn: int, along: int, z: int = 0) -> HouseObject:
         """The thing with its back to the wall opposite of where it looks, its middle `along` the wall."""
-        thing = self.thing(kind, 0, 0, z, turn)
+        thing = self.make(kind, 0, 0, z, turn)
         wide, deep, _ = thing.size
         x, y = {
             _SOUTH: (along, self.depth - (deep + 1) // 2),
@@ -158,53 +154,53 @@ class _Room:
     def length(self, turn: int) -> int:
         return self.width if turn in (_SOUTH, _NORTH) else self.depth
 
-    def at_any_wall(self, kind: str, z: int = 0) -> Thing:
+    def at_any_wall(self, kind: str, z: int = 0) -> HouseObject:
         """The thing at a random place of a random wall, which may be taken."""
         turn = self.stream.choice(_TURNS)
         return self.at_wall(kind, turn, 5 * self.stream.below(self.length(turn) // 5), z)
 
-    def stand(self, kind: str) -> Thing | None:
+    def stand(self, kind: str) -> HouseObject | None:
         """Furniture at a random place of a random wall."""
         for _ in range(_TRIES):
             thing = self.at_any_wall(kind)
-            if self.put(thing, round(100 * FURNITURE[kind].aisle)):
+            if self.put(thing, FURNITURE[kind].aisle):
                 return thing
         return None
 
-    def free_standing(self, kind: str, margin: int) -> Thing | None:
+    def free_standing(self, kind: str, margin: int) -> HouseObject | None:
         for _ in range(_TRIES):
             x, y = 5 * self.stream.below(self.width // 5), 5 * self.stream.below(self.depth // 5)
-            thing = self.thing(kind, x, y, 0, self.stream.choice((_SOUTH, _EAST)))
-            if self.fits(thing.rect, margin) and _inside(_grown(thing.rect, margin), self.width, self.depth):
+            thing = self.make(kind, x, y, 0, self.stream.choice((_SOUTH, _EAST)))
+            if self.fits(thing.rect, margin) and is_inside(grown(thing.rect, margin), self.width, self.depth):
                 self.put(thing)
                 return thing
         return None
 
-    def beside(self, thing: Thing, kind: str) -> bool:
+    def beside(self, thing: HouseObject, kind: str) -> bool:
         """Furniture next to another one at the same wall."""
-        gap = (thing.size[1 if thing.turn % 180 else 0] + round(100 * FURNITURE[kind].width)) // 2 + 3
+        gap = (thing.size[1 if thing.turn % 180 else 0] + FURNITURE[kind].size[0]) // 2 + 3
         middle = thing.y if thing.turn % 180 else thing.x
         sides = (1, -1) if self.stream.below(2) else (-1, 1)
         return any(self.put(self.at_wall(kind, thing.turn, middle + side * gap), 40) for side in sides)
 
-    def chairs(self, table: Thing, count: int) -> None:
+    def chairs(self, table: HouseObject, count: int) -> None:
         x0, y0, x1, y1 = table.rect
         if table.turn % 180:
             spots = [(x, table.y + by, turn) for by in (-35, 35) for x, turn in ((x0 - 12, _EAST), (x1 + 12, _WEST))]
         else:
             spots = [(table.x + by, y, turn) for by in (-35, 35) for y, turn in ((y0 - 12, _NORTH), (y1 + 12, _SOUTH))]
         for x, y, turn in self.stream.sample(spots, count):
-            chair = self.thing("Chair", x, y, 0, turn)
-            others = [each for each in self.taken if each != table.rect]
-            if _inside(chair.rect, self.width, self.depth) and not _meets(chair.rect, others):
-                self.things.append(chair)
+            chair = self.make("Chair", x, y, 0, turn)
+            others = [rect for rect in self.taken if rect != table.rect]
+            if is_inside(chair.rect, self.width, self.depth) and not overlaps_any(chair.rect, others):
+                self.objects.append(chair)
                 self.taken.append(chair.rect)
 
-    def lay_rug(self, around: Thing) -> None:
+    def lay_rug(self, around: HouseObject) -> None:
         x0, y0, x1, y1 = around.rect
         rect = (max(10, x0 - 45), max(10, y0 - 45), min(self.width - 10, x1 + 45), min(self.depth - 10, y1 + 45))
         if not (self.notch and overlap(rect, self.notch)):
-            self.rug = (rect, self.stream.choice(CLOTH_COLORS))
+            self.rug = (rect, self.stream.choice(PALETTES["cloth"]))
 
     # -- walls and small things --------------------------------------------------------------------
 
@@ -214,11 +210,11 @@ class _Room:
             # A wall that is full goes without.
             for _ in range(8):
                 thing = self.at_any_wall(kind, bottom)
-                blocked = [each.rect for each in self.things if each.z + each.size[2] > bottom - 15] + self.doors
+                blocked = [item.rect for item in self.objects if item.z + item.size[2] > bottom - 15] + self.doors
                 if self.notch:
                     blocked.append(self.notch)
-                if _inside(thing.rect, self.width, self.depth) and not _meets(thing.rect, blocked):
-                    self.things.append(thing)
+                if is_inside(thing.rect, self.width, self.depth) and not overlaps_any(thing.rect, blocked):
+                    self.objects.append(thing)
                     break
 
     def fill(self, elsewhere: Iterable[str] = ()) -> None:
@@ -236,19 +232,20 @@ class _Room:
                 break
             spots = list(self._spots(kind))
             if spots:
-                self.things.append(self.stream.choice(spots))
+                self.objects.append(self.stream.choice(spots))
                 placed += 1
 
-    def _spots(self, kind: str) -> Iterator[Thing]:
+    def _spots(self, kind: str) -> Iterator[HouseObject]:
         places = TARGETS[kind].places
-        small = [each for each in self.things if each.kind in TARGETS or each.kind == "Television"]
-        for holder in self.things:
+        small = [item for item in self.objects if item.kind in TARGETS or item.kind == "Television"]
+        for holder in self.objects:
             for surface in FURNITURE[holder.kind].surfaces if holder.kind in FURNITURE else ():
                 if surface.kind not in places:
                     continue
-                turned = self.stream.choice(_TURNS) if holder.kind == "DiningTable" else holder.turn
-                x0, y0, x1, y1 = _turned((surface.x0, surface.y0, surface.x1, surface.y1), holder)
-                model = self.thing(kind, 0, 0, holder.z + round(100 * surface.z), turned)
+                turn = self.stream.choice(_TURNS) if holder.kind == "DiningTable" else holder.turn
+                x0, y0, x1, y1 = turned(surface.rect, holder.turn)
+                x0, y0, x1, y1 = x0 + holder.x, y0 + holder.y, x1 + holder.x, y1 + holder.y
+                model = self.make(kind, 0, 0, holder.z + surface.z, turn)
                 wide, deep, _ = model.size
                 if wide > x1 - x0 or deep > y1 - y0:
                     continue
@@ -256,7 +253,7 @@ class _Room:
                     x = x0 + (wide + 1) // 2 + self.stream.below(x1 - x0 - wide + 1)
                     y = y0 + (deep + 1) // 2 + self.stream.below(y1 - y0 - deep + 1)
                     spot = dataclasses.replace(model, x=x, y=y)
-                    if not _meets(spot.rect, [each.rect for each in small if each.z == spot.z]):
+                    if not overlaps_any(spot.rect, [item.rect for item in small if item.z == spot.z]):
                         yield spot
                         break
         if "Floor" in places:
@@ -277,12 +274,12 @@ def _kitchen(room: _Room) -> None:
     run.insert(room.stream.choice((0, len(run))), "Fridge")
     at = 0
     for kind in run:
-        wide = round(100 * FURNITURE[kind].width)
+        wide = FURNITURE[kind].size[0]
         thing = room.at_wall(kind, turn, at + wide // 2)
         if room.put(thing, 60):
             at += wide
             if kind == "CounterTop":
-                room.things.append(room.at_wall("Cabinet", turn, at - wide // 2, 145))
+                room.objects.append(room.at_wall("Cabinet", turn, at - wide // 2, 145))
         else:
             room.stand(kind)
     table = room.free_standing("DiningTable", 60)
@@ -298,14 +295,14 @@ def _living_room(room: _Room) -> None:
     if sofa:
         room.beside(sofa, "SideTable")
         away = {_SOUTH: (0, -1), _EAST: (1, 0), _NORTH: (0, 1), _WEST: (-1, 0)}[sofa.turn]
-        table = room.thing("CoffeeTable", sofa.x + away[0] * 118, sofa.y + away[1] * 118, 0, sofa.turn)
+        table = room.make("CoffeeTable", sofa.x + away[0] * 118, sofa.y + away[1] * 118, 0, sofa.turn)
         if room.is_free(table.rect):
             room.aisles.clear()
             room.put(table)
             room.lay_rug(table)
     stand = room.stand("TVStand")
     if stand:
-        room.things.append(room.thing("Television", stand.x, stand.y, 55, stand.turn))
+        room.objects.append(room.make("Television", stand.x, stand.y, 55, stand.turn))
     for kind in ("Shelf", "ArmChair", "Dresser", "HousePlant"):
         room.stand(kind)
     if room.stream.below(2):
@@ -321,8 +318,8 @@ def _bedroom(room: _Room) -> None:
     desk = room.stand("Desk")
     if desk:
         x0, y0, x1, y1 = _front(desk, 20)
-        room.things.append(room.thing("Chair", (x0 + x1) // 2, (y0 + y1) // 2, 0, (desk.turn + 180) % 360))
-        room.taken.append(room.things[-1].rect)
+        room.objects.append(room.make("Chair", (x0 + x1) // 2, (y0 + y1) // 2, 0, (desk.turn + 180) % 360))
+        room.taken.append(room.objects[-1].rect)
     for kind in ("Dresser", "Shelf"):
         room.stand(kind)
     room.stand(room.stream.choice(("ArmChair", "HousePlant")))
@@ -331,7 +328,7 @@ def _bedroom(room: _Room) -> None:
 _FURNISH = {"kitchen": _kitchen, "living_room": _living_room, "bedroom": _bedroom}
 
 
-def _front(thing: Thing, aisle: int) -> Rect:
+def _front(thing: HouseObject, aisle: int) -> Rect:
     x0, y0, x1, y1 = thing.rect
     return {
         _SOUTH: (x0, y0 - aisle, x1, y0),
@@ -339,27 +336,3 @@ def _front(thing: Thing, aisle: int) -> Rect:
         _NORTH: (x0, y1, x1, y1 + aisle),
         _WEST: (x0 - aisle, y0, x0, y1),
     }[thing.turn]
-
-
-def _grown(rect: Rect, margin: int) -> Rect:
-    return rect[0] - margin, rect[1] - margin, rect[2] + margin, rect[3] + margin
-
-
-def _meets(rect: Rect, others: Iterable[Rect]) -> bool:
-    return any(overlap(rect, each) for each in others)
-
-
-def _inside(rect: Rect, width: int, depth: int) -> bool:
-    return rect[0] >= 0 and rect[1] >= 0 and rect[2] <= width and rect[3] <= depth
-
-
-def _turned(rect: tuple[float, float, float, float], holder: Thing) -> Rect:
-    """A rectangle in the frame of furniture, in metres, as one of the room, in cm."""
-    x0, y0, x1, y1 = (round(100 * side) for side in rect)
-    a, b, c, d = {
-        _SOUTH: (x0, y0, x1, y1),
-        _EAST: (-y1, x0, -y0, x1),
-        _NORTH: (-x1, -y1, -x0, -y0),
-        _WEST: (y0, -x1, y1, -x0),
-    }[holder.turn]
-    return holder.x + a, holder.y + b, holder.x + c, holder.y + d

@@ -10,20 +10,17 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-from vagen_envs.navigation.furniture import FURNITURE
-from vagen_envs.navigation.objects import TARGETS
-from vagen_envs.navigation.shapes import Color
+from vagen_envs.navigation.objects import FURNITURE, TARGETS, Color
+from vagen_envs.navigation.rects import Rect
 
 RoomKind = Literal["kitchen", "living_room", "bedroom"]
 HouseKind = Literal[RoomKind, "house"]
 ROOM_KINDS: tuple[RoomKind, ...] = ("kitchen", "living_room", "bedroom")
 FLOORS = ("planks", "tiles", "carpet")
 
-Rect = tuple[int, int, int, int]
-
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class HouseObject:
     """A piece of furniture or a thing to look for, where it stands.
 
     Attributes:
@@ -46,8 +43,7 @@ class Thing:
     @property
     def size(self) -> tuple[int, int, int]:
         """Extent along x, y and z in cm, as turned."""
-        model = TARGETS.get(self.kind) or FURNITURE[self.kind]
-        wide, deep, high = (round(100 * side) for side in (model.width, model.depth, model.height))
+        wide, deep, high = (TARGETS.get(self.kind) or FURNITURE[self.kind]).size
         return (deep, wide, high) if self.turn % 180 else (wide, deep, high)
 
     @property
@@ -68,7 +64,7 @@ class House:
         wall: colour of the walls.
         floor: name in `FLOORS`.
         rug: where a rug lies, and its colour.
-        things: furniture first.
+        objects: furniture first.
         walls, doors: between rooms, see `floor_plan`.
     """
 
@@ -79,22 +75,17 @@ class House:
     wall: Color
     floor: str
     rug: tuple[Rect, Color] | None
-    things: tuple[Thing, ...]
+    objects: tuple[HouseObject, ...]
     walls: tuple[Rect, ...] = ()
     doors: tuple[Rect, ...] = ()
 
     def content(self) -> bytes:
         """The canonical content: what stands where, without colours."""
-        things = [(each.kind, each.x, each.y, each.z, each.turn) for each in self.things]
+        things = [(placed.kind, placed.x, placed.y, placed.z, placed.turn) for placed in self.objects]
         walls = [self.walls] if self.walls else []
         return json.dumps(["navigation", self.kind, self.width, self.depth, self.notch, things, *walls]).encode()
 
     @property
-    def targets(self) -> list[Thing]:
+    def targets(self) -> list[HouseObject]:
         """The things that can be looked for."""
-        return [thing for thing in self.things if thing.kind in TARGETS]
-
-
-def overlap(a: Rect, b: Rect) -> bool:
-    """Whether two rectangles share area."""
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+        return [thing for thing in self.objects if thing.kind in TARGETS]

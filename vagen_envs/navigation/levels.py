@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vagen_envs.errors import LevelError
-from vagen_envs.navigation.camera import Camera, mujoco
+from vagen_envs.navigation.camera import mujoco
 from vagen_envs.navigation.floor_plan import GRID, draw_plan, moves_to, out_of_sight
 from vagen_envs.navigation.furnishing import draw_house, furnish
-from vagen_envs.navigation.house import House, RoomKind, Thing
-from vagen_envs.navigation.instructions import EvalSet, say
+from vagen_envs.navigation.house import House, HouseObject
+from vagen_envs.navigation.instructions import say
 from vagen_envs.navigation.mjcf import AGENT_HEIGHT
-from vagen_envs.navigation.scene import Episode, Level, Pose, bearing, distance
-from vagen_envs.navigation.search import fewest_moves, shortest_path
+from vagen_envs.navigation.scene import NavigationEpisode, NavigationLevel, Pose, bearing, distance
+from vagen_envs.navigation.search import FARTHEST_START, NEAREST_START, fewest_moves, shortest_path
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream, Split, split_of
 
-Facing = Literal["target", "any"]
-"""Where the robot looks at first."""
+if TYPE_CHECKING:
+    from vagen_envs.navigation.config import NavigationConfig
 
-NEAREST_START, FARTHEST_START = 2.5, 3.0
-"""Metres between the start and the target, as in EB-Navigation."""
 _MOST_STARTS = 60
 _MOST_ROOMS, _MOST_LOOKS, _MOST_HOUSES = 60, 1500, 100
 """Rooms of the split, looks around in them and houses of several rooms after which a search is given up, within some
 seconds. It ends by what was done and not by the clock, so that a level is the same everywhere. Of 860 levels of the
 default and of rungs 0 and 1 none needs more than 2 rooms and 36 looks; of 14 with ways of 18 to 20 moves one needs 8
 and 800."""
-_SHARE = 0.01
-"""Of the starts on an empty floor, so many at least must be near enough for a window of lengths to be searched."""
 
 
 @dataclass(slots=True)
@@ -46,58 +41,30 @@ class _Patience:
     looks: int
 
 
-@functools.lru_cache(maxsize=64)
-def nearest_length(step: float, threshold: float) -> int:
-    """The length of way up to which there are starts enough to find one: of an empty floor, `_SHARE` of all."""
-    steps = [0.05 * i for i in range(1, math.ceil(FARTHEST_START / 0.05) + 1)]
-    starts = [Pose(x, z, 0) for x in steps for z in steps if NEAREST_START <= math.hypot(x, z) <= FARTHEST_START]
-    lengths = sorted([fewest_moves(start, (0.0, 0.0), step, threshold) for start in starts])
-    return lengths[math.ceil(_SHARE * len(lengths))]
-
-
-@dataclass(frozen=True, slots=True)
 class HouseLevels:
     """Draws levels in furnished rooms.
 
     Args:
-        camera: where pictures are made; `None` if none will be asked for.
-        eval_set: the flavour of the instruction; `long_horizon` starts with the target behind.
-        room: a kind of room, or `None` for any.
-        step_length: metres of a move.
-        field_of_view: degrees.
-        threshold: metres from the target that are near enough.
-        longest: most moves of a shortest way.
-        shortest: fewest moves of a shortest way.
-        rooms: how many.
-        cast_shadows: as in `HouseSimulator`.
-        facing: `any` lets the robot look in any of the four directions at first, in one room.
+        config: the environment's options.
     """
 
-    camera: Camera | None
-    eval_set: EvalSet
-    room: RoomKind | None
-    step_length: float
-    field_of_view: float
-    threshold: float
-    longest: int
-    shortest: int = 1
-    rooms: int = 1
-    cast_shadows: bool = False
-    facing: Facing = "target"
+    def __init__(self, config: NavigationConfig) -> None:
+        mujoco()
+        self.config = config
 
-    def draw(self, stream: HashStream, split: Split) -> Level:
+    def draw(self, stream: HashStream, split: Split) -> NavigationLevel:
         """A level of the split. Both the room and the pose of target and start belong to it.
 
         Raises:
             LevelError: no room has an episode; the message says what to change.
         """
-        mujoco()
-        if self.rooms > 1:
+        config = self.config
+        if config.rooms > 1:
             house, episode, content = self.draw_in_rooms(stream, split)
-            return Level(self._simulator(house, episode.start), episode, content)
+            return NavigationLevel(self._simulator(house, episode.start), episode, content)
         patience = _Patience(_MOST_ROOMS, _MOST_LOOKS)
         while patience.rooms and patience.looks:
-            house = draw_house(stream, self.room)
+            house = draw_house(stream, None if config.room == "any" else config.room)
             if split_of(house.content()) != split:
                 continue
             patience.rooms -= 1
@@ -109,31 +76,32 @@ class HouseLevels:
                 if level is not None:
                     return level
         raise LevelError(
-            f"no room was found with a way of min_solution_length={self.shortest} to "
-            f"max_solution_length={self.longest} moves of {self.step_length} m to within "
-            f"success_threshold={self.threshold} m (looked around {_MOST_LOOKS - patience.looks} times in "
+            f"no room was found with a way of min_solution_length={config.min_solution_length} to "
+            f"max_solution_length={config.max_solution_length} moves of {config.step_length} m to within "
+            f"success_threshold={config.success_threshold} m (looked around {_MOST_LOOKS - patience.looks} times in "
             f"{_MOST_ROOMS - patience.rooms} rooms); widen the window, or for longer ways ask for rooms=2 or more"
         )
 
     def _simulator(self, house: House, start: Pose) -> HouseSimulator:
+        config = self.config
         return HouseSimulator(
             house,
             start,
-            self.camera,
-            step_length=self.step_length,
-            field_of_view=self.field_of_view,
-            cast_shadows=self.cast_shadows,
+            config.resolution,
+            step_length=config.step_length,
+            field_of_view=config.fov,
+            cast_shadows=config.cast_shadows,
         )
 
-    def draw_in_rooms(self, stream: HashStream, split: Split) -> tuple[House, Episode, bytes]:
+    def draw_in_rooms(self, stream: HashStream, split: Split) -> tuple[House, NavigationEpisode, bytes]:
         """A house of several rooms of the split, and a task in it whose target no turn brings into sight.
 
         Floor plans belong to splits, and so do the poses of target and start. Needs no simulator: a way
         that is sure (see `moves_to`) is at least as long as the shortest one.
         """
-        houses = 0
+        config, houses = self.config, 0
         while houses < _MOST_HOUSES:
-            plan = draw_plan(stream, self.rooms)
+            plan = draw_plan(stream, config.rooms)
             if split_of(plan.content()) != split:
                 continue
             houses += 1
@@ -146,43 +114,46 @@ class HouseLevels:
                     episode, pose = task
                     return house, episode, house.content() + pose
         raise LevelError(
-            f"no house of rooms={self.rooms} was found with a way of min_solution_length={self.shortest} to "
-            f"max_solution_length={self.longest} moves (furnished {houses}); widen the window or change rooms"
+            f"no house of rooms={config.rooms} was found with a way of "
+            f"min_solution_length={config.min_solution_length} to max_solution_length={config.max_solution_length} "
+            f"moves (furnished {houses}); widen the window or change rooms"
         )
 
     def _task_in_rooms(
-        self, stream: HashStream, split: Split, house: House, target: Thing
-    ) -> tuple[Episode, bytes] | None:
-        kinds = {each.kind for each in house.things} - {target.kind}
-        instruction = say(stream, self.eval_set, target, kinds)
+        self, stream: HashStream, split: Split, house: House, target: HouseObject
+    ) -> tuple[NavigationEpisode, bytes] | None:
+        config = self.config
+        kinds = {placed.kind for placed in house.objects} - {target.kind}
+        instruction = say(stream, config.eval_set, target, kinds)
         if instruction is None:
             return None
         tall = round(100 * AGENT_HEIGHT)
-        obstacles = [*house.walls, *(each.rect for each in house.things if each.z < tall)]
-        near = round(100 * self.threshold)
+        obstacles = [*house.walls, *(placed.rect for placed in house.objects if placed.z < tall)]
+        near = round(100 * config.success_threshold)
         moves = moves_to(house.width, house.depth, obstacles, target.x, target.y, near)
-        places = np.argwhere((moves >= self.shortest) & (moves <= self.longest)).tolist()
+        places = np.argwhere((moves >= config.min_solution_length) & (moves <= config.max_solution_length)).tolist()
         for _ in range(min(_MOST_STARTS, len(places))):
             i, j = stream.choice(places)
             x, y = GRID * (i + 1), GRID * (j + 1)
             start = Pose(x / 100, y / 100, 90 * stream.below(4))
             pose = _pose_bytes(house.kind, target, start)
             if split_of(pose) == split and out_of_sight(house.walls, x, y, target.rect):
-                return Episode(instruction, target.kind, (target.x / 100, target.y / 100), start), pose
+                return NavigationEpisode(instruction, target.kind, (target.x / 100, target.y / 100), start), pose
         return None
 
     def _look_for(
-        self, stream: HashStream, split: Split, simulator: HouseSimulator, target: Thing, patience: _Patience
-    ) -> Level | None:
-        kinds = {each.kind for each in simulator.house.things} - {target.kind}
-        instruction = say(stream, self.eval_set, target, kinds)
+        self, stream: HashStream, split: Split, simulator: HouseSimulator, target: HouseObject, patience: _Patience
+    ) -> NavigationLevel | None:
+        config = self.config
+        kinds = {placed.kind for placed in simulator.house.objects} - {target.kind}
+        instruction = say(stream, config.eval_set, target, kinds)
         if instruction is None:
             return None
         at = (target.x / 100, target.y / 100)
         for start in self._starts(stream, target):
             if not patience.looks:
                 return None
-            if fewest_moves(start, at, self.step_length, self.threshold) > self.longest:
+            if fewest_moves(start, at, config.step_length, config.success_threshold) > config.max_solution_length:
                 continue
             pose = _pose_bytes(simulator.house.kind, target, start)
             if split_of(pose) != split or not free_pose(simulator, start):
@@ -190,27 +161,32 @@ class HouseLevels:
             patience.looks -= 1
             # The target is seen from the start, or would be if the agent turned round.
             simulator.teleport(start)
-            if not simulator.sees(simulator.house.things.index(target)):
+            if not simulator.visible()[simulator.house.objects.index(target)]:
                 continue
             path = shortest_path(
-                start, at, simulator.blocked, step=self.step_length, threshold=self.threshold, longest=self.longest
+                start,
+                at,
+                simulator.blocked,
+                step=config.step_length,
+                threshold=config.success_threshold,
+                longest=config.max_solution_length,
             )
-            if not path or len(path) < self.shortest:
+            if not path or len(path) < config.min_solution_length:
                 continue
             first = Pose(start.x, start.z, self._first_look(stream, start.rotation))
             simulator.teleport(first)
             # A level is named by where it begins to look, too, but its split isn't drawn from that.
-            content = simulator.house.content() + pose + (b"" if self.facing == "target" else b"%d" % first.rotation)
-            return Level(simulator, Episode(instruction, target.kind, at, first), content)
+            content = simulator.house.content() + pose + (b"" if config.facing == "target" else b"%d" % first.rotation)
+            return NavigationLevel(simulator, NavigationEpisode(instruction, target.kind, at, first), content)
         return None
 
     def _first_look(self, stream: HashStream, towards: int) -> int:
         """Degrees: where the robot looks at first, if the target is `towards`."""
-        if self.facing == "any":
+        if self.config.facing == "any":
             return 90 * stream.below(4)
-        return (towards + 180) % 360 if self.eval_set == "long_horizon" else towards
+        return (towards + 180) % 360 if self.config.eval_set == "long_horizon" else towards
 
-    def _starts(self, stream: HashStream, target: Thing) -> Iterator[Pose]:
+    def _starts(self, stream: HashStream, target: HouseObject) -> Iterator[Pose]:
         """Poses at the right distance, looking towards the target, on a grid of 5 cm."""
         x, z = target.x / 100, target.y / 100
         for _ in range(_MOST_STARTS):
@@ -219,11 +195,8 @@ class HouseLevels:
             if NEAREST_START <= distance(pose, x, z) <= FARTHEST_START:
                 yield Pose(pose.x, pose.z, round(bearing(pose, x, z) / 90) * 90 % 360)
 
-    def close(self) -> None:
-        """Nothing to free: the screens that cameras draw on are the process's."""
 
-
-def _pose_bytes(kind: str, target: Thing, start: Pose) -> bytes:
+def _pose_bytes(kind: str, target: HouseObject, start: Pose) -> bytes:
     """Target and start, wherever the furniture is."""
     pose = [kind, target.kind, target.x, target.y, target.z, round(100 * start.x), round(100 * start.z), start.rotation]
     return json.dumps(["navigation pose", *pose]).encode()

@@ -1,98 +1,94 @@
-"""The 26 things that can be looked for: the target types of EB-Navigation (EmbodiedBench, 2025).
+"""The types of furniture and objects: sizes, colours and places from objects.toml, shapes from models/*.xml.
 
-`TARGETS` says of each how it is built, which colours it may have, where it may stand and how much room it takes.
+The 26 targets are the target types of EB-Navigation (EmbodiedBench, 2025), under their AI2-THOR names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
 
-from vagen_envs.navigation import home_objects as home
-from vagen_envs.navigation import kitchen_objects as kitchen
-from vagen_envs.navigation.shapes import WHITE, Color, Part
+from vagen_envs.navigation.rects import Rect
 
-COLORS: Mapping[str, Color] = {
-    "red": (0.78, 0.10, 0.08),
-    "blue": (0.12, 0.28, 0.72),
-    "green": (0.10, 0.48, 0.20),
-    "yellow": (0.93, 0.75, 0.12),
-    "orange": (0.92, 0.45, 0.08),
-    "purple": (0.45, 0.18, 0.58),
-    "pink": (0.92, 0.50, 0.62),
-    "turquoise": (0.10, 0.62, 0.62),
-    "white": WHITE,
-    "grey": (0.50, 0.52, 0.54),
-    "black": (0.10, 0.10, 0.12),
-    "silver": (0.74, 0.76, 0.79),
-    "brown": (0.46, 0.27, 0.13),
-    "golden brown": (0.72, 0.44, 0.16),
-    "bronze": (0.50, 0.33, 0.14),
-    "cardboard brown": (0.70, 0.52, 0.32),
-}
+Color = tuple[float, float, float]
+
+FOLDER = files("vagen_envs.navigation")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A type of thing to look for.
+class Surface:
+    """Where small objects can stand on furniture.
 
     Attributes:
-        build: its parts in a colour.
-        colors: names in `COLORS`.
-        places: kinds of furniture it may stand on, `"Floor"` among them.
-        width, depth, height: the room it takes in metres.
+        kind: the name that `ObjectType.places` uses.
+        rect: west, south, east and north edge in cm, in the furniture's own frame.
+        z: height in cm.
     """
 
-    build: Callable[[Color], list[Part]]
+    kind: str
+    rect: Rect
+    z: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectType:
+    """A type of furniture, or of a target.
+
+    Attributes:
+        size: width, depth and height in cm, with the front towards -y.
+        colors: names in `COLORS` that a target may have.
+        places: kinds of surfaces that a target may stand on, `"Floor"` among them.
+        surfaces: surfaces of furniture.
+        aisle: cm of free floor in front of furniture.
+    """
+
+    size: tuple[int, int, int]
     colors: tuple[str, ...]
     places: tuple[str, ...]
-    width: float
-    depth: float
-    height: float
+    surfaces: tuple[Surface, ...]
+    aisle: int
 
 
-_COUNTER = ("CounterTop", "DiningTable")
-_LOW = ("CoffeeTable", "SideTable", "TVStand")
-_TABLES = (*_LOW, "Shelf", "Dresser", "Desk")
+class Tint(tuple[float, ...]):
+    """An RGB colour, each channel from 0 to 1, that formats as MJCF.
 
-TARGETS: Mapping[str, Target] = {
-    "AlarmClock": Target(
-        home.alarm_clock, ("red", "turquoise", "yellow"), ("SideTable", "Dresser", "Desk"), 0.32, 0.16, 0.40
-    ),
-    "Book": Target(home.book, ("red", "blue", "green", "purple"), _TABLES, 0.50, 0.28, 0.32),
-    "Bowl": Target(kitchen.bowl, ("blue", "orange", "turquoise", "pink"), (*_COUNTER, "CoffeeTable"), 0.39, 0.39, 0.15),
-    "Box": Target(home.carton, ("cardboard brown",), ("Floor", "CoffeeTable", "Dresser"), 0.56, 0.46, 0.40),
-    "Bread": Target(kitchen.bread, ("golden brown",), _COUNTER, 0.56, 0.20, 0.21),
-    "CellPhone": Target(
-        home.cell_phone, ("black", "white"), ("SideTable", "Desk", "CoffeeTable", "Dresser"), 0.18, 0.16, 0.32
-    ),
-    "CoffeeMachine": Target(kitchen.coffee_machine, ("black", "red", "grey"), ("CounterTop",), 0.28, 0.38, 0.48),
-    "Cup": Target(kitchen.cup, ("turquoise", "yellow", "orange", "green"), _COUNTER, 0.20, 0.20, 0.38),
-    "DeskLamp": Target(
-        home.desk_lamp, ("black", "red", "green", "white"), ("Desk", "SideTable", "Dresser"), 0.40, 0.24, 0.56
-    ),
-    "FloorLamp": Target(home.floor_lamp, ("black", "silver", "brown"), ("Floor",), 0.50, 0.50, 1.73),
-    "GarbageCan": Target(home.garbage_can, ("green", "grey", "blue", "black"), ("Floor",), 0.48, 0.48, 0.66),
-    "Kettle": Target(kitchen.kettle, ("silver", "red", "white"), ("CounterTop",), 0.44, 0.32, 0.40),
-    "Laptop": Target(
-        home.laptop, ("silver", "grey", "black"), ("Desk", "CoffeeTable", "DiningTable"), 0.42, 0.42, 0.29
-    ),
-    "LaundryHamper": Target(home.laundry_hamper, ("cardboard brown", "white", "brown"), ("Floor",), 0.54, 0.50, 0.70),
-    "Lettuce": Target(kitchen.lettuce, ("green",), _COUNTER, 0.30, 0.30, 0.26),
-    "Mug": Target(kitchen.mug, ("red", "blue", "white", "yellow"), (*_COUNTER, "Desk", "SideTable"), 0.30, 0.22, 0.30),
-    "Pillow": Target(home.pillow, ("red", "yellow", "white", "blue"), ("Sofa", "Bed", "ArmChair"), 0.60, 0.26, 0.39),
-    "Plate": Target(kitchen.plate, ("blue", "red", "green"), ("DiningTable", "CounterTop", "Shelf"), 0.36, 0.24, 0.37),
-    "Pot": Target(kitchen.pot, ("silver", "red", "blue"), _COUNTER, 0.46, 0.36, 0.31),
-    "Safe": Target(home.safe, ("grey", "green", "blue"), ("Floor", "Dresser"), 0.48, 0.48, 0.48),
-    "Statue": Target(home.statue, ("bronze", "white", "black"), (*_LOW, "Shelf", "Dresser"), 0.40, 0.24, 0.72),
-    "StoveBurner": Target(kitchen.stove_burner, ("black",), ("StoveTop",), 0.58, 0.52, 0.10),
-    "TissueBox": Target(
-        home.tissue_box, ("pink", "blue", "green", "purple"), (*_TABLES, "DiningTable"), 0.32, 0.20, 0.28
-    ),
-    "Toaster": Target(kitchen.toaster, ("silver", "red", "black", "white"), ("CounterTop",), 0.46, 0.25, 0.34),
-    "Tomato": Target(kitchen.tomato, ("red",), _COUNTER, 0.22, 0.22, 0.20),
-    "Vase": Target(
-        home.vase, ("blue", "white", "purple", "turquoise"), ("DiningTable", *_LOW, "Shelf"), 0.34, 0.26, 0.60
-    ),
+    A format specification multiplies the channels: `f"{tint:0.8}"` is darker, `f"{tint:1.3}"` lighter.
+    """
+
+    __slots__ = ()
+
+    def __format__(self, factor: str) -> str:
+        return " ".join(f"{min(1.0, channel * float(factor or 1)):.3f}" for channel in self)
+
+
+def geoms(kind: str, main: Color, second: Color) -> str:
+    """The MJCF geoms of a type in its main and second colour."""
+    # Stripes of a pillow: darker on a light colour, white on a dark one.
+    contrast = Tint(channel * 0.6 for channel in main) if sum(main) > 1.5 else Tint(COLORS["white"])
+    return _template(kind).format(main=Tint(main), second=Tint(second), contrast=contrast)
+
+
+@functools.cache
+def _template(kind: str) -> str:
+    return FOLDER.joinpath("models", f"{kind}.xml").read_text("utf-8")
+
+
+def _object_type(entry: Mapping[str, Any]) -> ObjectType:
+    surfaces = tuple(Surface(given["kind"], tuple(given["rect"]), given["z"]) for given in entry.get("surfaces", ()))
+    colors, places = tuple(entry.get("colors", ())), tuple(entry.get("places", ()))
+    return ObjectType(tuple(entry["size"]), colors, places, surfaces, entry.get("aisle", 55))
+
+
+_DATA = tomllib.loads(FOLDER.joinpath("objects.toml").read_text("utf-8"))
+
+TARGETS: Mapping[str, ObjectType] = {kind: _object_type(entry) for kind, entry in _DATA["targets"].items()}
+FURNITURE: Mapping[str, ObjectType] = {kind: _object_type(entry) for kind, entry in _DATA["furniture"].items()}
+COLORS: Mapping[str, Color] = {name: tuple(color) for name, color in _DATA["colors"].items()}
+PALETTES: Mapping[str, tuple[Color, ...]] = {
+    name: tuple(map(tuple, colors)) for name, colors in _DATA["palettes"].items()
 }
-"""The 26 types by their AI2-THOR name."""
+"""Colours that rooms draw from: `cabinet`, `top`, `wood`, `cloth` and `wall`."""

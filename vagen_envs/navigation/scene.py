@@ -58,7 +58,7 @@ class Pose:
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class NavigationEpisode:
     """A task in some scene.
 
     Attributes:
@@ -74,7 +74,7 @@ class Episode:
     start: Pose
 
 
-class Simulator(Protocol):
+class NavigationSimulator(Protocol):
     """A scene with an agent in it. `step` and `blocked` use the same move test."""
 
     def step(self, action: str) -> bool:
@@ -101,7 +101,7 @@ class Simulator(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class NavigationLevel:
     """An episode ready to be played.
 
     Attributes:
@@ -110,8 +110,8 @@ class Level:
         content: the canonical content of scene, target and start.
     """
 
-    simulator: Simulator
-    episode: Episode
+    simulator: NavigationSimulator
+    episode: NavigationEpisode
     content: bytes
 
 
@@ -150,25 +150,25 @@ def pose_of(metadata: Metadata) -> Pose:
     return Pose(position["x"], position["z"], rotation, round(agent["cameraHorizon"]))
 
 
-def extract(metadata: Metadata, episode: Episode) -> NavigationState:
+def extract(metadata: Metadata, episode: NavigationEpisode) -> NavigationState:
     """The state the paper's judge is given (VAGEN, appendix D.1)."""
     pose = pose_of(metadata)
     x, z = episode.target_position
     seen: Sequence[tuple[float, Any]] = [
-        (distance(pose, each["position"]["x"], each["position"]["z"]), each)
-        for each in metadata["objects"]
-        if each["visible"]
+        (distance(pose, found["position"]["x"], found["position"]["z"]), found)
+        for found in metadata["objects"]
+        if found["visible"]
     ]
     nearest = sorted(seen, key=lambda pair: (pair[0], pair[1]["objectId"]))[:NEAREST]
-    bearings = [bearing(pose, each["position"]["x"], each["position"]["z"]) for _, each in nearest]
+    bearings = [bearing(pose, found["position"]["x"], found["position"]["z"]) for _, found in nearest]
     return NavigationState(
         target_type=episode.target_type,
         target_distance=round(distance(pose, x, z), 2),
         target_direction=direction(bearing(pose, x, z)),
         visible_objects=tuple(
-            (each["objectType"], direction(angle), round(far, 2))
-            for (far, each), angle in zip(nearest, bearings, strict=True)
+            (found["objectType"], direction(angle), round(far, 2))
+            for (far, found), angle in zip(nearest, bearings, strict=True)
         ),
         turned=round((pose.rotation - episode.start.rotation) / 90) % 4,
-        bearings=tuple(round(each) for each in bearings),
+        bearings=tuple(map(round, bearings)),
     )

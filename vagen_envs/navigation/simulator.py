@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vagen_envs.errors import SimulatorError
-from vagen_envs.navigation import ENV_ID
-from vagen_envs.navigation.camera import Camera, mujoco
+from vagen_envs.navigation.camera import draw, mujoco
 from vagen_envs.navigation.house import House
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, WALL_HEIGHT, scene
 from vagen_envs.navigation.scene import (
@@ -39,14 +36,10 @@ _CEILING = 2
 """Its group of geoms in `mjcf.scene`."""
 _MAP_DISTANCE = 20.0
 """Metres from which the map is seen, so that walls hardly lean."""
-_HIDDEN = 4
-"""A group of geoms that isn't drawn."""
 RASTER, SEEN = 51, 2
 """A thing is visible if 2 or more of 51 by 51 rays through the picture meet it first: of a picture of 255 by 255
 pixels, about 50. A ray is cast through the middle of every fifth pixel of such a picture, whatever the resolution
 that is shown, and needs no OpenGL."""
-_COARSE = 3
-"""Every how many rays of the raster are cast before anything is known: they tell of most things."""
 
 
 class HouseSimulator:
@@ -55,7 +48,7 @@ class HouseSimulator:
     Args:
         house: the room.
         start: the agent's first pose.
-        camera: where pictures are made; `None` if none will be asked for.
+        resolution: height and width of pictures in pixels.
         step_length: metres of a move.
         field_of_view: of the camera, vertically and horizontally, in degrees.
         cast_shadows: have the lamp throw shadows, which takes a CPU four times as long.
@@ -65,14 +58,14 @@ class HouseSimulator:
         self,
         house: House,
         start: Pose,
-        camera: Camera | None = None,
+        resolution: int = 255,
         *,
         step_length: float = 0.25,
         field_of_view: float = 100.0,
         cast_shadows: bool = False,
     ) -> None:
         self._mj = mj = mujoco()
-        self.house, self.pose, self.camera = house, start, camera
+        self.house, self.pose, self.resolution, self._cast_shadows = house, start, resolution, cast_shadows
         self.step_length, self.field_of_view = step_length, field_of_view
         xml, files = scene(house, step_length, field_of_view, cast_shadows)
         self._model = mj.MjModel.from_xml_string(xml, files)
@@ -85,10 +78,9 @@ class HouseSimulator:
         self._last = ("Initialize", True, "")
         self._known: dict[tuple[float, float, int], bool] = {}
         self._scene: Any = None
-        self._groups = self._model.geom_group.copy()
-        self._corners = self._bounds()
         self._ids = [
-            f"{each.kind}|{each.x / 100:+06.2f}|{each.z / 100:+06.2f}|{each.y / 100:+06.2f}" for each in house.things
+            f"{placed.kind}|{placed.x / 100:+06.2f}|{placed.z / 100:+06.2f}|{placed.y / 100:+06.2f}"
+            for placed in house.objects
         ]
 
     # -- acting ------------------------------------------------------------------------------------
@@ -131,7 +123,7 @@ class HouseSimulator:
         x, z, rotation, horizon = moment["pose"]
         action, success, error = moment["last"]
         inside = 0 <= x <= self.house.width / 100 and 0 <= z <= self.house.depth / 100
-        kinds = [type(each) for each in (x, z, rotation, horizon, action, success, error)]
+        kinds = [type(value) for value in (x, z, rotation, horizon, action, success, error)]
         if not inside or kinds != [float, float, int, int, str, bool, str]:
             raise ValueError("a pose out of the room, or not of numbers")
         if rotation not in range(0, 360, TURN_STEP) or horizon not in range(HIGHEST_LOOK, LOWEST_LOOK + 1, LOOK_STEP):
@@ -157,23 +149,9 @@ class HouseSimulator:
         body = self._model.geom_bodyid[contact.geom1]
         if body == self._agent:
             body = self._model.geom_bodyid[contact.geom2]
-        return "Wall" if body > len(self.house.things) else self.house.things[body - 1].kind
+        return "Wall" if body > len(self.house.objects) else self.house.objects[body - 1].kind
 
     # -- seeing ------------------------------------------------------------------------------------
-
-    def _bounds(self) -> NDArray[np.float64]:
-        """The corners of a box around each thing: (things, 8, 3)."""
-        model, data = self._model, self._data
-        turned = np.abs(data.geom_xmat.reshape(-1, 3, 3))
-        axes = data.geom_xmat.reshape(-1, 3, 3)
-        middles = data.geom_xpos + np.einsum("gij,gj->gi", axes, model.geom_aabb[:, :3])
-        halves = np.einsum("gij,gj->gi", turned, model.geom_aabb[:, 3:])
-        corners = []
-        for i in range(len(self.house.things)):
-            own = model.geom_bodyid == i + 1
-            low, high = (middles - halves)[own].min(0), (middles + halves)[own].max(0)
-            corners.append(np.stack(np.meshgrid(*zip(low, high, strict=True), indexing="ij"), -1).reshape(8, 3))
-        return np.array(corners).reshape(-1, 8, 3)
 
     def _axes(self) -> NDArray[np.float64]:
         """The camera's axes as rows: to the right, ahead, up."""
@@ -183,54 +161,16 @@ class HouseSimulator:
         return np.array(((dz, -dx, 0.0), (dx * flat, dz * flat, -down), (dx * down, dz * down, flat)))
 
     def visible(self) -> NDArray[np.bool_]:
-        """Which things at least `SEEN` rays of the raster meet first, within `VISIBILITY_DISTANCE`.
-
-        All rays that could meet a thing not yet known to be seen are cast, and no others: it is the same as
-        casting all.
-        """
-        eye, axes = np.array((self.pose.x, self.pose.z, EYE_Y)), self._axes()
-        rays = _raster(self.field_of_view) @ axes
-        counts = np.zeros(self._model.nbody, np.intp)  # of each body, the world first
-        cast = np.zeros((RASTER, RASTER), np.bool_)
-        cast[1::_COARSE, 1::_COARSE] = True
-        self._count(eye, rays[cast.ravel()], counts)
-        wanted = np.zeros_like(cast)
-        for top, bottom, left, right in self._windows(eye, axes)[counts[1 : len(self.house.things) + 1] < SEEN]:
-            wanted[top:bottom, left:right] = True
-        self._count(eye, rays[(wanted & ~cast).ravel()], counts)
-        seen: NDArray[np.bool_] = counts[1 : len(self.house.things) + 1] >= SEEN
+        """Which objects at least `SEEN` rays of the raster meet first, within `VISIBILITY_DISTANCE`."""
+        eye, rays = np.array((self.pose.x, self.pose.z, EYE_Y)), (_raster(self.field_of_view) @ self._axes()).ravel()
+        count = len(rays) // 3
+        hits, far = np.empty(count, np.int32), np.empty(count)
+        self._mj.mj_multiRay(
+            self._model, self._data, eye, rays, None, True, self._agent, hits, far, None, count, VISIBILITY_DISTANCE
+        )
+        met = np.bincount(self._model.geom_bodyid[hits[hits >= 0]], minlength=self._model.nbody)  # the world's first
+        seen: NDArray[np.bool_] = met[1 : len(self.house.objects) + 1] >= SEEN
         return seen
-
-    def sees(self, index: int) -> bool:
-        """`visible()` of one thing, in less than half the time."""
-        eye, axes = np.array((self.pose.x, self.pose.z, EYE_Y)), self._axes()
-        top, bottom, left, right = self._windows(eye, axes)[index]
-        rays = _raster(self.field_of_view).reshape(RASTER, RASTER, 3)[top:bottom, left:right].reshape(-1, 3)
-        counts = np.zeros(self._model.nbody, np.intp)
-        self._count(eye, rays @ axes, counts)
-        return bool(counts[1 + index] >= SEEN)
-
-    def _count(self, eye: NDArray[np.float64], rays: NDArray[np.float64], counts: NDArray[np.intp]) -> None:
-        """Add to each body how many rays meet it first."""
-        if len(rays):
-            hits, far = np.empty(len(rays), np.int32), np.empty(len(rays))
-            self._mj.mj_multiRay(self._model, self._data, eye, np.ascontiguousarray(rays).ravel(), None, True,
-                                 self._agent, hits, far, None, len(rays), VISIBILITY_DISTANCE)  # fmt: skip
-            counts += np.bincount(self._model.geom_bodyid[hits[hits >= 0]], minlength=len(counts))
-
-    def _windows(self, eye: NDArray[np.float64], axes: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Which rows and columns of the raster each thing could be in: (things, 4), half-open."""
-        local = (self._corners - eye) @ axes.T
-        across, deep, up = local[..., 0], local[..., 1], local[..., 2]
-        scale = RASTER / 2 / math.tan(math.radians(self.field_of_view / 2))
-        behind = deep < 0.05
-        far = np.where(behind, 1e-9, deep)  # what is beside the camera is projected to the picture's edge and beyond
-        column, row = RASTER / 2 + scale * across / far, RASTER / 2 - scale * up / far
-        edges = np.stack((row.min(1) - 1, row.max(1) + 1, column.min(1) - 1, column.max(1) + 1), 1)
-        edges[behind.any(1), :2] = (0, RASTER)
-        edges[behind.all(1)] = 0
-        inside: NDArray[np.intp] = np.clip(edges, 0, RASTER).astype(np.intp)
-        return inside
 
     def metadata(self) -> Metadata:
         """The scene as AI2-THOR describes it."""
@@ -253,7 +193,7 @@ class HouseSimulator:
                     "position": {"x": thing.x / 100, "y": thing.z / 100, "z": thing.y / 100},
                     "visible": visible,
                 }
-                for name, thing, visible in zip(self._ids, self.house.things, seen, strict=True)
+                for name, thing, visible in zip(self._ids, self.house.objects, seen, strict=True)
             ],
         }
 
@@ -261,24 +201,10 @@ class HouseSimulator:
 
     def frame(self) -> Pixels:
         """What the agent sees: uint8 (resolution, resolution, 3)."""
-        return self._of_camera().picture(*self._view())
-
-    def _view(self) -> tuple[Any, Callable[[], None]]:
-        """What the agent sees, as a scene and what fills it."""
-        pose, mj = self.pose, self._mj
-        ahead = self._axes()[1]
-        view = mj.MjvCamera()
+        pose, ahead, view = self.pose, self._axes()[1], self._mj.MjvCamera()
         view.lookat[:] = (pose.x + ahead[0], pose.z + ahead[1], EYE_Y + ahead[2])
         view.distance, view.azimuth, view.elevation = 1.0, 90.0 - pose.rotation, -float(pose.horizon)
-        return self._filled(view, mj.MjvOption(), np.where(self._in_view(), self._groups, _HIDDEN))
-
-    def _in_view(self) -> NDArray[np.bool_]:
-        """Which geoms could be in the picture: a third of a room's, so that the others needn't be drawn."""
-        local = (self._data.geom_xpos - (self.pose.x, self.pose.z, EYE_Y)) @ self._axes().T
-        half, radius = math.radians(self.field_of_view / 2), self._model.geom_rbound
-        beyond = np.abs(local[:, ::2]).max(1) * math.cos(half) - local[:, 1] * math.sin(half)
-        inside: NDArray[np.bool_] = (beyond <= radius) & (local[:, 1] >= -radius)
-        return inside
+        return self._picture(view, self._mj.MjvOption())
 
     def map_frame(self) -> Pixels:
         """The room from above, without its ceiling, north on top."""
@@ -291,52 +217,18 @@ class HouseSimulator:
         reach = max(wide, deep) / 2 + 0.15
         shown.fovy = 2 * math.degrees(math.atan(reach / (_MAP_DISTANCE - WALL_HEIGHT)))
         try:
-            return self._of_camera().picture(*self._filled(view, option, self._groups))
+            return self._picture(view, option)
         finally:
             shown.fovy = self.field_of_view
 
-    def segmentation(self) -> NDArray[np.intp]:
-        """For each pixel the index of the thing in `house.things`, or -1: an independent look at what is visible."""
-        mj, drawn = self._mj, self._scene_of()
-        flags = drawn.flags
-        flags[mj.mjtRndFlag.mjRND_SEGMENT] = flags[mj.mjtRndFlag.mjRND_IDCOLOR] = 1
-        try:
-            code = self._of_camera().exact(*self._view()).astype(np.intp)
-        finally:
-            flags[mj.mjtRndFlag.mjRND_SEGMENT] = flags[mj.mjtRndFlag.mjRND_IDCOLOR] = 0
-        segment = code[..., 0] + 256 * code[..., 1] + 65536 * code[..., 2]
-        bodies = np.full(drawn.ngeom + 1, -1)
-        for geom in drawn.geoms[: drawn.ngeom]:
-            if geom.objtype == mj.mjtObj.mjOBJ_GEOM:
-                bodies[geom.segid + 1] = self._model.geom_bodyid[geom.objid] - 1
-        bodies[bodies >= len(self.house.things)] = -1
-        things: NDArray[np.intp] = bodies[segment]
-        return things
-
-    def _scene_of(self) -> Any:
+    def _picture(self, view: Any, option: Any) -> Pixels:
+        mj = self._mj
         if self._scene is None:
-            self._scene = self._mj.MjvScene(self._model, maxgeom=self._model.ngeom + 50)
-            # Nothing here has these, and each takes its time. So does the sky, 0.5 ms of 6.6, but it shows: where walls
-            # meet, 4 of 144 pictures have a crack of a pixel.
-            for flag in ("REFLECTION", "HAZE"):
-                self._scene.flags[getattr(self._mj.mjtRndFlag, f"mjRND_{flag}")] = 0
-        return self._scene
-
-    def _of_camera(self) -> Camera:
-        if self.camera is None:
-            raise SimulatorError(ENV_ID, "a picture was asked of a room without a camera")
-        return self.camera
-
-    def _filled(self, view: Any, option: Any, groups: NDArray[np.int32]) -> tuple[Any, Callable[[], None]]:
-        """A scene, and what fills it with the geoms of these groups as seen from `view`."""
-        mj, drawn = self._mj, self._scene_of()
-
-        def fill() -> None:
-            self._model.geom_group[:] = groups
-            mj.mjv_updateScene(self._model, self._data, option, None, view, mj.mjtCatBit.mjCAT_ALL, drawn)
-            self._model.geom_group[:] = self._groups
-
-        return drawn, fill
+            self._scene = mj.MjvScene(self._model, maxgeom=self._model.ngeom + 50)
+            for flag in ("REFLECTION", "HAZE"):  # each takes its time, and nothing here has them
+                self._scene.flags[getattr(mj.mjtRndFlag, f"mjRND_{flag}")] = 0
+        mj.mjv_updateScene(self._model, self._data, option, None, view, mj.mjtCatBit.mjCAT_ALL, self._scene)
+        return draw(self._model, self._scene, self.resolution, self._cast_shadows)
 
 
 @functools.cache

@@ -12,8 +12,8 @@ from vagen_envs.errors import ConfigError, LevelError, SimulatorError
 from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.episodes import ThorEpisode, read_episodes
-from vagen_envs.navigation.scene import LOOK_STEP, MOVES, TURN_STEP, Level, Metadata, Pose, pose_of
-from vagen_envs.navigation.thor_player import POOL, Player, PlayerOptions, ai2thor
+from vagen_envs.navigation.scene import LOOK_STEP, MOVES, TURN_STEP, Metadata, NavigationLevel, Pose, pose_of
+from vagen_envs.navigation.thor_player import POOL, Player, ai2thor
 from vagen_envs.pictures import Pixels
 from vagen_envs.seeding import Split, split_of
 from vagen_envs.tables import split_named
@@ -25,7 +25,7 @@ class ThorSimulator:
     def __init__(self, player: Player, record: ThorEpisode, step_length: float) -> None:
         self._player, self._step_length, self._y = player, step_length, record.y
         self._event = player.reset(record.scene)
-        if player.options.multiview:
+        if player.config.multiview:
             properties = player.step("GetMapViewCameraProperties", raise_for_failure=True).metadata["actionReturn"]
             player.step(
                 "AddThirdPartyCamera",
@@ -100,7 +100,7 @@ class ThorSimulator:
         return self._checked(frames[-1] if frames else None)
 
     def _checked(self, frame: Any) -> Pixels:
-        side = self._player.options.resolution
+        side = self._player.config.resolution
         if frame is None or frame.shape != (side, side, 3):
             seen = "no frame" if frame is None else f"a frame of shape {frame.shape}"
             raise SimulatorError(ENV_ID, f"AI2-THOR gave {seen}, not one of {(side, side, 3)}")
@@ -123,31 +123,22 @@ class ThorLevels:
             raise ConfigError(
                 f"thor_executable={config.thor_executable!r} is not valid: it must be a file one can execute"
             )
-        self._options = PlayerOptions(
-            config.thor_platform,
-            config.thor_executable,
-            config.resolution,
-            config.fov,
-            config.multiview,
-            config.thor_start_timeout,
-            config.thor_step_timeout,
-        )
         self._player: Player | None = None
 
     def of_split(self, split: Split) -> list[ThorEpisode]:
         """The episodes of a split, in the order of the file."""
         if self._config.split_by == "content":
-            return [each for each in self._episodes if split_of(each.scene.encode()) == split]
+            return [record for record in self._episodes if split_of(record.scene.encode()) == split]
         published = split_named(Path(self._config.episodes or "").name) or "test"
         return list(self._episodes) if split == published else []
 
-    def load(self, record: ThorEpisode) -> Level:
+    def load(self, record: ThorEpisode) -> NavigationLevel:
         """An episode in a player that is started, or restarted, if need be."""
         if self._player is None or not self._player.alive:
             self.close()
-            self._player = POOL.acquire(self._options, record.scene)
+            self._player = POOL.acquire(self._config, record.scene)
         simulator = ThorSimulator(self._player, record, self._config.step_length)
-        return Level(simulator, record.episode, record.content())
+        return NavigationLevel(simulator, record.episode, record.content())
 
     def close(self) -> None:
         """Give the player back."""

@@ -15,11 +15,11 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from vagen_envs.errors import MissingExtraError, SimulatorError
 from vagen_envs.navigation import ENV_ID
+from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.scene import VISIBILITY_DISTANCE
 
 GRID_SIZE = 0.1
@@ -27,19 +27,6 @@ GRID_SIZE = 0.1
 _POLL = 0.05
 _LAST_WORDS = 0.3
 """Seconds between two looks at the player, and for which what it wrote before it died is still read."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlayerOptions:
-    """What a player is started with; players with equal options can stand in for each other."""
-
-    platform: str
-    executable: str | None
-    resolution: int
-    field_of_view: float
-    multiview: bool
-    start_timeout: float
-    step_timeout: float
 
 
 class Player:
@@ -50,38 +37,43 @@ class Player:
         SimulatorError: the player didn't come up.
     """
 
-    def __init__(self, options: PlayerOptions, scene: str) -> None:
+    def __init__(self, config: NavigationConfig, scene: str) -> None:
         module = ai2thor("ai2thor.controller")
-        platform = getattr(ai2thor("ai2thor.platform"), options.platform)  # the class: a string would fail
-        self.options = options
+        platform = getattr(ai2thor("ai2thor.platform"), config.thor_platform)  # the class: a string would fail
+        self.config = config
         self.broken = ""
         # Made in two steps, so that there is something to kill while the constructor hangs.
         self._controller: Any = module.Controller.__new__(module.Controller)
         self._controller.server = None
         arguments: dict[str, Any] = {
             "scene": scene,
-            "width": options.resolution,
-            "height": options.resolution,
-            "fieldOfView": options.field_of_view,
+            "width": config.resolution,
+            "height": config.resolution,
+            "fieldOfView": config.fov,
             "agentMode": "default",
             "gridSize": GRID_SIZE,
             "visibilityDistance": VISIBILITY_DISTANCE,
-            "server_timeout": options.step_timeout,
-            "server_start_timeout": options.start_timeout,
+            "server_timeout": config.thor_step_timeout,
+            "server_start_timeout": config.thor_start_timeout,
         }
-        if options.executable is not None:
-            arguments |= {"local_executable_path": options.executable, "x_display": os.environ.get("DISPLAY") or "0"}
+        if config.thor_executable is not None:
+            arguments |= {
+                "local_executable_path": config.thor_executable,
+                "x_display": os.environ.get("DISPLAY") or "0",
+            }
         else:
             arguments |= {"platform": platform}
-        self._watch("start", lambda: self._controller.__init__(**arguments), options.start_timeout)
+        self._watch("start", lambda: self._controller.__init__(**arguments), config.thor_start_timeout)
 
     def reset(self, scene: str) -> Any:
         """Load a scene. The event after it."""
-        return self._watch(f"reset to {scene}", lambda: self._controller.reset(scene), self.options.start_timeout)
+        return self._watch(f"reset to {scene}", lambda: self._controller.reset(scene), self.config.thor_start_timeout)
 
     def step(self, action: str, **arguments: Any) -> Any:
         """Carry out one action. Its event, whether or not the action succeeded."""
-        return self._watch(action, lambda: self._controller.step(action=action, **arguments), self.options.step_timeout)
+        return self._watch(
+            action, lambda: self._controller.step(action=action, **arguments), self.config.thor_step_timeout
+        )
 
     def _watch(self, name: str, call: Callable[[], Any], timeout: float) -> Any:
         if self.broken:
@@ -165,26 +157,26 @@ def ai2thor(name: str) -> Any:
         raise MissingExtraError(f'{ENV_ID} with backend="thor"', "thor", "ai2thor") from error
 
 
-class Pool:
-    """Players at rest, by their options. A broken one is dropped, and a new one is started in its place."""
+class PlayerPool:
+    """Players at rest, by their configuration. A broken one is dropped, and a new one is started in its place."""
 
     def __init__(self) -> None:
-        self._idle: dict[PlayerOptions, list[Player]] = {}
+        self._idle: dict[NavigationConfig, list[Player]] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
 
-    def acquire(self, options: PlayerOptions, scene: str) -> Player:
+    def acquire(self, config: NavigationConfig, scene: str) -> Player:
         """A player for one user, one at rest if there is one. Starting one takes up to `start_timeout` seconds."""
         with self._lock:
             if self._process != os.getpid():  # a fork: they belong to the parent
                 self._idle, self._process = {}, os.getpid()
-            idle = self._idle.get(options, [])
+            idle = self._idle.get(config, [])
             while idle:
                 player = idle.pop()
                 if player.alive:
                     return player
                 player.kill()
-        return Player(options, scene)
+        return Player(config, scene)
 
     def release(self, player: Player) -> None:
         """Take a player back."""
@@ -192,7 +184,7 @@ class Pool:
             player.kill()
             return
         with self._lock:
-            self._idle.setdefault(player.options, []).append(player)
+            self._idle.setdefault(player.config, []).append(player)
 
     def close(self) -> None:
         """End all players at rest."""
@@ -204,7 +196,7 @@ class Pool:
                 player.kill()
 
 
-POOL = Pool()
+POOL = PlayerPool()
 """The players of this process."""
 
 atexit.register(POOL.close)

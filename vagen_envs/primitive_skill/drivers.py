@@ -1,14 +1,13 @@
-"""What the machine must have for pictures and for a GPU, and what to do where it lacks it."""
+"""The Vulkan driver for pictures, and the fix where the machine lacks it."""
 
 from __future__ import annotations
 
 import functools
 import os
-from pathlib import Path
 
 import sapien
 
-from vagen_envs.errors import ConfigError, SimulatorError
+from vagen_envs.errors import SimulatorError
 from vagen_envs.primitive_skill import ENV_ID
 
 VULKAN_FIX = (
@@ -41,29 +40,5 @@ def renderer(device: str) -> sapien.render.RenderSystem:
     try:
         return sapien.render.RenderSystem("cuda" if device == "gpu" else "cpu")
     except RuntimeError as error:
-        raise SimulatorError(ENV_ID, f"{error}. {VULKAN_FIX}") from error
-
-
-@functools.cache
-def check_gpu() -> None:
-    """Whether PhysX can run on a GPU here.
-
-    Raises:
-        ConfigError: it can't; the message says what is missing and what to do.
-    """
-    import torch
-
-    if not torch.cuda.is_available():
-        raise ConfigError(
-            f"{ENV_ID}: device='gpu' needs an NVIDIA GPU and a CUDA build of torch, and torch {torch.__version__} "
-            "sees no GPU. Use device='cpu', with workers for speed"
-        )
-    try:
-        sapien.physx.enable_gpu()
-    except RuntimeError as error:
-        folder = Path.home() / ".sapien" / "physx"
-        raise ConfigError(
-            f"{ENV_ID}: device='gpu' needs PhysX's GPU library, which could not be loaded ({error}). SAPIEN downloads "
-            f"it at first use, and wants it before anything is simulated on a CPU in the same process; on a closed "
-            f"network put it under {folder} beforehand"
-        ) from error
+        fix = VULKAN_FIX if device == "cpu" else "device='gpu' needs an NVIDIA GPU with its Vulkan driver; use 'cpu'"
+        raise SimulatorError(ENV_ID, f"{error}. {fix}") from error

@@ -3,192 +3,32 @@
 from __future__ import annotations
 
 import importlib.util
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from vagen_envs.bounds import REWARD, SWITCH, Bound, OneOf, Several, Whole
-from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
-from vagen_envs.errors import ConfigError, MissingExtraError, shown
+from vagen_envs.errors import MissingExtraError
 from vagen_envs.pictures import Picture
 from vagen_envs.primitive_skill import ENV_ID, tasks
 from vagen_envs.primitive_skill import view as view_of
-from vagen_envs.primitive_skill.batch import Batch
+from vagen_envs.primitive_skill.config import PrimitiveSkillConfig
 from vagen_envs.primitive_skill.levels import (
     APPLE_RADIUS,
     CUBE,
-    FLOOR,
-    TABLE,
     TARGETS,
     Facts,
-    Level,
     Vector,
     Workspace,
     draw_level,
 )
 from vagen_envs.primitive_skill.published import read_published
-from vagen_envs.primitive_skill.session import LocalSession, Session, is_forked
-from vagen_envs.primitive_skill.skills import ARITY, Call
+from vagen_envs.primitive_skill.session import LocalSession, is_forked
+from vagen_envs.primitive_skill.skills import ARITY, SkillCall
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.primitive_skill.workers import PooledSession, shared_pool
 from vagen_envs.replies import Action, ActionGrammar, Calls, ParsedTurn, Refused, call_text
 from vagen_envs.seeding import HashStream, Split, content_hash
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrimitiveSkillConfig(EnvConfig):
-    """Options of `vagen/PrimitiveSkill-v0`; the defaults are VAGEN's tables 13 and 19."""
-
-    level_fields: ClassVar[tuple[str, ...]] = ("task",)
-    machine_fields: ClassVar[tuple[str, ...]] = ("workers",)
-    rungs: ClassVar[tuple[Mapping[str, Any], ...]] = tuple(
-        {"positions_in_text": False, **rung}
-        for rung in (
-            {"task": "place", "max_turns": 5},
-            {"task": "place", "distractors": 1, "max_turns": 4},
-            {"task": "place", "distractors": 2, "max_turns": 3},
-            {"task": "stack", "distractors": 1, "max_turns": 2},
-            {"task": "stack", "cubes": 4, "distractors": 2, "max_turns": 6, "max_actions_per_turn": 1},
-            {"task": "stack", "cubes": 5, "distractors": 1, "covered": True, "max_turns": 5},
-        )
-    )
-    representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "structured")
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "paper": {},
-        "plus_one": {"stage_rewards": (1.0, 1.0, 1.0)},
-        "released": {"payment": "released", "max_steps": 10, "parsing": "released", "reasoning": "required"},
-    }
-
-    remote: ClassVar[Mapping[str, Bound]] = {
-        "max_actions_per_turn": Whole(1, 10),
-        "task": OneOf(("place", "stack", "drawer", "align")),
-        "success_reward": REWARD,
-        "step_reward": REWARD,
-        "stage_rewards": Several(REWARD, 3, 3),
-        "payment": OneOf(("each", "released")),
-        "cubes": Whole(2, 5),
-        "distractors": Whole(0, 2),
-        "covered": SWITCH,
-        "positions_in_text": SWITCH,
-        "out_of_workspace": OneOf(("clip", "refuse")),
-        "picture_size": Whole(64, 512),
-    }
-
-    representation: Representation = "structured"
-    """The paper uses the structured form for this environment (section 4), natural language elsewhere."""
-    separator: str = "|"
-    max_actions_per_turn: int = 2
-    """Table 13."""
-    max_turns: int = 3
-    """Table 13."""
-    task: Literal["place", "stack", "drawer", "align"] = "place"
-    """What is to be done."""
-    cubes: int = 3
-    """How high the tower of `stack` is to be: 2 to 5 cubes."""
-    distractors: int = 0
-    """Further cubes that stand about in `place` and `stack`: 0 to 2, and beside five cubes of a tower 1."""
-    covered: bool = False
-    """Whether the first distractor of `stack` stands on the tower's lowest cube at the start, and has to go first."""
-    positions_in_text: bool = True
-    """Whether the observation lists positions, without names, as in the paper. Heights and ranges give some away:
-    from the text alone 88 % of `drawer` and 62 % of `align` are solved. Without, all is to be read off the picture,
-    for which the prompt has the camera's pose and two known points."""
-    success_reward: float = 10.0
-    """When the task is done (table 19)."""
-    step_reward: float = -0.1
-    """For each skill after which the task isn't done (table 19)."""
-    stage_rewards: tuple[float, float, float] = (2.0, 4.0, 6.0)
-    """For reaching stage 0, 1 and 2 (see `tasks`), once each: (stage + 1) × 2 of table 19. Section 2.3 says +1,
-    which is the preset `plus_one`; the released code pays (stage + 1) × 2 in one of its four tasks only."""
-    payment: Literal["each", "released"] = "each"
-    """`each`: a stage when it is reached, success when the task is done, a step for each skill after which it isn't.
-    `released`: all at the episode's end, a step for every skill; success stands for the stages, not beside them;
-    and only `align` has stages, whichever cube came first: a red cube on the line 0, a green one 1."""
-    out_of_workspace: Literal["clip", "refuse"] = "clip"
-    """Coordinates outside the workspace are moved to its edge, as in the released code, and the agent is told; or
-    the action is refused, which the turn records as a problem."""
-    picture_size: int = 300
-    """Height and width of the picture in pixels; 64 to 1024."""
-    assets: str = ""
-    """With `task="drawer"`, the folder of ManiSkill's assets (see `published`) from which the published scene, YCB's
-    apple and a cabinet of PartNet-Mobility, is loaded; empty for simple shapes, which need no download."""
-    device: Literal["cpu", "gpu"] = "cpu"
-    """Where physics and pictures are computed. On a GPU the environments of a vector form are one batch, and the
-    same seed gives nearly, not exactly, the same. With `"cpu"` it is exact."""
-    workers: int = 1
-    """Simulate in a pool of this many worker processes, which this process's environments share, so that a
-    simulator that dies takes nothing else with it; 0 simulates in this process. It changes nothing that is to be
-    seen. With `device="gpu"` the environments are simulated in this process."""
-
-    def __post_init__(self) -> None:
-        EnvConfig.__post_init__(self)
-        self.require(64 <= self.picture_size <= 1024, "picture_size", "from 64 to 1024")
-        self.require(0 <= self.workers <= 256, "workers", "from 0 to 256")
-        self.require(2 <= self.cubes <= 5, "cubes", "from 2 to 5")
-        self.require(self.cubes == 3 or self.task == "stack", "cubes", "3 unless task='stack'")
-        self.require(0 <= self.distractors <= 2, "distractors", "from 0 to 2")
-        self.require(self.cubes + self.distractors <= 6, "distractors", "0 or 1 beside five cubes of a tower")
-        cubic = self.task in ("place", "stack")
-        self.require(not self.distractors or cubic, "distractors", "0 unless task is 'place' or 'stack'")
-        self.require(
-            not self.covered or (self.task == "stack" and self.distractors > 0), "covered", "False without a distractor"
-        )
-        needed = tasks.skills_needed(self.task, self.cubes, self.covered)
-        turns = math.ceil(needed / self.max_actions_per_turn)
-        why = f"the task takes {needed} skills, {self.max_actions_per_turn} a turn"
-        self.require(self.max_turns >= turns, "max_turns", f"at least {turns}: {why}")
-        self.require(self.max_steps >= needed, "max_steps", f"at least {needed}, which the task takes")
-        self.require(not self.assets or self.task == "drawer", "assets", "empty unless task='drawer'")
-        self.require(not self.assets or self.device == "cpu", "assets", "empty with device='gpu'")
-
-    @classmethod
-    def level_options(cls) -> tuple[str, ...]:
-        return (*super().level_options(), "assets")
-
-    def level_key(self) -> dict[str, Any]:
-        """The options that levels depend on; the published scene has levels of its own, wherever its files are."""
-        key = EnvConfig.level_key(self)
-        if self.cubes != 3 or self.distractors:
-            key = {**key, "cubes": self.cubes, "distractors": self.distractors}
-        if self.covered:
-            key = {**key, "covered": True}
-        return {**key, "scene": "published"} if self.assets else key
-
-    @classmethod
-    def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Cubes that a rung has and another task hasn't are no mistake in an option that nobody gave."""
-        ladder = super()._rung(rung, beside)
-        task, own = beside.get("task", ladder["task"]), ladder["task"]
-        lacks = {"place": {"cubes", "covered"}, "stack": set()}.get(str(task), {"cubes", "covered", "distractors"})
-        more = [f"{name}={ladder[name]}" for name in ladder if name in lacks and name not in beside]
-        if task != own and more:
-            raise ConfigError(
-                f"task={shown(task)} is not valid: it must be left out beside difficulty={rung}, which is {own!r} with "
-                f"{', '.join(more)}, or difficulty be left out"
-            )
-        return ladder
-
-    @classmethod
-    def _needed(cls, given: Mapping[str, Any]) -> dict[str, int]:
-        task, cubes, covered, actions = (
-            given.get(name, cls._default(name)) for name in ("task", "cubes", "covered", "max_actions_per_turn")
-        )
-        if type(cubes) is not int or type(actions) is not int or actions < 1:
-            return {}  # said by the constructor
-        skills = tasks.skills_needed(str(task), cubes, bool(covered))
-        return {"max_turns": math.ceil(skills / actions), "max_steps": skills}
-
-    @classmethod
-    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: max(cls._default(name), needed) for name, needed in cls._needed(given).items()}
-
-    @property
-    def workspace(self) -> Workspace:
-        """The limits of the skills' coordinates."""
-        return FLOOR if self.task == "drawer" else TABLE
-
 
 _TOLD = (
     "You are told the positions of all things in no particular order. Which position belongs to which thing is for you "
@@ -228,20 +68,15 @@ class PrimitiveSkillEnv(VagenEnv):
         for module in ("mani_skill", "sapien", "torch"):
             if importlib.util.find_spec(module) is None:
                 raise MissingExtraError(self.id, "primitive-skill", module)
-        if self.config.device == "gpu":
-            from vagen_envs.primitive_skill.drivers import check_gpu  # brings SAPIEN
-
-            check_gpu()
         self._cabinet = read_published(self.config.assets) if self.config.assets else None
-        self._session: Session | None = None
-        self._there: tuple[Level, list[Call]] | None = None
+        self._session: LocalSession | PooledSession | None = None
         self._seen: Picture | None = None
 
     def close(self) -> None:
         VagenEnv.close(self)
         if self._session is not None:
             self._session.close()
-            self._session = self._there = None
+            self._session = None
 
     def _actions(self) -> ActionGrammar:
         return SkillCalls(self.config.workspace if self.config.out_of_workspace == "refuse" else None)
@@ -251,9 +86,8 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def _load(self, stream: HashStream, split: Split) -> None:
         self._draw_level(stream, split)
-        self._calls: list[Call] = []
-        self._there = None
-        self._see(self._begin())
+        self._calls: list[SkillCall] = []
+        self._see(self._simulated().run(self._level, [])[1])
         self._stage = tasks.stage(self._level, self._now)
 
     def _draw_level(self, stream: HashStream, split: Split) -> None:
@@ -263,12 +97,6 @@ class PrimitiveSkillEnv(VagenEnv):
             config.task, stream, split, self._cabinet, config.cubes, config.distractors, config.covered
         )
 
-    def _begin(self) -> Facts:
-        """Load the level into the session."""
-        facts = self._at_hand().load(self._level)
-        self._there = (self._level, [])
-        return facts
-
     def _content(self) -> str:
         return content_hash(self._level.content())
 
@@ -277,13 +105,13 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def _picture(self) -> Picture:
         if self._seen is None:
-            self._seen = Picture(self._here().picture())
+            self._seen = Picture(self._simulated().picture(self._level, self._calls))
         return self._seen
 
     def _execute(self, action: Action) -> Executed:
         call, text, clipped = self._call(action)
         before = self._now
-        failed, facts = self._run(call)
+        failed, facts = self._simulated().run(self._level, [*self._calls, call])
         self._calls.append(call)
         self._see(facts)
         feedback = f"{clipped} {failed}".strip()
@@ -341,6 +169,7 @@ class PrimitiveSkillEnv(VagenEnv):
         return {
             "told": (_TOLD if told else _NOT_TOLD) + seen + pushed,
             "names": ", ".join(_names(config)),
+            "opening": "; add drawer_open_value" if drawer else "",
             "sizes": f"The apple is {2 * APPLE_RADIUS} mm wide." if drawer else f"Cubes are {CUBE} mm wide.",
         }
 
@@ -361,13 +190,13 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def imagine(self, actions: Sequence[str]) -> PrimitiveSkillState:
         state = self._now
-        calls: list[Call] = []
+        calls: list[SkillCall] = []
         for text in actions:
             action = self.grammar.actions.read(text.strip(), 0, len(text))
             if isinstance(action, Refused) or tasks.solved(self._level, state):
                 break
             calls.append(self._call(action)[0])
-            state = self._as_state(self._here().imagine(calls))
+            state = self._as_state(self._simulated().imagine(self._level, [*self._calls, *calls])[1])
         return state
 
     def random_actions(self, stream: HashStream, count: int) -> list[str]:
@@ -385,7 +214,7 @@ class PrimitiveSkillEnv(VagenEnv):
             return "Everything is where it belongs."
         return f"{self._level.instruction} Next I do {' and then '.join(actions)}."
 
-    def _call(self, action: Action) -> tuple[Call, str, str]:
+    def _call(self, action: Action) -> tuple[SkillCall, str, str]:
         """The skill as it will be carried out, its text, and what the agent is told if it was clipped."""
         workspace = self.config.workspace
         points = [action.args[i : i + 3] for i in range(0, len(action.args), 3)]
@@ -408,15 +237,11 @@ class PrimitiveSkillEnv(VagenEnv):
         """Height and width of the pictures that are taken, 0 if nobody looks."""
         return self.config.picture_size if self._looks or self.render_mode in ("rgb_array", "human") else 0
 
-    def use(self, session: Session) -> None:
-        """Play in this session, not in one of its own."""
-        self._session = session
-
     def _snapshot(self) -> Any:
         return [VagenEnv._snapshot(self), self._stage]
 
     def _restore(self, world: Any) -> None:
-        """State and picture are the snapshot's. The scene follows when it is needed, see `_here`."""
+        """State and picture are the snapshot's. The scene follows when a skill, a picture or a look ahead needs it."""
         texts, stage = world
         actions = self._actions_of(texts)
         if type(stage) is not int or not -1 <= stage < len(self.config.stage_rewards):
@@ -430,40 +255,13 @@ class PrimitiveSkillEnv(VagenEnv):
         self._calls = [self._call(action)[0] for action in actions]
         self._played = [action.text for action in actions]
 
-    def _run(self, call: Call) -> tuple[str, Facts]:
-        session = self._here()
-        self._there = None  # unknown, should the simulator break
-        said = session.run(call)
-        self._there = (self._level, [*self._calls, call])
-        return said
-
-    def _here(self) -> Session:
-        """The session, with the skills played that this episode has had.
-
-        PhysX can't be put back to an earlier moment. What is restored where the scene is already costs nothing; else
-        the first skill, picture or look ahead waits for the level and for the skills of the past.
-        """
-        session = self._at_hand()
-        level, past = self._there or (None, [])
-        if level != self._level or past != self._calls[: len(past)]:
-            self._begin()
-            past = []
-        for call in self._calls[len(past) :]:
-            self._there = None
-            session.run(call)
-            past = [*past, call]
-            self._there = (self._level, past)
-        return session
-
-    def _at_hand(self) -> Session:
+    def _simulated(self) -> LocalSession | PooledSession:
         if self._session is None:
             config, size = self.config, self.rendered_size
-            if config.device == "gpu":
-                self._session = Batch(1, size).seats[0]
-            elif config.workers or is_forked():
-                self._session = PooledSession(shared_pool(max(1, config.workers), size))
+            if config.workers or is_forked():
+                self._session = PooledSession(shared_pool(max(1, config.workers), size, config.device))
             else:
-                self._session = LocalSession(size)
+                self._session = LocalSession(size, config.device)
         return self._session
 
 
@@ -490,8 +288,10 @@ class SkillCalls(Calls):
         for i, value in enumerate(action.args):
             low, high = self._workspace.limits[i % 3]
             if not low <= value <= high:
-                return Refused("bad_argument", f"{action.text} is out of the workspace: {'xyz'[i % 3]}={value} "
-                                               f"is not between {low} and {high}")  # fmt: skip
+                return Refused(
+                    "bad_argument",
+                    f"{action.text} is out of the workspace: {'xyz'[i % 3]}={value} is not between {low} and {high}",
+                )
         return action
 
     def summary(self) -> str:

@@ -7,10 +7,13 @@ level can be solved by construction.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
+import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +108,7 @@ class Cabinet:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ManipulationLevel:
     """One level.
 
     Attributes:
@@ -138,8 +141,10 @@ class Level:
         So all goals and words over one layout stay within one split. A cabinet has no mirror image.
         """
         cabinet = self.cabinet and self.cabinet.key()
-        views = [sorted((side * body.at[1], body.at[0], side * body.yaw % 90) for body in self.bodies)
-                 for side in ((1,) if cabinet else (1, -1))]  # fmt: skip
+        views = [
+            sorted((side * body.at[1], body.at[0], side * body.yaw % 90) for body in self.bodies)
+            for side in ((1,) if cabinet else (1, -1))
+        ]
         return json.dumps(["table" if cabinet is None else "floor", min(views), cabinet]).encode()
 
 
@@ -166,7 +171,7 @@ def draw_level(
     cubes: int = 3,
     distractors: int = 0,
     covered: bool = False,
-) -> Level:
+) -> ManipulationLevel:
     """Draw levels of a task, or of the published drawer scene, until one belongs to `split`.
 
     `stack` builds a tower of `cubes`; among the cubes of `place` and `stack` there are so many `distractors`, the
@@ -220,19 +225,6 @@ def _take(free: NDArray[np.bool_], thing: Vector, fingers: int) -> None:
     free[max(i - 69, 0) : max(i + 70, 0), max(j - fingers + 1, 0) : max(j + fingers, 0)] = False
 
 
-def _nth(free: NDArray[np.bool_], n: int) -> tuple[int, int]:
-    """Row and column of the n-th that is free, counted by halves: to list all 67,731 takes ten times as long."""
-    first, end = 0, len(free)
-    while end - first > 1:
-        middle = (first + end) // 2
-        before = int(np.count_nonzero(free[first:middle]))
-        if n < before:
-            end = middle
-        else:
-            first, n = middle, n - before
-    return first, int(np.flatnonzero(free[first])[n])
-
-
 def say(name: str) -> str:
     """`red_cube` as people say it."""
     return name.replace("_", " ")
@@ -259,10 +251,10 @@ def _crowd(
         free = _free_of(keep_off)
         bodies: list[Body] = []
         for name in names:
-            count = np.count_nonzero(free)
-            if not count:
+            places = np.argwhere(free)
+            if not len(places):
                 break
-            i, j = _nth(free, stream.below(int(count)))
+            i, j = places[stream.below(len(places))].tolist()
             at = (i - 80, j - 160, CUBE // 2)
             bodies.append(Body(name, at, stream.below(31) - 15))
             _take(free, at, fingers)
@@ -274,19 +266,17 @@ def _shuffled(stream: HashStream, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(stream.sample(names, len(names)))
 
 
+@functools.cache
+def instructions() -> dict[str, list[str]]:
+    """The wordings of each task, as in instructions.toml."""
+    return tomllib.loads(files("vagen_envs.primitive_skill").joinpath("instructions.toml").read_text("utf-8"))
+
+
 _DISTRACTORS = ("purple_cube", "white_cube")
 """Cubes that no instruction speaks of, unless a tower needs the first as its fifth."""
 
-_PLACE_WORDS = (
-    "Put the {left} on the left target and the {right} on the right target.",
-    "Please place the {right} onto the right disc, and the {left} onto the left disc.",
-    "The {left} belongs on the left target, the {right} on the right one.",
-    "Move each cube to its target: {left} to the left, {right} to the right.",
-    "Can you set the {right} down on the right target and the {left} on the left target?",
-)
 
-
-def _draw_place(stream: HashStream, distractors: int) -> Level:
+def _draw_place(stream: HashStream, distractors: int) -> ManipulationLevel:
     cubes = ("red_cube", "green_cube")
     all_cubes = (*cubes, *_DISTRACTORS[:distractors])
     if distractors:
@@ -294,23 +284,10 @@ def _draw_place(stream: HashStream, distractors: int) -> Level:
     else:
         bodies = _cubes(stream, cubes, lambda at: all(apart(at, target) for target in TARGETS.values()))
     left, right = goal = _shuffled(stream, cubes)
-    words = stream.choice(_PLACE_WORDS).format(left=say(left), right=say(right))
-    return Level("place", bodies, tuple(TARGETS), None, goal, words, _shuffled(stream, (*all_cubes, *TARGETS)))
-
-
-_STACK_WORDS = (
-    "Put the {middle} on the {bottom}, and the {top} on the {middle}.",
-    "Please build a tower: the {bottom} at the bottom, the {middle} in the middle, the {top} on top.",
-    "Stack the {middle} onto the {bottom}, then the {top} onto the {middle}.",
-    "Make a stack of three with the {top} on top of the {middle} and the {middle} on top of the {bottom}.",
-    "From the table up I want the {bottom}, the {middle} and then the {top} in one stack.",
-)
-
-
-_TOWER_WORDS = (
-    "From the table up I want the {first} and the {last} in one stack.",
-    "Please build a tower, from the lowest cube to the highest: the {first}, and the {last} on top.",
-)
+    words = stream.choice(instructions()["place"]).format(left=say(left), right=say(right))
+    return ManipulationLevel(
+        "place", bodies, tuple(TARGETS), None, goal, words, _shuffled(stream, (*all_cubes, *TARGETS))
+    )
 
 
 _ORDERS_A_LAYOUT = 8  # of towers of five; cubes that no order suits are laid out anew
@@ -327,7 +304,7 @@ def _within_reach(bodies: tuple[Body, ...], order: tuple[str, ...]) -> bool:
     return x >= 0 and (last_x <= x or abs(last_y - y) >= 150)
 
 
-def _draw_stack(stream: HashStream, height: int, distractors: int, covered: bool) -> Level:
+def _draw_stack(stream: HashStream, height: int, distractors: int, covered: bool) -> ManipulationLevel:
     every = ("red_cube", "green_cube", "yellow_cube", "blue_cube", *_DISTRACTORS)
     cubes, others = every[:height], every[max(height, 4) :][:distractors]
     all_cubes = (*cubes, *others)
@@ -348,45 +325,24 @@ def _draw_stack(stream: HashStream, height: int, distractors: int, covered: bool
     names = [say(name) for name in goal]
     if height == 3:
         bottom, middle, top = names
-        words = stream.choice(_STACK_WORDS).format(bottom=bottom, middle=middle, top=top)
+        words = stream.choice(instructions()["stack"]).format(bottom=bottom, middle=middle, top=top)
     else:
-        words = stream.choice(_TOWER_WORDS).format(first=", the ".join(names[:-1]), last=names[-1])
-    return Level("stack", bodies, (), None, goal, words, _shuffled(stream, all_cubes))
+        words = stream.choice(instructions()["tower"]).format(first=", the ".join(names[:-1]), last=names[-1])
+    return ManipulationLevel("stack", bodies, (), None, goal, words, _shuffled(stream, all_cubes))
 
 
-_ALIGN_WORDS = (
-    "Line the cubes up on the white line (x = 0).",
-    "Please move both cubes onto the white line, so that x is 0 for each.",
-    "Align the two cubes with the y-axis, the white line on the table.",
-)
-_ALIGN_ORDERED_WORDS = (
-    "Line the cubes up on the white line (x = 0) with the {left} to the left of the {right}.",
-    "Please move both cubes onto the white line at x = 0, the {right} to the right of the {left}.",
-    "Align the {left} and the {right} with the white line on the table, the {left} on the left.",
-)
-
-
-def _draw_align(stream: HashStream) -> Level:
+def _draw_align(stream: HashStream) -> ManipulationLevel:
     cubes = ("red_cube", "green_cube")
     bodies = _cubes(stream, cubes, lambda at: abs(at[0]) >= CUBE)
     goal: tuple[str, ...] = ()
-    words = stream.choice(_ALIGN_WORDS)
+    words = stream.choice(instructions()["align"])
     if stream.below(3):
         left, right = goal = _shuffled(stream, cubes)
-        words = stream.choice(_ALIGN_ORDERED_WORDS).format(left=say(left), right=say(right))
-    return Level("align", bodies, (), None, goal, words, _shuffled(stream, cubes))
+        words = stream.choice(instructions()["align_ordered"]).format(left=say(left), right=say(right))
+    return ManipulationLevel("align", bodies, (), None, goal, words, _shuffled(stream, cubes))
 
 
-_DRAWER_WORDS = (
-    "Please put the apple in the drawer and close the drawer.",
-    "Put the apple into the drawer, then push the drawer shut.",
-    "The apple should go in the drawer, and the drawer should be closed.",
-    "Store the apple in the open drawer and shut it.",
-    "Can you close the drawer with the apple inside it?",
-)
-
-
-def _draw_drawer(stream: HashStream) -> Level:
+def _draw_drawer(stream: HashStream) -> ManipulationLevel:
     cabinet = Cabinet(stream.below(81) - 300, stream.below(71) - 370, 130 + stream.below(31))
     while True:
         x, y = stream.below(181) - 330, 40 + stream.below(121)
@@ -395,12 +351,12 @@ def _draw_drawer(stream: HashStream) -> Level:
     return _drawer_level(stream, cabinet, (x, y, APPLE_RADIUS))
 
 
-def _draw_published(stream: HashStream, cabinet: PublishedCabinet) -> Level:
+def _draw_published(stream: HashStream, cabinet: PublishedCabinet) -> ManipulationLevel:
     """The apple lies where the release lets it: x from -150 to -100, y from 100 to 200."""
     return _drawer_level(stream, cabinet, (stream.below(51) - 150, 100 + stream.below(101), cabinet.apple_height))
 
 
-def _drawer_level(stream: HashStream, cabinet: Cabinet | PublishedCabinet, at: Vector) -> Level:
+def _drawer_level(stream: HashStream, cabinet: Cabinet | PublishedCabinet, at: Vector) -> ManipulationLevel:
     apple = Body("apple", at, stream.below(360))
-    words, listing = stream.choice(_DRAWER_WORDS), _shuffled(stream, ("apple", "drawer", "handle"))
-    return Level("drawer", (apple,), (), cabinet, (), words, listing)
+    words, listing = stream.choice(instructions()["drawer"]), _shuffled(stream, ("apple", "drawer", "handle"))
+    return ManipulationLevel("drawer", (apple,), (), cabinet, (), words, listing)

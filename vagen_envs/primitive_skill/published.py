@@ -137,8 +137,11 @@ def _read_apple(ycb: Path) -> dict[str, Any]:
         (ycb / "models" / APPLE / name).open("rb").close()
     scale = float(info.get("scales", [1.0])[0])
     height = -float(info["bbox"]["min"][2]) * scale
-    return {"apple_scale": scale, "apple_density": float(info.get("density", 1000)),
-            "apple_height": round(height * 1000)}  # fmt: skip
+    return {
+        "apple_scale": scale,
+        "apple_density": float(info.get("density", 1000)),
+        "apple_height": round(height * 1000),
+    }
 
 
 def _find_urdf(folder: Path) -> Path:
@@ -174,13 +177,24 @@ def _measure(urdf: Path) -> dict[str, Any]:
         bottom, top = (ends[2] for ends in _bounds(list(named.values()), lift))
         handle = tuple(round((a + b) / 2) for a, b in zip(low, high, strict=True))
         travel = round((float(joint.limit.upper) - float(joint.limit.lower)) * scale * 1000)
-        found.append((math.dist(handle, NEAR), {
-            "scale": scale, "lift": lift, "joint": joint.name, "travel": travel, "closed": handle,
-            "opened": min(round(OPENED * travel), FARTHEST), "bottom": round(bottom), "top": round(top),
-        }))  # fmt: skip
+        found.append(
+            (
+                math.dist(handle, NEAR),
+                {
+                    "scale": scale,
+                    "lift": lift,
+                    "joint": joint.name,
+                    "travel": travel,
+                    "closed": handle,
+                    "opened": min(round(OPENED * travel), FARTHEST),
+                    "bottom": round(bottom),
+                    "top": round(top),
+                },
+            )
+        )
     if not found:
         raise ValueError(f"{urdf} has no sliding part with a visual named handle")
-    return min(found, key=lambda each: each[0])[1]
+    return min(found, key=lambda part: part[0])[1]
 
 
 def _points(link: Any, frame: NDArray[np.float64], scale: float) -> dict[str, NDArray[np.float64]]:
@@ -191,7 +205,7 @@ def _points(link: Any, frame: NDArray[np.float64], scale: float) -> dict[str, ND
     for i, visual in enumerate(link.visuals):
         mesh = visual.geometry.mesh
         size = np.ones(3) if mesh.scale is None else mesh.scale
-        corners = np.concatenate([np.asarray(each.vertices) for each in mesh.meshes]) * size
+        corners = np.concatenate([np.asarray(part.vertices) for part in mesh.meshes]) * size
         matrix = frame @ visual.origin
         placed = (corners @ matrix[:3, :3].T + matrix[:3, 3]) * scale
         named[f"{visual.name} {i}"] = placed @ turn.T + (*STANDS, 0)

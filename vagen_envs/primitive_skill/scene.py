@@ -16,16 +16,29 @@ from mani_skill.sensors.camera import CameraConfig
 from mani_skill.utils import sapien_utils
 from mani_skill.utils.structs.pose import Pose
 
-from vagen_envs.primitive_skill.levels import APPLE_RADIUS, CUBE, TARGET_RADIUS, TARGETS, TRAVEL, Cabinet, Level
+from vagen_envs.primitive_skill.levels import (
+    APPLE_RADIUS,
+    CUBE,
+    TARGET_RADIUS,
+    TARGETS,
+    TRAVEL,
+    Cabinet,
+    ManipulationLevel,
+)
 from vagen_envs.primitive_skill.published import PublishedCabinet
 from vagen_envs.primitive_skill.published_scene import build_apple, build_cabinet
 from vagen_envs.primitive_skill.view import DRAWER, PUBLISHED, TABLE
 
 Colour = tuple[float, float, float]
 
-COLOURS: dict[str, Colour] = {"red_cube": (0.8, 0.05, 0.04), "green_cube": (0.05, 0.5, 0.08),
-                              "yellow_cube": (0.95, 0.7, 0.04), "blue_cube": (0.03, 0.16, 0.7),
-                              "purple_cube": (0.3, 0.06, 0.42), "white_cube": (0.9, 0.9, 0.9)}  # fmt: skip
+COLOURS: dict[str, Colour] = {
+    "red_cube": (0.8, 0.05, 0.04),
+    "green_cube": (0.05, 0.5, 0.08),
+    "yellow_cube": (0.95, 0.7, 0.04),
+    "blue_cube": (0.03, 0.16, 0.7),
+    "purple_cube": (0.3, 0.06, 0.42),
+    "white_cube": (0.9, 0.9, 0.9),
+}
 HOME_JOINTS = (0.0, -0.3, 0.0, -2.55, 0.0, 2.25, math.pi / 4)
 """Joint angles, in radians, with the hand drawn back and pointing straight down."""
 
@@ -38,41 +51,58 @@ _BOX_MIDDLE = -_DEPTH / 2
 _HANDLE_MIDDLE, _HANDLE_HEIGHT = _BOX_MIDDLE + _BOX[1] + 1.5 * _WALL + _HANDLE[1], 0.045
 
 
-class Scene(BaseEnv):  # type: ignore[misc]
-    """A Panda arm and what a level needs, in `len(levels)` copies.
+class ManipulationScene(BaseEnv):  # type: ignore[misc]
+    """A Panda arm and what a level needs.
 
     Attributes:
-        levels: one a copy, all of one task. Set it before `reset`.
+        level: set it before `reset`.
     """
 
     SUPPORTED_ROBOTS = ("panda",)
 
-    def __init__(self, levels: Sequence[Level], picture_size: int, **options: Any) -> None:
-        self.levels = list(levels)
-        cabinet = self.levels[0].cabinet
+    def __init__(self, level: ManipulationLevel, picture_size: int, **options: Any) -> None:
+        self.level, cabinet = level, level.cabinet
         self._published = cabinet if isinstance(cabinet, PublishedCabinet) else None
         self._picture_size = picture_size
-        super().__init__(num_envs=len(self.levels), robot_uids="panda", obs_mode="none", reward_mode="none",
-                         control_mode="pd_joint_pos", **options)  # fmt: skip
+        super().__init__(
+            num_envs=1, robot_uids="panda", obs_mode="none", reward_mode="none", control_mode="pd_joint_pos", **options
+        )
 
     @property
     def _default_sensor_configs(self) -> list[CameraConfig]:
-        view = PUBLISHED if self._published else DRAWER if self.levels[0].task == "drawer" else TABLE
+        view = PUBLISHED if self._published else DRAWER if self.level.task == "drawer" else TABLE
         eye, target = ([value / 1000 for value in point] for point in (view.eye, view.target))
         pose = sapien_utils.look_at(eye, target)
-        return [CameraConfig("third_person", pose, self._picture_size, self._picture_size, view.field, 0.05, 10.0,
-                             shader_pack="default")]  # fmt: skip
+        return [
+            CameraConfig(
+                "third_person",
+                pose,
+                self._picture_size,
+                self._picture_size,
+                view.field,
+                0.05,
+                10.0,
+                shader_pack="default",
+            )
+        ]
 
     def _load_agent(self, options: dict[str, Any]) -> None:
-        super()._load_agent(options, sapien.Pose(p=[self.levels[0].arm_x / 1000, 0, 0]))
+        super()._load_agent(options, sapien.Pose(p=[self.level.arm_x / 1000, 0, 0]))
 
     def _load_lighting(self, options: dict[str, Any]) -> None:
         self.scene.set_ambient_light([0.45, 0.45, 0.47])
-        self.scene.add_directional_light([-0.5, 0.35, -1], [1.5, 1.45, 1.35], shadow=True, shadow_scale=1.6,
-                                         shadow_near=-3, shadow_far=3, shadow_map_size=512)  # fmt: skip
+        self.scene.add_directional_light(
+            [-0.5, 0.35, -1],
+            [1.5, 1.45, 1.35],
+            shadow=True,
+            shadow_scale=1.6,
+            shadow_near=-3,
+            shadow_far=3,
+            shadow_map_size=512,
+        )
 
     def _load_scene(self, options: dict[str, Any]) -> None:
-        level = self.levels[0]
+        level = self.level
         if self._published:
             self._fixed_box("floor", (6, 6, 0.05), (0, 0, -0.05), (0.62, 0.5, 0.37))
         else:
@@ -99,32 +129,24 @@ class Scene(BaseEnv):  # type: ignore[misc]
             self._fixed_box("line", (0.004, 0.22, 0.0005), (0, 0, 0), (0.95, 0.95, 0.95), solid=False)
 
     def _initialize_episode(self, env_idx: torch.Tensor, options: dict[str, Any]) -> None:
-        levels = [self.levels[i] for i in env_idx.tolist()]
-        joints = torch.tensor([*HOME_JOINTS, 0.04, 0.04], device=self.device).repeat(len(levels), 1)
-        self.agent.reset(joints)
-        for i, (name, actor) in enumerate(self.bodies.items()):
-            assert all(level.bodies[i].name == name for level in levels)  # noqa: S101 - one task, one set of bodies
-            turns = [math.radians(level.bodies[i].yaw) / 2 for level in levels]
-            actor.set_pose(
-                Pose.create_from_pq(
-                    torch.tensor([level.bodies[i].at for level in levels], device=self.device) / 1000,
-                    torch.tensor([[math.cos(turn), 0, 0, math.sin(turn)] for turn in turns], device=self.device),
-                )
-            )
-        cabinets = [level.cabinet for level in levels if level.cabinet]
-        corners = [[each.x, each.front, 0.0] for each in cabinets if isinstance(each, Cabinet)]
-        if corners:
-            self.cabinet.set_pose(Pose.create_from_pq(torch.tensor(corners, device=self.device) / 1000))
-        if cabinets:
-            joints = self.cabinet.get_qlimits()[env_idx, :, 0].clone()
-            joints[:, self._slide] += torch.tensor([float(each.opened) for each in cabinets], device=self.device) / 1000
+        self.agent.reset(torch.tensor([[*HOME_JOINTS, 0.04, 0.04]]))
+        for body in self.level.bodies:
+            turn = math.radians(body.yaw) / 2
+            at = torch.tensor([body.at]) / 1000
+            quaternion = torch.tensor([[math.cos(turn), 0, 0, math.sin(turn)]])
+            self.bodies[body.name].set_pose(Pose.create_from_pq(at, quaternion))
+        cabinet = self.level.cabinet
+        if isinstance(cabinet, Cabinet):
+            self.cabinet.set_pose(Pose.create_from_pq(torch.tensor([[cabinet.x, cabinet.front, 0.0]]) / 1000))
+        if cabinet:
+            joints = self.cabinet.get_qlimits()[:, :, 0].clone()
+            joints[:, self._slide] += torch.tensor(float(cabinet.opened)) / 1000
             self.cabinet.set_qpos(joints)
             self.cabinet.set_qvel(torch.zeros_like(joints))
 
-    def opened(self) -> torch.Tensor:
-        """How far each copy's drawer is pulled out, in metres, shape (copies,)."""
-        opened: torch.Tensor = (self.cabinet.get_qpos() - self.cabinet.get_qlimits()[:, :, 0])[:, self._slide]
-        return opened
+    def opened(self) -> float:
+        """How far the drawer is pulled out, in metres."""
+        return float((self.cabinet.get_qpos() - self.cabinet.get_qlimits()[:, :, 0])[0, self._slide])
 
     def control(self, targets: torch.Tensor) -> None:
         """Simulate one control step of 50 ms.
@@ -132,20 +154,17 @@ class Scene(BaseEnv):  # type: ignore[misc]
         `BaseEnv.step` would besides observe and reward, and warn at each step through NumPy 2.
 
         Args:
-            targets: (copies, 8) of the seven joints in radians and of the fingers from -1 to 1.
+            targets: (1, 8) of the seven joints in radians and of the fingers from -1 to 1.
         """
         self.agent.controller.set_action(targets)
-        if self.gpu_sim_enabled:
-            self.scene.px.gpu_apply_articulation_target_position()
         for _ in range(self._sim_steps_per_control):
             self.scene.step()
-        if self.gpu_sim_enabled:
-            self.scene._gpu_fetch_all()
 
     # -- the things --------------------------------------------------------------------------------
 
-    def _fixed_box(self, name: str, half: Sequence[float], at: Sequence[float], colour: Colour, *,
-                   solid: bool = True) -> None:  # fmt: skip
+    def _fixed_box(
+        self, name: str, half: Sequence[float], at: Sequence[float], colour: Colour, *, solid: bool = True
+    ) -> None:
         builder = self.scene.create_actor_builder()
         if solid:
             builder.add_box_collision(half_size=half)
@@ -212,8 +231,14 @@ class Scene(BaseEnv):  # type: ignore[misc]
         self._add_box(drawer, _HANDLE, (0, _HANDLE_MIDDLE, _HANDLE_HEIGHT), (0.75, 0.76, 0.78))
         along_y = [math.sqrt(0.5), 0, 0, math.sqrt(0.5)]  # a joint slides along its own x
         drawer.set_joint_name("slide")
-        drawer.set_joint_properties("prismatic", [[0, TRAVEL / 1000]], sapien.Pose(q=along_y),
-                                    sapien.Pose(q=along_y), friction=0.3, damping=15.0)  # fmt: skip
+        drawer.set_joint_properties(
+            "prismatic",
+            [[0, TRAVEL / 1000]],
+            sapien.Pose(q=along_y),
+            sapien.Pose(q=along_y),
+            friction=0.3,
+            damping=15.0,
+        )
         builder.initial_pose = sapien.Pose(p=[-0.3, -0.33, 0])
         return builder.build(name="cabinet", fix_root_link=True)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 
 Point = tuple[float, float, float]
-Call = tuple[str, tuple[int, ...]]
+SkillCall = tuple[str, tuple[int, ...]]
 """A skill's name and its whole numbers."""
 
 HOVER = 100

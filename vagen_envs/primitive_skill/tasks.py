@@ -11,7 +11,16 @@ import itertools
 from collections.abc import Mapping
 
 from vagen_envs.errors import LevelError
-from vagen_envs.primitive_skill.levels import CUBE, FLOOR, TARGET_RADIUS, TARGETS, Level, Vector, apart, free_spots
+from vagen_envs.primitive_skill.levels import (
+    CUBE,
+    FLOOR,
+    TARGET_RADIUS,
+    TARGETS,
+    ManipulationLevel,
+    Vector,
+    apart,
+    free_spots,
+)
 from vagen_envs.primitive_skill.state import PrimitiveSkillState as State
 from vagen_envs.replies import call_text
 
@@ -24,7 +33,7 @@ _LEVEL = 10
 """Heights that differ by less are the same."""
 
 
-def solved(level: Level, state: State) -> bool:
+def solved(level: ManipulationLevel, state: State) -> bool:
     """Whether the task is done, with nothing left in the gripper."""
     if state.held:
         return False
@@ -39,20 +48,7 @@ def skills_needed(task: str, cubes: int, covered: bool = False) -> int:
     return 3 if task == "drawer" else 2 * (cubes - 1 + covered) if task == "stack" else 4
 
 
-def skills_left(level: Level, state: State) -> int:
-    """Skills without which the cubes can't come where they belong.
-
-    A pick and a place for each, and one for what stands on the lowest cube of a tower, which could be pushed off.
-    """
-    waiting = [name for name in _movers(level) if name not in _done(level, state)]
-    at, covers = state.positions, 0
-    if level.task == "stack":
-        covers = sum(name not in level.goal and _on(at[name], at[level.goal[0]]) for name in at)
-    held = 0 if not state.held else -1 if state.held in waiting else 1
-    return 2 * len(waiting) + covers + held
-
-
-def stage(level: Level, state: State) -> int:
+def stage(level: ManipulationLevel, state: State) -> int:
     """The highest stage that is complete now, -1 for none."""
     if level.task == "drawer":
         return 1 if _in_drawer(level, state) and not state.held else 0 if state.held else -1
@@ -61,7 +57,7 @@ def stage(level: Level, state: State) -> int:
     return 2 * len(done) + lifted - 1
 
 
-def plan(level: Level, state: State) -> list[str]:
+def plan(level: ManipulationLevel, state: State) -> list[str]:
     """The rest of a solution, from any state that has one.
 
     Raises:
@@ -75,14 +71,14 @@ def plan(level: Level, state: State) -> list[str]:
 # -- cubes -----------------------------------------------------------------------------------------
 
 
-def _movers(level: Level) -> tuple[str, ...]:
+def _movers(level: ManipulationLevel) -> tuple[str, ...]:
     """The cubes that have to be brought somewhere, in the order in which that works."""
     if level.task == "align":
         return level.goal or tuple(body.name for body in level.bodies)
     return level.goal[1:] if level.task == "stack" else level.goal
 
 
-def _done(level: Level, state: State) -> tuple[str, ...]:
+def _done(level: ManipulationLevel, state: State) -> tuple[str, ...]:
     """The cubes that are where they belong."""
     at = state.positions
     if level.task == "stack":
@@ -101,7 +97,7 @@ def _done(level: Level, state: State) -> tuple[str, ...]:
     return tuple(lined)
 
 
-def _plan_cubes(level: Level, state: State) -> list[str]:
+def _plan_cubes(level: ManipulationLevel, state: State) -> list[str]:
     done, movers = _done(level, state), _movers(level)
     at, held = dict(state.positions), state.held
     actions: list[str] = []
@@ -115,11 +111,11 @@ def _plan_cubes(level: Level, state: State) -> list[str]:
         waiting.sort(key=lambda name: name != held)
     for name in waiting:
         goal = _goal_of(level, at, name)
-        others = [each for each in at if each not in TARGETS and each != name]
-        blockers = [each for each in others if _on(at[each], at[name]) or _in_the_way(level, at[each], goal)]
+        others = [cube for cube in at if cube not in TARGETS and cube != name]
+        blockers = [cube for cube in others if _on(at[cube], at[name]) or _in_the_way(level, at[cube], goal)]
         if held and (held != name or blockers):
             put_aside(held, goal)
-            blockers = [each for each in blockers if each != held]
+            blockers = [cube for cube in blockers if cube != held]
             held = ""
         for blocker in blockers:
             actions.append(call_text("pick", at[blocker]))
@@ -134,7 +130,7 @@ def _plan_cubes(level: Level, state: State) -> list[str]:
     return actions
 
 
-def _goal_of(level: Level, at: Mapping[str, Vector], name: str) -> Vector:
+def _goal_of(level: ManipulationLevel, at: Mapping[str, Vector], name: str) -> Vector:
     """Where the centre of a cube belongs."""
     if level.task == "place":
         x, y, _ = _disc(level, name)
@@ -142,7 +138,7 @@ def _goal_of(level: Level, at: Mapping[str, Vector], name: str) -> Vector:
     if level.task == "stack":
         x, y, z = at[level.goal[level.goal.index(name) - 1]]
         return x, y, z + CUBE
-    other = next(each for each in at if each != name)
+    other = next(cube for cube in at if cube != name)
     other_y = at[other][1]
     on_line = abs(at[other][0]) <= ALIGNED
     best: tuple[int, Vector] | None = None
@@ -159,16 +155,16 @@ def _goal_of(level: Level, at: Mapping[str, Vector], name: str) -> Vector:
     return best[1]
 
 
-def _in_the_way(level: Level, other: Vector, goal: Vector) -> bool:
+def _in_the_way(level: ManipulationLevel, other: Vector, goal: Vector) -> bool:
     """Whether a cube at `other` keeps the hand from `goal`."""
     if level.task == "stack":
         return _near(other, goal, 30) and other[2] >= goal[2] - _LEVEL
     return not apart(goal, other)
 
 
-def _free_spot(level: Level, at: Mapping[str, Vector], name: str, goal: Vector | None = None) -> Vector:
+def _free_spot(level: ManipulationLevel, at: Mapping[str, Vector], name: str, goal: Vector | None = None) -> Vector:
     """A spot on the table away from everything, the nearest one."""
-    things = [each for other, each in at.items() if other != name] + ([goal] if goal else [])
+    things = [spot for other, spot in at.items() if other != name] + ([goal] if goal else [])
     spots = [spot for spot in free_spots(things) if level.task != "align" or abs(spot[0]) > CUBE]
     if not spots:
         raise LevelError(f"no free spot on the table for {name}; reset for another level")
@@ -176,7 +172,7 @@ def _free_spot(level: Level, at: Mapping[str, Vector], name: str, goal: Vector |
     return min(spots, key=lambda spot: (abs(spot[0] - x) + abs(spot[1] - y), spot))
 
 
-def _disc(level: Level, name: str) -> Vector:
+def _disc(level: ManipulationLevel, name: str) -> Vector:
     return TARGETS[("left_target", "right_target")[level.goal.index(name)]]
 
 
@@ -191,11 +187,11 @@ def _near(a: Vector, b: Vector, distance: int) -> bool:
 # -- drawer ----------------------------------------------------------------------------------------
 
 
-def _in_drawer(level: Level, state: State) -> bool:
+def _in_drawer(level: ManipulationLevel, state: State) -> bool:
     return level.cabinet is not None and level.cabinet.holds(state.positions["apple"], state.positions["drawer"])
 
 
-def _plan_drawer(level: Level, state: State) -> list[str]:
+def _plan_drawer(level: ManipulationLevel, state: State) -> list[str]:
     cabinet, opened = level.cabinet, state.drawer_open_value or 0
     assert cabinet is not None  # noqa: S101 - of this task
     actions: list[str] = []

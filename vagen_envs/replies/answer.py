@@ -50,6 +50,7 @@ _REJECTED_BEFORE = re.compile(
 _CONNECTOR = re.compile(
     r"(?:[\s,;.&+*_>→|–—-]|<br>|\b(?:and|then|next|finally|after that|followed by)\b)*", re.IGNORECASE
 )
+_CUT_TAG = re.compile(r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z")  # of a reply that ends at its limit of tokens
 _BLANK_END = re.compile(r"[\s*_`\"'.)\]$!~]*(?:<[/\\]?[a-z_:]{1,20}>[\s*_`]*)*\Z", re.IGNORECASE)
 
 _OTHER_NAMES = "final_answer|final|answers|actions?|moves?|response|output|result|command|decision"
@@ -124,7 +125,10 @@ class _View(NamedTuple):
             elif opened is not None:
                 pairs.append((opened.end, tag.start))
                 opened = None
-        return pairs, None if opened is None else (opened.end, len(self.text))
+        if opened is None:
+            return pairs, None
+        cut = _CUT_TAG.search(self.plain, opened.end)
+        return pairs, (opened.end, cut.start() if cut else len(self.text))
 
     def ends_at(self, at: int) -> bool:
         """Whether nothing of weight follows this place."""
@@ -148,7 +152,7 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
     groups = _tagged(view)
     if not groups and code:
         bare = _View.of(text, names, ())
-        if found := _tagged(bare):
+        if found := _tagged(bare, quoted=True):
             view, groups = bare, found
     tagged = bool(groups)
     if not groups and loosely:
@@ -189,8 +193,8 @@ def _end_of_reply(text: str, names: TagNames, tags: Sequence[Tag]) -> int:
     return len(text)
 
 
-def _tagged(view: _View) -> list[list[Span]]:
-    """Groups of answers between the format's own tags, the best first."""
+def _tagged(view: _View, *, quoted: bool = False) -> list[list[Span]]:
+    """Groups of answers between the format's own tags, the best first; `quoted` ones aren't taken from a thought."""
     pairs, unclosed = view.pairs()
     thinking = view.thinking
     kept = [pair for pair in pairs if not _PLACEHOLDER.fullmatch(view.plain, *pair)]
@@ -202,7 +206,7 @@ def _tagged(view: _View) -> list[list[Span]]:
     groups = [_last_group(view, kept)] if kept else []
     if unclosed is not None and not view.plain[slice(*unclosed)].isspace():
         groups.insert(0, [unclosed])
-    return groups or _at_the_end_of_a_thought(view)
+    return groups or ([] if quoted else _at_the_end_of_a_thought(view))
 
 
 def _closes_text(view: _View, pair: Span) -> bool:

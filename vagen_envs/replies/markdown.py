@@ -24,35 +24,44 @@ _NEUTRAL, _DOUBT, _NOT, _BECAUSE, _VERDICTS, _CAPTIONS = (
 _CROSSES = frozenset("❌✗✘🚫⛔❎☒")
 _SYNONYMS: dict[str, str] = _VOCABULARY["synonyms"]
 _ARROWS = {arrow: name for name, arrows in _VOCABULARY["arrows"].items() for arrow in arrows}
+_ONE_ARROW = {name: arrows[0] for name, arrows in _VOCABULARY["arrows"].items()}
 _LEADS = re.compile(r"[:(]|\s[-–—]+\s|[—–]|\[")
 _EMOJI = frozenset("⬆🔼⬇🔽⬅◀➡▶")
+_HANDS = frozenset("👆👇👈👉")
 _COUNTED = ("action", "actions", "step", "move", "turn")
 
 _STRUCK = re.compile(r"~~.*?~~|<(s|del|strike)>.*?</\1>|<!--.*?-->|/\*.*?\*/|<(think|thinking)>.*?</\2>", re.DOTALL)
 _MARKUP = re.compile(
     r"```[A-Za-z]*|\\(?:boxed|text(?:bf|it|tt|rm|sf)?|math(?:rm|bf|tt|sf|it)|operatorname|quad|left|right(?=[)\]\\]))(?![A-Za-z])"
-    r"|\\(?:long)?(?:rightarrow|to)(?![A-Za-z])|\\[,;!: ]"
+    r"|\\[,;!: ]"
     r"|</?(?:actions?|answer|moves?|step|item|b|i|em|strong|code|pre|p|br|ol|ul|li|span|div|text|center|u)(?:\s[^<>]{0,200})?/?>",
     re.IGNORECASE,
 )
-_COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#|//)[^\n]*")
+_LATEX_ARROW = re.compile(r"\\(?:long)?(?:(up|down|left|right)arrow|to)(?![A-Za-z])", re.IGNORECASE)
+_COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#(?!\d)|//)[^\n]*")
 _COMMENT_LINE = re.compile(r"^[ \t]*(?:#|//)[^\n]*", re.MULTILINE)
 _KEYCAP = re.compile(r"(\d)\s?\u20e3")
+_CIRCLED = re.compile(r"([①-⑨])\s")
+_BRACKETED = re.compile(r"<\s*([A-Za-z_ -]{1,30}?)\s*/?>")
 _TOKEN = re.compile(
-    r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d+)|(?P<arrow>[↑↓←→⬆⬇⬅➡🔼🔽◀▶⇧⇩⇦⇨])|(?P<other>.)", re.DOTALL
+    r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d+)|(?P<arrow>[↑↓←→⬆⬇⬅➡🔼🔽◀▶⇧⇩⇦⇨👆👇👈👉])|(?P<other>.)",
+    re.DOTALL,
 )
 _CALL = re.compile(r"(?<!\w)([A-Za-z]\w*)\s*[:=]?\s*(?:([(\[{])|(?=[-+]?\d+(?:\.\d+)?\s*,\s*[-+]?\d))")
 _BARE_NUMBERS = re.compile(r"[-+]?\d+(?:\.\d+)?(?:\s*,\s*[-+]?\d+(?:\.\d+)?)+")
 _COUNT_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "once": 1, "twice": 2, "thrice": 3}
 _REPEAT = re.compile(
-    r"(?:\(\))?[\s*_`\"']*?(?:\(?\s*[x×*]\s*(?P<after>\d{1,2})\b\)?"
-    r"|\(?\s*(?:(?P<times>\d{1,2})|(?P<word>two|three|four|five))\s*(?:x|×|times|steps|cells|tiles|squares)\b\)?"
-    r"|(?P<said>once|twice|thrice)\b|(?P<angle>90\s*(?:°|degrees)))",
+    r"(?:\(\))?[\s*_`\"']*?(?:\(?\s*(?:[x×]|(?<!\*)\*)\s*(?P<after>\d{1,2})\b\)?"
+    r"|[(\[]?\s*(?:(?P<times>\d{1,2})|(?P<word>two|three|four|five))\s*(?:x|×|times?|steps?|cells?|tiles?|squares?)\b[)\]]?"
+    r"|,?\s*(?P<said>once|twice|thrice)\b|(?:by\s+)?90\s*(?:°|deg(?:rees)?\b)"
+    r"|\(\s*(?:[a-z_]{1,20}\s*=\s*)?(?:90|0?\.\d+)\s*\)"  # an angle or a length, no count
+    r"|\(\s*\d+(?:\.\d+)?\s*(?:°|deg(?:rees)?|c?m|met(?:er|re)s?)\s*\))",
     re.IGNORECASE,
 )
 _KEYWORD_BEFORE = re.compile(r"\b(?:direction|action|move|answer)s?\s*\Z", re.IGNORECASE)
 _REPEAT_BEFORE = re.compile(r"(?<![\w.])(\d{1,2})\s*[x×]\s*\Z", re.IGNORECASE)
-_NEUTRAL_MARKS = frozenset(" \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒➜➔、。「」『』【】，：；（）،؛")
+_ESCAPED_BREAK = re.compile(r"\\[nrt](?![a-z])")
+_NEUTRAL_MARKS = frozenset(" \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒↦➜➔、。「」『』【】，：；（）،؛")
 _MOST_REPEATS = 20
 _LONGEST = 2_000  # characters of an answer that is searched word by word
 
@@ -101,7 +110,15 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
     piece = _KEYCAP.sub(
         lambda key: f"{key[1]}.".ljust(len(key[0])), _blank(_STRUCK, piece) if separator != "~~" else piece
     )
+    piece = _CIRCLED.sub(lambda digit: f"{ord(digit[1]) - ord('①') + 1}.", piece)
+    piece = _ESCAPED_BREAK.sub("  ", piece)
+    piece = _LATEX_ARROW.sub(lambda arrow: _ONE_ARROW[(arrow[1] or "right").lower()].ljust(len(arrow[0])), piece)
     piece = _blank(_MARKUP, _blank(_COMMENT, _blank(_COMMENT_LINE, piece) if calls else piece))
+    if isinstance(grammar, Names):  # a name in the place of a tag: `<Up>`
+        piece = _BRACKETED.sub(
+            lambda tag: tag[0] if isinstance(grammar.read(tag[1], 0, 0), Refused) else re.sub(r"[<>/]", " ", tag[0]),
+            piece,
+        )
     return _Scanner(piece, offset, separator, grammar).actions()
 
 
@@ -127,7 +144,7 @@ class _Scanner:
         """The actions; none if any part of the answer is unclear."""
         arrows = {token[0] for token in self.tokens if token.lastgroup == "arrow"}
         worded = any(self._mention(i) for i, token in enumerate(self.tokens) if token.lastgroup == "word")
-        walk = frozenset() if worded else arrows & _EMOJI or arrows
+        walk = frozenset() if worded else arrows & _EMOJI or arrows & _HANDS or arrows
         i = 0
         while 0 <= i < len(self.tokens):
             token = self.tokens[i]
@@ -175,8 +192,9 @@ class _Scanner:
             following = next((j for j in range(i + 1, len(self.tokens)) if self._mention(j)), None)
             return -1 if following is None else self._skip_x(i)
         follows = self.piece[token.end() : token.end() + 2].lstrip()[:1]
-        starts_item = not before or before[-1] in ",;|\n.)*-!>" or "\n" in self.piece[len(before) : token.start()]
-        numbers = follows in (".", ")", ":") and (starts_item or self.last_end >= 0)
+        starts_item = not before or before[-1] in ",;|\n.)*-!>([#" or "\n" in self.piece[len(before) : token.start()]
+        numbers = (follows in (".", ")", ":", "]") and (starts_item or self.last_end >= 0)) or before[-1:] == "#"
+        numbers = numbers or (follows == "|" and before[-1:] == "|")  # a table's first column
         if not numbers or self.piece[token.end() + 1 : token.end() + 2].isdigit():
             return -1
         self.numbers.append(int(token[0]))
@@ -201,7 +219,7 @@ class _Scanner:
             return True
         before, after = self.piece[at - 1 : at], self.piece[at + 1 : at + 2]
         if mark in "-–—":
-            return not after or after.isspace() or after in ">-*" or (before in ("", "\n") and after.isalpha())
+            return not after or after.isspace() or after in ">-*|" or (before in ("", "\n") and after.isalpha())
         if mark == ">":
             return before != "<"
         if mark == "=":  # an arrow, or a keyword
@@ -242,7 +260,7 @@ class _Scanner:
         forms = ["_".join(parts), plain, self.initials.get(plain.casefold(), meant)]
         if len(parts) == 1:
             forms += [f"move{meant}"] if meant in ("ahead", "back") else []
-            forms += [plain[len(lead) :] for lead in ("move", "go") if plain.casefold().startswith(lead)]
+            forms += [plain[len(lead) :] for lead in ("move", "go", "arrow") if plain.casefold().startswith(lead)]
         for form in dict.fromkeys(forms):
             action = self._read(form, start, end) if form else None
             if action is not None:
@@ -326,7 +344,7 @@ class _Scanner:
             return -1
         token = self.tokens[i]
         word = token[0].casefold()
-        if word in _CAPTIONS and self.piece[token.end() :].lstrip(" *_")[:1] == ":":
+        if word in _CAPTIONS and re.match(r"[ *_]*(?:\w+[ *_]*)?:", self.piece[token.end() :]):
             return len(self.tokens)
         gap = self.piece[self.last_end : token.start()]
         words = re.findall(r"[^\W\d_]+", gap.casefold())
@@ -340,9 +358,10 @@ class _Scanner:
         if word in _VERDICTS or self._judges(i) or is_doubtful(said.replace(".", " ")):
             return -1
         if not leads and any(
-            self._mention(j) for j, other in enumerate(self.tokens)
+            self._mention(j)
+            for j, other in enumerate(self.tokens)
             if other.lastgroup == "word" and token.start() <= other.start() < end
-        ):  # fmt: skip
+        ):
             return -1
         return self._after(end)
 
@@ -352,8 +371,9 @@ class _Scanner:
 
     def _next_item(self, start: int, end: int) -> int:
         """Where the next action of a list begins: after a separator, alone or with an explanation of its own."""
-        for match in re.finditer(r"[,;|]\s*(?:(?:and|then|next)\s+)*|\)\s*[,;|]?\s*(?=\S)|\s(?=\d{1,2}[.)]\s)",
-                                 self.piece[start:end]):  # fmt: skip
+        for match in re.finditer(
+            r"[,;|]\s*(?:(?:and|then|next)\s+)*|\)\s*[,;|]?\s*(?=\S)|\s(?=\d{1,2}[.)]\s)", self.piece[start:end]
+        ):
             at = start + match.end()
             j = self._after(at)
             if j < len(self.tokens) and self.tokens[j].start() < end:
@@ -381,6 +401,8 @@ def _closing(text: str, opened: int, most: int = 300) -> int:
     return -1
 
 
+_POINTS = re.compile(r"(\w+)\s*[=:]\s*(?=[(\[])")
+_ENDS = (r"(?i)(?:start|from|source|begin|p1|a)\w*", r"(?i)(?:end|to|target|goal|destination|p2|b)\w*")
 _KEYWORD = re.compile(r"\s*[\"']?([A-Za-z_]+?)_?(\d*)[\"']?\s*[=:]\s*(.+?)\s*", re.DOTALL)
 
 
@@ -389,6 +411,10 @@ def _plain_call(name: str, inside: str) -> str:
 
     Keywords are ordered as coordinates are: x, y, z, or x1, y1, z1, x2, y2, z2.
     """
+    points = _POINTS.findall(inside)
+    if len(points) > 1 and (len(points) > len(_ENDS) or not all(map(re.fullmatch, _ENDS, points))):
+        return ""  # points in another order, or of another meaning
+    inside = _POINTS.sub("", inside) if len(points) > 1 else inside
     inside = re.sub(r"\A\s*\w+\s*[=:]\s*([(\[{])(.*)[)\]}]\s*\Z", r"\2", inside, flags=re.DOTALL)
     words = [word.strip().strip("[](){}") for word in inside.split(",") if word.strip()]
     keywords = [_KEYWORD.fullmatch(word) for word in words]
@@ -401,5 +427,5 @@ def _plain_call(name: str, inside: str) -> str:
         words = [value for *_, value in found]
     elif any(keywords):
         return ""
-    words = [re.sub(r"\s*mm\Z", "", word) for word in words]
+    words = [re.sub(r"\s*mm\Z", "", word.strip("\"'")) for word in words]
     return f"{name}({', '.join(words)})"

@@ -7,10 +7,22 @@ from typing import Any
 
 from vagen_envs.replies.actions import Action
 
-FORMAT_CODES = frozenset({
-    "no_answer", "missing_tag", "unclosed_tag", "repeated_tag", "unexpected_tag", "tag_order", "tag_form",
-    "text_outside", "empty_field", "native_thinking", "too_long", "markdown_answer",
-})  # fmt: skip
+FORMAT_CODES = frozenset(
+    {
+        "no_answer",
+        "missing_tag",
+        "unclosed_tag",
+        "repeated_tag",
+        "unexpected_tag",
+        "tag_order",
+        "tag_form",
+        "text_outside",
+        "empty_field",
+        "native_thinking",
+        "too_long",
+        "markdown_answer",
+    }
+)
 """Problems that break the format. The other codes are about actions: `no_action`, `unknown_action`,
 `bad_argument`, `too_many_actions`, `withheld`, and `answers_differ`, which alone is no fault: the reply has several
 complete answers, drafts included, and they aren't the same."""

@@ -17,11 +17,16 @@ TOKENS = (
     "[\u200b-\u200f\u202a-\u202e\u2060\ufe0e\ufe0f\ufeff]",  # characters without width
 )
 _TOKEN = re.compile("|".join(TOKENS))
-_ESCAPED = re.compile(r"&(?:lt|gt|quot|#39);")
-_CHARACTERS = {"&lt;": "<   ", "&gt;": ">   ", "&quot;": '"     ', "&#39;": "'    "}
+_ESCAPED = re.compile(r"&(?:lt|gt|quot|nbsp|#39);")
+_CHARACTERS = {"&lt;": "<   ", "&gt;": ">   ", "&quot;": '"     ', "&nbsp;": "      ", "&#39;": "'    "}
 _ASCII = {wide: chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F)}
 """Full-width forms, which Chinese and Japanese keyboards write."""
-_ASCII |= dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2212\ufe63"), "-") | {0x3000: " ", 0xA0: " "}
+_ASCII |= dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2212\ufe63"), "-") | {0x3000: " ", 0xA0: " "}
+_ASCII |= {  # mathematical letters, with which some models write bold text: each alphabet is A to Z and a to z
+    0x1D400 + alphabet * 52 + letter: chr((65 if letter < 26 else 71) + letter)
+    for alphabet in range(13)
+    for letter in range(52)
+}
 
 
 def without_tokens(text: str, keep: tuple[str, ...] = ()) -> str:

@@ -19,8 +19,21 @@ from vagen_envs.replies.tags import TagNames
 
 Span = tuple[int, int]
 
-_XML_NAMES = ("think", "thinking", "thought", "thoughts", "scratchpad", "seed:think", "mm:think", "analysis",
-              "reflection", "inner_monologue", "internal_monologue", "reason", "details")  # fmt: skip
+_XML_NAMES = (
+    "think",
+    "thinking",
+    "thought",
+    "thoughts",
+    "scratchpad",
+    "seed:think",
+    "mm:think",
+    "analysis",
+    "reflection",
+    "inner_monologue",
+    "internal_monologue",
+    "reason",
+    "details",
+)
 _MARKS = (
     (r"\[THINK\]", r"\[/THINK\]"),  # Mistral's
     ("◁think▷", "◁/think▷"),  # Kimi's

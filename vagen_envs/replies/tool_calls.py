@@ -17,20 +17,24 @@ _CALL = re.compile(
     r"|<\|channel\|>commentary\b[^<]*?(to=functions\.\w+[^{\n]{0,80}<\|message\|>.*?)(?:<\||\Z)",
     re.DOTALL,
 )
-_FUNCTION = re.compile(r"<function=\s*[\"']?([\w.-]+)|<invoke\s+name=\s*[\"']?([\w.-]+)|to=functions\.(\w+)")
+_FUNCTION = re.compile(
+    r"<function=\s*[\"']?([\w.-]+)|<invoke\s+name=\s*[\"']?([\w.-]+)|to=functions\.(\w+)|\A\s*([\w.-]+)\s*(?=<arg_key>)"
+)
 _PARAMETER = re.compile(
-    r"<parameter=\s*[\"']?([\w.-]+)[\"']?\s*>(.*?)</parameter>|<parameter\s+name=[\"']([\w.-]+)[\"']\s*>(.*?)</parameter>",
+    r"<parameter=\s*[\"']?([\w.-]+)[\"']?\s*>(.*?)</parameter>|<parameter\s+name=[\"']([\w.-]+)[\"']\s*>(.*?)</parameter>"
+    r"|<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>(.*?)</arg_value>",  # GLM's
     re.DOTALL,
 )
 _FENCE = re.compile(r"\A\s*```[\w+-]*\s*(.*?)\s*(?:```\s*)?\Z", re.DOTALL)
 _KEYS = re.compile(
     r"(?:next|final|selected|chosen|best)?"
     r"(?:action|answer|move|direction|command|step|decision|choice|response|output|result)s?"
-    r"|plan|(?:action|move)?sequence|action(?:list|plan)|toolcalls?|functioncall"
+    r"|(?:executable)?plan|(?:action|move)?sequence|action(?:list|plan)|toolcalls?|functioncall"
 )
 """Keys whose values are actions, in lower case without `_` and `-`."""
-_NUMBERED = re.compile(r"(?:action|move|step)s?\d+")
-_NAMES = ("name", "function", "tool", "function_name", "tool_name", "action", "skill", "type")
+_NUMBERED = re.compile(r"(?:(?:action|move|step)s?)?\d+")
+_VERBS = frozenset({"move", "go", "step", "push", "walk"})  # `{"action": "move", "direction": …}`
+_NAMES = ("name", "function", "tool", "function_name", "tool_name", "action", "action_name", "skill", "type")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "kwargs", "params", "action_input")
 _TIMES = ("times", "count", "repeat", "repetitions", "n", "num_steps")
 _MOST_TIMES = 20
@@ -109,11 +113,11 @@ def values(text: str, reads: Callable[[str], bool]) -> list[str] | None:
 
 
 def _from_parameters(function: re.Match[str], text: str, reads: Callable[[str], bool]) -> list[str]:
-    name = function[1] or function[2] or function[3]
+    name = next(filter(None, function.groups()))
     given: dict[str, Any] = {}
     for match in _PARAMETER.finditer(text):
-        value = match[2] if match[1] else match[4]
-        given[match[1] or match[3]] = _loaded(value.strip())
+        key, value = (group for group in match.groups() if group is not None)
+        given[key] = _loaded(value.strip())
     brace = text.find("{", function.end())
     if not given and brace >= 0:
         given = _loaded(text[brace : text.rfind("}") + 1])
@@ -164,6 +168,8 @@ def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: in
     texts: list[str] = []
     for key, held in value.items():
         name = re.sub(r"[\s_-]", "", str(key)).casefold()
+        if name == "action" and len(value) > 1 and str(held).casefold() in _VERBS and not reads(str(held)):
+            continue
         if _KEYS.fullmatch(name) or _NUMBERED.fullmatch(name):
             found = _from_any(held, reads, depth + 1)
             texts += found * (_times(value) if len(found) == 1 else 1)

@@ -20,7 +20,7 @@ from vagen_envs.sample.boxes import NotBoxesError, read_boxes
 from vagen_envs.sample.generated import VERSION, generate
 from vagen_envs.sample.reading import GAP, SampleSet, load_sample_set
 from vagen_envs.sample.schema import Sample
-from vagen_envs.sample.scoring import Verdict, find_scoring
+from vagen_envs.sample.scoring import VerifierResult, find_scoring
 from vagen_envs.sample.shapes import SIDE
 from vagen_envs.sample.state import SampleState
 from vagen_envs.seeding import HashStream, Split, content_hash
@@ -78,7 +78,7 @@ class SampleConfig(EnvConfig):
         key = EnvConfig.level_key(self)
         if self.dataset == "generated":
             return {"dataset": "generated", "version": VERSION, "sources": self.sources}
-        return {**key, "dataset": _sample_set(self).name}
+        return {**key, "dataset": _sample_set(self).fingerprint}
 
 
 def _sample_set(config: SampleConfig) -> SampleSet:
@@ -150,7 +150,7 @@ class SampleEnv(VagenEnv):
             self.sample = self._published(samples)
         self._given: str | None = None
         self._reply = ""
-        self._verdict: Verdict | None = None
+        self._verdict: VerifierResult | None = None
         self._shown: Picture | None = None
 
     def _level_count(self, split: Split) -> int | None:
@@ -200,8 +200,8 @@ class SampleEnv(VagenEnv):
         self._reply, parsed = super()._read(reply)
         return self._reply, parsed
 
-    def _score(self) -> Verdict:
-        verdict: Verdict = self._guarded(self._scoring.score, self.sample, self._reply, self._threshold)
+    def _score(self) -> VerifierResult:
+        verdict: VerifierResult = self._guarded(self._scoring.score, self.sample, self._reply, self._threshold)
         return verdict
 
     def _execute(self, action: Action) -> Executed:
@@ -211,8 +211,9 @@ class SampleEnv(VagenEnv):
             raise SimulatorError(self.id, f"the verifier failed: {verdict.reason}")
         weight = self.sample.reward_model.accuracy_ratio
         terms = (RewardTerm("accuracy", weight * verdict.accuracy),) if weight else ()
-        return Executed(action.text, True, terms, f"The answer is {'right' if verdict.correct else 'wrong'}: "
-                        f"{verdict.reason}.")  # fmt: skip
+        return Executed(
+            action.text, True, terms, f"The answer is {'right' if verdict.correct else 'wrong'}: {verdict.reason}."
+        )
 
     def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
         terms = super()._reward_terms(parsed, executed)

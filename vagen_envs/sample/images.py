@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import functools
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +25,16 @@ _LONGEST_PATH = 1_024  # characters; what is longer is Base64, and asking a disk
 
 
 class SampleImage:
-    """An encoded picture, decoded when somebody looks.
+    """An encoded picture, decoded when its pixels are asked for.
 
     Attributes:
         size: width and height in pixels.
     """
 
-    __slots__ = ("_data", "_path", "_where", "size")
-
-    def __init__(self, data: bytes | None, path: Path | None, where: str) -> None:
-        self._data, self._path, self._where = data, path, where
-        try:
-            with self._open() as image:
-                self.size: tuple[int, int] = image.size
-        except _BROKEN as error:
-            raise self._broken(error) from error
+    def __init__(self, source: bytes | Path, where: str) -> None:
+        self._source, self._where = source, where
+        with self._opened() as image:
+            self.size: tuple[int, int] = image.size
         if self.size[0] * self.size[1] > MOST_PIXELS:
             raise SampleError(
                 f"{where} is a picture of {self.size[0]} × {self.size[1]} pixels, more than the {MOST_PIXELS} "
@@ -57,92 +54,81 @@ class SampleImage:
         Raises:
             SampleError: it is none of these, or not a picture.
         """
+        folder = folder or Path()
         if isinstance(value, Mapping):
-            data, path = value.get("bytes"), value.get("path")
-            if not data and isinstance(path, str) and path:
-                return cls(None, _file(path, folder), where)
-            value = data
+            path = value.get("path")
+            if not value.get("bytes") and isinstance(path, str) and path:
+                return cls(folder / Path(path).expanduser(), where)
+            value = value.get("bytes")
         if isinstance(value, bytes) and value:
-            return cls(value, None, where)
+            return cls(value, where)
         if not isinstance(value, str) or not value:
             shown = f"{type(value).__name__} {value!r:.60}"
             raise SampleError(f"{where} is {shown}, not a picture; give bytes, a path, base64 or {{bytes, path}}")
         if not value.startswith("data:") and len(value) <= _LONGEST_PATH and "\0" not in value:
-            file = _file(value, folder)
+            file = folder / Path(value).expanduser()
             if file.is_file():
-                return cls(None, file, where)
+                return cls(file, where)
         try:
-            data = base64.b64decode(value.partition(",")[2] if value.startswith("data:") else value, validate=True)
+            return cls(base64.b64decode(value.partition(",")[2] or value, validate=True), where)
         except ValueError as error:
             raise SampleError(
                 f"{where}={value!r:.60} is neither an existing file nor base64; fix the path or the encoding"
             ) from error
-        return cls(data, None, where)
 
     @property
     def encoded(self) -> bytes:
         """The bytes as they are stored. Raises SampleError if the file has gone."""
-        if self._data is not None:
-            return self._data
-        assert self._path is not None  # noqa: S101 - for the type checker
-        try:
-            return self._path.read_bytes()
-        except OSError as error:
-            raise self._broken(error) from error
+        with self._errors():
+            return self._source if isinstance(self._source, bytes) else self._source.read_bytes()
 
     @property
     def pixels(self) -> Pixels:
-        """uint8 (height, width, 3), decoded anew; what is transparent is shown on white. Raises SampleError."""
+        """uint8 (height, width, 3), decoded anew; transparent parts are shown on white. Raises SampleError."""
+        with self._opened() as image:
+            if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+                white = Image.new("RGBA", image.size, "white")
+                return np.array(Image.alpha_composite(white, image.convert("RGBA")).convert("RGB"))
+            return np.array(image.convert("RGB"))
+
+    @contextmanager
+    def _opened(self) -> Iterator[Image.Image]:
+        source = io.BytesIO(self._source) if isinstance(self._source, bytes) else self._source
+        with self._errors(), Image.open(source, formats=FORMATS) as image:
+            yield image
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
         try:
-            with self._open() as image:
-                image.load()
-                if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-                    white = Image.new("RGBA", image.size, "white")
-                    return np.array(Image.alpha_composite(white, image.convert("RGBA")).convert("RGB"))
-                return np.array(image.convert("RGB"))
-        except _BROKEN as error:
-            raise self._broken(error) from error
-
-    def _open(self) -> Image.Image:
-        source = io.BytesIO(self._data) if self._data is not None else self._path
-        assert source is not None  # noqa: S101 - for the type checker
-        return Image.open(source, formats=FORMATS)
-
-    def _broken(self, error: Exception) -> SampleError:
-        what = f"{len(self._data)} bytes that are" if self._data is not None else f"{self._path}, which is"
-        return SampleError(f"{self._where} is {what} not a readable picture ({error}); store PNG, JPEG or WebP")
+            yield
+        except (OSError, SyntaxError, ValueError, EOFError, MemoryError, Image.DecompressionBombError) as error:
+            size = (
+                f"{len(self._source)} bytes that are"
+                if isinstance(self._source, bytes)
+                else f"{self._source}, which is"
+            )
+            raise SampleError(
+                f"{self._where} is {size} not a readable picture ({error}); store PNG, JPEG or WebP"
+            ) from error
 
 
 class DrawnImage(SampleImage):
-    """A picture that code draws when somebody looks.
+    """A picture that code draws when its pixels are asked for.
 
     Args:
         draw: gives the pixels, uint8 (height, width, 3), always the same.
         size: width and height in pixels.
     """
 
-    __slots__ = ("_draw",)
-
     def __init__(self, draw: Callable[[], Pixels], size: tuple[int, int]) -> None:
         self._draw, self.size = draw, size
-        self._data = self._path = None
-        self._where = "a drawn picture"
 
-    @property
+    @functools.cached_property
     def encoded(self) -> bytes:
-        if self._data is None:
-            data = io.BytesIO()
-            Image.fromarray(self.pixels).save(data, "PNG")
-            self._data = data.getvalue()
-        return self._data
+        data = io.BytesIO()
+        Image.fromarray(self.pixels).save(data, "PNG")
+        return data.getvalue()
 
     @property
     def pixels(self) -> Pixels:
         return self._draw()
-
-
-_BROKEN = (OSError, SyntaxError, ValueError, EOFError, MemoryError, Image.DecompressionBombError)
-
-
-def _file(path: str, folder: Path | None) -> Path:
-    return (folder or Path()) / Path(path).expanduser()

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import itertools
 import json
-import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +14,18 @@ from typing import Any
 
 from vagen_envs.errors import ConfigError, MissingExtraError, SampleError
 from vagen_envs.sample.schema import REWARD_FIELDS, Sample, sample_from_row
-from vagen_envs.seeding import SPLITS, Split, split_of
-from vagen_envs.tables import SUFFIXES, SplitBy, files_below, rows, split_of_file
+from vagen_envs.seeding import Split
+from vagen_envs.tables import (
+    SUFFIXES,
+    DataItem,
+    DataSplits,
+    SplitBy,
+    distinct_by_split,
+    files_below,
+    rows,
+    split_of_file,
+    warn_of_left_out,
+)
 
 
 def read_samples(path: str | Path) -> Iterator[Sample]:
@@ -110,17 +120,13 @@ def _features() -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class SampleSet:
-    """Samples by split, in the order of the data.
+class SampleSet(DataSplits[Sample]):
+    """Samples by split.
 
     Attributes:
-        name: a fingerprint of the contents.
-        splits: each sample is in exactly one.
         size: height and width that every sample's pictures fit into, side by side.
     """
 
-    name: str
-    splits: dict[Split, tuple[Sample, ...]]
     size: tuple[int, int]
 
 
@@ -142,42 +148,29 @@ def load_sample_set(
         ConfigError: nothing is left.
         SampleError: as for `read_samples`.
     """
-    by_content: dict[bytes, tuple[Sample, Split | None]] = {}
-    too_large = repeated = 0
-    seen: set[str] = set()
-    for sample, split in _samples_with_splits(path):
-        seen.add(sample.data_source)
-        if sources and sample.data_source not in sources:
-            continue
-        if max(sheet_size(sample)) > max_side or len(sample.question) > max_question:
-            too_large += 1
-            continue
-        content = hashlib.sha256(sample.content).digest()
-        known = by_content.setdefault(content, (sample, split))
-        repeated += known[0] is not sample
-        if SPLITS.index(split or "train") > SPLITS.index(known[1] or "train"):
-            by_content[content] = sample, split  # what is in the test set is trained on nowhere
-    if not by_content:
+    limits = f"larger than max_side={max_side} pixels or {max_question} characters"
+    left_out, seen, sizes = Counter[str](), set[str](), [(1, 1)]
+
+    def usable() -> Iterator[DataItem[Sample]]:
+        for sample, split in _samples_with_splits(path):
+            seen.add(sample.data_source)
+            if sources and sample.data_source not in sources:
+                continue
+            if max(sheet_size(sample)) > max_side or len(sample.question) > max_question:
+                left_out[limits] += 1
+                continue
+            sizes.append(sheet_size(sample))
+            yield DataItem(sample, hashlib.sha256(sample.content).digest(), sample.picture_key, split)
+
+    found = distinct_by_split(usable(), split_by, left_out)
+    if not any(found.splits.values()):
         raise ConfigError(
-            f"dataset={path!r} has no sample left: {too_large} are larger than max_side={max_side} pixels or "
-            f"{max_question} characters, sources={sources!r} of {', '.join(sorted(seen)) or 'none'}; choose others"
+            f"dataset={path!r} has no sample left: {left_out[limits]} are {limits}, "
+            f"sources={sources!r} of {', '.join(sorted(seen)) or 'none'}; choose others"
         )
-    if left_out := too_large + repeated:
-        warnings.warn(
-            f"dataset={path!r}: {left_out:,} of {left_out + len(by_content):,} samples left out: {too_large:,} larger "
-            f"than max_side={max_side} pixels or {max_question} characters, {repeated:,} the same as another",
-            stacklevel=2,
-        )
-    published = split_by == "published" and any(split is not None for _, split in by_content.values())
-    splits: dict[Split, list[Sample]] = {split: [] for split in SPLITS}
-    for sample, split in by_content.values():
-        splits[(split or "train") if published else split_of(sample.picture_key)].append(sample)
-    sizes = [sheet_size(sample) for sample, _ in by_content.values()]
-    return SampleSet(
-        hashlib.sha256(b"".join(sorted(by_content))).hexdigest()[:32] + ("" if published else "-content"),
-        {split: tuple(of_split) for split, of_split in splits.items()},
-        (max(height for height, _ in sizes), max(width for _, width in sizes)),
-    )
+    warn_of_left_out(path, "samples", left_out, sum(map(len, found.splits.values())))
+    height, width = (max(size[axis] for size in sizes) for axis in (0, 1))
+    return SampleSet(found.fingerprint, found.splits, (height, width))
 
 
 GAP = 8

@@ -150,7 +150,7 @@ def sample_from_row(row: Any, where: str = "row 0", folder: Path | None = None) 
     )
     extra = check.dictionary(row.get("extra_info"), "extra_info")
     facts = extra.get("facts", [])
-    if not isinstance(facts, list) or not all(isinstance(each, str) for each in facts):
+    if not isinstance(facts, list) or not all(isinstance(fact, str) for fact in facts):
         check.fail("extra_info.facts", facts, "is not a list of strings", "write one sentence each")
     return Sample(
         check.text(row, "data_source"),
@@ -194,29 +194,26 @@ class _Check:
         value = row.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
             self.fail(f"reward_model.{name}", value, "is not a weight", "give a finite number of at least 0")
-        # Figure 9 has float32, in which 0.9 is 0.89999998: what fits into one is read as the decimal that was meant.
+        # Figure 9 has float32, in which 0.9 is 0.89999998: a number that fits into one is read as the decimal meant.
         short = np.float32(value)
         return float(str(short)) if float(short) == value else float(value)
 
     def sequence(self, value: Any, name: str) -> list[Any]:
-        if value is None:
-            return []
-        if not isinstance(value, list | tuple):
+        if not isinstance(value, list | tuple | None):
             self.fail(name, value, "is not a list", "put it into a list")
-        return list(value)
+        return list(value or ())
 
     def dictionary(self, value: Any, name: str) -> dict[str, Any]:
         """JSON in a string, or a mapping; `None`s, which Arrow puts where a struct has no value, are dropped."""
+        fix = 'write a dictionary such as {"iou_threshold": 0.5}'
         if isinstance(value, str):
             try:
                 value = json.loads(value or "{}")
             except (ValueError, RecursionError):
-                self.fail(name, value, "is not JSON", 'write a dictionary such as {"iou_threshold": 0.5}')
-        if value is None:
-            return {}
-        if not isinstance(value, Mapping):
-            self.fail(name, value, "is not a dictionary", 'write one such as {"iou_threshold": 0.5}')
-        return {str(key): each for key, each in value.items() if each is not None}
+                self.fail(name, value, "is not JSON", fix)
+        if not isinstance(value, Mapping | None):
+            self.fail(name, value, "is not a dictionary", fix)
+        return {str(key): item for key, item in (value or {}).items() if item is not None}
 
     def prompt(self, value: Any) -> tuple[Mapping[str, str], ...]:
         messages = self.sequence(value, "prompt")

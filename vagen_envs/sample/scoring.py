@@ -12,7 +12,7 @@ from vagen_envs.sample.schema import Sample
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerifierResult:
     """What a verifier says of a response.
 
     Attributes:
@@ -30,7 +30,7 @@ class Verdict:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def unscored(cls, reason: str) -> Verdict:
+    def unscored(cls, reason: str) -> VerifierResult:
         """No verdict: the verifier failed. Adds nothing to a reward and is counted."""
         return cls(None, reason=reason)
 
@@ -52,7 +52,7 @@ class Verdict:
         return model.accuracy_ratio * self.accuracy + model.format_ratio * self.format
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dictionary from which `Verdict(**…)` makes an equal verdict."""
+        """A JSON-able dictionary from which `VerifierResult(**…)` makes an equal verdict."""
         return {
             "accuracy": self.accuracy,
             "format": self.format,
@@ -69,7 +69,7 @@ class Scoring(Protocol):
     def prepare(self) -> None:
         """Called once, when an environment is made. Raises MissingExtraError if something isn't installed."""
 
-    def score(self, sample: Sample, response: str, iou_threshold: float) -> Verdict:
+    def score(self, sample: Sample, response: str, iou_threshold: float) -> VerifierResult:
         """Score a whole reply. Never raises because of its text."""
 
     def reference(self, sample: Sample) -> str:

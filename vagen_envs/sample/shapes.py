@@ -19,9 +19,15 @@ THOUSAND = 1_000
 """Boxes are told in thousandths of the picture's width and height."""
 
 COLOURS = {
-    "red": (220, 40, 40), "green": (40, 160, 70), "blue": (40, 90, 220), "yellow": (245, 200, 30),
-    "purple": (140, 70, 190), "orange": (245, 130, 30), "black": (30, 30, 30), "pink": (240, 130, 180),
-}  # fmt: skip
+    "red": (220, 40, 40),
+    "green": (40, 160, 70),
+    "blue": (40, 90, 220),
+    "yellow": (245, 200, 30),
+    "purple": (140, 70, 190),
+    "orange": (245, 130, 30),
+    "black": (30, 30, 30),
+    "pink": (240, 130, 180),
+}
 GROUNDS = ((255, 255, 255), (244, 240, 232), (232, 240, 246), (236, 244, 234))
 SHAPES = ("circle", "square", "triangle", "star", "diamond", "cross")
 
@@ -124,14 +130,33 @@ _CORNERS = {
 
 # Strokes of the signs in a cell 1 wide and 2 high, as the segments of a pocket calculator and three signs.
 _SEGMENTS = {
-    "a": ((0, 0), (1, 0)), "b": ((1, 0), (1, 1)), "c": ((1, 1), (1, 2)), "d": ((0, 2), (1, 2)),
-    "e": ((0, 1), (0, 2)), "f": ((0, 0), (0, 1)), "g": ((0, 1), (1, 1)),
-    "|": ((0.5, 0.5), (0.5, 1.5)), "/": ((0.1, 0.6), (0.9, 1.4)), "\\": ((0.9, 0.6), (0.1, 1.4)),
-}  # fmt: skip
+    "a": ((0, 0), (1, 0)),
+    "b": ((1, 0), (1, 1)),
+    "c": ((1, 1), (1, 2)),
+    "d": ((0, 2), (1, 2)),
+    "e": ((0, 1), (0, 2)),
+    "f": ((0, 0), (0, 1)),
+    "g": ((0, 1), (1, 1)),
+    "|": ((0.5, 0.5), (0.5, 1.5)),
+    "/": ((0.1, 0.6), (0.9, 1.4)),
+    "\\": ((0.9, 0.6), (0.1, 1.4)),
+}
 _SIGNS = {
-    "0": "abcdef", "1": "bc", "2": "abged", "3": "abgcd", "4": "fgbc", "5": "afgcd", "6": "afgedc", "7": "abc",
-    "8": "abcdefg", "9": "abcdfg", "+": "g|", "−": "g", "×": "/\\", " ": "",
-}  # fmt: skip
+    "0": "abcdef",
+    "1": "bc",
+    "2": "abged",
+    "3": "abgcd",
+    "4": "fgbc",
+    "5": "afgcd",
+    "6": "afgedc",
+    "7": "abc",
+    "8": "abcdefg",
+    "9": "abcdfg",
+    "+": "g|",
+    "−": "g",
+    "×": "/\\",
+    " ": "",
+}
 
 
 def draw_signs(text: str, colour: str, ground: tuple[int, int, int], top: int) -> Pixels:

@@ -33,8 +33,13 @@ class SokobanConfig(SolvableConfig):
     """Options of `vagen/Sokoban-v0`; the defaults are VAGEN's tables 7 and 16."""
 
     level_fields: ClassVar[tuple[str, ...]] = (
-        "dim_room", "num_boxes", "boxes_on_target", "min_solution_length", "max_solution_length", "boards"
-    )  # fmt: skip
+        "dim_room",
+        "num_boxes",
+        "boxes_on_target",
+        "min_solution_length",
+        "max_solution_length",
+        "boards",
+    )
     shares: ClassVar[Shares] = SHARES
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -30,6 +30,13 @@ class SokobanState(State):
     boxes: tuple[Position, ...]
     targets: tuple[Position, ...]
 
+    @property
+    def extent(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """First and last row, first and last column that have floor."""
+        cells = [divmod(i, self.width) for i in range(self.height * self.width) if self.floor >> i & 1]
+        rows, columns = zip(*cells, strict=True)
+        return (min(rows), max(rows)), (min(columns), max(columns))
+
     def sentences(self) -> tuple[str, ...]:
         """Boxes and targets seen from the player, then targets seen from boxes (VAGEN, appendix D.1)."""
         return self._relations(_numbered("box", len(self.boxes)), _numbered("target", len(self.targets)))

@@ -1,29 +1,32 @@
-"""What an answer says here: one SVG, whatever stands around it."""
+"""The action grammar of SVG answers: one SVG, whatever stands around it."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Sequence
 
 from vagen_envs.replies import Action, Refused
 from vagen_envs.seeding import HashStream
 
+_TAG = re.compile(r"<!--.*?(?:-->|\Z)|(?P<empty><svg\b[^<>]*/>)|(?P<open><svg\b)|(?P<close><\\?/svg\s*>)", re.DOTALL)
+_ENTITIES = re.compile(r"<!DOCTYPE\s[^<>\[]*\[.*?\]\s*>", re.DOTALL)
+
 
 class SvgText:
-    """From the first `<svg`, or its prolog, to the last `</svg>` of an answer; a code fence around it is dropped.
+    """The last whole `<svg>…</svg>` of an answer; prolog, code fences and words around it are dropped.
 
-    An SVG in a JSON string is unescaped.
+    A document type that declares entities stays, since the SVG may use them. An SVG in a JSON string is unescaped.
     """
 
     def read(self, piece: str, start: int, end: int) -> Action | Refused:
         first = piece.find("<svg")
-        prologs = (piece.find(start, 0, max(first, 0)) for start in ("<?xml", "<!DOCTYPE"))
-        first = min([first, *(place for place in prologs if place >= 0)])
         if first < 0:
             return Refused("unknown_action", "the answer has no <svg>…</svg>")
-        last = max(piece.rfind(closing) + len(closing) for closing in ("</svg>", "<\\/svg>"))
-        svg = piece[first:last] if last > first + 6 else piece[first:]
+        first, last = _last_document(piece) or (first, len(piece))
+        declared = _ENTITIES.match(piece, max(0, piece.rfind("<!DOCTYPE", 0, first)), first)
+        svg = (declared[0] if declared else "") + piece[first:last]
         if '\\"' in svg or "<\\/" in svg:
             with contextlib.suppress(ValueError):
                 svg = json.loads(f'"{svg}"', strict=False)
@@ -43,6 +46,19 @@ class SvgText:
     def random(self, stream: HashStream, count: int) -> Sequence[str]:
         """Drawings of one to six shapes each."""
         return [_random_svg(stream) for _ in range(count)]
+
+
+def _last_document(text: str) -> tuple[int, int] | None:
+    """Start and end of the last `<svg>` that is closed; it may contain others."""
+    found, opened = None, list[int]()
+    for match in _TAG.finditer(text):
+        if match["close"] and opened:
+            found = opened.pop(), match.end()
+        elif match["open"]:
+            opened.append(match.start())
+        elif match["empty"] and not opened:
+            found = match.span()
+    return found
 
 
 def _random_svg(stream: HashStream) -> str:

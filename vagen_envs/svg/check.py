@@ -11,6 +11,7 @@ import base64
 import io
 import math
 import re
+import zlib
 from collections.abc import Collection
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -34,14 +35,14 @@ XLINK = "http://www.w3.org/1999/xlink"
 register_namespace("", SVG)
 register_namespace("xlink", XLINK)
 
-_DATA = re.compile(r"\s*data:(image/[\w+]+|text/plain)?(?:;charset=[\w-]+)?(;base64)?,", re.IGNORECASE)
+_DATA = re.compile(r"\s*data:(?:image/[\w+]+|text/plain)?(?:;charset=[\w-]+)?(;base64)?,", re.IGNORECASE)
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 _REMOVED = frozenset({"script", "foreignObject", "iframe", "video", "audio"})
-_LENGTH = re.compile(r"\s*+\+?(\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?|\.\d++)\s*+(px|pt|pc|mm|cm|in|em|ex|rem)?\s*+")
-_PIXELS = {"pt": 4 / 3, "pc": 16.0, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0, "em": 16.0, "rem": 16.0, "ex": 8.0}
+_LENGTH = re.compile(r"\s*+([+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)\s*+([a-z]+|%)?\s*+")
+_UNITS = {"pt": 4 / 3, "pc": 16.0, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0, "em": 16.0, "rem": 16.0, "ex": 8.0}
 
 
-class Refused(Exception):  # noqa: N818 - a result, not a failure
+class SvgError(ValueError):
     """The SVG isn't drawn; the message tells its author why."""
 
 
@@ -50,36 +51,44 @@ def local_name(element: Element) -> str:
     return element.tag.removeprefix(f"{{{SVG}}}")
 
 
-def clean(text: str, images: bool = True) -> Element:
+def clean(text: str, nested: bool = False) -> Element:
     """The root element of an SVG without anything that reaches outside; has a `viewBox`.
 
     Args:
         text: the SVG.
-        images: whether images in `data:` URLs stay; those within such an image don't.
+        nested: whether it is an image in another SVG, in which no third one stays.
 
     Raises:
-        Refused: it isn't well-formed, isn't an SVG, or exceeds a bound.
+        SvgError: it isn't well-formed, isn't an SVG, or exceeds a bound.
     """
     if len(text) > MAX_LENGTH:
-        raise Refused(f"the SVG has {len(text)} characters; at most {MAX_LENGTH} are allowed")
+        raise SvgError(f"the SVG has {len(text)} characters; at most {MAX_LENGTH} are allowed")
     root = _parse(text)
     if root.tag == "svg":  # models often forget xmlns; a browser that parses HTML doesn't need it
         for element in root.iter():
             if isinstance(element.tag, str) and not element.tag.startswith("{"):
                 element.tag = f"{{{SVG}}}{element.tag}"
     if local_name(root) != "svg":
-        raise Refused(f"the outermost element is <{shown(local_name(root))}>; it must be <svg>")
+        raise SvgError(f"the outermost element is <{shown(local_name(root))}>; it must be <svg>")
     ids = {element.get("id") for element in root.iter()}
     todo = [(root, 1)]
     while todo:
         element, depth = todo.pop()
         if depth > MAX_DEPTH:
-            raise Refused(f"elements are nested more than {MAX_DEPTH} deep")
-        _remove_references(element, ids, images)
+            raise SvgError(f"elements are nested more than {MAX_DEPTH} deep")
+        _remove_references(element, ids, nested)
         _remove_children(element)
         todo += [(child, depth + 1) for child in element]
     _give_view_box(root)
     return root
+
+
+def pixels(length: str | None, whole: float = math.nan) -> float:
+    """A length in pixels, percent being of `whole`; NaN if it isn't a length."""
+    match = _LENGTH.fullmatch(length or "")
+    if match is None:
+        return math.nan
+    return float(match[1]) * (whole / 100 if match[2] == "%" else _UNITS.get(match[2], 1.0))
 
 
 def natural_size(root: Element) -> tuple[float, float]:
@@ -87,15 +96,12 @@ def natural_size(root: Element) -> tuple[float, float]:
 
     A side that isn't stated, or in percent, follows from the view box.
     """
-    box = view_box(root) or (0.0, 0.0, *FIELD)
-    width, height = (_pixels(root.get(side)) for side in ("width", "height"))
-    if width and height:
-        return width, height
-    if width:
-        return width, width * box[3] / box[2]
-    if height:
-        return height * box[2] / box[3], height
-    return box[2], box[3]
+    _, _, across, down = view_box(root) or (0.0, 0.0, *FIELD)
+    width, height = (pixels(root.get(side)) for side in ("width", "height"))
+    has_width, has_height = 0 < width < math.inf, 0 < height < math.inf
+    if not has_width:
+        width = height * across / down if has_height else across
+    return width, height if has_height else width * down / across
 
 
 def view_box(element: Element) -> tuple[float, float, float, float] | None:
@@ -133,51 +139,55 @@ def _parse(text: str) -> Element:
         parser.feed(text.encode())
         root: Element = parser.close()
     except UnicodeEncodeError:
-        raise Refused("the SVG has characters that are not Unicode text") from None
+        raise SvgError("the SVG has characters that are not Unicode text") from None
     except ParseError as error:
         hint = '; add xmlns:xlink="http://www.w3.org/1999/xlink" to <svg>' if "unbound prefix" in str(error) else ""
-        raise Refused(f"the SVG is not well-formed XML ({error}{hint})") from None
+        raise SvgError(f"the SVG is not well-formed XML ({error}{hint})") from None
     except DefusedXmlException:
-        raise Refused("the SVG declares entities other than short plain text, which are not allowed") from None
+        raise SvgError("the SVG declares entities other than short plain text, which are not allowed") from None
     except (ValueError, LookupError) as error:  # an encoding declaration that doesn't fit
-        raise Refused(f"the SVG can't be read as UTF-8 XML ({error})") from None
+        raise SvgError(f"the SVG can't be read as UTF-8 XML ({error})") from None
     return root
 
 
 def _remove_children(element: Element) -> None:
     """Remove scripts and the like; the text after them stays."""
-    kept: list[Element] = []
-    for child in element:
-        if local_name(child) not in _REMOVED:
-            kept.append(child)
-        elif child.tail and kept:
-            kept[-1].tail = (kept[-1].tail or "") + child.tail
-        elif child.tail:
-            element.text = (element.text or "") + child.tail
-    if len(kept) < len(element):
-        element[:] = kept
+    for i in reversed(range(len(element))):
+        child = element[i]
+        if local_name(child) in _REMOVED:
+            if i:
+                element[i - 1].tail = (element[i - 1].tail or "") + (child.tail or "")
+            else:
+                element.text = (element.text or "") + (child.tail or "")
+            del element[i]
+        elif local_name(child) == "svg" and (moved := child.attrib.keys() & {"opacity", "transform"}):
+            # resvg 0.47 doesn't read them there.
+            element[i] = child.makeelement(f"{{{SVG}}}g", {name: child.attrib.pop(name) for name in moved})
+            element[i].append(child)
 
 
-def _remove_references(element: Element, ids: Collection[str | None], images: bool) -> None:
+def _remove_references(element: Element, ids: Collection[str | None], nested: bool) -> None:
     """By permission: an attribute that can name a resource is `#id`, or an image as data.
 
     resvg opens a file for whatever else an image names, `#x` without such an element included.
     """
     name = local_name(element)
+    if "href" in element.attrib:  # it goes before the older name
+        element.attrib.pop(f"{{{XLINK}}}href", None)
     for full_name, value in list(element.attrib.items()):
         space, _, attribute = full_name.rpartition("}")
         attribute = attribute.lower()
         if space[1:] not in ("", XLINK, XML) or attribute in ("src", "base", "srcset") or attribute.startswith("on"):
             del element.attrib[full_name]
         elif attribute == "href" and not (name != "image" and value[:1] == "#" and value[1:] in ids):
-            data = _image(value) if images and name in ("image", "feImage") else None
+            data = _image(value, nested) if name in ("image", "feImage") else None
             if data is None:
                 del element.attrib[full_name]
             else:
                 element.attrib[full_name] = data
 
 
-def _image(url: str) -> str | None:
+def _image(url: str, nested: bool) -> str | None:
     """An image's `data:` URL with the kind that its content has; an SVG is cleaned, too. `None` for anything else."""
     match = _DATA.match(url)
     if match is None:
@@ -186,16 +196,20 @@ def _image(url: str) -> str | None:
 
     data = unquote_to_bytes(url[match.end() :])
     try:
-        if match[2]:
+        if match[1]:
             data = base64.b64decode(b"".join(data.split()))
-        if (match[1] or "").lower() == "image/svg+xml":
-            svg = tostring(clean(data.decode(), images=False), encoding="unicode").encode()
+        if data[:2] == b"\x1f\x8b":
+            data = zlib.decompressobj(wbits=31).decompress(data, MAX_LENGTH)
+        if data.lstrip()[:1] == b"<":
+            if nested:
+                return None
+            svg = tostring(clean(data.decode(), nested=True), encoding="unicode").encode()
             return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:  # reads the header only
             if image.width * image.height > MAX_IMAGE_PIXELS:
                 return None
             kind = str(image.format).lower()
-    except (OSError, ValueError, SyntaxError, Refused, Image.DecompressionBombError):
+    except (OSError, ValueError, SyntaxError, zlib.error, Image.DecompressionBombError):
         return None
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
@@ -206,15 +220,9 @@ def _give_view_box(root: Element) -> None:
         return
     if box is not None and (words := re.findall(r"[^\s,]+", box)) and len(words) == 4:
         # Browsers draw nothing here; the author had better know.
-        raise Refused(f'viewBox="{shown(box)}" is not four numbers with a positive width and height')
+        raise SvgError(f'viewBox="{shown(box)}" is not four numbers with a positive width and height')
     root.attrib.pop("viewBox", None)
     width, height = natural_size(root)
-    if any(_LENGTH.fullmatch(root.get(side, "1")) and not _pixels(root.get(side, "1")) for side in ("width", "height")):
-        raise Refused('the <svg> has no width or no height; give it viewBox="0 0 100 100"')
+    if any(pixels(root.get(side)) in (0, math.inf) for side in ("width", "height")):
+        raise SvgError('the <svg> has no width or no height; give it viewBox="0 0 100 100"')
     root.set("viewBox", f"0 0 {width!r} {height!r}")
-
-
-def _pixels(length: str | None) -> float | None:
-    match = _LENGTH.fullmatch(length or "")
-    number = float(match[1]) * _PIXELS.get(match[2] or "px", 1.0) if match else 0.0
-    return number if 0 < number < math.inf else None

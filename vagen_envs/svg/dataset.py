@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import functools
 import gzip
-import hashlib
 import importlib.util
 import json
 import re
-import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vagen_envs.errors import ConfigError, MissingExtraError
-from vagen_envs.seeding import SPLITS, Split, split_of
-from vagen_envs.tables import SUFFIXES, SplitBy, files_below, rows, split_named, split_of_file
+from vagen_envs.seeding import Split
+from vagen_envs.tables import (
+    SUFFIXES,
+    DataItem,
+    DataSplits,
+    SplitBy,
+    distinct_by_split,
+    files_below,
+    rows,
+    split_named,
+    split_of_file,
+    warn_of_left_out,
+)
 
 BUILT_IN = ("builtin", "mono")
 _COLUMNS = ("Filename", "filename", "Svg", "svg", "SVG", "Split", "split")
@@ -32,21 +42,6 @@ class Icon:
     name: str
     svg: str
     split: Split | None = None
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """Targets by split, in the order of the data.
-
-    Attributes:
-        name: `builtin`, `mono`, or a fingerprint of the contents.
-        splits: each icon is in exactly one; no two have the same content.
-        published: whether the data says the splits.
-    """
-
-    name: str
-    splits: dict[Split, tuple[Icon, ...]]
-    published: bool
 
 
 def content_of(svg: str) -> bytes:
@@ -67,7 +62,7 @@ def icons_of(name: str, max_length: int, split_by: SplitBy, split: Split, fewest
 
 
 @functools.lru_cache(maxsize=4)
-def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") -> Dataset:
+def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") -> DataSplits[Icon]:
     """The icons of a dataset that have at most `max_length` characters.
 
     Icons that are left out are counted in one warning. An icon that stands in several published splits is in the last
@@ -86,44 +81,31 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
         ConfigError: there is no such dataset, a file is damaged, or nothing in it can be used.
         MissingExtraError: a module that reads it isn't installed.
     """
-    by_content: dict[bytes, Icon] = {}
-    read, left_out = 0, {f"longer than max_target_length={max_length}": 0, "without <svg": 0, "the same as another": 0}
-    longer, no_svg, same = left_out
-    for icon in _read(name):
-        read += 1
-        if len(icon.svg) > max_length:
-            left_out[longer] += 1
-        elif "<svg" not in icon.svg:
-            left_out[no_svg] += 1
-        else:
-            content = content_of(icon.svg)
-            known = by_content.setdefault(content, icon)
-            left_out[same] += known is not icon
-            if _rank(icon.split) > _rank(known.split):
-                by_content[content] = icon
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
-    if not by_content:
+    left_out: Counter[str] = Counter()
+
+    def usable() -> Iterator[DataItem[Icon]]:
+        for icon in _read(name):
+            if len(icon.svg) > max_length:
+                left_out[f"longer than max_target_length={max_length}"] += 1
+            elif "<svg" not in icon.svg:
+                left_out["without <svg"] += 1
+            else:
+                content = content_of(icon.svg)
+                # Tabler draws one thing in several ways ("license", "license-off"): all in one split.
+                group = b"tabler" + Path(icon.name).stem.split("-")[0].encode() if name == "mono" else content
+                yield DataItem(icon, content, group, icon.split)
+
+    dataset = distinct_by_split(usable(), split_by, left_out)
+    if not any(dataset.splits.values()):
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         raise ConfigError(
             f"dataset={name!r} has no SVG of at most {max_length} characters ({reasons or 'it is empty'}); "
             "it needs .svg files, or .parquet, .arrow or .jsonl files with a column Svg"
         )
-    if reasons and name not in BUILT_IN:
-        warnings.warn(
-            f"dataset={name!r}: {read - len(by_content):,} of {read:,} icons left out: {reasons}", stacklevel=2
-        )
-    published = split_by == "published" and any(icon.split is not None for icon in by_content.values())
-    splits: dict[Split, list[Icon]] = {split: [] for split in SPLITS}
-    for content, icon in by_content.items():
-        # Tabler draws one thing in several ways ("license", "license-off"): all in one split.
-        key = b"tabler" + Path(icon.name).stem.split("-")[0].encode() if name == "mono" else content
-        splits[(icon.split or "train") if published else split_of(key)].append(icon)
-    contents = sorted(content + b"\0" + (icon.split or "").encode() for content, icon in by_content.items())
-    fingerprint = hashlib.sha256(b"\0".join(contents)).hexdigest()[:32]
-    return Dataset(
-        name if name in BUILT_IN else fingerprint,
-        {split: tuple(icons) for split, icons in splits.items()},
-        published,
-    )
+    if name in BUILT_IN:
+        return DataSplits(name, dataset.splits)
+    warn_of_left_out(name, "icons", left_out, sum(map(len, dataset.splits.values())))
+    return dataset
 
 
 def _read(name: str) -> Iterator[Icon]:
@@ -147,18 +129,13 @@ def _read_path(path: Path) -> Iterator[Icon]:
     for file in files_below(path, (".svg", *SUFFIXES)) if path.is_dir() else [path]:
         if file.suffix == ".svg":
             svg = file.read_text(encoding="utf-8", errors="replace")
-            yield Icon(_name(file, path), svg, None if file == path else split_of_file(file.parent / "_", path))
+            if file == path:
+                yield Icon(file.name, svg)
+            else:  # its folder may be a split; its own name says nothing
+                yield Icon(file.relative_to(path).as_posix(), svg, split_of_file(file.parent / "_", path))
         elif file.suffix in SUFFIXES:
             split = split_of_file(file, path)
             yield from _icons(rows(file, "svg", ConfigError, _COLUMNS), str(file), split)
-
-
-def _name(file: Path, top: Path) -> str:
-    return file.name if file == top else file.relative_to(top).as_posix()
-
-
-def _rank(split: Split | None) -> int:
-    return -1 if split is None else SPLITS.index(split)
 
 
 def _icons(rows: Iterable[Any], source: str, split: Split | None = None) -> Iterator[Icon]:

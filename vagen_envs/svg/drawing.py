@@ -5,30 +5,29 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from typing import Any, Literal, get_args
 from xml.etree.ElementTree import Element, tostring
 
-from PIL import Image
+from PIL import Image, ImageFont
 
 RendererName = Literal["resvg", "cairosvg"]
 RENDERERS: tuple[str, ...] = get_args(RendererName)
 
-FONT = "Aileron"
-_FAMILIES = ("font_family", "serif_family", "sans_serif_family", "cursive_family", "fantasy_family", "monospace_family")
+_AS_IT_IS = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)  # an affine transform, row by row
 
 
-def draw(root: Element, size: int, renderer: str, font: str) -> Image.Image:
+def draw(root: Element, size: int, renderer: str) -> Image.Image:
     """An RGB picture of `size` × `size` pixels.
 
     Args:
         root: of a cleaned SVG; its width and height are replaced by the letter-box's.
         size: pixels a side.
         renderer: one of `RENDERERS`.
-        font: path of the file that resvg draws all text with.
 
     Raises:
-        Exception: whatever the renderer raises for what it can't draw.
+        BaseException: whatever the renderer raises for an SVG that it can't draw.
     """
     from vagen_envs.svg.marks import letterbox  # here: it needs libraries of the extra `svg`
 
@@ -36,7 +35,14 @@ def draw(root: Element, size: int, renderer: str, font: str) -> Image.Image:
     root.set("width", str(width))
     root.set("height", str(height))
     svg = tostring(root, encoding="unicode")
-    png = _resvg(svg, font) if renderer == "resvg" else _cairosvg(svg, width, height)
+    if renderer == "resvg":
+        from resvg import render, usvg
+
+        png = render(usvg.Tree.from_str(svg, _options()), _AS_IT_IS)
+    else:
+        import cairosvg
+
+        png = cairosvg.svg2png(svg.encode(), output_width=width, output_height=height)  # reads data: URLs only
     with Image.open(io.BytesIO(png)) as image:
         picture = Image.new("RGB", (size, size), "white")
         # Not drawn on white: an element blends with the SVG alone, as in a browser's <img>.
@@ -44,23 +50,23 @@ def draw(root: Element, size: int, renderer: str, font: str) -> Image.Image:
     return picture
 
 
-def _resvg(svg: str, font: str) -> bytes:
-    import resvg_py
+@functools.cache
+def _options() -> Any:
+    """All text is drawn in Aileron, which Pillow brings, so that pictures are the same on every machine.
 
-    families: dict[str, Any] = dict.fromkeys(_FAMILIES, FONT)
-    png: bytes = resvg_py.svg_to_bytes(
-        svg_string=svg,
-        dpi=96,
-        languages=["en"],
-        skip_system_fonts=True,  # which a machine has is no part of a level
-        font_files=[font] if "<text" in svg else None,
-        **families,
-    )
-    return png
+    It is called by resvg's default family, which stands in for all families that aren't there.
+    """
+    from fontTools.ttLib import TTFont
+    from resvg import usvg
 
-
-def _cairosvg(svg: str, width: int, height: int) -> bytes:
-    import cairosvg
-
-    png: bytes = cairosvg.svg2png(svg.encode(), output_width=width, output_height=height)  # reads data: URLs only
-    return png
+    options = usvg.Options.default()
+    options.dpi, options.font_size = 96.0, 16.0
+    loaded = ImageFont.load_default(16)
+    font = TTFont(loaded.path)  # type: ignore[union-attr]
+    for record in font["name"].names:
+        if record.nameID == 1:
+            record.string = options.font_family
+    renamed = io.BytesIO()
+    font.save(renamed)
+    options.load_font_data(renamed.getvalue())
+    return options

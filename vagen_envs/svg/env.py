@@ -20,8 +20,7 @@ from vagen_envs.svg.dataset import Icon, content_of, icons_of, load_dataset
 from vagen_envs.svg.drawing import RendererName
 from vagen_envs.svg.renderer import MAX_SIZE, Drawing, shared_renderer
 from vagen_envs.svg.scorers import Scorer, doctor, make_scorer
-from vagen_envs.svg.scorers.base import SAME_PICTURE
-from vagen_envs.svg.scorers.choosing import ScorerName
+from vagen_envs.svg.scorers.choosing import SAME_PICTURE, ScorerName
 from vagen_envs.svg.state import SvgState, elements
 from vagen_envs.tables import SplitBy
 
@@ -118,7 +117,7 @@ class SvgConfig(EnvConfig):
         """Levels depend on what the icons are, not on the path where they lie."""
         key = {
             **EnvConfig.level_key(self),
-            "dataset": load_dataset(self.dataset, self.max_target_length, self.split_by).name,
+            "dataset": load_dataset(self.dataset, self.max_target_length, self.split_by).fingerprint,
         }
         if (self.min_shapes, self.max_shapes) == (0, MOST_SHAPES):
             return key

@@ -6,18 +6,16 @@ style sheets, opacities and nested viewports are followed; clips, masks and filt
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import io
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from vagen_envs.svg.check import local_name, natural_size, view_box
+from vagen_envs.svg.check import local_name, natural_size, pixels, view_box
 from vagen_envs.svg.outlines import (
     IDENTITY,
     Matrix,
@@ -28,7 +26,7 @@ from vagen_envs.svg.outlines import (
     shape_of,
     times,
 )
-from vagen_envs.svg.styles import Style, colour, opacity, style_of
+from vagen_envs.svg.styles import Style, colour, hexadecimal, opacity, style_of
 
 Mark = tuple[str, str, str, float, float, float, float]
 """Shape, `"filled"` or `"outlined"`, colour as `#rrggbb`; left, top, right, bottom in pixels."""
@@ -38,10 +36,7 @@ MAX_ELEMENTS = 5_000
 """Visited, references followed."""
 MAX_DEPTH = 128
 
-_UNITS = {"px": 1.0, "pt": 4 / 3, "pc": 16.0, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0, "em": 16.0, "rem": 16.0,
-          "ex": 8.0}  # fmt: skip
 _CONTAINERS = frozenset({"svg", "g", "a", "switch", "symbol"})
-_LENGTH = re.compile(r"\s*+([+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)\s*+([a-z]+|%)?\s*+")
 _URL = re.compile(r"""\s*url\(\s*["']?#([^\s"')]+)["']?\s*\)\s*(.*)""", re.IGNORECASE | re.DOTALL)
 _PATTERN = (0.5, 0.5, 0.5, 1.0)
 """The colour that stands for a pattern's."""
@@ -51,22 +46,17 @@ def letterbox(root: Element, size: int) -> tuple[int, int]:
     """Width and height in pixels of a cleaned SVG in a square, in its natural proportions."""
     width, height = natural_size(root)
     most = max(width, height)
-    return max(1, round(size * width / most)), max(1, round(size * height / most))
+    return max(1, round(size * (width / most))), max(1, round(size * (height / most)))
 
 
-def marks_of(root: Element, sheets: Mapping[Element, Style], size: int) -> list[Mark]:
-    """What a cleaned SVG, with its `sheet_styles`, paints on a `size` × `size` picture; at most `MAX_MARKS`."""
+def marks_of(root: Element, styles: Mapping[Element, Style], size: int) -> list[Mark]:
+    """The marks of a cleaned SVG with its resolved `styles` on a `size` × `size` picture; at most `MAX_MARKS`."""
     width, height = letterbox(root, size)
-    walk = _Walk(root, sheets, size)
+    walk = _Walk(root, styles, size)
     left, top = (size - width) // 2, (size - height) // 2
     matrix, viewport = _viewport(root, left, top, width, height)
-    with contextlib.suppress(_Enough):
-        walk.visit_children(root, _Place(matrix, style_of(root, walk.sheets, {}), viewport, 1.0))
+    walk.visit_children(root, _Place(matrix, style_of(styles[root], {}), viewport, 1.0))
     return walk.marks
-
-
-class _Enough(Exception):  # noqa: N818 - a bound is reached
-    pass
 
 
 @dataclass(frozen=True)
@@ -80,15 +70,10 @@ class _Place:
     depth: int = 0
 
     def length(self, text: str | None, axis: str) -> float:
-        match = _LENGTH.fullmatch(text or "")
-        if match is None:
-            return 0.0
-        value = float(match[1])
-        if match[2] == "%":
-            width, height = self.viewport
-            whole = {"x": width, "y": height}.get(axis, math.hypot(width, height) / math.sqrt(2))
-            return value * whole / 100
-        return value * _UNITS.get(match[2] or "px", 1.0)
+        width, height = self.viewport
+        whole = {"x": width, "y": height}.get(axis, math.hypot(width, height) / math.sqrt(2))
+        found = pixels(text, whole)
+        return 0.0 if math.isnan(found) else found
 
     def around(self, matrix: Matrix, origin: str | None) -> Matrix:
         """A transform around a `transform-origin`."""
@@ -104,7 +89,7 @@ class _Place:
 @dataclass
 class _Walk:
     root: Element
-    sheets: Mapping[Element, Style]
+    styles: Mapping[Element, Style]
     size: int
     marks: list[Mark] = field(default_factory=list)
     visited: int = 0
@@ -127,14 +112,13 @@ class _Walk:
         if not shape and name not in _CONTAINERS - {"symbol"}:
             return False
         self.visited += 1
-        if self.visited > MAX_ELEMENTS or outer.depth > MAX_DEPTH or len(self.marks) >= MAX_MARKS:
-            raise _Enough
-        style = style_of(element, self.sheets, outer.style)
+        if self.visited > MAX_ELEMENTS or outer.depth > MAX_DEPTH:
+            return False
+        style = style_of(self.styles[element], outer.style)
         if style.get("display") == "none":
             return True
-        matrix = times(
-            outer.matrix, outer.around(read_transform(style.get("transform")), style.get("transform-origin"))
-        )
+        around = outer.around(read_transform(style.get("transform")), style.get("transform-origin"))
+        matrix = times(outer.matrix, around)
         place = _Place(matrix, style, outer.viewport, outer.opacity * opacity(style.get("opacity")), outer.depth + 1)
         if name == "use":
             self._visit_use(element, place)
@@ -154,21 +138,17 @@ class _Walk:
         if target is None or element in set(target.iter()):
             return
         x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
-        place = _Place(times(place.matrix, (1, 0, 0, 1, x, y)), place.style, place.viewport, place.opacity, place.depth)
+        place = replace(place, matrix=times(place.matrix, (1, 0, 0, 1, x, y)))
         if local_name(target) in ("symbol", "svg"):
-            inner = style_of(target, self.sheets, place.style)
-            place = _Place(place.matrix, inner, place.viewport, place.opacity, place.depth)
-            self._visit_nested(target, element, place)
+            self._visit_nested(target, element, replace(place, style=style_of(self.styles[target], place.style)))
         else:
             self.visit(target, place)
 
     def _visit_nested(self, element: Element, sized: Element, place: _Place) -> None:
         """A nested viewport; `sized` is the element that states its width and height."""
-        x, y = (
-            (0.0, 0.0)
-            if sized is not element
-            else (place.length(element.get("x"), "x"), place.length(element.get("y"), "y"))
-        )
+        x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
+        if sized is not element:  # its `use` has placed it
+            x = y = 0.0
         width, height = (
             place.length(sized.get(side) or element.get(side) or "100%", axis)
             for side, axis in (("width", "x"), ("height", "y"))
@@ -176,22 +156,21 @@ class _Walk:
         if width <= 0 or height <= 0:
             return
         matrix, viewport = _viewport(element, x, y, width, height)
-        matrix = times(place.matrix, matrix)
-        self.visit_children(element, _Place(matrix, place.style, viewport, place.opacity, place.depth))
+        self.visit_children(element, replace(place, matrix=times(place.matrix, matrix), viewport=viewport))
 
     def _note_shape(self, element: Element, place: _Place) -> None:
         name, outlines = outlines_of(element, place.length)
         if not outlines or place.style.get("visibility") in ("hidden", "collapse"):
             return
-        points = apply(place.matrix, np.concatenate(outlines))
+        outlines = [apply(place.matrix, outline) for outline in outlines]
+        points = np.concatenate(outlines)
         low, high = points.min(axis=0), points.max(axis=0)
         a, b, c, d, *_ = place.matrix
-        if name in (None, "line") or b or c:
-            shape = name or shape_of([apply(place.matrix, each) for each in outlines])
-        else:
-            shape = (
-                "circle" if name == "ellipse" and 0.999 < (high - low)[0] / max((high - low)[1], 1e-9) < 1.001 else name
-            )
+        shape = name or shape_of(outlines)
+        if name not in (None, "line") and (b or c):  # turned or skewed
+            shape = shape_of(outlines)
+        elif name == "ellipse" and 0.999 < (high - low)[0] / max((high - low)[1], 1e-9) < 1.001:
+            shape = "circle"
         if (high - low).min() > 0:
             self._note(shape, "filled", self._paint("fill", "black", place), low, high)
         stroke = self._paint("stroke", "none", place)
@@ -206,8 +185,8 @@ class _Walk:
         """Each run of letters, in the font that texts are drawn in."""
         x = y = 0.0
         for run, owner in _runs(element):
-            style = place.style if owner is element else style_of(owner, self.sheets, place.style)
-            inner = _Place(place.matrix, style, place.viewport, place.opacity * opacity(owner.get("opacity")))
+            style = place.style if owner is element else style_of(self.styles[owner], place.style)
+            inner = replace(place, style=style, opacity=place.opacity * opacity(owner.get("opacity")))
             x = inner.length(owner.get("x"), "x") if owner.get("x") else x + inner.length(owner.get("dx"), "x")
             y = inner.length(owner.get("y"), "y") if owner.get("y") else y + inner.length(owner.get("dy"), "y")
             high = inner.length(style.get("font-size", "16"), "r")
@@ -238,7 +217,7 @@ class _Walk:
         alpha = rgba[3] * place.opacity * opacity(place.style.get(f"{name}-opacity"))
         if alpha < 1 / 255:
             return None
-        return "#" + "".join(f"{round(255 * (min(max(each, 0), 1) * alpha + 1 - alpha)):02x}" for each in rgba[:3])
+        return hexadecimal(tuple(min(max(channel, 0.0), 1.0) * alpha + 1 - alpha for channel in rgba[:3]))
 
     def _server(self, element: Element) -> tuple[float, float, float, float] | None:
         """The mean colour of a gradient's stops."""
@@ -252,13 +231,13 @@ class _Walk:
             element = self.ids[href[1:]]
         found = []
         for stop in stops:
-            style = style_of(stop, self.sheets, style_of(element, self.sheets, {}))
+            style = style_of(self.styles[stop], style_of(self.styles[element], {}))
             rgba = colour(style.get("stop-color", "black"), style.get("color", "black")) or (0.0, 0.0, 0.0, 1.0)
             found.append((*rgba[:3], rgba[3] * opacity(style.get("stop-opacity"))))
-        total = sum(each[3] for each in found)
+        total = sum(alpha for *_, alpha in found)
         if not total:
             return None
-        red, green, blue = (sum(each[i] * each[3] for each in found) / total for i in range(3))
+        red, green, blue = (sum(stop[i] * stop[3] for stop in found) / total for i in range(3))
         return red, green, blue, total / len(found)
 
     def _note(self, shape: str, how: str, seen: str | None, low: Points, high: Points) -> None:
@@ -308,16 +287,8 @@ def _box_of(words: str) -> tuple[float, float, float, float, float]:
     """Left, top, right and bottom of the ink of words at `_FONT_SIZE`, from the start of their line; the advance."""
     from PIL import ImageFont
 
+    words = words[:1000]  # Pillow raises for a million
     font = ImageFont.load_default(_FONT_SIZE)
-    mask, (x, y) = font.getmask2(words[:1000], anchor="ls")  # type: ignore[union-attr]
+    mask, (x, y) = font.getmask2(words, anchor="ls")  # type: ignore[union-attr]
     left, top, right, bottom = mask.getbbox() or (0, 0, 0, 0)
     return left + x, top + y, right + x, bottom + y, font.getlength(words)
-
-
-def font_file() -> bytes:
-    """Aileron, the font that Pillow brings: the same letters on every machine."""
-    from PIL import ImageFont
-
-    path = ImageFont.load_default(_FONT_SIZE).path  # type: ignore[union-attr]
-    assert isinstance(path, io.BytesIO)  # noqa: S101 - a font in memory
-    return path.getvalue()

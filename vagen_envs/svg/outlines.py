@@ -6,7 +6,6 @@ import contextlib
 import math
 import re
 from collections.abc import Callable
-from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -25,7 +24,8 @@ Length = Callable[[str | None, str], float]
 
 _NUMBER = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?")
 _TRANSFORM = re.compile(r"(?<!\w)(\w++)\s*+\(([^()]*+)\)")
-_SHARES = np.arange(1, 9)[:, None] / 8  # 8 points of a curve: boxes are then right to 1 % of its size
+_SHARES = np.arange(1, 9) / 8  # 8 points of a curve: boxes are then right to 1 % of its size
+_CUBIC = np.stack([math.comb(3, i) * _SHARES**i * (1 - _SHARES) ** (3 - i) for i in range(4)], axis=1)
 _TURN = np.linspace(0, 2 * math.pi, 32, endpoint=False)
 _CIRCLE = np.stack((np.cos(_TURN), np.sin(_TURN)), axis=1)
 
@@ -54,7 +54,7 @@ def read_transform(text: str | None) -> Matrix:
     for name, inside in _TRANSFORM.findall(text or ""):
         values = numbers(inside)
         if "rad" in inside and "grad" not in inside:
-            values[:1] = [math.degrees(each) for each in values[:1]]
+            values[:1] = [math.degrees(angle) for angle in values[:1]]
         matrix = times(matrix, _function(name, values))
     return matrix
 
@@ -110,33 +110,51 @@ def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Poin
     return None, []
 
 
+class _PointPen:
+    """Collects the contours of a path as points, eight for each curve. The methods are those of fontTools' pens."""
+
+    def __init__(self) -> None:
+        self.points: list[tuple[float, float]] = []
+        self.begins: list[int] = []
+        self.curves: list[tuple[tuple[float, float], ...]] = []
+        self.places: list[int] = []
+
+    def moveTo(self, point: tuple[float, float]) -> None:  # noqa: N802
+        self.begins.append(len(self.points))
+        self.points.append(point)
+
+    def lineTo(self, point: tuple[float, float]) -> None:  # noqa: N802
+        self.points.append(point)
+
+    def curveTo(self, *controls: tuple[float, float]) -> None:  # noqa: N802
+        self.curves.append((self.points[-1], *controls))
+        self.places.append(len(self.points))
+        self.points += controls[-1:] * len(_CUBIC)
+
+    def qCurveTo(self, control: tuple[float, float], end: tuple[float, float]) -> None:  # noqa: N802
+        (x0, y0), (x1, y1), (x2, y2) = self.points[-1], control, end
+        self.curveTo(((x0 + 2 * x1) / 3, (y0 + 2 * y1) / 3), ((x2 + 2 * x1) / 3, (y2 + 2 * y1) / 3), end)
+
+    def closePath(self) -> None:  # noqa: N802
+        pass
+
+    endPath = closePath  # noqa: N815
+
+    def contours(self) -> list[Points]:
+        points = np.array(self.points, float).reshape(-1, 2)
+        if self.curves:  # all at once: a call of NumPy takes longer than a curve
+            places = np.array(self.places)[:, None] + np.arange(len(_CUBIC))
+            points[places] = _CUBIC @ np.array(self.curves)
+        return [contour for contour in np.split(points, self.begins[1:]) if len(contour) > 1]
+
+
 def _path(data: str) -> list[Points]:
-    from fontTools.pens.recordingPen import DecomposingRecordingPen
     from fontTools.svgLib.path.parser import parse_path
 
-    pen = DecomposingRecordingPen({})
+    pen = _PointPen()
     with contextlib.suppress(Exception):  # what stands before an error is drawn (SVG 2, section 9.5.4)
         parse_path(data, pen)
-    found: list[list[Any]] = []
-    for kind, points in pen.value:
-        if kind == "moveTo":
-            found.append([np.array(points, float)])
-        elif kind == "lineTo":
-            found[-1].append(np.array(points, float))
-        elif kind in ("curveTo", "qCurveTo"):
-            controls = np.array([found[-1][-1][-1], *points])
-            found[-1].append(_cubic(controls) if len(controls) == 4 else _quadratic(controls))
-    return [np.concatenate(each) for each in found if len(each) > 1]
-
-
-def _cubic(p: Points) -> Points:
-    t, s = _SHARES, 1 - _SHARES
-    return s**3 * p[0] + 3 * s * s * t * p[1] + 3 * s * t * t * p[2] + t**3 * p[3]
-
-
-def _quadratic(p: Points) -> Points:
-    t, s = _SHARES, 1 - _SHARES
-    return s * s * p[0] + 2 * s * t * p[1] + t * t * p[2]
+    return pen.contours()
 
 
 def shape_of(outlines: list[Points]) -> str:

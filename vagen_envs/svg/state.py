@@ -1,4 +1,4 @@
-"""What is to be seen: the elements of the target and of the agent's drawing, as cairo painted them."""
+"""The state: the painted elements of the target and of the agent's drawing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,17 @@ from vagen_envs.things import Thing
 MOST_ELEMENTS = 16
 """More than these, the largest ones, are not told apart in words."""
 
-_HUES = ((15, "red"), (40, "orange"), (68, "yellow"), (168, "green"), (200, "cyan"), (250, "blue"), (290, "purple"),
-         (345, "pink"), (361, "red"))  # fmt: skip
+_HUES = (
+    (15, "red"),
+    (40, "orange"),
+    (68, "yellow"),
+    (168, "green"),
+    (200, "cyan"),
+    (250, "blue"),
+    (290, "purple"),
+    (345, "pink"),
+    (361, "red"),
+)
 
 
 def colour_name(colour: str) -> str:

@@ -1,4 +1,4 @@
-"""The CSS of an SVG as far as the ground truth needs it: cascade, inheritance and colours."""
+"""The CSS of an SVG as far as the ground truth and resvg need it: cascade, variables and colours."""
 
 from __future__ import annotations
 
@@ -6,121 +6,67 @@ import functools
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 import cssselect2
 import tinycss2
-import tinycss2.color4
+import tinycss2.color5
 
 from vagen_envs.svg.check import local_name
 from vagen_envs.svg.outlines import read_transform
 
 Style = Mapping[str, str]
 
-INHERITED = frozenset({
-    "color", "fill", "fill-opacity", "font-size", "stroke", "stroke-opacity", "stroke-width", "text-anchor",
-    "visibility",
-})  # fmt: skip
-"""Inherited properties that are read (SVG 2, property index)."""
-_GEOMETRY = frozenset({"cx", "cy", "height", "r", "rx", "ry", "width", "x", "y"})
 _PAINTS = frozenset({"color", "fill", "flood-color", "lighting-color", "stop-color", "stroke"})
-_OWN = frozenset({"display", "opacity", "stop-opacity", "transform", "transform-origin"})
-READ = INHERITED | _OWN | _PAINTS
+_GEOMETRY = frozenset({"cx", "cy", "height", "r", "rx", "ry", "width", "x", "y"})
+INHERITED = frozenset(
+    {"color", "fill", "fill-opacity", "font-size", "stroke", "stroke-opacity", "stroke-width", "text-anchor"}
+    | {"visibility"}
+)
+"""Inherited properties that are read (SVG 2, property index)."""
+_READ = INHERITED | _PAINTS | {"display", "opacity", "stop-opacity", "transform", "transform-origin"}
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*(?:\([^()]*\)[^()]*)*))?\)")
-_KEYWORDS = ("none", "currentcolor", "inherit", "initial", "unset", "transparent")
+_KEYWORDS = {word.lower(): word for word in ("none", "currentColor", "inherit", "initial", "transparent")}
 
 
-def declarations(css: str) -> dict[str, str]:
-    """The properties of a `style` attribute or of a rule's block that are read, custom ones included."""
-    found: dict[str, str] = {}
-    for each in tinycss2.parse_declaration_list(css, skip_comments=True, skip_whitespace=True):
-        if each.type != "declaration":
-            continue
-        if each.name.startswith("--") or each.lower_name in READ or each.lower_name in _GEOMETRY:
-            found[each.name if each.name.startswith("--") else each.lower_name] = tinycss2.serialize(each.value).strip()
-    return found
+class _Css(NamedTuple):
+    """Declarations that are normal, and those that are `!important`."""
+
+    normal: dict[str, str]
+    important: dict[str, str]
 
 
-def resolve(root: Element, sheets: Mapping[Element, Style]) -> None:
-    """Write what resvg doesn't read of CSS as what it reads, in place.
+def resolve(root: Element) -> dict[Element, Style]:
+    """The properties of each element: its attributes, then style sheets, then its `style`.
 
-    These are variables, newer colour functions, units in `transform`, and geometry in style sheets. A paint that is no
-    colour is inherited, as in browsers.
+    CSS that resvg doesn't read is rewritten in place: sheets become `style` attributes, variables and newer colour
+    functions are replaced, and so are units in `transform`. A paint that is no colour is inherited, as in browsers.
     """
+    sheets = _sheet_styles(root)
+    found: dict[Element, Style] = {}
     todo: list[tuple[Element, Style]] = [(root, {})]
     while todo:
         element, variables = todo.pop()
-        css = dict(sheets.get(element, {}))
-        if "style" in element.attrib:
-            css.update(declarations(element.attrib["style"]))
-        if custom := {name: value for name, value in css.items() if name.startswith("--")}:
-            variables = {**variables, **custom}
+        css: dict[str, str] = {}
+        if element in sheets or "style" in element.attrib:
+            sheet, inline = sheets.get(element, _Css({}, {})), _declarations(element.get("style", ""))
+            css = {**sheet.normal, **inline.normal, **sheet.important, **inline.important}
+            variables = {**variables, **{name: value for name, value in css.items() if name.startswith("--")}}
+            css = {name: _resolved(name, value, variables) for name, value in css.items()}
+            element.set("style", ";".join(f"{name}:{value}" for name, value in css.items() if name[:2] != "--"))
+        for name in _PAINTS & element.attrib.keys():
+            element.set(name, _resolved(name, element.attrib[name], variables))
+        for name in _GEOMETRY & css.keys():
+            element.set(name, css[name])
         todo += [(child, variables) for child in element]
-        own = {**{name: element.attrib[name] for name in _PAINTS if name in element.attrib}, **css}
-        changed = {}
-        for name, value in own.items():
-            new = _substituted(value, variables) if "var(" in value else value
-            if name in _PAINTS:
-                new = _paint(new)
-            elif name == "transform" and new != "none":
-                new = f"matrix({' '.join(map(repr, read_transform(new)))})"
-            elif name in _GEOMETRY:
-                element.set(name, new)
-            if new != value:
-                changed[name] = new
-        if changed:
-            words = [element.get("style", ""), *(f"{name}:{value}" for name, value in changed.items())]
-            element.set("style", ";".join(word for word in words if word.strip()))  # resvg stops at an empty one
-
-
-def _substituted(value: str, variables: Style) -> str:
-    for _ in range(8):  # variables may name variables
-        value, count = _VARIABLE.subn(lambda match: variables.get(match[1], match[2] or "").strip()[:200], value[:1000])
-        if not count:
-            break
-    return value
-
-
-def _paint(value: str) -> str:
-    word = value.strip()
-    if word.lower() in _KEYWORDS or word.lower().startswith(("url(", "context-")):
-        return value
-    rgba = colour(word)
-    if rgba is None:
-        return "inherit"
-    if word.startswith("#"):
-        return value
-    return "#" + "".join(f"{round(255 * min(max(each, 0.0), 1.0)):02x}" for each in rgba)
-
-
-def sheet_styles(root: Element) -> dict[Element, dict[str, str]]:
-    """What the style sheets of a document set on its elements. Rules that begin with @ are left out, as in resvg."""
-    sheets = ["".join(each.itertext()) for each in root.iter() if local_name(each) == "style"]
-    matcher = cssselect2.Matcher()
-    found: dict[Element, dict[str, str]] = {}
-    for rule in tinycss2.parse_stylesheet("\n".join(sheets), skip_comments=True, skip_whitespace=True):
-        if rule.type != "qualified-rule" or not (style := declarations(tinycss2.serialize(rule.content))):
-            continue
-        try:
-            for selector in cssselect2.compile_selector_list(rule.prelude):
-                matcher.add_selector(selector, style)
-        except cssselect2.SelectorError:  # browsers ignore the rule
-            continue
-    if sheets:
-        for wrapped in cssselect2.ElementWrapper.from_xml_root(root).iter_subtree():
-            for *_, style in matcher.match(wrapped):
-                found.setdefault(wrapped.etree_element, {}).update(style)
+        found[element] = {**{name: value for name, value in element.attrib.items() if name in _READ}, **css}
     return found
 
 
-def style_of(element: Element, sheets: Mapping[Element, Style], parent: Style) -> dict[str, str]:
-    """The properties of an element: attributes, then style sheets, then its `style`, over what it inherits."""
+def style_of(own: Style, parent: Style) -> Style:
+    """The properties of an element over those that it inherits."""
     style = {name: value for name, value in parent.items() if name in INHERITED}
-    own = {name: value for name, value in element.attrib.items() if name in READ}
-    own.update(sheets.get(element, {}))
-    if "style" in element.attrib:
-        own.update(declarations(element.attrib["style"]))
     for name, value in own.items():
         if value != "inherit":
             style[name] = value
@@ -129,17 +75,75 @@ def style_of(element: Element, sheets: Mapping[Element, Style], parent: Style) -
     return style
 
 
+def _declarations(css: str | list[Any]) -> _Css:
+    """The properties of a `style` attribute or of a rule's block, custom ones included."""
+    found = _Css({}, {})
+    for part in tinycss2.parse_declaration_list(css, skip_comments=True, skip_whitespace=True):
+        if part.type == "declaration":
+            name = part.name if part.name.startswith("--") else part.lower_name
+            (found.important if part.important else found.normal)[name] = tinycss2.serialize(part.value).strip()
+    return found
+
+
+def _sheet_styles(root: Element) -> dict[Element, _Css]:
+    """The properties that style sheets set, which are emptied. Rules that begin with @ are left out, as in resvg."""
+    sheets = [element for element in root.iter() if local_name(element) == "style"]
+    if not sheets:
+        return {}
+    css = "\n".join("".join(sheet.itertext()) for sheet in sheets if sheet.get("type", "text/css") in ("", "text/css"))
+    matcher = cssselect2.Matcher()
+    for rule in tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True):
+        if rule.type == "qualified-rule":
+            style = _declarations(rule.content)
+            try:
+                for selector in cssselect2.compile_selector_list(rule.prelude):
+                    matcher.add_selector(selector, style)
+            except cssselect2.SelectorError:  # browsers ignore the rule
+                continue
+    found: dict[Element, _Css] = {}
+    for wrapped in cssselect2.ElementWrapper.from_xml_root(root).iter_subtree():
+        for *_, style in matcher.match(wrapped):
+            own = found.setdefault(wrapped.etree_element, _Css({}, {}))
+            own.normal.update(style.normal)
+            own.important.update(style.important)
+    for sheet in sheets:
+        sheet.text = None
+        del sheet[:]
+    return found
+
+
+def _resolved(name: str, value: str, variables: Style) -> str:
+    if "var(" in value:
+        for _ in range(8):  # variables may name variables
+            value = _VARIABLE.sub(lambda match: variables.get(match[1], match[2] or "").strip()[:200], value[:1000])
+    if name == "transform" and value != "none":
+        return f"matrix({' '.join(map(repr, read_transform(value)))})"
+    word = value.strip()
+    if name not in _PAINTS or word.lower().startswith(("url(", "context-")):
+        return value
+    if word.lower() in _KEYWORDS:
+        return _KEYWORDS[word.lower()]
+    rgba = colour(word)
+    if rgba is None:
+        return "inherit"
+    # resvg itself bounds the saturation in the older syntax.
+    return value if word.startswith("#") or (word.lower().startswith("hsl(") and "," in word) else hexadecimal(rgba)
+
+
+def hexadecimal(channels: tuple[float, ...]) -> str:
+    """Channels from 0 to 1 as `#rrggbb` or `#rrggbbaa`."""
+    return "#" + "".join(f"{round(255 * min(max(channel, 0.0), 1.0)):02x}" for channel in channels)
+
+
 @functools.lru_cache(maxsize=1024)
 def colour(text: str, current: str = "black") -> tuple[float, float, float, float] | None:
     """Red, green, blue and alpha of a CSS colour, from 0 to 1; `None` if it isn't one."""
     word = text.strip()
-    if word.lower() == "currentcolor":
-        word = current
     try:
-        parsed = tinycss2.color4.parse_color(word)
+        parsed = tinycss2.color5.parse_color(current if word.lower() == "currentcolor" else word)
         space = parsed.space
         red, green, blue = _from_oklab(parsed) if space.startswith("ok") else parsed.to("srgb").coordinates
-    except (AttributeError, NotImplementedError, TypeError, ValueError):  # no colour, or of a space that isn't known
+    except (AttributeError, NotImplementedError, TypeError, ValueError):  # no colour, or of an unknown space
         return None
     return red, green, blue, parsed.alpha
 

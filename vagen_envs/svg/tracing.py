@@ -32,9 +32,13 @@ def trace(pixels: Pixels) -> str:
     svg = ""
     for speckle, difference, precision in ((4, 16, 6), (8, 32, 5), (16, 48, 4), (32, 64, 3), (64, 96, 2)):
         traced: str = vtracer.convert_raw_image_to_svg(
-            buffer.getvalue(), img_format="png", filter_speckle=speckle, layer_difference=difference,
-            color_precision=precision, path_precision=1,
-        )  # fmt: skip
+            buffer.getvalue(),
+            img_format="png",
+            filter_speckle=speckle,
+            layer_difference=difference,
+            color_precision=precision,
+            path_precision=1,
+        )
         body = traced[traced.index("<svg") :]
         svg = re.sub(r"<svg[^>]*>", f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">', body)
         svg = re.sub(r"\s+", " ", svg).strip()

@@ -1,4 +1,7 @@
-"""An OpenAI-compatible endpoint: requests on a thread of their own, with retries, a rate limit and accounting."""
+"""An OpenAI-compatible endpoint: requests on a thread of their own, with a rate limit and accounting.
+
+The OpenAI SDK retries broken connections, time-outs, 408, 409, 429 and 5xx, and follows `Retry-After`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,6 @@ class Endpoint:
         concurrency: requests in flight at most.
         requests_per_minute: requests started at most; `None` for no limit.
         item_timeout: seconds for a reply with all its retries.
-        retries: tries after the first.
         spending: what is counted, and capped.
     """
 
@@ -37,11 +39,10 @@ class Endpoint:
         concurrency: int,
         requests_per_minute: float | None,
         item_timeout: float,
-        retries: int,
         spending: Spending,
     ) -> None:
         self.options, self.spending = options, spending
-        self.concurrency, self.retries, self.item_timeout = concurrency, retries, item_timeout
+        self.concurrency, self.item_timeout = concurrency, item_timeout
         self._interval = 60.0 / requests_per_minute if requests_per_minute else 0.0
         self._start_lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -90,27 +91,12 @@ class Endpoint:
         Raises:
             ValueError: there came none with text. Else whatever a server or a proxy does.
         """
-        import openai
-        import tenacity
-
-        passing = (
-            openai.APIConnectionError,  # includes time-outs
-            openai.RateLimitError,
-            openai.InternalServerError,
-            openai.ConflictError,
-        )
-        tries = tenacity.AsyncRetrying(
-            stop=tenacity.stop_after_attempt(self.retries + 1),
-            wait=_wait,
-            retry=tenacity.retry_if_exception_type(passing),
-            reraise=True,
-        )
         reply: str | None = None
         async with self._slots:
             try:
                 async with asyncio.timeout(self.item_timeout) as limit:
                     for _ in range(_ASKED):
-                        reply = await tries(self._ask_once, request, limit)
+                        reply = await self._ask_once(request, limit)
                         if reply is not None and readable(reply):
                             break
             except TimeoutError:
@@ -161,21 +147,3 @@ class Endpoint:
 
 def _tokens_in(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN)
-
-
-def _wait(state: Any) -> float:
-    """Seconds before the next try: as the server says, else doubling from half a second, with jitter."""
-    error = state.outcome.exception() if state.outcome else None
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    try:
-        asked = float(headers.get("retry-after", ""))
-    except ValueError:
-        asked = -1.0
-    # Longer than that is half of what a statement has (`item_timeout`); our own waits try sooner.
-    if 0 <= asked <= 60:
-        return asked
-    import tenacity
-
-    # The five retries wait 0.5, 1, 2, 4 and 8 s at most.
-    backoff: float = tenacity.wait_random_exponential(multiplier=0.5, max=20)(state)
-    return backoff

@@ -92,7 +92,6 @@ class LLMJudge(Judge):
     ) -> None:
         try:
             import openai  # noqa: F401
-            import tenacity  # noqa: F401
         except ImportError as error:
             raise MissingExtraError("LLMJudge", "judge", error.name or "openai") from error
         if mode not in ("direct", "structured"):
@@ -109,8 +108,8 @@ class LLMJudge(Judge):
         self.cache = ReplyCache(cache)
         self.spending = Spending(price, max_dollars, max_tokens_total)
         self.endpoint = Endpoint(
-            {"base_url": base_url, "api_key": api_key, "timeout": timeout, "max_retries": 0},
-            concurrency, requests_per_minute, item_timeout, retries, self.spending,
+            {"base_url": base_url, "api_key": api_key, "timeout": timeout, "max_retries": retries},
+            concurrency, requests_per_minute, item_timeout, self.spending,
         )  # fmt: skip
         self.prompts = Prompts(prompts)
         self._rules = RuleJudge(grading)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_envs.grid import Position
-from vagen_rewards.reader.claims import Claim, Marks, Reading, notes_on
-from vagen_rewards.reader.clauses import Mention, Relation, Stated, parse
+from vagen_rewards.reader.claims import Claim, Fact, Marks, Reading, Unclear, notes_on
+from vagen_rewards.reader.clauses import Stated, parse
+from vagen_rewards.reader.relations import Mention, Region, Relation
 from vagen_rewards.reader.words import words_of
 from vagen_rewards.spans import Part
 
@@ -115,18 +117,92 @@ class Where(NamedTuple):
 
 
 class At(NamedTuple):
-    """A thing is in a cell, (row, column) counted from 0."""
+    """A thing is in a cell, (row, column) counted from 0, as a dictionary or a sentence says."""
 
     kind: str
     cell: Position
+    in_words: bool = False
 
     def holds(self, state: Any) -> bool | None:
-        """Whether one of its kind is there."""
-        things = things_of(state)
-        return self.cell in things[self.kind] if self.kind in things else None
+        """Whether one of its kind is there; in a sentence, `None` if it is in (column, row) or counted from 1."""
+        cells = things_of(state).get(self.kind)
+        if cells is None or self.cell in cells:
+            return None if cells is None else True
+        row, column = self.cell
+        return None if self.in_words and {(column, row), (row - 1, column - 1)} & set(cells) else False
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.cell}"
+
+
+class Within(NamedTuple):
+    """A thing is in a place of the board.
+
+    Attributes:
+        kind: of the thing.
+        axis: `row` or `column`.
+        place: `first`, `last`, `middle`, a number counted from 1 (negative from the end), or the digits of a number
+            that is counted from 0 or from 1.
+        loose: as in "at the top", where observers differ about the middle.
+    """
+
+    kind: str
+    axis: str
+    place: int | str
+    loose: bool = False
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether one of its kind is there; `None` where observers may differ."""
+        things = things_of(state).get(self.kind)
+        if things is None:
+            return None
+        verdicts = {self._fits(cell[self.axis == "column"], *state.extent[self.axis == "column"]) for cell in things}
+        return True if True in verdicts else None if None in verdicts else False
+
+    def _fits(self, at: int, first: int, last: int) -> bool | None:
+        place = self.place
+        if place == "middle":
+            share = abs(2 * at - first - last) / max(1, last - first)
+            return True if share < 0.34 else None if share < 0.67 else False
+        if place in ("first", "last"):
+            from_end = at - first if place == "first" else last - at
+            share = from_end / max(1, last - first)
+            if from_end == 0:
+                return True
+            return None if share < 0.6 and (self.loose or from_end == 1) else False
+        if isinstance(place, int):
+            meant = {first + place - 1, place - 1} if place > 0 else {last + place + 1, last + first + place + 1}
+            return (len(meant) == 1 or None) if at in meant else False
+        return at in (int(place), int(place) - 1)
+
+    def __str__(self) -> str:
+        return f"{self.kind} in {self.axis} {self.place}"
+
+
+class Between(NamedTuple):
+    """A thing is between two others."""
+
+    kind: str
+    one: str
+    other: str
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether it is in the rectangle of two such things; `None` if it is so along one axis only."""
+        things = things_of(state)
+        if not {self.kind, self.one, self.other} <= things.keys():
+            return None
+        verdicts = {
+            self._fits(at, a, b) for at in things[self.kind] for a in things[self.one] for b in things[self.other]
+        }
+        return True if True in verdicts else None if None in verdicts else False
+
+    @staticmethod
+    def _fits(at: Position, one: Position, other: Position) -> bool | None:
+        inside = [min(a, b) <= x <= max(a, b) for x, a, b in zip(at, one, other, strict=True)]
+        return None if at in (one, other) else all(inside) or (None if any(inside) else False)
+
+    def __str__(self) -> str:
+        return f"{self.kind} between {self.one} and {self.other}"
 
 
 def claims_of(kind: str, text: str, part: Part) -> Reading:
@@ -146,34 +222,67 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
         if facts is None:
             unread.append((stated.span, True))
             continue
-        for each in facts:
-            fact = each
-            if stated.subject.label or (stated.relation.other and stated.relation.other.label):
+        for fact in facts:
+            if isinstance(fact, Where) and _is_one_of_several(stated):
                 often[fact] += 1
-                fact = fact._replace(nth=often[fact])
-            claims.append(Claim(stated.span, fact))
+                claims.append(Claim(stated.span, fact._replace(nth=often[fact])))
+            else:
+                claims.append(Claim(stated.span, fact))
     return Reading(
         tuple(claims), tuple(sorted(span for span, _ in unread)), tuple(sorted(s for s, matters in unread if matters))
     )
 
 
-def facts_of(kind: str, stated: Stated) -> list[Where] | None:
+def _is_one_of_several(stated: Stated) -> bool:
+    return bool(stated.subject.label or (stated.relation.other and stated.relation.other.label))
+
+
+def facts_of(kind: str, stated: Stated) -> list[Fact] | None:
     """The facts of a clause; `None` if it doesn't surely say any."""
     subject, relation = stated.subject, stated.relation
-    other = relation.other or Mention("player")
-    known = ("player", "box", "target") if kind == "sokoban" else ("player", "target", "hole")
+    if stated.parts:
+        return _listed(kind, stated)
+    bare = not relation.viewer and (relation.other is None or subject.kind == "player") and not relation.region
     corner = any(way.startswith("corner") for way in relation.ways)
-    if (
-        subject.kind not in known
-        or other.kind not in known
-        or subject.plural
-        or other.plural
-        or relation.far
-        or (corner and relation.other is None and not relation.viewer)
-        or (subject.kind == other.kind and not (subject.label and other.label))
-        or subject.kind == other.kind
-    ):
-        return None  # fmt: skip
+    on_board: list[Fact] | None = None
+    if bare and (relation.at or relation.sided) and relation.ways and not relation.counts and not relation.adjacent:
+        on_board = _region(subject, _ends(relation.ways), loose=True)
+    if bare and corner and on_board is None and not relation.to:
+        return None
+    if subject.kind == "player" and on_board and (relation.other is None or relation.other.may_be):
+        return on_board
+    readings: list[list[Fact]] = [on_board] if on_board and (corner or relation.sided) else []
+    for one in subject.may_be or (subject,):
+        for other in _others(relation, one):
+            facts = _placed(kind, one, relation, other)
+            if facts is not None and facts not in readings:
+                readings.append(facts)
+            elif facts is None and not (subject.may_be or (relation.other and relation.other.may_be)):
+                return None
+    if len(readings) > 1:
+        return [Unclear(tuple(map(tuple, readings)))]
+    return readings[0] if readings else None
+
+
+def _others(relation: Relation, subject: Mention) -> tuple[Mention, ...]:
+    other = relation.other or Mention("player")
+    return tuple(one for one in other.may_be if one.kind != subject.kind) if other.may_be else (other,)
+
+
+def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> list[Fact] | None:
+    """The facts of a relation to one thing."""
+    known = ("player", "box", "target") if kind == "sokoban" else ("player", "target", "hole")
+    if subject.kind not in known or other.kind not in known or subject.plural or other.plural or relation.far:
+        return None
+    placed = _region(subject, relation.region) if relation.region else []
+    if relation.second is not None:
+        if relation.second.kind not in known or relation.ways or relation.same:
+            return None
+        return [Between(subject.kind, *sorted((other.kind, relation.second.kind)))]
+    if placed and not (relation.ways or relation.same or relation.near):
+        return placed
+    if subject.kind == other.kind or placed is None:
+        return None
     where = sides_of(relation)
     if where is None:
         return None
@@ -184,9 +293,45 @@ def facts_of(kind: str, stated: Stated) -> list[Where] | None:
         back = [None if way is None else -way for way in (vertical, horizontal)]
         fact = fact._replace(subject=other.kind, other=subject.kind, vertical=back[0], horizontal=back[1])
     if subject.label or other.label or near or fact.subject == "hole":
-        return [fact]
+        return [*placed, fact]
     halves = [fact._replace(horizontal=None, columns=None), fact._replace(vertical=None, rows=None)]
-    return [half for half in halves if half.vertical is not None or half.horizontal is not None]
+    return [*placed, *[half for half in halves if half.vertical is not None or half.horizontal is not None]]
+
+
+def _region(subject: Mention, region: Region, *, loose: bool = False) -> list[Fact] | None:
+    several = subject.kind == "hole" or bool(subject.label)  # which of them is in both places?
+    if subject.plural or not region or (several and len(region) > 1 and not loose):
+        return None
+    return [
+        At(subject.kind, place, True) if axis == "cell" else Within(subject.kind, axis, place, loose)
+        for axis, place in region
+    ]
+
+
+def _ends(ways: Sequence[str]) -> Region:
+    """Directions such as "top left" as a place on the board."""
+    steps = {"up": ("row", "first"), "down": ("row", "last"), "left": ("column", "first"), "right": ("column", "last")}
+    return tuple(steps[step] for way in ways for step in way.removeprefix("corner ").split())
+
+
+def _listed(kind: str, stated: Stated) -> list[Fact] | None:
+    """The facts of "Holes: left, above": two holes, or one that is both."""
+    apart: list[Fact] = []
+    often = Counter[Fact]()
+    for part in stated.parts:
+        facts = _placed(kind, stated.subject, part, part.other or Mention("player"))
+        if facts is None or len(facts) != 1 or not isinstance(facts[0], Where):
+            return None
+        often[facts[0]] += 1
+        apart.append(facts[0]._replace(nth=often[facts[0]]))
+    whole = Relation(
+        [way for part in stated.parts for way in part.ways],
+        {way: count for part in stated.parts for way, count in part.counts.items()},
+    )
+    if len(stated.parts) == 2 and all(len(part.ways) == 1 for part in stated.parts) and sides_of(whole) is not None:
+        joined = _placed(kind, stated.subject, whole, Mention("player"))
+        return [Unclear((tuple(apart), tuple(joined)))] if joined else None
+    return apart
 
 
 def sides_of(relation: Relation) -> tuple[int | None, int | None, int | None, int | None] | None:
@@ -259,8 +404,8 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
     lake = state.kind == "frozen_lake"
     right = wrong = cells = 0
     found = Counter[tuple[str, str]]()
-    for fact in dict.fromkeys(claim.key for claim in reading.claims):
-        held = fact.holds(state)
+    verdicts = {claim.key: claim.holds(state) for claim in reading.claims}
+    for fact, held in verdicts.items():
         if held is None:
             continue
         if isinstance(fact, Where):
@@ -268,16 +413,26 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
             right, wrong = right + true, wrong + fact.atoms() - true
             found[fact.subject, fact.other] += true
         else:
-            right, wrong, cells = right + held, wrong + (not held), cells + held
+            right, wrong, cells = right + held, wrong + (not held), cells + (held and isinstance(fact, At))
+    axes = {fact.axis for fact, held in verdicts.items() if held and isinstance(fact, Within) and fact.kind == "target"}
+    placed = any(held and _places(fact, "target") for fact, held in verdicts.items())
+    essential = not lake or placed or len(axes) > 1
+    notes = notes_on(state, reading)
     if cells or not found:
-        return Marks(right, wrong, cells, sum(map(len, things.values())), _goal(state, reading) if lake else True,
-                     notes_on(state, reading))  # fmt: skip
+        # Two places, a row and a column, are worth a cell.
+        return Marks(right, wrong, cells or right // 2, sum(map(len, things.values())), essential, notes)
     wanted = {pair: _facts(things, *pair) for pair in _WANTED[state.kind]}
     if lake:
         wanted["hole", "player"] = min(wanted["hole", "player"], wanted["target", "player"])
     stated = sum(min(count, wanted.get(pair, 0)) for pair, count in found.items())
-    essential = found["target", "player"] > 0 if lake else True
-    return Marks(right, wrong, stated, sum(wanted.values()), essential, notes_on(state, reading))
+    return Marks(right, wrong, stated, sum(wanted.values()), essential, notes)
+
+
+def _places(fact: Fact, kind: str) -> bool:
+    """Whether a fact says where a thing of this kind is."""
+    if isinstance(fact, Unclear):
+        return all(any(isinstance(part, Within) or _places(part, kind) for part in read) for read in fact.readings)
+    return (isinstance(fact, Where) and fact.subject == kind) or (isinstance(fact, At | Between) and fact.kind == kind)
 
 
 def _sign(number: int) -> int:
@@ -288,8 +443,3 @@ def _facts(things: dict[str, tuple[Position, ...]], subject: str, other: str) ->
     """Sides that a full description states: one for each axis along which two things differ, two for the same cell."""
     sides = [(a[0] != b[0]) + (a[1] != b[1]) for a in things[subject] for b in things[other]]
     return sum(count or 2 for count in sides)
-
-
-def _goal(state: Any, reading: Reading) -> bool:
-    return any(isinstance(claim.key, At) and claim.key.kind == "target" and claim.holds(state)
-               for claim in reading.claims)  # fmt: skip

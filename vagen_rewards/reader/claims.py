@@ -30,6 +30,24 @@ class Fact(Hashable, Protocol):
         """Whether it is true of a state; `None` if the state doesn't say."""
 
 
+class Unclear(NamedTuple):
+    """Words with several readings: true or false only if all readings agree."""
+
+    readings: tuple[tuple[Fact, ...], ...]
+
+    def holds(self, state: Any) -> bool | None:
+        """Return the verdict that all readings share, else `None`."""
+        verdicts = {_all([fact.holds(state) for fact in reading]) for reading in self.readings}
+        return verdicts.pop() if len(verdicts) == 1 else None
+
+    def __str__(self) -> str:
+        return " or ".join(" and ".join(map(str, reading)) for reading in self.readings)
+
+
+def _all(verdicts: list[bool | None]) -> bool | None:
+    return False if False in verdicts else None if None in verdicts else True
+
+
 class Claim(NamedTuple):
     """A fact and where the text claims it.
 

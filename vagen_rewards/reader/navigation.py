@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_envs.navigation.state import words as spoken
-from vagen_rewards.reader.claims import Claim, Marks, Reading, notes_on
+from vagen_rewards.reader.claims import Claim, Marks, Reading, Unclear, notes_on
 from vagen_rewards.reader.clauses import parse
-from vagen_rewards.reader.words import Word, lexicon, words_of
+from vagen_rewards.reader.relations import Relation
+from vagen_rewards.reader.words import Word, is_slip, lexicon, words_of
 from vagen_rewards.spans import Part
 
 MOST_VISIBLE = 5
@@ -43,7 +44,7 @@ def names() -> dict[str, frozenset[str]]:
 @functools.lru_cache(4096)
 def _is_called(kind: str, name: str) -> bool:
     own = spoken(kind).lower()
-    return name == own or name == kind.lower() or kind in names().get(name, ())
+    return name in (own, kind.lower()) or kind in names().get(name, ()) or is_slip(name, own)
 
 
 class Seen(NamedTuple):
@@ -107,26 +108,42 @@ class Sought(NamedTuple):
 
 def claims_of(kind: str, text: str, part: Part) -> Reading:
     """Directions of objects in a dictionary or in sentences."""
-    if "direction" in text and ("{" in text or "_" in text):
+    if _WAY.search(text):
         return _dictionary(text)
     words = [_renamed(word) for word in words_of(kind, text)]
     joined = _objects(text, words)
-    parsed = parse(joined, part)
+    parsed = parse(joined, part, beside=True)
     claims: list[Claim] = []
-    unread = list(parsed.unread)
+    unread: list[tuple[tuple[int, int], bool]] = []
+    for span, matters in parsed.unread:
+        # Where objects are beside one another the state doesn't say.
+        inside = [word.kind for word in joined if span[0] <= word.span[0] < span[1]]
+        unread.append((span, matters and "direction" in inside))
     for stated in parsed.stated:
-        relation = stated.relation
-        ways = frozenset(relation.ways)
-        seen_from = relation.other is None or relation.other.kind == "player"
-        unclear = (
-            len(ways) > 2 or ways >= {"left", "right"} or ways >= {"ahead", "back"} or relation.same or relation.near
-        )
-        if not ways or not seen_from or unclear or stated.subject.kind in ("player", "wall") or relation.counts:
-            unread.append((stated.span, True))
+        facts = [
+            fact for one in stated.subject.may_be or (stated.subject,) if (fact := _seen(one.kind, stated.relation))
+        ]
+        facts = list(dict.fromkeys(facts))
+        if facts:
+            claims.append(
+                Claim(stated.span, facts[0] if len(facts) == 1 else Unclear(tuple((fact,) for fact in facts)))
+            )
         else:
-            claims.append(Claim(stated.span, Seen(stated.subject.kind, ways, relation.far)))
+            unread.append((stated.span, _is_seen_from_agent(stated.relation) and bool(stated.relation.ways)))
     unread.sort()
     return Reading(tuple(claims), tuple([span for span, _ in unread]), tuple([span for span, it in unread if it]))
+
+
+def _is_seen_from_agent(relation: Relation) -> bool:
+    return relation.other is None or relation.other.kind in ("player", "wall")
+
+
+def _seen(name: str, relation: Relation) -> Seen | None:
+    ways = frozenset(relation.ways)
+    unclear = len(ways) > 2 or ways >= {"left", "right"} or ways >= {"ahead", "back"} or relation.same or relation.near
+    if not ways or not _is_seen_from_agent(relation) or unclear or name in ("player", "wall") or relation.counts:
+        return None
+    return Seen(name, ways, relation.far)
 
 
 def _renamed(word: Word) -> Word:

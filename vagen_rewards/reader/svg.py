@@ -10,6 +10,7 @@ from vagen_envs.core import State
 from vagen_envs.svg.state import colour_name
 from vagen_rewards.reader import colours
 from vagen_rewards.reader.claims import Claim, Marks, Reading, notes_on
+from vagen_rewards.reader.words import is_slip
 from vagen_rewards.spans import Part, Span
 
 TOLERANCE = 15
@@ -22,17 +23,27 @@ SHAPES = {
     **dict.fromkeys(("circle", "disc", "disk", "dot", "ring"), "circle"),
     **dict.fromkeys(("ellipse", "oval"), "ellipse"),
     **dict.fromkeys(("rectangle", "square", "bar"), "rectangle"),
-    **dict.fromkeys(("shape", "symbol", "star", "mark", "hexagon", "element"), "shape"),
+    **dict.fromkeys(("shape", "symbol", "star", "mark", "hexagon", "element", "form", "figure", "icon"), "shape"),
     **{name: name for name in ("triangle", "line", "text")},
 }
 _SHAPE = "|".join(SHAPES)
 _ROUND = ({"circle", "ellipse"},)
-_PLACE = re.compile(r"\(?\s*\(?(-?\d{1,3})\s*[,/]\s*(-?\d{1,3})\)?")
-_ELEMENT = re.compile(
-    r"(?:an?\s+|the\s+|\bone\s+)?(?:(?:big|small|large|plain|thin|filled|outlined|rounded|tiny)\s+)*"
-    r"(?:(?P<tone>light|dark|bright|pale|deep)[ -])?(?P<colour>[a-z]{3,12})\s+(?:(?:filled|outlined|rounded)\s+)?"
-    rf"(?P<shape>{_SHAPE})\b(?:\s+(?:at|around|near|centered at|centred at)\s+\((?P<x>\d+), ?(?P<y>\d+)\))?"
-    r"(?:,?\s*(?:about |roughly )?(?P<width>\d+) wide(?: and (?P<height>\d+) high)?)?"
+_ADJECTIVE = (
+    "big|small|large|plain|thin|filled|outlined|rounded|tiny|huge|solid|wide|narrow|tall|long|simple|vertical|horizontal"
+    "|[a-z]+-like"
+)
+_ABOUT = r"(?:(?:about|roughly|around|approximately|some|~)\s*)?"
+_COUNTS = {"two": 2, "three": 3, "four": 4, "five": 5}
+_QUALIFIER = re.compile(
+    rf"[\s,]*(?:and |with |which is |that is |is |has |of |a )*{_ABOUT}(?:"
+    r"(?:(?:(?:located |positioned |cent(?:er|re)d )?(?:at|around|near)|cent(?:er|re)(?: at)?)\s+)?"
+    r"\(\s*(?P<x>\d+)\s*,\s*(?P<y>\d+)\s*\)"
+    r"|(?P<middle>cent(?:er|re)d(?: in the (?:picture|image|middle))?(?!\s+at)|(?:in|at) the (?:cent(?:er|re)|middle)\b"
+    r"(?: of the (?:picture|image|target|drawing))?)"
+    rf"|(?:radius|r)\s*(?:of|=|is)?\s*{_ABOUT}(?P<radius>\d+)"
+    r"|(?P<by>\d+)\s*(?:by|x|×)\s*(?P<high>\d+)"
+    rf"|(?P<width>\d+)%? wide(?: and {_ABOUT}(?P<height>\d+)%? (?:high|tall))?"
+    r"|\(?(?:filled with |in |colou?red )?(?P<colour>COLOUR)\)?(?![\w -]*\b(?:SHAPE)))"
 )
 _ENTRY = re.compile(
     rf"\{{\s*[\"']?shape[\"']?: [\"']?(?:filled |outlined )?(?P<shape>{_SHAPE})[\"']?, [\"']?colou?r[\"']?: "
@@ -40,8 +51,11 @@ _ENTRY = re.compile(
     r"[\"']?size[\"']?: [\[(](?P<width>\d+), (?P<height>\d+)[\])]\s*\}"
 )
 _PLAIN = re.compile(
-    r"(?:[\s,;:+{}\[\]()\"'*-]|\b(?:and|the|with|has|have|there|is|are|target|drawing|image|picture|shows?|i|see|will"
-    r"|contains?|consists of|of|none|in|on|it|left|right side|my)\b)*"
+    r"(?:[\s,;:+{}\[\]()\"'*-]|(?:that )?(?:covering|covers?|takes? up|taking up|fills?|filling) most of the"
+    r" (?:picture|image|width)|pointing (?:up|down|left|right)|(?:on )?an? (?:plain )?[a-z]+ background"
+    r"|\b(?:and|the|with|has|have|there|is|are|target|drawing|image|picture|shows?|i|see|will|contains?|consists of|of"
+    r"|none|in|on|it|left|right side|my|inside|around|be|after|rendering|icon|one|also|then|top|elements?|two|three"
+    r"|four|five|surrounded by|surrounds|its|at|stays?|sits?|remains?|middle|cent(?:er|re)|plus)\b)*"
 )
 _UNSURE = re.compile(
     r"\b(?:not|no|never|without|may|might|maybe|perhaps|possibly|if|or|either|unless|would|could|instead|half|third"
@@ -52,11 +66,21 @@ _UNDRAWN = re.compile(
     r"|drawing: none)"
 )
 _PIECE = re.compile(r"[^.;\n]+")
+_WORD = re.compile(r"[a-z]{4,}")
+_TONES = ("light", "dark", "bright", "pale", "deep")
 _TOPIC = re.compile(r"\b(target|drawing)\b")
 
 
 class Painted(NamedTuple):
-    """The target, or the drawing, has such an element; places and sizes in percent of the picture."""
+    """The target, or the drawing, has such an element; places and sizes in percent of the picture.
+
+    Attributes:
+        where: `target` or `drawing`.
+        shape: as in `SHAPES`.
+        tone, colour: such as `light` and `blue`; no colour is any, and of "red/orange" either will do.
+        at, size: middle, and width and height.
+        many: so many of them.
+    """
 
     where: str
     shape: str
@@ -64,11 +88,14 @@ class Painted(NamedTuple):
     colour: str
     at: tuple[int, int] | None = None
     size: tuple[int | None, int | None] = (None, None)
+    many: int = 1
 
     def holds(self, state: Any) -> bool | None:
         """Whether an element fits; `None` if observers may differ about its colour or shape."""
         verdicts = [self._fits(element) for element in getattr(state, self.where) or ()]
-        return True if True in verdicts else None if None in verdicts else False
+        if verdicts.count(True) >= self.many:
+            return True
+        return None if len(verdicts) - verdicts.count(False) >= self.many else False
 
     def _fits(self, element: Any) -> bool | None:
         if self.at and max(abs(self.at[0] - element.x), abs(self.at[1] - element.y)) > TOLERANCE:
@@ -82,7 +109,10 @@ class Painted(NamedTuple):
             if "shape" not in both and both != {"line", "rectangle"}:
                 return False
             doubted = True
-        verdict = _called(element.colour, self.tone, self.colour)
+        verdicts = (
+            {_called(element.colour, self.tone, name) for name in self.colour.split("/")} if self.colour else {True}
+        )
+        verdict = True if True in verdicts else None if None in verdicts else False
         return None if verdict and doubted else verdict
 
     def __str__(self) -> str:
@@ -114,18 +144,13 @@ def _called(colour: str, tone: str, name: str) -> bool | None:
     return None if colours.could_be_called(colour, name) else False
 
 
-@functools.cache
-def _is_colour(name: str) -> bool:
-    return name.replace("grey", "gray") in colours.names() or name in ("gray", "grey")
-
-
 def claims_of(_kind: str, text: str, part: Part) -> Reading:
     """Elements in sentences or dictionaries. A prediction that names neither picture speaks of the drawing."""
     claims: list[Claim] = []
     unread: list[tuple[Span, bool]] = []
     where = "drawing" if part == "world_modeling" else "target"
     for piece in _PIECE.finditer(text):
-        said, span = piece[0].lower(), piece.span()
+        said, span = _WORD.sub(lambda word: _corrected(word[0]), piece[0].lower()), piece.span()
         if not any(letter.isalpha() for letter in said):
             continue
         if _UNDRAWN.fullmatch(said.strip()):
@@ -143,27 +168,69 @@ def claims_of(_kind: str, text: str, part: Part) -> Reading:
     return Reading(tuple(claims), tuple([s for s, _ in unread]), tuple([s for s, matters in unread if matters]))
 
 
+@functools.cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """An element's beginning, and what may follow it."""
+    listed = sorted({*colours.names(), "grey"}, key=lambda name: (-len(name), name))
+    plain = "|".join(listed)
+    colour = rf"#[0-9a-f]{{6}}|(?:(?:light|dark|bright|pale|deep)[ -])?(?:{plain})(?:-(?:{plain}))?(?:ish)?\b"
+    head = (
+        rf"(?:\b(?:an?|the|one|another|(?P<count>two|three|four|five|[2-5]))\s+)?(?:(?:{_ADJECTIVE}),?\s+)*"
+        rf"(?:(?P<colour>{colour})\s+)?(?:(?:{_ADJECTIVE})\s+)*\b(?P<shape>{_SHAPE})s?\b"
+    )
+    return re.compile(head), re.compile(_QUALIFIER.pattern.replace("COLOUR", colour).replace("SHAPE", _SHAPE))
+
+
 def _elements(said: str, where: str) -> tuple[list[Painted], str, str]:
     """Elements of a sentence, the picture that it ends with, and what of it is left."""
     found: list[Painted] = []
     rest = said
     undrawn = _UNDRAWN.search(rest)
-    for match in [*_ENTRY.finditer(said), *_ELEMENT.finditer(said)]:
-        parts = match.groupdict()
-        name = parts["colour"].replace("grey", "gray")
-        if not name.startswith("#") and not _is_colour(name.split()[-1]):
+    head, qualifier = _patterns()
+    entries = list(_ENTRY.finditer(said))
+    for match in entries or head.finditer(said):
+        parts: dict[str, str] = {name: value for name, value in match.groupdict().items() if value}
+        end = match.end()
+        while not entries and (more := qualifier.match(said, end)):
+            given = {name: value for name, value in more.groupdict().items() if value}
+            if given.keys() & parts.keys():
+                break
+            parts, end = {**parts, **given}, more.end()
+        if "colour" not in parts and "x" not in parts:
             continue
         topics = _TOPIC.findall(said, 0, match.start())
-        about = topics[-1] if topics else where
-        at = (int(parts["x"]), int(parts["y"])) if parts["x"] else None
-        size = (int(parts["width"]) if parts["width"] else None, int(parts["height"]) if parts["height"] else None)
-        tone, _, plain = name.rpartition(" ")
-        found.append(Painted(about, SHAPES[parts["shape"]], parts.get("tone") or tone, plain, at, size))
-        rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
+        found.append(_painted(topics[-1] if topics else where, parts))
+        rest = rest[: match.start()] + " " * (end - match.start()) + rest[end:]
     if undrawn:
         rest = rest.replace(undrawn[0], " ")
     topics = _TOPIC.findall(said)
     return found, topics[-1] if topics else where, rest
+
+
+def _painted(where: str, parts: dict[str, str]) -> Painted:
+    at = (int(parts["x"]), int(parts["y"])) if "x" in parts else (50, 50) if "middle" in parts else None
+    if "radius" in parts:
+        size: tuple[int | None, int | None] = (2 * int(parts["radius"]), 2 * int(parts["radius"]))
+    else:
+        wide, high = parts.get("by") or parts.get("width"), parts.get("high") or parts.get("height")
+        size = (int(wide) if wide else None, int(high) if high else None)
+    name = parts.get("colour", "").replace("grey", "gray")
+    tone, _, plain = name.rpartition(" ") if " " in name else ("", "", name)
+    if "-" in plain:
+        first, _, second = plain.partition("-")
+        tone, plain = (first, second) if first in _TONES else (tone, f"{first}/{second}")
+    count = parts.get("count", "1")
+    return Painted(where, SHAPES[parts["shape"]], tone, plain, at, size, _COUNTS.get(count) or int(count))
+
+
+@functools.lru_cache(maxsize=65536)
+def _corrected(word: str) -> str:
+    """A shape, colour or tone that a word is a slip of."""
+    known = {*SHAPES, *colours.PLAIN, *_TONES}
+    if word in known or word in colours.names():
+        return word
+    meant = {other for other in known if is_slip(word, other)}
+    return meant.pop() if len(meant) == 1 else word
 
 
 def mark(state: State, reading: Reading, part: Part) -> Marks:

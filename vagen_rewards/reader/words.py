@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import tomllib
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -12,13 +13,20 @@ from vagen_rewards.spans import Span
 
 _NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 NUMBERS = {name: number for number, name in enumerate(_NUMERALS)}
-_WORD = re.compile(r"n't\b|'(?:s|ll|re|m)\b|[a-z_]+?(?=n't\b)|[a-z_]+[0-9]*|-?\d+(?:\.\d+)?|\n+|[^\s\w]")
+_WORD = re.compile(
+    r"\(\s*\d+\s*,\s*\d+\s*\)|n't\b|'(?:s|ll|re|m)\b|[a-z_]+?(?=n't\b)|[a-z_]+[0-9]*|-?\d+(?:\.\d+)?|\n+|[^\s\w]"
+)
 _LOOSE = str.maketrans(
     {"’": "'", "*": " ", "`": " ", "#": " ", "$": " ", "“": " ", "”": " ", '"': " ", "–": "-", "—": "-"}
 )
 _HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])")
+_ASIDE = re.compile(
+    r"\((?:\d.indexed|(?:the |an? )?(?:red|green|blue|yellow|brown|orange|white|elf|dark)[a-z ]{0,24})\)"
+)
+"""Looks of a thing in parentheses."""
+_ROW_COLUMN = re.compile(r"\((row \d+, ?col(?:umn)? \d+)\)")
 _LABEL = re.compile(r"([a-z_]+?)_?(\d+)")
-_LONGEST = 4
+_CORRECTED = ("thing", "direction", "exactly")
 _CLOSE = [(word,) for word in ("above", "below", "beneath", "under", "underneath", "beside", "over", "behind")]
 _AFTER = [(word,) for word in ("the", "to", "my", "and", ",")]
 
@@ -31,7 +39,7 @@ class Word(NamedTuple):
         value: the direction, thing, unit or number; else the text.
         span: its characters in the text.
         plural: whether a thing's name is plural.
-        label: a number in a thing's name, such as `0` in `box0`.
+        label: a number in a thing's name, such as `0` in `box0`; `word` of a number that isn't in digits.
     """
 
     kind: str
@@ -62,6 +70,9 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
         for text in words:
             add(text, "unit", unit)
     boards = kind in ("sokoban", "frozen_lake")
+    if boards:
+        for text, value in _regions():
+            add(text, "region", value)
     own = [tables["boards"], tables[kind]] if boards else [tables.get(kind, {})]
     for table in own:
         for value, words in table.get("directions", {}).items():
@@ -70,23 +81,64 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
         for value, words in table.get("things", {}).items():
             for text in words:
                 add(text, "thing", value)
-                if boards and text not in ("i", "me", "you", "myself", "hole in the ice", "hole in ice"):
+                if boards and value != "player" and not text.endswith("ice"):
                     add(text + ("es" if text.endswith(("x", "sh")) else "s"), "thing", value, True)
+    return found
+
+
+def _regions() -> Iterator[tuple[str, tuple[tuple[str, int | str], ...]]]:
+    """Places on a board, such as "bottom right corner" and "second row"."""
+    ends = {"row": {"top": "first", "upper": "first", "bottom": "last", "lower": "last"},
+            "column": {"left": "first", "right": "last"}}  # fmt: skip
+    for down, row in ends["row"].items():
+        for side, column in ends["column"].items():
+            for joined in (f"{down} {side}", f"{side} {down}", f"{down} and {side}"):
+                yield f"{joined} corner", (("row", row), ("column", column))
+                yield f"{joined} corner cell", (("row", row), ("column", column))
+    for axis, names in ends.items():
+        for name, place in names.items():
+            for noun in (axis, f"most {axis}", "edge", "border", "boundary"):
+                for before in ("", "on the ", "to the "):  # "on the left" is a direction
+                    yield f"{before}{name} {noun}", ((axis, place),)
+            yield f"{name}most {axis}", ((axis, place),)
+        for number, name in enumerate(("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"), 1):
+            yield f"{name} {axis}", ((axis, number),)
+            for end, place in names.items():
+                if end not in ("upper", "lower"):
+                    yield f"{name} {axis} from the {end}", ((axis, number if place == "first" else -number),)
+        yield f"last {axis}", ((axis, "last"),)
+        yield f"middle {axis}", ((axis, "middle"),)
+    for name in ("center", "centre", "middle"):
+        yield name, (("row", "middle"), ("column", "middle"))
+
+
+@functools.cache
+def _longest(kind: str) -> dict[str, int]:
+    """The words of the longest phrase that begins with a word."""
+    found: dict[str, int] = {}
+    for phrase in phrases(kind):
+        found[phrase[0]] = max(len(phrase), found.get(phrase[0], 0))
     return found
 
 
 def words_of(kind: str, text: str) -> list[Word]:
     """The words of a text, longest phrases first; hyphens in words and markdown count as spaces."""
-    plain = _HYPHEN.sub(" ", text.lower().translate(_LOOSE)) if len(text.lower()) == len(text) else ""
+    plain = text.lower().translate(_LOOSE)
+    if len(plain) != len(text):
+        return []
+    if "(" in plain and kind in ("sokoban", "frozen_lake"):
+        plain = _ASIDE.sub(lambda aside: " " * len(aside[0]), plain)
+        plain = _ROW_COLUMN.sub(lambda place: f" {place[1]} ", plain)
+    plain = _HYPHEN.sub(" ", plain).replace("i.e.", "  , ").replace("e.g.", " ?  ")
     raw = [(match[0], match.span()) for match in _WORD.finditer(plain)]
-    known, found, i = phrases(kind), list[Word](), 0
+    known, longest, found, i = phrases(kind), _longest(kind), list[Word](), 0
     texts = tuple([word for word, _ in raw])
     while i < len(raw):
         if texts[i] == "right" and texts[i + 1 : i + 2] in _CLOSE and texts[i - 1 : i] not in _AFTER:
             found.append(Word("exactly", "right", raw[i][1]))  # "right above"
             i += 1
             continue
-        for count in range(min(_LONGEST, len(raw) - i), 0, -1):
+        for count in range(min(longest.get(texts[i], 0), len(raw) - i), 0, -1):
             entry = known.get(texts[i : i + count])
             if entry is not None:
                 span = (raw[i][1][0], raw[i + count - 1][1][1])
@@ -94,14 +146,21 @@ def words_of(kind: str, text: str) -> list[Word]:
                 i += count
                 break
         else:
-            found.append(_single(known, *raw[i]))
+            found.append(_single(kind, *raw[i]))
             i += 1
+    for i, word in enumerate(found[:-1]):
+        if text[slice(*word.span)] == "→" and found[i + 1].kind in ("direction", "in", "exactly", "number"):
+            found[i] = Word("comma", ":", word.span)  # "box → left"
     return found
 
 
-def _single(known: dict[tuple[str, ...], tuple[str, Any, bool]], word: str, span: Span) -> Word:
+def _single(kind: str, word: str, span: Span) -> Word:
+    known = phrases(kind)
+    if word[0] == "(" and len(word) > 1:
+        row, column = map(int, word.strip("( )").split(","))
+        return Word("region", (("cell", (row, column)),), span)
     if word in NUMBERS:
-        return Word("number", NUMBERS[word], span)
+        return Word("number", NUMBERS[word], span, label="word")
     if word[-1].isdigit():
         named = _LABEL.fullmatch(word)
         entry = known.get((named[1],)) if named else None
@@ -110,4 +169,29 @@ def _single(known: dict[tuple[str, ...], tuple[str, Any, bool]], word: str, span
         return Word("unknown" if named else "number", word if named else float(word), span)
     if word[0] == "\n" or word in ".;!":
         return Word("end", word, span)
-    return Word("comma" if word in ",:-=|>" else "unknown", word, span)
+    if word in ",:-=|>":
+        return Word("comma", word, span)
+    meant = corrected(kind, word) if kind in ("sokoban", "frozen_lake", "navigation") else ""
+    if meant:
+        entry = known[meant,]
+        return Word(entry[0], entry[1], span, entry[2])
+    return Word("unknown", word, span)
+
+
+@functools.lru_cache(maxsize=65536)
+def corrected(kind: str, word: str) -> str:
+    """The one word of things and places that an unknown word is a slip of; empty if there is none."""
+    known = [phrase[0] for phrase, entry in phrases(kind).items() if len(phrase) == 1 and entry[0] in _CORRECTED]
+    meant = {other for other in known if is_slip(word, other)}
+    return meant.pop() if len(meant) == 1 else ""
+
+
+def is_slip(word: str, meant: str) -> bool:
+    """Whether a letter is missing, added, or two are swapped. Another letter often makes another word."""
+    if word[:1] != meant[:1] or len(meant) < 4 or abs(len(word) - len(meant)) > 1:
+        return False
+    if len(word) == len(meant):
+        differ = [i for i, (a, b) in enumerate(zip(word, meant, strict=True)) if a != b]
+        return len(differ) == 2 and differ[1] == differ[0] + 1 and sorted(word) == sorted(meant)
+    short, long = sorted((word, meant), key=len)
+    return len(short) > 4 and any(short == long[:i] + long[i + 1 :] for i in range(len(long)))

@@ -9,7 +9,7 @@
 Samples themselves (`vagen_envs.sample`) are below this package, since `vagen/Sample-v0` plays them.
 """
 
-from vagen_envs.sample.scoring import Verdict
+from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.verifiers.base import (
     SCORING,
     Verifier,
@@ -36,9 +36,9 @@ __all__ = [
     "IoUSchedule",
     "MathVerifyVerifier",
     "Scored",
-    "Verdict",
     "Verifier",
     "VerifierClient",
+    "VerifierResult",
     "register",
     "score",
     "score_many",

@@ -11,7 +11,7 @@ from typing import ClassVar
 from vagen_envs.errors import MissingExtraError, did_you_mean
 from vagen_envs.replies import last_answer
 from vagen_envs.sample.schema import Sample
-from vagen_envs.sample.scoring import Verdict
+from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.errors import VerifierError
 
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")
@@ -40,7 +40,7 @@ class Verifier(ABC):
     """The modules of the extra `verify` that it needs."""
 
     @abstractmethod
-    def verify(self, sample: Sample, response: str, iou_threshold: float) -> Verdict:
+    def verify(self, sample: Sample, response: str, iou_threshold: float) -> VerifierResult:
         """Score a response.
 
         Args:
@@ -95,7 +95,7 @@ def verifier_names() -> tuple[str, ...]:
     return tuple(sorted(_verifiers))
 
 
-def score(sample: Sample, response: str, iou_threshold: float = 0.85) -> Verdict:
+def score(sample: Sample, response: str, iou_threshold: float = 0.85) -> VerifierResult:
     """Score a response by the verifier that its sample names. Blocks.
 
     Raises:
@@ -110,22 +110,26 @@ def score(sample: Sample, response: str, iou_threshold: float = 0.85) -> Verdict
     return _checked(verifier.verify(sample, response, iou_threshold), verifier)
 
 
-def _checked(verdict: Verdict, verifier: Verifier) -> Verdict:
-    """The verdict, if it is one: a user's verifier may give anything, and a NaN would spoil a whole batch."""
-    if not isinstance(verdict, Verdict):
-        raise VerifierError(f"the verifier {verifier.name!r} gave {type(verdict).__name__}, not a Verdict; fix it")
-    shares = {"accuracy": 0.0 if verdict.accuracy is None else verdict.accuracy, "format": verdict.format}
+def _checked(result: VerifierResult, verifier: Verifier) -> VerifierResult:
+    """The result, if it is valid: a user's verifier may give anything, and a NaN would spoil a whole batch."""
+    if not isinstance(result, VerifierResult):
+        raise VerifierError(
+            f"the verifier {verifier.name!r} gave {type(result).__name__}, not a VerifierResult; fix it"
+        )
+    shares = {"accuracy": 0.0 if result.accuracy is None else result.accuracy, "format": result.format}
     for name, value in shares.items():
         if not isinstance(value, int | float) or not 0 <= value <= 1:
             raise VerifierError(f"the verifier {verifier.name!r} gave {name}={value!r}; it must be from 0 to 1")
-    for name, value in verdict.metrics.items():
+    for name, value in result.metrics.items():
         if not isinstance(value, int | float) or not math.isfinite(value):
             raise VerifierError(f"the verifier {verifier.name!r} gave the metric {name}={value!r}; it must be finite")
-    return verdict
+    return result
 
 
-def score_many(samples: Sequence[Sample], responses: Sequence[str], iou_threshold: float = 0.85) -> list[Verdict]:
-    """Score responses, in order. A sample that can't be scored gets an unscored verdict with the reason.
+def score_many(
+    samples: Sequence[Sample], responses: Sequence[str], iou_threshold: float = 0.85
+) -> list[VerifierResult]:
+    """Score responses, in order. A sample that can't be scored gets an unscored result with the reason.
 
     Raises:
         VerifierError: there are not as many responses as samples.
@@ -135,12 +139,12 @@ def score_many(samples: Sequence[Sample], responses: Sequence[str], iou_threshol
     return [score_safely(*pair, iou_threshold) for pair in zip(samples, responses, strict=True)]
 
 
-def score_safely(sample: Sample, response: str, iou_threshold: float) -> Verdict:
-    """`score`, but what it raises becomes an unscored verdict: one broken sample must not stop a batch."""
+def score_safely(sample: Sample, response: str, iou_threshold: float) -> VerifierResult:
+    """`score`, but what it raises becomes an unscored result: one broken sample must not stop a batch."""
     try:
         return score(sample, response, iou_threshold)
     except Exception as error:
-        return Verdict.unscored(f"{type(error).__name__}: {error}")
+        return VerifierResult.unscored(f"{type(error).__name__}: {error}")
 
 
 class _ByName:
@@ -152,7 +156,7 @@ class _ByName:
                 if importlib.util.find_spec(module) is None:
                     raise MissingExtraError(f"the verifier {verifier.name!r}", "verify", module)
 
-    def score(self, sample: Sample, response: str, iou_threshold: float) -> Verdict:
+    def score(self, sample: Sample, response: str, iou_threshold: float) -> VerifierResult:
         return score(sample, response, iou_threshold)
 
     def reference(self, sample: Sample) -> str:

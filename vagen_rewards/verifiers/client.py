@@ -9,7 +9,7 @@ from typing import Any
 
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.sample.schema import Sample
-from vagen_envs.sample.scoring import Verdict
+from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.errors import VerifierError, VerifierServiceError
 from vagen_rewards.scores import wait_for
 
@@ -62,7 +62,7 @@ class VerifierClient:
 
     async def score_many(
         self, samples: Sequence[Sample], responses: Sequence[str], iou_threshold: float = 0.85
-    ) -> list[Verdict]:
+    ) -> list[VerifierResult]:
         """Score responses, in order. What the service can't score is an unscored verdict.
 
         Raises:
@@ -74,7 +74,7 @@ class VerifierClient:
         slots = asyncio.Semaphore(self._concurrency)
         async with self._http.AsyncClient(timeout=self._timeout) as session:
 
-            async def ask(items: list[bytes]) -> list[Verdict]:
+            async def ask(items: list[bytes]) -> list[VerifierResult]:
                 async with slots:
                     return await self._ask(session, items, iou_threshold)
 
@@ -83,7 +83,7 @@ class VerifierClient:
 
     def score_many_sync(
         self, samples: Sequence[Sample], responses: Sequence[str], iou_threshold: float = 0.85
-    ) -> list[Verdict]:
+    ) -> list[VerifierResult]:
         """Call `score_many` from synchronous code, with or without a running event loop."""
         return wait_for(self.score_many(samples, responses, iou_threshold))
 
@@ -102,7 +102,7 @@ class VerifierClient:
         if items:
             yield items
 
-    async def _ask(self, session: Any, items: list[bytes], threshold: float) -> list[Verdict]:
+    async def _ask(self, session: Any, items: list[bytes], threshold: float) -> list[VerifierResult]:
         body = b'{"iou_threshold": %s, "items": [%s]}' % (json.dumps(threshold).encode(), b",".join(items))
         retrying = self._tenacity.AsyncRetrying(
             stop=self._tenacity.stop_after_attempt(self._attempts),
@@ -111,7 +111,7 @@ class VerifierClient:
             reraise=True,
         )
         try:
-            told: list[Verdict] = await retrying(self._once, session, body, len(items))
+            told: list[VerifierResult] = await retrying(self._once, session, body, len(items))
         except _FailedError as error:
             raise VerifierServiceError(
                 f"the verifier service at {self.address} failed {self._attempts} times, the last time so: {error}; "
@@ -119,7 +119,7 @@ class VerifierClient:
             ) from error
         return told
 
-    async def _once(self, session: Any, body: bytes, count: int) -> list[Verdict]:
+    async def _once(self, session: Any, body: bytes, count: int) -> list[VerifierResult]:
         try:
             answer = await session.post(
                 f"{self.address}/score", content=body, headers={"content-type": "application/json"}
@@ -131,7 +131,7 @@ class VerifierClient:
         if answer.status_code != 200:
             raise VerifierError(f"the verifier service refuses the request ({answer.status_code}): {answer.text[:300]}")
         try:
-            verdicts = [Verdict(**each) for each in answer.json()["verdicts"]]
+            verdicts = [VerifierResult(**each) for each in answer.json()["verdicts"]]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise _FailedError(f"an answer that isn't one ({type(error).__name__}: {error})") from error
         if len(verdicts) != count:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.sample.boxes import Box, NotBoxesError, iou, read_boxes
 from vagen_envs.sample.schema import Sample
-from vagen_envs.sample.scoring import Verdict
+from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.errors import VerifierError
 from vagen_rewards.verifiers.base import Verifier, answer_text, tag_format
 
@@ -217,7 +217,7 @@ class DetectionVerifier(Verifier):
                 f"{', '.join(RATIOS[:3])}, and 0 for {', '.join(RATIOS[3:])}, which aren't paid for here"
             )
 
-    def verify(self, sample: Sample, response: str, iou_threshold: float) -> Verdict:
+    def verify(self, sample: Sample, response: str, iou_threshold: float) -> VerifierResult:
         given = sample.reward_model.verifier_parm
         truth = true_boxes(sample.reward_model.truth)
         threshold = float(given.get("iou_threshold", iou_threshold))
@@ -225,11 +225,11 @@ class DetectionVerifier(Verifier):
         answer = answer_text(response)
         zeros = {"iou": 0.0, **dict.fromkeys(map(metric_name, REPORTED), 0.0)}
         if answer is None:
-            return Verdict(0.0, format_score, None, "there is no <answer>…</answer>", zeros)
+            return VerifierResult(0.0, format_score, None, "there is no <answer>…</answer>", zeros)
         try:
             boxes = answered_boxes(sample, answer)
         except NotBoxesError as error:
-            return Verdict(0.0, format_score, answer, f"the answer is not a list of boxes: {error}", zeros)
+            return VerifierResult(0.0, format_score, answer, f"the answer is not a list of boxes: {error}", zeros)
         found = match(boxes, truth)
         if given.get("matching") == "assignment":
             accuracy = found.reward(threshold)
@@ -237,7 +237,7 @@ class DetectionVerifier(Verifier):
             accuracy = released_reward(boxes, truth, threshold, given.get("det_reward_ratio"))
         metrics = {"iou": found.mean, **{metric_name(each): found.at(each) for each in REPORTED}}
         reason = f"mean IoU {found.mean:.3f}, {found.at(threshold):.0%} of the boxes at least {threshold:g}"
-        return Verdict(accuracy, format_score, answer, reason, metrics)
+        return VerifierResult(accuracy, format_score, answer, reason, metrics)
 
 
 def _is_share(value: object) -> bool:

@@ -20,7 +20,7 @@ from typing import Any
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.sample.answer import boxed
 from vagen_envs.sample.schema import Sample
-from vagen_envs.sample.scoring import Verdict
+from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.errors import VerifierError
 from vagen_rewards.verifiers.base import Verifier, tag_format
 from vagen_rewards.verifiers.math_worker import HAS_LIMITS
@@ -80,14 +80,14 @@ class MathVerifyVerifier(Verifier):
     def __init__(self, workers: int = 2, seconds: float = SECONDS) -> None:
         self.seconds = seconds
         self._most = workers
-        self._all: weakref.WeakSet[_Worker] = weakref.WeakSet()
+        self._all: weakref.WeakSet[_ComparisonProcess] = weakref.WeakSet()
         self._forget()
         atexit.register(self.close)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
 
     def _forget(self) -> None:
-        self._idle: list[_Worker] = []
+        self._idle: list[_ComparisonProcess] = []
         self._slots = threading.BoundedSemaphore(self._most)
         self._lock = threading.Lock()
 
@@ -98,21 +98,21 @@ class MathVerifyVerifier(Verifier):
         self._all.clear()
         self._forget()
 
-    def verify(self, sample: Sample, response: str, iou_threshold: float) -> Verdict:
+    def verify(self, sample: Sample, response: str, iou_threshold: float) -> VerifierResult:
         format_score = tag_format(response)
         truth = sample.reward_model.truth
         gold = boxed(truth) or truth.strip("$ ")
         answer = boxed(response)
         if not answer:
-            return Verdict(0.0, format_score, None, "there is no \\boxed{…}")
+            return VerifierResult(0.0, format_score, None, "there is no \\boxed{…}")
         if len(answer) > LONGEST:
-            return Verdict(0.0, format_score, answer[:LONGEST], f"the answer has more than {LONGEST} characters")
+            return VerifierResult(0.0, format_score, answer[:LONGEST], f"the answer has more than {LONGEST} characters")
         right = self._compare(gold, answer)
         if isinstance(right, str):
             raise VerifierError(
                 f"math-verify can't read the ground truth {gold!r:.80} ({right}); fix it or leave the sample out"
             )
-        return Verdict(float(right is True), format_score, answer, _REASONS[right])
+        return VerifierResult(float(right is True), format_score, answer, _REASONS[right])
 
     def reference(self, sample: Sample) -> str:
         truth = sample.reward_model.truth
@@ -151,7 +151,7 @@ class MathVerifyVerifier(Verifier):
             f"`{sys.executable} -m vagen_rewards.verifiers.math_worker 3 {MEMORY}`"
         )
 
-    def _take(self) -> _Worker:
+    def _take(self) -> _ComparisonProcess:
         with self._lock:
             while self._idle:
                 worker = self._idle.pop()
@@ -160,12 +160,12 @@ class MathVerifyVerifier(Verifier):
                 worker.end()
         return self._start()
 
-    def _start(self) -> _Worker:
-        worker = _Worker(self.seconds)
+    def _start(self) -> _ComparisonProcess:
+        worker = _ComparisonProcess(self.seconds)
         self._all.add(worker)
         return worker
 
-    def _give(self, worker: _Worker) -> None:
+    def _give(self, worker: _ComparisonProcess) -> None:
         with self._lock:
             self._idle.append(worker)
 
@@ -205,7 +205,7 @@ class _DiedError(Exception):
         self.spent = spent
 
 
-class _Worker:
+class _ComparisonProcess:
     """One process and its two pipes."""
 
     def __init__(self, seconds: float) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from vagen_envs.sample.boxes import Box, NotBoxesError
 from vagen_envs.sample.schema import Sample
-from vagen_envs.sample.scoring import Verdict
+from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.verifiers.average_precision import mean_average_precision
 from vagen_rewards.verifiers.detection import REPORTED, answered_boxes, metric_name, true_boxes
 
@@ -38,7 +38,7 @@ class Scored:
 
     sample: Sample
     response: str
-    verdict: Verdict
+    verdict: VerifierResult
     truncated: bool = False
     tokens: int | None = None
 

@@ -28,7 +28,7 @@ from typing import Any, Self
 
 from vagen_envs.errors import MissingExtraError, SampleError, VagenError
 from vagen_envs.sample.schema import sample_from_row
-from vagen_envs.sample.scoring import Verdict
+from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.errors import VerifierError, VerifierServiceError
 from vagen_rewards.verifiers.base import register, score_safely, verifier_named, verifier_names
 from vagen_rewards.verifiers.maths import MathVerifyVerifier
@@ -131,15 +131,15 @@ def score_items(items: Sequence[Any], threshold: float) -> list[dict[str, Any]]:
     return [_score_item(item, threshold).to_json() for item in items]
 
 
-def _score_item(item: Any, threshold: float) -> Verdict:
+def _score_item(item: Any, threshold: float) -> VerifierResult:
     if not isinstance(item, dict) or not isinstance(item.get("response"), str):
-        return Verdict.unscored("the item has no string 'response'")
+        return VerifierResult.unscored("the item has no string 'response'")
     try:
         row = item.get("sample")
         # A row from the network must not make this machine open its files.
         sample = sample_from_row({**row, "images": []} if isinstance(row, dict) else row, "sample")
     except SampleError as error:
-        return Verdict.unscored(str(error))
+        return VerifierResult.unscored(str(error))
     return score_safely(sample, item["response"], threshold)
 
 

@@ -66,7 +66,7 @@ class _Sampler:
     def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         replies = []
         for prompt in prompts:
-            pictures = [picture for shown in prompt.shown for picture in shown.pictures]
+            pictures = [picture.pixels for shown in prompt.shown for picture in shown.pictures]
             ids, scores = self.recorded.generate(prompt.ids, pictures)
             replies.append(Reply(tuple(ids), tuple(scores)))
         return replies

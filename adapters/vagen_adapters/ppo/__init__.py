@@ -5,6 +5,7 @@ In the order of a rollout's way through it:
     chat_encoder    observations to tokens and picture features, replies to text; conversation, processors
     vision_cache    cached features of frozen vision towers
     generation      the interface of generation back-ends, and transformers'; vllm_samplers: vLLM's
+    environments    the environments of a training and their simulators; level_sampler: which levels a rollout plays
     episodes        what was played, and the token sequences that are trained on
     rollout         plays many episodes at once; rollout_worker: a training's rollouts; async_rollout: beside updates
     actor_critic    policy, critic and reference; introspection finds the parts of a model
@@ -14,7 +15,7 @@ In the order of a rollout's way through it:
     continuations   Monte Carlo continuations of states
     losses          what is minimised; span_credit: advantages of single sentences
     config          the trainer's settings; recipes: named ones
-    trainer         all of it on transformers' Trainer; checkpoints, distributed, metrics, sample_tables
+    trainer         all of it on transformers' Trainer; checkpoints, distributed, metrics
     warmstart       supervised fine-tuning on the oracle's replies
     launch          accelerate's configuration files
 """

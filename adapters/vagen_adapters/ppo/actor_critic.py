@@ -207,16 +207,6 @@ class ActorCritic(nn.Module):
             found["values"] = nn.functional.pad(self.values_after(hidden, inputs), (1, 0))
         return found
 
-    def readers(self, want: Collection[str]) -> list[Any]:
-        """The models that read a batch for what is wanted of it; see `forward`."""
-        policy = {"logprobs", "entropies"} & set(want) or (self.critic is None and "values" in want)
-        found = [self.policy] if policy else []
-        if "values" in want and self.critic is not None:
-            found.append(self.critic)
-        if "reference_logprobs" in want:
-            found.append(self.policy if self.reference is None else self.reference)
-        return found
-
     def hidden(self, model: Any, inputs: Mapping[str, Any]) -> Tensor:
         """(B, L, H) The last hidden states of one of these models."""
         inputs = {name: tensor for name, tensor in inputs.items() if not name.startswith(FOR_CRITIC)}

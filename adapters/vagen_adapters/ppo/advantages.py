@@ -40,7 +40,7 @@ def token_gae(
         gamma: Discount per token, 0 to 1.
         lam: λ of GAE, 0 to 1.
         mask_observations: False is vanilla PPO (table 2): the observations between the first and the last
-            sampled token of each row are treated as if the policy had said them.
+            sampled token of each row are treated as if the policy had sampled them.
     """
     check_unit(gamma=gamma, lam=lam)
     tokens = PackedTokens(batch, with_observations=not mask_observations)

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from vagen_adapters.ppo.episodes import Episode, Level
-from vagen_adapters.ppo.generation import Prompt, Reads, Reply, Sampler, Sampling, TransformersSampler
+from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling
 from vagen_adapters.ppo.rollout import Rollout
 
 
@@ -117,7 +117,3 @@ class CopySampler:
     def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         """See `Sampler.sample`."""
         return self.inner.sample(prompts, sampling, seeds)
-
-    def finish(self) -> Reads:
-        """See `TransformersSampler.finish`."""
-        return self.inner.finish() if isinstance(self.inner, TransformersSampler) else Reads()

@@ -1,13 +1,12 @@
-"""Between what an environment shows and the tokens that a model reads.
+"""Encode observations as tokens by a family's chat template, and decode replies.
 
-Nothing is ever tokenised twice: a reply stays the tokens that were sampled, and what the chat template puts
-around it is encoded on its own. The family's own processor determines the tokens of a picture.
+Nothing is tokenised twice: a reply stays the tokens that were sampled, and the chat template's text around it is
+encoded on its own. The family's own processor determines the tokens of a picture.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import inspect
 import itertools
 import re
@@ -25,52 +24,46 @@ from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY, Conversation
-from vagen_adapters.ppo.features import joined_features
+from vagen_adapters.ppo.features import RecentlyUsed, joined_features
 from vagen_adapters.ppo.processors import Family, refusal
 from vagen_envs import State
+from vagen_envs.pictures import Picture
 
 _OF_PICTURES = re.compile(r"(image|img|video|vision|audio|boi|eoi)\w*_token_(id|index)$")
 TOKEN_TYPES = ("mm_token_type_ids", "token_type_ids")
 """By which models tell a picture's tokens from words."""
 
 
-class Looked(dict[str, Tensor]):
-    """What the model is given of an observation's pictures, by name, and what the processor says in their places."""
-
-    said: tuple[str, ...] = ()
+PIXELS = ("pixel_values", "pixel_attention_mask")
+"""What the model is given of a picture's contents; all else follows from its shape."""
+RECENT = 2**28
+"""Bytes of processed pictures that an encoder keeps for the next turn or micro-batch."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """An observation as tokens and picture features.
+    """An observation as tokens and encoded pictures.
 
     Attributes:
         first_ids: with the system prompt before it, as the beginning of a conversation.
         next_ids: as the continuation of one, beginning with the token that closes the reply before it.
-        features: of its pictures, what the model's forward pass takes by name; pictures are along the first axis.
         image_tokens: how many of its tokens stand for parts of pictures.
-        pictures: as the environment drew them, for back-ends that make their own features.
-        number: of its pictures, equal where they are.
+        pictures: at most one, held as PNG and shared by all observations that show it.
+        sizes: what the model's forward pass takes of pictures beside their pixels, by name.
         state: what is true of it, for critics that are told; `None` where nobody knows.
     """
 
     first_ids: tuple[int, ...]
     next_ids: tuple[int, ...]
-    features: Mapping[str, Tensor]
     image_tokens: int
-    pictures: tuple[NDArray[np.uint8], ...]
-    number: int
+    pictures: tuple[Picture, ...]
+    sizes: Mapping[str, Tensor]
     state: State | None = None
 
     @property
-    def pixel_values(self) -> Tensor | None:
-        """What the vision tower reads, or None without pictures."""
-        return self.features.get("pixel_values")
-
-    @property
-    def grids(self) -> Tensor:
-        """(pictures, 3) int64, the patches of each picture over time, height and width, in families that say it."""
-        return self.features.get("image_grid_thw", torch.zeros((0, 3), dtype=torch.int64))
+    def number(self) -> int:
+        """60 bits of the picture's content hash; 0 without a picture."""
+        return int(self.pictures[0].sha256[:15], 16) if self.pictures else 0
 
 
 class ChatEncoder:
@@ -102,7 +95,7 @@ class ChatEncoder:
         self._typed = self._ids_of_types()
         ids = {self.image_token_id, *_ids_of_pictures(family), *self._typed}
         words = family.config.get_text_config().vocab_size  # some can read pictures' tokens, and have none to say them
-        self.forbidden_ids = tuple(sorted(each for each in ids if each < words))
+        self.forbidden_ids = tuple(sorted(token for token in ids if token < words))
         self.conversation = _conversation(family)
         self.end_id, self.end_text = self._closing()
         special = {*self.tokenizer.all_special_tokens, self.conversation.image_token,
@@ -115,7 +108,9 @@ class ChatEncoder:
         )["images_kwargs"]
         self._says_parts = True
         self._says_parts = self._tries_parts()
-        self._looked: weakref.WeakValueDictionary[int, Looked] = weakref.WeakValueDictionary()
+        self._pictures: weakref.WeakValueDictionary[str, Picture] = weakref.WeakValueDictionary()
+        self._recent: RecentlyUsed[dict[str, Tensor]] = RecentlyUsed(RECENT)
+        self._layout_of = functools.lru_cache(maxsize=256)(self._look_at_shape)
         self._laid_out = functools.lru_cache(maxsize=4096)(self._lay_out)  # many observations differ in pictures only
 
     @classmethod
@@ -136,13 +131,13 @@ class ChatEncoder:
                           "train a family whose processor is as transformers' others") from error  # fmt: skip
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write the tokenizer, and what the model's folder said of pictures, into another model's folder."""
+        """Write the tokenizer, and the picture settings of the model's folder, into another model's folder."""
         self.tokenizer.save_pretrained(folder)
         for name, contents in self.family.files.items():
             (Path(folder) / name).write_bytes(contents)
 
     def show(self, system: str, observation: dict[str, Any], state: State | None = None) -> Shown:
-        """Encode `{"text": …, "image": …}`, with `<image>` in the text where the picture belongs.
+        """Encode `{"text": …, "image": …}`, with `<image>` in the text where the picture (or array) belongs.
 
         `state` isn't encoded: it is kept beside.
 
@@ -150,21 +145,28 @@ class ChatEncoder:
             TrainingDataError: text and picture don't go together.
         """
         text = IMAGE_PLACEHOLDER.join(map(self._without_special, observation["text"].split(IMAGE_PLACEHOLDER)))
-        pictures: list[NDArray[np.uint8]] = [observation["image"]] if "image" in observation else []
+        pictures = (self.hold(observation["image"]),) if "image" in observation else ()
         if text.count(IMAGE_PLACEHOLDER) != len(pictures):
             raise TrainingDataError(
                 f"an observation has {len(pictures)} picture(s) but {text.count(IMAGE_PLACEHOLDER)} placeholder(s) "
                 f"{IMAGE_PLACEHOLDER} in its text; there must be one for each"
             )
-        number = _number_of(pictures)
-        features = self._look_once(pictures, number)
-        first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, features.said)
+        sizes, placeholders = self._layout_of(tuple(picture.shape for picture in pictures))
+        first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, placeholders)
         tokens = first_ids.count(self.image_token_id)
-        return Shown(first_ids, next_ids, features, tokens, tuple(pictures), number, state)
+        return Shown(first_ids, next_ids, tokens, pictures, sizes, state)
 
-    def encode(self, text: str, said: Sequence[str] = ()) -> tuple[int, ...]:
+    def hold(self, image: Picture | NDArray[np.uint8]) -> Picture:
+        """The picture as PNG, the same object wherever it is in use. Threads may call it."""
+        picture = image if isinstance(image, Picture) else Picture(image.copy())
+        held = self._pictures.get(picture.sha256)
+        if held is None:
+            held = self._pictures.setdefault(picture.sha256, picture.encoded())
+        return held
+
+    def encode(self, text: str, placeholders: Sequence[str] = ()) -> tuple[int, ...]:
         """Tokens of rendered text, each picture's placeholder replaced by what the processor says in its place."""
-        left = iter(said)
+        left = iter(placeholders)
         whole = re.sub(re.escape(self.conversation.image_token), lambda _: next(left), text)
         return tuple(self.tokenizer(whole, add_special_tokens=False)["input_ids"])
 
@@ -177,10 +179,10 @@ class ChatEncoder:
     def begins(self, reply_ids: Sequence[int]) -> list[int]:
         """Where in `read`'s text each token begins, in code points; the tokens that end a reply at its end."""
         whole = self.read(reply_ids)
-        lengths = [len(self.read((each,))) for each in reply_ids]
+        lengths = [len(self.read((token,))) for token in reply_ids]
         if sum(lengths) != len(whole):  # tokens that are parts of a character, or whose spaces depend on others
             upto = [len(self.read(reply_ids[:end])) for end in range(len(reply_ids))]
-            return [min(each, len(whole)) for each in upto]
+            return [min(length, len(whole)) for length in upto]
         return list(itertools.accumulate(lengths, initial=0))[:-1]
 
     def takes(self, name: str) -> bool:
@@ -194,7 +196,7 @@ class ChatEncoder:
 
     def check_pictures(self, ids: Sequence[int], shown: Sequence[Shown], where: str) -> None:
         """Raise TrainingDataError unless `ids` has as many image tokens as the pictures of `shown` need."""
-        needed = sum(each.image_tokens for each in shown)
+        needed = sum(one.image_tokens for one in shown)
         found = ids.count(self.image_token_id)
         if found != needed:
             raise TrainingDataError(
@@ -202,10 +204,12 @@ class ChatEncoder:
                 "a reply with image tokens or a sequence cut within a picture does that"
             )
 
-    def _lay_out(self, system: str | None, text: str, said: tuple[str, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _lay_out(
+        self, system: str | None, text: str, placeholders: tuple[str, ...]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The tokens of an observation as the beginning of a conversation, and as the continuation of one."""
-        first = self.beginning + self.encode(self.conversation.prompt(system, [text], []), said)
-        return first, self.encode(self.end_text + self.conversation.after_reply(system, text), said)
+        first = self.beginning + self.encode(self.conversation.prompt(system, [text], []), placeholders)
+        return first, self.encode(self.end_text + self.conversation.after_reply(system, text), placeholders)
 
     def look(self, pictures: Sequence[NDArray[np.uint8]]) -> tuple[dict[str, Tensor], tuple[str, ...]]:
         """What the model is given of pictures, and what the processor says in the place of each."""
@@ -214,28 +218,36 @@ class ChatEncoder:
         token, images = self.conversation.image_token, [Image.fromarray(picture) for picture in pictures]
         if self._says_parts:
             laid_out = self.processor.prepare_inputs_layout(images=images, text=[token * len(images)])[0]
-            made, said = self.processor._process_images(laid_out, **self._image_settings)
+            made, placeholders = self.processor._process_images(laid_out, **self._image_settings)
         else:
             made = self.processor(
                 text=[token * len(images)], images=images, add_special_tokens=False, return_tensors="pt"
             )
-            said = [self.tokenizer.decode(made["input_ids"][0], skip_special_tokens=False)]
+            placeholders = [self.tokenizer.decode(made["input_ids"][0], skip_special_tokens=False)]
         features = self._accepted - {"input_ids", "attention_mask", *TOKEN_TYPES}
-        return {name: as_features(made[name]) for name in made if name in features}, tuple(said)
+        return {name: as_features(made[name]) for name in made if name in features}, tuple(placeholders)
 
     def features_of(self, shown: Sequence[Shown], wanted: Container[str] | None = None) -> dict[str, Tensor]:
         """What the model is given of these observations' pictures, or those of it by name that are wanted."""
-        return joined_features([each.features for each in shown], wanted)
+        return joined_features([self._features(one) for one in shown], wanted)
 
-    def _look_once(self, pictures: Sequence[NDArray[np.uint8]], number: int) -> Looked:
-        """As `look`. A picture that is still in use somewhere isn't processed again: a third of play without words."""
-        found = self._looked.get(number)
+    def _features(self, shown: Shown) -> dict[str, Tensor]:
+        found = self._recent.get(shown.number)
         if found is None:
-            features, said = self.look(pictures)
-            found = Looked(features)
-            found.said = said
-            self._looked[number] = found
+            found, placeholders = self.look([picture.pixels for picture in shown.pictures])
+            expected = self._layout_of(tuple(picture.shape for picture in shown.pictures))[1]
+            if placeholders != expected:
+                raise TrainingDataError(
+                    f"the processor of {self.family.name} lays out two pictures of {shown.pictures[0].shape} in "
+                    "different tokens; resize pictures before, or use the family's own picture settings"
+                )
+            self._recent.put(shown.number, found, sum(tensor.nbytes for tensor in found.values()))
         return found
+
+    def _look_at_shape(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+        """As `look` at pictures of these shapes, without pixels."""
+        features, placeholders = self.look([np.zeros(shape, np.uint8) for shape in shapes])
+        return {name: tensor for name, tensor in features.items() if name not in PIXELS}, placeholders
 
     def _tries_parts(self) -> bool:
         """Whether the processor says what stands for a picture apart from the text; a few do so as a whole only."""
@@ -249,7 +261,7 @@ class ChatEncoder:
         if not self._accepted.intersection(TOKEN_TYPES):
             return [self.image_token_id]
         marked = getattr(self.processor, "image_token_ids", None) or []
-        return sorted({self.image_token_id, *(each for each in marked if isinstance(each, int))})
+        return sorted({self.image_token_id, *(token for token in marked if isinstance(token, int))})
 
     def _closing(self) -> tuple[int, str]:
         """Read off the template; where it closes turns by words, the tokenizer's end token ends a reply."""
@@ -291,17 +303,8 @@ def as_features(made: Any) -> Tensor:
     return tensor.float() if tensor.is_floating_point() else tensor
 
 
-def _number_of(pictures: Sequence[NDArray[np.uint8]]) -> int:
-    """63 bits of a hash, equal where the pictures are."""
-    digest = hashlib.blake2b(digest_size=8)
-    for picture in pictures:
-        digest.update(f"{picture.shape}".encode())
-        digest.update(picture.tobytes())
-    return int.from_bytes(digest.digest(), "big") >> 1
-
-
 def _first_of(*candidates: int | None) -> int:
-    return next((each for each in candidates if each is not None), 0)
+    return next((candidate for candidate in candidates if candidate is not None), 0)
 
 
 def _image_token_id(family: Family) -> int:
@@ -320,7 +323,7 @@ def _image_token_id(family: Family) -> int:
 def _ids_of_pictures(family: Family) -> set[int]:
     vocabulary = len(family.processor.tokenizer)
     named = [entry for name, entry in vars(family.config).items() if _OF_PICTURES.search(name)]
-    return {each for each in named if isinstance(each, int) and 0 <= each < vocabulary}
+    return {token for token in named if isinstance(token, int) and 0 <= token < vocabulary}
 
 
 def _inputs_of_model(family: Family) -> frozenset[str]:

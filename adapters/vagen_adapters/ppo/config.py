@@ -12,8 +12,10 @@ from trl.trainer.base_config import _BaseConfig
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo import advantages, group_advantages
 from vagen_adapters.ppo.actor_critic import Critic
+from vagen_adapters.ppo.environments import TrainingEnvironment, TrainingTask, read_environments
 from vagen_adapters.ppo.setting_types import WORDS, must_be
-from vagen_envs.errors import did_you_mean
+from vagen_envs.context import ContextPolicy
+from vagen_envs.errors import ConfigError, did_you_mean
 
 SAVE_STEPS = 500
 """Updates between two checkpoints by transformers' default."""
@@ -30,10 +32,10 @@ AT_LEAST_1 = (
     "epochs_per_rollout", "minibatches", "eval_episodes",
 )  # fmt: skip
 AT_LEAST_0 = (
-    "window", "continuations", "kl_coef", "kl_loss_coef", "learning_rate", "critic_learning_rate", "entropy_coef",
+    "continuations", "kl_coef", "kl_loss_coef", "learning_rate", "critic_learning_rate", "entropy_coef",
     "critic_warmup_rollouts", "clip_low", "clip_high", "max_staleness", "dynamic_sampling", "eval_rollouts", "seed",
 )  # fmt: skip
-ABOVE_0 = ("temperature", "top_p", "reward_scale", "value_clip")
+ABOVE_0 = ("temperature", "top_p", "value_clip")
 SHARES = ("top_p", "overlong_share")
 
 
@@ -46,16 +48,17 @@ class MultiTurnPPOConfig(_BaseConfig):
     results. `gradient_accumulation_steps` has no meaning here. `learning_rate` is the policy's.
 
     Attributes:
-        env_id: environment id, as in `gym.make`.
-        env_options: its options. If `prompt_pack` is a list, each training level is played with a pack drawn from it
-            (V-Triune, appendix B); evaluations use the first.
+        environments: what is played, each an id or a table with the entries of `TrainingEnvironment`. Groups of
+            episodes are distributed over them by weight.
+        level_sampler: how a rollout's levels are chosen. `uniform` draws environments by weight and levels at random;
+            `difficulty` prefers those that the policy solves half of the time, see `level_sampler`.
         num_envs: environments that play at once in each process.
         env_threads: environments that are reset or stepped at the same time; see `Rollout`.
         rollouts: number of times that episodes are collected and trained on.
         episodes_per_rollout: episodes collected each time.
         group_size: episodes of the same level, for estimators that compare episodes.
-        window: turns of history in a prompt; each turn is then a sequence of its own (Verlog). None trains on whole
-            episodes.
+        context: earlier turns in a prompt, in the form of `vagen_envs.context`: `all` trains on whole episodes; with
+            `last:N` each turn is a sequence of its own (Verlog). The trainer takes no other policy.
         max_length: tokens in a sequence.
         temperature: of sampling.
         top_p: of sampling.
@@ -65,7 +68,6 @@ class MultiTurnPPOConfig(_BaseConfig):
         advantage: an estimator of `advantages` or `group_advantages`.
         advantage_settings: its keywords, such as {"gamma_turn": 0.95}.
         continuations: Monte Carlo continuations from each state, whose mean return is VinePPO's baseline.
-        reward_scale: factor for rewards before advantages and value targets are computed.
         kl_coef: β of the KL penalty in the reward (k1 estimate).
         kl_loss_coef: weight of the KL term in the loss (k3 estimate).
         critic_learning_rate: 5 to 10 times the policy's (Turn-PPO).
@@ -97,17 +99,17 @@ class MultiTurnPPOConfig(_BaseConfig):
             is the policy without adapters.
         eval_rollouts: evaluate on the validation split after every so many rollouts, write `evaluations.json`, and keep
             the model that solved most in `best`. 0 for never.
-        eval_episodes: episodes of an evaluation, always on the same levels.
+        eval_episodes: episodes of each environment in an evaluation, always on the same levels.
     """
 
-    env_id: str = "vagen/Sokoban-v0"
-    env_options: dict[str, Any] = field(default_factory=dict)
+    environments: list[Any] = field(default_factory=lambda: ["vagen/Sokoban-v0"])
+    level_sampler: Literal["uniform", "difficulty"] = "uniform"
     num_envs: int = 32
     env_threads: int = 1
     rollouts: int = 300
     episodes_per_rollout: int = 128
     group_size: int = 1
-    window: int | None = None
+    context: str = "all"
     max_length: int = 4096
     temperature: float = 0.7
     top_p: float = 0.95
@@ -117,7 +119,6 @@ class MultiTurnPPOConfig(_BaseConfig):
     advantage: str = "bilevel_gae"
     advantage_settings: dict[str, Any] = field(default_factory=dict)
     continuations: int = 0
-    reward_scale: float = 1.0
     kl_coef: float = 0.001
     kl_loss_coef: float = 0.0
     learning_rate: float = 1e-6
@@ -175,18 +176,18 @@ class MultiTurnPPOConfig(_BaseConfig):
         return self.advantage == "dual_discount_gae"
 
     @property
-    def prompt_packs(self) -> list[str]:
-        """The prompt packs that training levels draw from; empty if the environment has one."""
-        packs = self.env_options.get("prompt_pack")
-        return list(packs) if isinstance(packs, list | tuple) else []
+    def training_environments(self) -> list[TrainingEnvironment]:
+        """The entries of `environments`."""
+        return read_environments(self.environments)
 
     @property
-    def plain_options(self) -> dict[str, Any]:
-        """`env_options` for `gym.make`, with the first prompt pack."""
-        return {**self.env_options, **({"prompt_pack": self.prompt_packs[0]} if self.prompt_packs else {})}
+    def tasks(self) -> list[TrainingTask]:
+        """The environments on each of their difficulties."""
+        return [task for environment in self.training_environments for task in environment.tasks()]
 
     def __post_init__(self) -> None:
         self._check_fields()
+        read_environments(self.environments)
         self._check_advantage()
         self._check_combinations()
         steps = self.rollouts * self.steps_per_rollout
@@ -208,13 +209,18 @@ class MultiTurnPPOConfig(_BaseConfig):
             self.activation_checkpointing = self.gradient_checkpointing
         super().__post_init__()  # type: ignore[no-untyped-call]
 
+    @property
+    def window(self) -> int | None:
+        """Earlier turns in a prompt; None for all."""
+        return ContextPolicy.parse(self.context).turns
+
     def _check_fields(self) -> None:
         """Types, choices and ranges of single settings."""
         for name, annotation in inspect.get_annotations(MultiTurnPPOConfig, eval_str=True).items():
             setting = getattr(self, name)
             kind = must_be(MultiTurnPPOConfig, name, setting)
             self._require(kind is None, name, str(kind))
-            choices = [each for each in get_args(annotation) if isinstance(each, str)]
+            choices = [choice for choice in get_args(annotation) if isinstance(choice, str)]
             if choices:
                 self._require(setting in choices, name, f"one of {', '.join(choices)}")
         bounds = ((AT_LEAST_1, 1, "at least 1"), (AT_LEAST_0, 0, "at least 0"), (ABOVE_0, 1e-300, "above 0"))
@@ -225,6 +231,11 @@ class MultiTurnPPOConfig(_BaseConfig):
         for name in SHARES:
             self._require(getattr(self, name) <= 1, name, "at most 1")
         self._require(self.dual_clip is None or self.dual_clip > 1, "dual_clip", "above 1, or None")
+        try:
+            policy = ContextPolicy.parse(self.context)
+        except ConfigError as error:
+            raise TrainingConfigError(str(error)) from None
+        self._require(policy == ContextPolicy(turns=policy.turns), "context", "all or last:N")
 
     def _check_advantage(self) -> None:
         if self.advantage not in ESTIMATORS:

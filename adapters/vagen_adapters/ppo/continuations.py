@@ -30,16 +30,16 @@ def continue_all(episodes: Sequence[Episode], times: int) -> list[Continuation]:
     """`times` forks of every state that the episodes' turns met; those that met it by the same words share them."""
     found: dict[tuple[object, ...], list[Continuation]] = {}
     for number, episode in enumerate(episodes):
-        said: tuple[tuple[int, ...], ...] = ()
+        replies: tuple[tuple[int, ...], ...] = ()
         for turn, played in enumerate(episode.turns):
             level = episode.level
-            key = (level.split, level.seed, level.prompts, said, played.snapshot)
+            key = (level.environment, level.split, level.seed, level.prompts, replies, played.snapshot)
             forks = found.setdefault(key, [])
             if not forks:
-                forks += [Continuation(episode.fork(turn, each), turn, []) for each in range(times)]
+                forks += [Continuation(episode.fork(turn, fork), turn, []) for fork in range(times)]
             for fork in forks:
                 fork.asked.append(number)
-            said = (*said, played.reply.ids)
+            replies = (*replies, played.reply.ids)
     return [fork for forks in found.values() for fork in forks]
 
 
@@ -68,15 +68,15 @@ def state_values_of(
 ) -> list[list[float]]:
     """For each episode and turn the mean of `returns_of`; NaN where all forks failed."""
     returns = returns_of(episodes, forks, played, gamma)
-    return [[math.fsum(each) / len(each) if each else math.nan for each in of_turns] for of_turns in returns]
+    return [[math.fsum(found) / len(found) if found else math.nan for found in of_turns] for of_turns in returns]
 
 
 class StateNumbers:
     """Numbers for states, the same one wherever a state of a level is met again."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int, str], int] = {}
+        self._known: dict[tuple[str, str, int, str], int] = {}
 
     def __call__(self, level: Level, turn: Turn) -> int:
         state = json.dumps(turn.before.to_json(), sort_keys=True)
-        return self._known.setdefault((level.split, level.seed, state), len(self._known))
+        return self._known.setdefault((level.environment, level.split, level.seed, state), len(self._known))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from vagen_adapters.ppo.chat_encoder import Shown
@@ -28,7 +28,8 @@ class Level:
         split: `train`, `val` or `test`.
         group: of the episodes that it is compared with.
         draw: tells apart episodes of one level, whose replies would otherwise be drawn alike.
-        prompts: which of the rollout's prompts it is played with, if it has several.
+        prompts: which of its task's prompts it is played with, if there are several.
+        environment: the name of its task; empty in a rollout of one environment.
     """
 
     seed: int
@@ -36,6 +37,7 @@ class Level:
     group: int = 0
     draw: int = 0
     prompts: int = 0
+    environment: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +71,6 @@ class PlayedTurn:
     def cut(self) -> bool:
         """Whether the reply was stopped by its limit of tokens, before it ended by itself."""
         return self.reply.ids[-1] != self.shown.next_ids[0]
-
-    @property
-    def source(self) -> str:
-        """Where the level comes from: the data source that the turn's metrics name, else the environment's id."""
-        return str(self.turn.metrics.get("data_source", self.turn.env_id))
 
 
 @dataclass(eq=False)
@@ -113,6 +110,12 @@ class Episode:
     def success(self) -> bool:
         """Whether the task was solved."""
         return bool(self.turns) and self.turns[-1].turn.success
+
+    @property
+    def source(self) -> str:
+        """Where the level comes from: the data source that its metrics name, else its task, else its environment."""
+        first = self.turns[0].turn
+        return str(first.metrics.get("data_source", self.level.environment or first.env_id))
 
     @property
     def rewards(self) -> float:
@@ -197,12 +200,19 @@ def keep_differing(episodes: Sequence[Episode], most: int) -> list[Episode]:
 
     Returns that differ by rounding alone count as equal.
     """
-    groups: dict[int, list[Episode]] = {}
-    for episode in episodes:
-        groups.setdefault(episode.level.group, []).append(episode)
-    differing = [group for group in groups.values() if not _alike([episode.rewards for episode in group])]
+    differing = [group for group in groups_of(episodes) if not have_equal_returns(group)]
     return [episode for group in differing[:most] for episode in group]
 
 
-def _alike(returns: Sequence[float]) -> bool:
+def groups_of(episodes: Iterable[Episode]) -> list[list[Episode]]:
+    """The episodes by group, in order."""
+    groups: dict[int, list[Episode]] = {}
+    for episode in episodes:
+        groups.setdefault(episode.level.group, []).append(episode)
+    return list(groups.values())
+
+
+def have_equal_returns(group: Sequence[Episode]) -> bool:
+    """Whether returns differ by no more than rounding, so that comparing them teaches nothing."""
+    returns = [episode.rewards for episode in group]
     return math.isclose(min(returns), max(returns), rel_tol=1e-6, abs_tol=1e-12)

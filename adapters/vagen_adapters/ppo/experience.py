@@ -39,7 +39,7 @@ class Sequences:
 
 @dataclass(frozen=True, eq=False)
 class Experience:
-    """What is constant during the updates of a rollout; (B, L), and (B, L + 1) for values."""
+    """The inputs of a rollout's updates, which stay constant; (B, L), and (B, L + 1) for values."""
 
     sequences: Sequences
     old_logprobs: Tensor
@@ -90,16 +90,18 @@ def trajectories_of(
     rewards = torch.zeros(len(rows), int(sequences.turn_ids.max()) + 1, device=device)
     states, number_of = torch.zeros_like(rewards, dtype=torch.int64), StateNumbers()
     turn_values = torch.zeros_like(rewards)
+    scales = {task.name: task.environment.reward_scale for task in args.tasks}
     for row, sequence, episode, owner in zip(
         rows, sequences.rows, sequences.episodes, sequences.episode_ids.tolist(), strict=True
     ):
+        scale = scales[episode.level.environment]
         for turn in set(sequence.turn_ids) - {NOT_SAMPLED}:
             played = episode.turns[turn]
-            rewards[row, turn] = (played.reward + overlong_penalty(played, args)) * args.reward_scale
+            rewards[row, turn] = (played.reward + overlong_penalty(played, args)) * scale
             if args.advantage == "gigpo":
                 states[row, turn] = number_of(episode.level, played.turn)
             if state_values:
-                turn_values[row, turn] = state_values[owner][turn] * args.reward_scale
+                turn_values[row, turn] = state_values[owner][turn] * scale
     ends = torch.tensor([len(sequence.prompt.ids) for sequence in sequences.rows], device=device)
     with_end = torch.tensor([sequence.ends_with_observation for sequence in sequences.rows], device=device)
     return Trajectories(

@@ -25,7 +25,7 @@ from vagen_adapters.ppo.processors import refusal
 from vagen_adapters.ppo.vision_cache import VisionFeatureCache, can_be_kept
 from vagen_envs.errors import did_you_mean
 
-GAP = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}
+GAP = {torch.float32: 2e-4, torch.bfloat16: 0.1, torch.float16: 0.02}
 """How far log-probabilities of one token may be apart, computed two ways, by the weights' type."""
 NOISE = 8
 """Times a token's log-probability changes with the number of rows beside it, which is allowed too: kernels of large
@@ -156,7 +156,7 @@ def _check_sight(encoder: ChatEncoder, model: ActorCritic, prompt: Prompt) -> No
     if torch.equal(first, changed):
         raise failed(encoder, "pictures", "another picture changes nothing of what the model says",
                       "check that the model's forward pass takes what its processor gives")  # fmt: skip
-    if (gap := float((first - changed)[: where + 1].abs().max())) > GAP.get(model.policy.dtype, 1e-5):
+    if (gap := float((first - changed)[: where + 1].abs().max())) > GAP.get(model.policy.dtype, GAP[torch.float32]):
         raise failed(encoder, "pictures", f"a picture changes what stands before it, by {gap:.1e}",
                       "train a decoder")  # fmt: skip
 
@@ -170,9 +170,9 @@ def _check_later_picture(encoder: ChatEncoder, model: ActorCritic, prompt: Promp
     prompts = [Prompt(prompt.ids, (before, each)) for each in (later, other)]
     first, changed = (_logprobs(encoder, model, [each])[0, :upto] for each in prompts)
     gap = float((first - changed).abs().max())
-    if gap > GAP.get(model.policy.dtype, 1e-5):
+    if gap > GAP.get(model.policy.dtype, GAP[torch.float32]):
         raise failed(encoder, "pictures", f"a later turn's picture changes a reply before it, by {gap:.1e}",
-                      "set window, so that each turn is trained on as it was sampled")  # fmt: skip
+                      "set context=last:N, so that each turn is trained on as it was sampled")  # fmt: skip
 
 
 def _check_positions(encoder: ChatEncoder, policy: Any, prompts: Sequence[Prompt]) -> None:

@@ -1,12 +1,51 @@
-"""Pictures' features, many of them end to end."""
+"""What models are given of pictures: joined over a batch, and kept for a while within a number of bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from typing import Any
+import threading
+from collections import OrderedDict
+from collections.abc import Container, Hashable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+Kept = TypeVar("Kept")
+
+
+class RecentlyUsed(Generic[Kept]):
+    """Keeps what was used last, up to a number of bytes.
+
+    Attributes:
+        most: bytes that may be kept.
+        held: bytes that are kept now.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.held = most, 0
+        self._lock = threading.Lock()  # an asynchronous rollout reads beside updates
+        self._kept: OrderedDict[Hashable, tuple[Kept, int]] = OrderedDict()
+
+    def get(self, key: Hashable) -> Kept | None:
+        """The entry of this key; None if it isn't kept."""
+        with self._lock:
+            if key not in self._kept:
+                return None
+            self._kept.move_to_end(key)
+            return self._kept[key][0]
+
+    def put(self, key: Hashable, entry: Kept, size: int) -> None:
+        """Keep an entry of `size` bytes in the place of those that were not used for longest."""
+        with self._lock:
+            self.held += size - self._kept.pop(key, (None, 0))[1]
+            self._kept[key] = entry, size
+            while self.held > self.most:
+                self.held -= self._kept.popitem(last=False)[1][1]
+
+    def clear(self) -> None:
+        """Keep nothing."""
+        self._kept.clear()
+        self.held = 0
 
 
 def end_to_end(features: Sequence[Tensor]) -> Tensor:
@@ -14,25 +53,29 @@ def end_to_end(features: Sequence[Tensor]) -> Tensor:
 
     Families that take pictures of many sizes say beside them how large each is, or leave out what is all zeros.
     """
-    widest = [max(sizes) for sizes in zip(*(each.shape[1:] for each in features), strict=True)]
-    if all(list(each.shape[1:]) == widest for each in features):
+    widest = [max(sizes) for sizes in zip(*(feature.shape[1:] for feature in features), strict=True)]
+    if all(list(feature.shape[1:]) == widest for feature in features):
         return torch.cat(list(features))
-    gaps = [[gap for size, most in zip(each.shape[:0:-1], widest[::-1], strict=True) for gap in (0, most - size)]
-            for each in features]  # fmt: skip
-    return torch.cat([nn.functional.pad(each, gap) for each, gap in zip(features, gaps, strict=True)])
+    gaps = [
+        [gap for size, most in zip(feature.shape[:0:-1], widest[::-1], strict=True) for gap in (0, most - size)]
+        for feature in features
+    ]
+    return torch.cat([nn.functional.pad(feature, gap) for feature, gap in zip(features, gaps, strict=True)])
 
 
 def joined_features(
     features: Sequence[Mapping[str, Tensor]], wanted: Container[str] | None = None
 ) -> dict[str, Tensor]:
     """The features of many observations end to end, or those of them that are wanted; some have no pictures."""
-    seen = [each for each in features if each]
+    seen = [entries for entries in features if entries]
     names = [name for name in (seen[0] if seen else ()) if wanted is None or name in wanted]
-    return {name: end_to_end([each[name] for each in seen]) for name in names}
+    return {name: end_to_end([entries[name] for entries in seen]) for name in names}
 
 
 def as_taken_by(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs with features in the type of a model's weights: not all families see to that."""
     dtype = model.dtype
-    return {name: each.to(dtype) if isinstance(each, Tensor) and each.is_floating_point() else each
-            for name, each in inputs.items()}  # fmt: skip
+    return {
+        name: entry.to(dtype) if isinstance(entry, Tensor) and entry.is_floating_point() else entry
+        for name, entry in inputs.items()
+    }

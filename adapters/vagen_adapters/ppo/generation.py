@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -72,30 +71,6 @@ class Sampler(Protocol):
 
 
 @runtime_checkable
-class Streaming(Protocol):
-    """A back-end whose replies come each by itself."""
-
-    def submit(self, prompt: Prompt, sampling: Sampling, seed: int) -> Future[Reply]:
-        """The same reply as `Sampler.sample` gives, once it is there."""
-
-
-@dataclass
-class Reads:
-    """What a model was given to read: tokens, padding aside, and pictures for vision towers."""
-
-    tokens: int = 0
-    pictures: int = 0
-
-
-@runtime_checkable
-class Counting(Protocol):
-    """A back-end that tells what it has read."""
-
-    def finish(self) -> Reads:
-        """The conversations of so far don't go on. Returns what was read for them."""
-
-
-@runtime_checkable
 class Resting(Protocol):
     """A back-end that shares its GPU with updates."""
 
@@ -157,15 +132,9 @@ class TransformersSampler:
         self.encoder = encoder
         self.room = room
         self.vision_cache = vision_cache
-        self.reads = Reads()
 
     def sync(self) -> None:
         """Nothing to do: it samples from the policy itself."""
-
-    def finish(self) -> Reads:
-        """The conversations of so far don't go on. Returns what was read for them."""
-        reads, self.reads = self.reads, Reads()
-        return reads
 
     @torch.no_grad()
     def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
@@ -183,8 +152,6 @@ class TransformersSampler:
                 stop += 1
             replies += self._sample(prompts[start:stop], sampling, seeds[start:stop])
             start = stop
-        if self.vision_cache:
-            self.reads.pictures += self.vision_cache.looks_since()
         self.model.train(was_training)
         return replies
 
@@ -206,11 +173,7 @@ class TransformersSampler:
         output = self.model.generate(
             **as_taken_by(self.model, inputs), generation_config=settings, logits_processor=LogitsProcessorList([draw])
         )
-        replies = self._replies(output[:, inputs["input_ids"].shape[1] :], torch.stack(draw.logprobs, 1))
-        self.reads.tokens += sum(len(each.ids) for each in prompts) + sum(len(each.ids) - 1 for each in replies)
-        if not self.vision_cache:
-            self.reads.pictures += sum(bool(shown.features) for each in prompts for shown in each.shown)
-        return replies
+        return self._replies(output[:, inputs["input_ids"].shape[1] :], torch.stack(draw.logprobs, 1))
 
     def _replies(self, sampled: Tensor, logprobs: Tensor) -> list[Reply]:
         """Return tokens and log-probabilities, (B, T) each; ignore those after the first end token."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import TOKEN_TYPES, ChatEncoder, Shown, as_features
@@ -44,7 +43,7 @@ def _check_picture(encoder: ChatEncoder, text: str, shown: Shown) -> None:
         raise failed(encoder, "pictures", "a picture takes none of the tokens that its model knows pictures by",
                       "train a family whose pictures stand among the tokens")  # fmt: skip
     rendered = encoder.conversation.prompt(SYSTEM, [text], [])
-    images = [Image.fromarray(each) for each in shown.pictures]
+    images = [picture.pil for picture in shown.pictures]
     try:
         made = encoder.processor(text=[rendered], images=images, add_special_tokens=False, return_tensors="pt",
                                return_mm_token_type_ids=True)  # fmt: skip
@@ -62,7 +61,7 @@ def _check_picture(encoder: ChatEncoder, text: str, shown: Shown) -> None:
                       f"{_count(theirs, encoder.image_token_id)} of them a picture's, and ours in {len(own)} and "
                       f"{shown.image_tokens}; token {at} on, the encoder has {parted[0]} and it {parted[1]}",
                       "turn off in the folder's processor_config.json what it adds or numbers")  # fmt: skip
-    for name, feature in shown.features.items():
+    for name, feature in encoder.features_of([shown]).items():
         if name in made and not torch.equal(as_features(made[name]), feature):
             raise failed(encoder, "pictures", f"its processor gives other {name} than its parts do",
                           "use the family's own processor_config.json")  # fmt: skip
@@ -86,7 +85,7 @@ def _check_continuation(encoder: ChatEncoder, texts: Sequence[str], shown: Seque
             raise failed(encoder, "continuation", f"what stands before reply {number} is written in another way once "
                           f"others follow: {opened[-60:]!r}, then {written[-60:]!r}",
                           "use a template that keeps a conversation as it was")  # fmt: skip
-    said = [each for one in shown for each in encoder.look(one.pictures)[1]]
+    said = [each for one in shown for each in encoder.look([picture.pixels for picture in one.pictures])[1]]
     ends = [f"{reply}{encoder.end_text}" for reply in REPLIES]
     text = "".join(piece for pair in zip(last, [*ends, ""], strict=True) for piece in pair)
     whole = [*encoder.beginning, *encoder.encode(text, said)]

@@ -1,4 +1,4 @@
-"""What is logged of a rollout: pure functions from episodes and scores to named numbers, and where its time went."""
+"""Metrics of a rollout: pure functions from episodes and scores to named numbers, and where its time went."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from torch import Tensor
 
-from vagen_adapters.ppo.episodes import Episode
+from vagen_adapters.ppo.episodes import Episode, groups_of, have_equal_returns
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import Trajectories
@@ -21,17 +21,20 @@ from vagen_rewards.verifiers.metrics import is_reflective
 
 def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[str, float]:
     """Counts, and means over the episodes that didn't fail; reward terms are summed over an episode."""
-    sound = [each for each in episodes if each.failure is None]
+    sound = [episode for episode in episodes if episode.failure is None]
     counts = {"rollout/failed": float(len(episodes) - len(sound)), "rollout/filtered": float(len(sound) - len(kept))}
     if not sound:
         return counts
     turns = [turn for episode in sound for turn in episode.turns]
+    groups = [group for group in groups_of(sound) if len(group) > 1]
+    if groups:
+        counts["rollout/equal_groups"] = mean([float(have_equal_returns(group)) for group in groups])
     return {
         **counts,
-        "rollout/success": mean([float(each.success) for each in sound]),
-        "rollout/return": mean([each.rewards for each in sound]),
+        "rollout/success": mean([float(episode.success) for episode in sound]),
+        "rollout/return": mean([episode.rewards for episode in sound]),
         "rollout/turns": len(turns) / len(sound),
-        "rollout/truncated": mean([float(each.truncated) for each in sound]),
+        "rollout/truncated": mean([float(episode.truncated) for episode in sound]),
         "rollout/reply_tokens": mean([float(len(turn.reply.ids)) for turn in turns]),
         "rollout/cut_replies": mean([float(turn.cut) for turn in turns]),
         "rollout/format": mean([float(turn.turn.parsed.format_correct) for turn in turns]),
@@ -43,13 +46,18 @@ def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[st
 
 
 def of_evaluation(episodes: Sequence[Episode]) -> dict[str, float]:
-    """Success rate and return of the episodes that didn't fail, and the number of those that did."""
+    """Success rate and return of the episodes that didn't fail, of each source if there are several, and failures."""
     sound = [episode for episode in episodes if episode.failure is None]
-    return {
+    found = {
         "success": mean([float(episode.success) for episode in sound]),
         "return": mean([episode.rewards for episode in sound]),
         "failed": float(len(episodes) - len(sound)),
     }
+    sources = _by_source(sound)
+    for source, batch in sources.items() if len(sources) > 1 else ():
+        found[f"success/{source}"] = mean([float(episode.success) for episode in batch])
+        found[f"return/{source}"] = mean([episode.rewards for episode in batch])
+    return found
 
 
 def _of_reasoning(turns: Sequence[Turn]) -> dict[str, float]:
@@ -65,11 +73,11 @@ def _of_reasoning(turns: Sequence[Turn]) -> dict[str, float]:
     for part in PARTS:
         judged = [turn.metrics for turn in turns if f"{part}_reason" in turn.metrics]
         if judged:
-            scores = [float(each[part]) for each in judged if part in each]
+            scores = [float(entry[part]) for entry in judged if part in entry]
             if scores:
                 found[f"reasoning/{part}"] = mean(scores)
             found[f"reasoning/{part}_unscored"] = 1 - len(scores) / len(judged)
-            found[f"reasoning/{part}_unread"] = mean([float(each[f"{part}_unread"]) for each in judged])
+            found[f"reasoning/{part}_unread"] = mean([float(entry[f"{part}_unread"]) for entry in judged])
     return found
 
 
@@ -85,19 +93,23 @@ def _of_turns(episodes: Sequence[Episode]) -> dict[str, float]:
 
 
 def _of_sources(episodes: Sequence[Episode]) -> dict[str, float]:
-    """`source/…/name`: each source of levels on its own (V-Triune, section 3.3).
+    """`source/…/name`: each environment, difficulty or data source on its own (V-Triune, section 3.3).
 
     Of its episodes their number, `success`, `return` and `reward/…` as over all; of its turns `reply_tokens`,
     `cut_replies`, `reflection/ratio` and `reflection/success` (appendix H), and `metric/…`, the environment's own.
     """
-    by_source: dict[str, list[Episode]] = defaultdict(list)
-    for episode in episodes:
-        by_source[episode.turns[0].source].append(episode)
     return {
         f"source/{source}/{name}": entry
-        for source, batch in sorted(by_source.items())
+        for source, batch in _by_source(episodes).items()
         for name, entry in _of_source(batch).items()
     }
+
+
+def _by_source(episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
+    by_source: dict[str, list[Episode]] = defaultdict(list)
+    for episode in episodes:
+        by_source[episode.source].append(episode)
+    return dict(sorted(by_source.items()))
 
 
 def _of_source(episodes: Sequence[Episode]) -> dict[str, float]:
@@ -114,8 +126,8 @@ def _of_source(episodes: Sequence[Episode]) -> dict[str, float]:
                 parts[f"metric/{name}"].append(float(entry))
     return {
         "episodes": float(len(episodes)),
-        "success": mean([float(each.success) for each in episodes]),
-        "return": mean([each.rewards for each in episodes]),
+        "success": mean([float(episode.success) for episode in episodes]),
+        "return": mean([episode.rewards for episode in episodes]),
         **_reward_terms(episodes),
         **{name: mean(entries) for name, entries in parts.items()},
     }

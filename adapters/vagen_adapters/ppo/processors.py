@@ -1,7 +1,7 @@
 """A model family's own processor, read from a model's folder without torchvision.
 
 transformers' processors ask torchvision of parts that pictures don't need (videos), or of classes that have a twin
-on PIL. What is made here is the family's class with its own settings, its PIL image processor, and no videos.
+on PIL. The result is the family's class with its own settings, its PIL image processor, and no videos.
 """
 
 from __future__ import annotations
@@ -48,6 +48,15 @@ class Family:
         return cls(config.model_type, config, _processor(path, config, files), files)
 
 
+def load_processor(path: str) -> Any:
+    """Return the processor of a model's folder or hub name; parts that read videos or sounds may be missing.
+
+    Raises:
+        TrainingConfigError: the folder's family has no processor for pictures, or its files are incomplete.
+    """
+    return Family.read(path).processor
+
+
 def refusal(family: str, check: str, found: str, fix: str) -> TrainingConfigError:
     """Return the error for an unsupported model family: the family, the failed check and the fix."""
     return TrainingConfigError(f"a model of the family {family!r} can't be trained: {check}: {found}; {fix}")
@@ -66,7 +75,7 @@ def _processor(path: str, config: Any, files: dict[str, bytes]) -> Any:
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES, processor_class_from_name
 
     named = (json.loads(contents).get("processor_class") for contents in files.values())
-    name = next((each for each in named if each), None) or PROCESSOR_MAPPING_NAMES.get(config.model_type)
+    name = next((candidate for candidate in named if candidate), None) or PROCESSOR_MAPPING_NAMES.get(config.model_type)
     cls = processor_class_from_name(name) if name else None
     if cls is None:
         raise refusal(config.model_type, "its processor", "transformers has none that reads pictures and text",

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
+from vagen_adapters.ppo.environments import EnvironmentPool
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, lay_out, remembered
-from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling, Streaming
+from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling
 from vagen_adapters.ppo.span_credit import Judged
 from vagen_envs import RewardTerm, Turn
-from vagen_envs.prompting import Prompts
 from vagen_envs.seeding import HashStream
 from vagen_rewards.credit import Words
 
@@ -29,7 +30,7 @@ with metrics that are logged; or that and which of its words are true."""
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What an environment and a judge said to a reply, and how long each took in seconds."""
+    """The results of an environment and a judge for a reply, and the seconds that they took."""
 
     before: bytes
     observation: dict[str, Any]
@@ -46,50 +47,45 @@ class Rollout:
     """Plays episodes in a fixed number of environments; an environment that is done takes the next level.
 
     Args:
-        envs: alike; each is reset for every level it plays.
+        envs: alike, or a pool; an environment is reset for every level it plays.
         encoder: of the model that plays.
-        sampler: where replies come from. With one that is `Streaming`, each episode goes on as soon as its reply is
-            there, and environments and judges work while others' replies are written; with others each turn is a batch.
+        sampler: where replies come from, a batch of a turn of all environments at a time.
         sampling: how they are drawn.
         window: turns of history before the present one; None keeps the whole episode (Verlog uses 1 or 2).
         max_length: tokens that the model may read and write in one sequence. An episode is cut at the last
             turn after which this still holds, and counts as truncated.
-        score: further reward terms.
-        prompts: prompt texts that levels refer to; without them environments use their own.
+        score: further reward terms, or those of each task by name.
         threads: environments that are reset, or stepped and scored, at the same time, for those and judges that wait
             for a simulator or a server. 1 takes one after the other in the calling thread.
 
     Attributes:
         times: seconds since `play` began that went into `generation`, `environment` and `judge`. With several
-            threads those of the latter two are shared out as they would be one after the other. Where episodes go on
-            by themselves, `generation` is what was waited for, and with several threads the others overlap with it.
+            threads those of the latter two are shared out as they would be one after the other.
         calls: how often replies have been sampled since.
         version: of the sampler's weights, which turns are marked with.
     """
 
     def __init__(
         self,
-        envs: Sequence[gym.Env[Any, Any]],
+        envs: Sequence[gym.Env[Any, Any]] | EnvironmentPool,
         encoder: ChatEncoder,
         sampler: Sampler,
         sampling: Sampling,
         *,
         window: int | None = None,
         max_length: int = 4096,
-        score: Score | None = None,
-        prompts: Sequence[Prompts] = (),
+        score: Score | Mapping[str, Score] | None = None,
         threads: int = 1,
     ) -> None:
-        if not envs:
+        self.environments = envs if isinstance(envs, EnvironmentPool) else EnvironmentPool.of(envs)
+        if not self.environments.size:
             raise TrainingConfigError("a rollout needs at least one environment")
         if window is not None and window < 0:
             raise TrainingConfigError(f"window={window} is not valid: it must be at least 0 turns, or None for all")
         if threads < 1:
             raise TrainingConfigError(f"threads={threads} is not valid: it must be at least 1")
-        self.envs = list(envs)
         self.encoder, self.sampler, self.sampling = encoder, sampler, sampling
         self.window, self.max_length, self.score = window, max_length, score
-        self.prompts = prompts
         self._takes_snapshots = False
         self.pool = ThreadPoolExecutor(threads, "environment") if threads > 1 else None
         self.times: dict[str, float] = {}
@@ -110,96 +106,52 @@ class Rollout:
             seed: as for `play`.
             snapshots: whether each turn keeps the environment before it, so that its episode can be forked there.
         """
-        if isinstance(self.sampler, Streaming):
-            self._prepare(snapshots)
-            self._flow(self.sampler, episodes, seed)
-            return episodes
         for _ in self.turns(episodes, seed, snapshots=snapshots):
             pass
         return episodes
 
-    def _flow(self, sampler: Streaming, episodes: Sequence[Episode], seed: int) -> None:
-        """Play episodes; an episode continues as soon as its reply is available.
-
-        What comes of an episode depends on its level and `seed` alone, so that it doesn't matter which reply is first.
-        """
-        waiting = deque(episodes)
-        under_way: dict[Future[Any], Callable[[Any], None]] = {}
-        times = self.times
-
-        def now_or_beside(work: Callable[[Any], Any], what: Any, go_on: Callable[[Any], None]) -> None:
-            """In a thread, if the rollout has some."""
-            if self.pool is None:
-                go_on(work(what))
-            else:
-                under_way[self.pool.submit(work, what)] = go_on
-
-        def next_level(env: gym.Env[Any, Any]) -> None:
-            if waiting:
-                episode = waiting.popleft()
-                now_or_beside(self.reset, (env, episode), lambda observation: begin(env, episode, observation))
-
-        def begin(env: gym.Env[Any, Any], episode: Episode, observation: Any) -> None:
-            self.begin(env, episode, observation)
-            following.append((env, None if episode.failure else episode))
-
-        def ask(env: gym.Env[Any, Any], episode: Episode) -> None:
-            future = sampler.submit(self.prompt(episode), self.sampling, self.seed(seed, episode))
-            under_way[future] = lambda reply: read(env, episode, reply)
-
-        def read(env: gym.Env[Any, Any], episode: Episode, reply: Reply) -> None:
-            text = self.encoder.read(reply.ids) if reply.ids else None  # tokenizers keep to a thread
-            now_or_beside(self.step, (env, text), lambda step: advance(env, episode, reply, step))
-
-        def advance(env: gym.Env[Any, Any], episode: Episode, reply: Reply, step: Any) -> None:
-            if step is not None and not isinstance(step, Exception):
-                times["judge"] += step.judge_time
-                times["environment"] += step.environment_time
-            over = self.advance(env, episode, reply, step)
-            following.append((env, None if over else episode))
-
-        following: deque[tuple[gym.Env[Any, Any], Episode | None]] = deque((env, None) for env in self.envs)
-        while following or under_way:
-            while following:
-                env, episode = following.popleft()
-                next_level(env) if episode is None else ask(env, episode)
-            if under_way:
-                started = time.perf_counter()
-                done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-                times["generation"] += time.perf_counter() - started
-                for future in done:
-                    under_way.pop(future)(future.result())
-
     def turns(self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False) -> Iterator[None]:
-        """The same, a reply of each environment at a time: what gives replies may change between them."""
+        """As `play_on`, a reply of each environment at a time: what gives replies may change between them."""
         self._prepare(snapshots)
         waiting = deque(episodes)
-        playing: dict[int, Episode] = {}  # by the number of the environment
+        playing: list[tuple[gym.Env[Any, Any], Episode]] = []
         while True:
-            while waiting and len(playing) < len(self.envs):
-                free = [number for number in range(len(self.envs)) if number not in playing]
-                begun = {number: waiting.popleft() for number in free[: len(waiting)]}
-                self._begin_all([(self.envs[number], episode) for number, episode in begun.items()])
-                playing |= {number: episode for number, episode in begun.items() if episode.failure is None}
+            while waiting and (free := self.environments.size - len(playing)):
+                next_ones = [waiting.popleft() for _ in range(min(free, len(waiting)))]
+                begun = [(self.environments.take(episode.level), episode) for episode in next_ones]
+                self._begin_all(begun)
+                playing += self._give_back_unless(begun, [episode.failure is None for _, episode in begun])
             if not playing:
                 return
             self.calls += 1
-            replies = self._sample(list(playing.values()), seed)
-            steps = self._step_all([(self.envs[number], reply) for number, reply in zip(playing, replies, strict=True)])
-            for number, reply, step in zip(list(playing), replies, steps, strict=True):
-                if self.advance(self.envs[number], playing[number], reply, step):
-                    del playing[number]
+            replies = self._sample([episode for _, episode in playing], seed)
+            steps = self._step_all([(env, reply) for (env, _), reply in zip(playing, replies, strict=True)])
+            over = [
+                self.advance(env, episode, reply, step)
+                for (env, episode), reply, step in zip(playing, replies, steps, strict=True)
+            ]
+            playing = self._give_back_unless(playing, [not ended for ended in over])
             yield
+
+    def _give_back_unless(
+        self, pairs: Sequence[tuple[gym.Env[Any, Any], Episode]], playing: Sequence[bool]
+    ) -> list[tuple[gym.Env[Any, Any], Episode]]:
+        """The pairs that still play; the environments of the others are free."""
+        for (env, _), plays in zip(pairs, playing, strict=True):
+            if not plays:
+                self.environments.give_back(env)
+        return list(itertools.compress(pairs, playing))
 
     def _prepare(self, snapshots: bool) -> None:
         self._takes_snapshots = snapshots
+        self.environments.reclaim()
         self.calls = 0
         self.times = dict.fromkeys(("generation", "environment", "judge"), 0.0)
 
     def _sample(self, episodes: Sequence[Episode], seed: int) -> list[Reply]:
         started = time.perf_counter()
-        seeds = [self.seed(seed, each) for each in episodes]
-        replies = self.sampler.sample([self.prompt(each) for each in episodes], self.sampling, seeds)
+        seeds = [self.seed(seed, episode) for episode in episodes]
+        replies = self.sampler.sample([self.prompt(episode) for episode in episodes], self.sampling, seeds)
         self.times["generation"] += time.perf_counter() - started
         return replies
 
@@ -229,9 +181,13 @@ class Rollout:
             observation, _, terminated, truncated, info = env.step(text)
             stepped = time.perf_counter()
             turn: Turn = info["turn"]
-            said = self.score(turn) if self.score else ()
-            said, words = (said.turn, said.words) if isinstance(said, Judged) else (said, ())
-            turn, rewards = (said, said.rewards) if isinstance(said, Turn) else (turn, (*turn.rewards, *said))
+            score = self.score
+            if isinstance(score, Mapping):
+                score = score.get(self.environments.task_of(env))
+            scored = score(turn) if score else ()
+            scored, words = (scored.turn, scored.words) if isinstance(scored, Judged) else (scored, ())
+            turn, rewards = (scored, scored.rewards) if isinstance(scored, Turn) else (turn, (*turn.rewards, *scored))
+            observation, turn = self._held(observation), self._held_turn(turn)
         except Exception as error:  # an environment or a judge may raise anything
             return error
         judged = time.perf_counter()
@@ -261,17 +217,29 @@ class Rollout:
 
     def reset(self, pair: tuple[gym.Env[Any, Any], Episode]) -> dict[str, Any] | Exception:
         env, episode = pair
-        if self.prompts:
-            env.unwrapped.prompts = self.prompts[episode.level.prompts]  # type: ignore[attr-defined]
         try:
             observation: dict[str, Any] = env.reset(
                 seed=episode.level.seed, options={"split": episode.level.split}
             )[0]  # fmt: skip
             if episode.begins_at:
                 env.unwrapped.restore(episode.begins_at)  # type: ignore[attr-defined]
+            return self._held(observation)
         except Exception as error:  # an environment may raise anything
             return error
-        return observation
+
+    def _held(self, observation: dict[str, Any]) -> dict[str, Any]:
+        """The observation with its picture as PNG, encoded in the thread that plays."""
+        if "image" not in observation:
+            return observation
+        return {**observation, "image": self.encoder.hold(observation["image"])}
+
+    def _held_turn(self, turn: Turn) -> Turn:
+        seen = {
+            name: replace(shown, picture=self.encoder.hold(shown.picture))
+            for name in ("observed", "result")
+            if (shown := getattr(turn, name)).picture is not None
+        }
+        return replace(turn, **seen)
 
     def advance(self, env: gym.Env[Any, Any], episode: Episode, reply: Reply, step: Step | Exception | None) -> bool:
         """Take a step into its episode. True if the episode is over."""
@@ -320,7 +288,7 @@ class Rollout:
         return HashStream("reply", seed, level.split, level.seed, level.draw, len(episode.turns)).bits(48)
 
     def prompt(self, episode: Episode) -> Prompt:
-        """What is read before an episode's next reply."""
+        """The tokens and pictures before an episode's next reply."""
         history = remembered(episode.turns, len(episode.turns), self.window)
         return lay_out(history, (), episode.last_shown).prompt
 

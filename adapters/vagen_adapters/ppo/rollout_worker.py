@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-import gymnasium as gym
 from accelerate.utils import gather_object
 
 from vagen_adapters.errors import TrainingDataError
@@ -18,13 +16,12 @@ from vagen_adapters.ppo.async_rollout import AsyncRollout, CopySampler
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.continuations import Continuation, continue_all, returns_of, state_values_of
+from vagen_adapters.ppo.environments import EnvironmentPool
 from vagen_adapters.ppo.episodes import Episode, Level, keep_differing
-from vagen_adapters.ppo.generation import Counting, Resting, Sampler, Sampling, TransformersSampler
+from vagen_adapters.ppo.generation import Resting, Sampler, Sampling, TransformersSampler
+from vagen_adapters.ppo.level_sampler import SAMPLERS
 from vagen_adapters.ppo.rollout import Rollout, Score
 from vagen_adapters.ppo.vision_cache import VisionFeatureCache
-from vagen_envs.core import VagenEnv
-from vagen_envs.prompting import Prompts
-from vagen_envs.seeding import HashStream
 
 MOST_FAILED = 0.5
 """Share of a rollout's episodes that may fail: the rest may be the easy part."""
@@ -40,7 +37,7 @@ class RolloutWorker:
         encoder: of the model.
         accelerator: of the trainer.
         record: is given what is logged.
-        score: reward terms of a turn beside the environment's.
+        score: reward terms of a turn beside the environment's, or those of each task by name.
         make_sampler: makes the sampler of a policy; None for what `args.generation` names.
 
     Attributes:
@@ -57,12 +54,13 @@ class RolloutWorker:
         accelerator: Any,
         record: Callable[[dict[str, float]], None],
         *,
-        score: Score | None = None,
+        score: Score | Mapping[str, Score] | None = None,
         make_sampler: Callable[[Any], Sampler] | None = None,
     ) -> None:
         self.args, self.model, self.encoder, self.accelerator = args, model, encoder, accelerator
         self._record = record
         self.clock = metrics.Clock()
+        self.level_sampler = SAMPLERS[args.level_sampler](args.tasks, args.seed, args.group_size)
         sampler = make_sampler(model.policy) if make_sampler else self._make_sampler(path)
         self.rollout = self._make_rollout(sampler, score)
         self._ahead: AsyncRollout | None = None
@@ -88,7 +86,7 @@ class RolloutWorker:
         """The episodes whose states could all be played on from, and what each state was worth."""
         forks, played = self._forked(episodes, self.args.continuations, seed_of(self.args, number, 50))
         worth = state_values_of(episodes, forks, played, self.args.turn_discount)
-        sound = [all(map(math.isfinite, each)) for each in worth]
+        sound = [all(map(math.isfinite, values)) for values in worth]
         self._record({"forks/episodes": float(len(forks)), "forks/left_out": float(sound.count(False))})
         both = [pair for pair, is_sound in zip(zip(episodes, worth, strict=True), sound, strict=True) if is_sound]
         return [episode for episode, _ in both], [each for _, each in both]
@@ -100,7 +98,7 @@ class RolloutWorker:
 
     def _forked(self, episodes: Sequence[Episode], times: int, seed: int) -> tuple[list[Continuation], list[Episode]]:
         forks = continue_all(episodes, times)
-        return forks, self._play_on([fork.episode for fork in forks], seed, name="forks")
+        return forks, self._play_on([fork.episode for fork in forks], seed)
 
     def play_enough(self, number: int, version: int) -> tuple[list[Episode], list[Episode]]:
         """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad.
@@ -111,16 +109,25 @@ class RolloutWorker:
         for extra in range(self.args.dynamic_sampling + 1):
             levels, seed = self.levels(number, extra), seed_of(self.args, number, 0)
             episodes += self.play(levels, seed) if extra or self._ahead is None else self._finish(levels, seed, version)
-            kept = [each for each in episodes if each.failure is None]
+            kept = [episode for episode in episodes if episode.failure is None]
             if self.args.dynamic_sampling:
                 kept = keep_differing(kept, self.args.episodes_per_rollout // self.args.group_size)
             if len(kept) >= self.args.episodes_per_rollout:
                 break
         return episodes, kept
 
+    def evaluate(self) -> list[Episode]:
+        """The first validation levels of every environment, in turn on its difficulties."""
+        levels = []
+        for environment in self.args.training_environments:
+            tasks = environment.tasks()
+            names = [tasks[seed % len(tasks)].name for seed in range(self.args.eval_episodes)]
+            levels += [Level(seed, "val", environment=name) for seed, name in enumerate(names)]
+        return self.play(levels, seed_of(self.args, 0, 99))
+
     def check_failures(self, episodes: Sequence[Episode], number: int) -> None:
         """Raise TrainingDataError if more than half of a rollout's episodes failed."""
-        reasons = Counter(each.failure for each in episodes if each.failure is not None)
+        reasons = Counter(episode.failure for episode in episodes if episode.failure is not None)
         if reasons.total() > MOST_FAILED * len(episodes):
             reason, times = reasons.most_common(1)[0]
             raise TrainingDataError(
@@ -129,11 +136,16 @@ class RolloutWorker:
             )
 
     def play_ahead(self, number: int, update: int, version: int) -> None:
-        """Some of the next rollout, beside this update, if the weights of now aren't too old for it."""
-        if self._ahead is None:
+        """Some of the next rollout, beside this update, if the weights of now aren't too old for it.
+
+        Before a checkpoint nothing is played ahead: a resumed run has no episodes that were begun.
+        """
+        args = self.args
+        saves = args.save_strategy == "steps" and (number + 1) * args.steps_per_rollout % args.save_steps == 0
+        if self._ahead is None or saves:
             return
-        left = self.args.steps_per_rollout - update
-        if number + 1 < self.args.rollouts and left <= self.args.max_staleness:
+        left = args.steps_per_rollout - update
+        if number + 1 < args.rollouts and left <= args.max_staleness:
             levels = self.levels(number + 1)[self.accelerator.process_index :: self.accelerator.num_processes]
             self._ahead.play(levels, seed_of(self.args, number + 1, 0), version)
 
@@ -151,20 +163,15 @@ class RolloutWorker:
         mine = self._ahead.finish(levels[rank::world], seed, version)
         return self._gathered(self._ahead.rollout, mine, len(levels))
 
-    def _play_on(
-        self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False, name: str = "generation"
-    ) -> list[Episode]:
+    def _play_on(self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False) -> list[Episode]:
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
         with self.accelerator.autocast():
             mine = self.rollout.play_on(list(episodes[rank::world]), seed, snapshots=snapshots)
-        return self._gathered(self.rollout, mine, len(episodes), name)
+        return self._gathered(self.rollout, mine, len(episodes))
 
-    def _gathered(self, rollout: Rollout, mine: list[Episode], many: int, name: str = "generation") -> list[Episode]:
+    def _gathered(self, rollout: Rollout, mine: list[Episode], many: int) -> list[Episode]:
         """The `many` episodes that all processes have played, in their order."""
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
-        if isinstance(rollout.sampler, Counting):
-            reads = rollout.sampler.finish()
-            self._record({f"{name}/tokens_read": reads.tokens, f"{name}/pictures_read": reads.pictures})
         for part, seconds in rollout.times.items():
             self.clock.add(part, seconds)
         if world == 1:
@@ -177,36 +184,25 @@ class RolloutWorker:
         """Those of a rollout, or the n-th as many that are played beside them."""
         per_rollout = self.args.episodes_per_rollout // self.args.group_size
         number += extra * self.args.rollouts
-        size = self.args.group_size
-        numbers = range(number * per_rollout, (number + 1) * per_rollout)
-        # 2**32 levels apart: runs of different seeds never share a level.
-        seeds = [(self.args.seed << 32) + each for each in numbers]
-        packs = max(1, len(self.args.prompt_packs))
-        prompts = [HashStream("prompts", self.args.seed, each).below(packs) for each in numbers]
-        return [
-            Level(seed, "train", extra * per_rollout + group, each * size + member, prompt)
-            for group, (each, seed, prompt) in enumerate(zip(numbers, seeds, prompts, strict=True))
-            for member in range(size)
-        ]
+        return self.level_sampler.levels(range(number * per_rollout, (number + 1) * per_rollout), extra * per_rollout)
 
-    def _make_rollout(self, sampler: Sampler, score: Score | None) -> Rollout:
+    def _make_rollout(self, sampler: Sampler, score: Score | Mapping[str, Score] | None) -> Rollout:
         args = self.args
         return Rollout(
-            [gym.make(args.env_id, **args.plain_options) for _ in range(min(args.num_envs, args.episodes_per_rollout))],
+            EnvironmentPool(min(args.num_envs, args.episodes_per_rollout), args.tasks),
             self.encoder,
             sampler,
             Sampling(temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens),
             window=args.window,
             max_length=args.max_length,
             score=score,
-            prompts=[_prompts_of(args, pack) for pack in args.prompt_packs],
             threads=args.env_threads,
         )
 
     def _sampler_of(self, policy: Any) -> Sampler:
         """Of a copy that plays in a thread, with a memory of pictures of its own."""
         vision_cache = (
-            VisionFeatureCache([policy], self.encoder, self.model.vision_cache.most)
+            VisionFeatureCache([policy], self.encoder, self.model.vision_cache.kept.most)
             if self.model.vision_cache
             else None
         )
@@ -229,8 +225,3 @@ def seed_of(args: MultiTurnPPOConfig, number: int, purpose: int) -> int:
     """A seed for each rollout and purpose, far from every other: a resumed run draws as the whole one did."""
     # 1,000,003 is a prime; purposes are below 100, and 99 times 10,007 is below it: no two of a run meet.
     return (args.seed * 1_000_003 + number) * 1_000_003 + purpose * 10_007
-
-
-def _prompts_of(args: MultiTurnPPOConfig, pack: str) -> Prompts:
-    with contextlib.closing(gym.make(args.env_id, **{**args.env_options, "prompt_pack": pack})) as env:
-        return cast(VagenEnv, env.unwrapped).prompts

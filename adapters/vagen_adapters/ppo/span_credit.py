@@ -61,10 +61,10 @@ def credit_words(
                         if start <= begin < end:
                             truths[row, column], read[row, column] = truth, True
         if read.any():
-            said = truths[read]
-            told[f"credit/{part}"] = float(said.mean())
+            of_part = truths[read]
+            told[f"credit/{part}"] = float(of_part.mean())
             # Where all are alike the difference is 0, and stays it whatever it is divided by.
-            truths[read] = (said - said.mean()) / said.std(correction=0).clamp(min=1e-4)
+            truths[read] = (of_part - of_part.mean()) / of_part.std(correction=0).clamp(min=1e-4)
         dense = torch.where(words, truths, dense)
     return replace(advantages, advantages=dense), told
 

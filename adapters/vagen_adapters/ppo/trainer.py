@@ -6,8 +6,9 @@ TRL has had no PPO trainer since 1.16.
 
 from __future__ import annotations
 
+import json
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.checkpoints import BEST, COMPLETE, last_checkpoint, recover_best, replace_best, write_curve
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
 from vagen_adapters.ppo.distributed import check_sharding, load_actor_critic, own_parts, sharding_of, with_reduction
-from vagen_adapters.ppo.episodes import Episode, Level
+from vagen_adapters.ppo.episodes import Episode
 from vagen_adapters.ppo.experience import (
     Experience,
     Sequences,
@@ -43,16 +44,16 @@ from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.rollout import Score
 from vagen_adapters.ppo.rollout_worker import RolloutWorker, seed_of
-from vagen_adapters.ppo.sample_tables import show_samples
 from vagen_adapters.ppo.span_credit import credit_words
 from vagen_adapters.ppo.trajectories import Trajectories
 
 MOST_SKIPPED = 10
 """Updates in a row with gradients that aren't finite, after which a run ends."""
-EVALUATION_SAMPLES = 4
-"""Episodes of an evaluation that trackers show."""
 VISION_CACHE = 2**30
 """Bytes of each process for cached features of frozen vision towers."""
+
+LEVEL_SAMPLER = "level_sampler.json"
+"""The file of a checkpoint that holds the state of the level sampler."""
 
 MakeSampler = Callable[[Any, ChatEncoder], Sampler]
 
@@ -64,7 +65,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         model: the policy's folder or name, of any family that passes `family_checks`.
         args: the settings.
         critic: the folder of the critic's backbone; the policy's by default.
-        score: reward terms of a turn beside the environment's.
+        score: reward terms of a turn beside the environment's, or those of each task (`args.tasks`) by name.
         make_sampler: builds another generation back-end than `args.generation` names, from the policy and its encoder.
         callbacks: of transformers' Trainer.
 
@@ -91,7 +92,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         args: MultiTurnPPOConfig,
         *,
         critic: str | None = None,
-        score: Score | None = None,
+        score: Score | Mapping[str, Score] | None = None,
         make_sampler: MakeSampler | None = None,
         callbacks: list[Any] | None = None,
     ) -> None:
@@ -132,7 +133,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self._finite_gradients = True
         self._skipped_in_a_row = 0
         self._metrics: dict[str, list[float]] = defaultdict(list)
-        self._read: Counter[str] = Counter()
 
     # -- collecting experience ---------------------------------------------------------------------
 
@@ -141,6 +141,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         number, update = divmod(step, self.args.steps_per_rollout)
         self.worker.wait()
         if update == 0:
+            self._experience = None  # its pictures go before others come
             self._experience = self.collect_experience(number)
         if self._experience is not None:
             self.worker.play_ahead(number, update, step)
@@ -152,6 +153,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         kept = self.select(kept)
         self._record(metrics.of_episodes(episodes, kept))
         self.worker.check_failures(episodes, number)
+        self.worker.level_sampler.update(episodes)
+        self._record(self.worker.level_sampler.metrics())
         sampled = sum(len(turn.reply.ids) for episode in episodes for turn in episode.turns)
         self._record({"generation/tokens_per_second": sampled / max(clock.spent("generation"), 1e-9)})
         state_values: list[list[float]] = []
@@ -204,7 +207,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 scores = self._forward(inputs, want, wanted_tokens[part, :width])
             for name in want if own else ():
                 found[name][part, : scores[name].shape[1]] = scores[name]
-        self._record({"score/pictures_read": self._pictures_read()})
         if self.accelerator.num_processes > 1:
             found = {name: self.accelerator.reduce(tensor, "sum") for name, tensor in found.items()}
         return {"values": torch.zeros(rows, length + 1, device=device), **found}
@@ -255,7 +257,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             loss = self.backward(self._experience, rows, only_critic=number < self.args.critic_warmup_rollouts)
         if update == self.args.steps_per_rollout - 1:
             tokens = sum(len(sequence.prompt.ids) for sequence in self._experience.sequences.rows)
-            self._record({"update/pictures_read": self._pictures_read(), "padding": self._padding()})
             self._record(self.worker.clock.shares(tokens))
         return loss
 
@@ -266,7 +267,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         rows = shortest_first(experience.sequences, rows)
         mask, value_mask = experience.advantages.mask[rows], experience.advantages.value_mask[rows].float()
         weights = losses.token_weights(mask, experience.sequences.turn_ids[rows], self.args.loss_level)
-        weights, value_weights = (each / each.sum().clamp(min=1) for each in (weights, value_mask))
+        weights, value_weights = (part / part.sum().clamp(min=1) for part in (weights, value_mask))
         sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self.args.device))
         world = self.accelerator.num_processes
         parts = list(own_parts(self.accelerator, torch.arange(len(rows)), self.args.per_device_train_batch_size))
@@ -331,25 +332,12 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _inputs(self, sequences: Sequences, rows: Tensor, want: Sequence[str]) -> dict[str, Tensor]:
         prompts = [sequences.rows[row].prompt for row in rows.tolist()]
-        pictures = sum(bool(shown.features) for prompt in prompts for shown in prompt.shown)
         inputs = model_inputs(
             prompts, self.encoder, self.args.device, multiple=TILE, vision_cache=self.model.vision_cache
         )
         if "values" in want:
             inputs |= self.model.critic_inputs([shown for prompt in prompts for shown in prompt.shown])
-        tokens = sum(len(prompt.ids) for prompt in prompts)
-        places = tokens if self.model.packs else inputs["input_ids"].numel()
-        self._read.update(pictures=pictures * len(self.model.readers(want)), tokens=tokens, places=places)
         return inputs
-
-    def _pictures_read(self) -> int:
-        """Pictures that vision towers of this process encoded since the last call."""
-        vision_cache, read = self.model.vision_cache, self._read.pop("pictures", 0)
-        return read if vision_cache is None else vision_cache.looks_since()
-
-    def _padding(self) -> float:
-        """The share of padding in what this process scored and trained on since the last call."""
-        return 1 - self._read.pop("tokens", 0) / max(1, self._read.pop("places", 0))
 
     def _record(self, entries: Mapping[str, float]) -> None:
         for name, entry in entries.items():
@@ -421,13 +409,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
         """Play the first levels of the validation split, and log what `measure` finds; see `eval_rollouts`."""
         self.worker.wait()
-        levels = [Level(seed, "val") for seed in range(self.args.eval_episodes)]
-        episodes = self.worker.play(levels, seed_of(self.args, 0, 99))
+        episodes = self.worker.evaluate()
         found = {f"{metric_key_prefix}_{name}": entry for name, entry in self.measure(episodes).items()}
         self.worker.rest()
         self.log(dict(found))
-        if self.accelerator.is_main_process:
-            show_samples(self.callback_handler.callbacks, episodes[:EVALUATION_SAMPLES], self.state.global_step)
         if self.args.eval_rollouts:
             self._keep_best()
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, found)
@@ -451,7 +436,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
         if self.args.should_save:
-            (Path(self._get_output_dir(trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}" / COMPLETE).touch()
+            folder = Path(self._get_output_dir(trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+            state = json.dumps(self.worker.level_sampler.state())
+            (folder / LEVEL_SAMPLER).write_text(state + "\n", encoding="utf-8")
+            (folder / COMPLETE).touch()
 
     def train(self, resume_from_checkpoint: str | bool | None = None, **options: Any) -> Any:
         """As `Trainer.train`; True resumes from the last checkpoint that was written to its end, if there is one."""
@@ -467,6 +455,12 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             super()._load_from_checkpoint(resume_from_checkpoint, model)
             return
         self.model.load_trained(resume_from_checkpoint)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None:
+            state = json.loads((Path(checkpoint) / LEVEL_SAMPLER).read_text(encoding="utf-8"))
+            self.worker.level_sampler.restore(state)
 
     def _send_telemetry(self) -> None:
         """TRL reports usage to its makers; a trainer of this package sends nothing."""

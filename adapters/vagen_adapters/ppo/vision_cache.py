@@ -1,125 +1,113 @@
-"""What frozen vision towers say of pictures, kept by content: each looks at a picture once, however often it is read.
+"""Content-addressed cache of the features of frozen vision towers.
 
-A picture is read in play, once more by each model that scores, and in every pass of updates. A tower that isn't
-trained says the same each time. It took 35 % of the tiny model's forward pass, and more where pictures are large.
+A picture is read in play, by each model that scores, and in every pass of updates. A frozen tower gives the same
+features each time.
 """
 
 from __future__ import annotations
 
 import inspect
 import weakref
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
-from vagen_adapters.ppo.features import as_taken_by
+from vagen_adapters.ppo.features import RecentlyUsed, as_taken_by, joined_features
 from vagen_adapters.ppo.introspection import backbone_of, vision_parameters
 
 NUMBERS = "picture_numbers"
-"""By this name a batch's observations with pictures stand among a model's inputs, in the place of their pixels."""
+"""The model input that holds pictures' numbers in place of their pixels."""
 GIVEN = "mm_encoder_outputs"
-"""By this name models of transformers take what their tower has said."""
+"""The argument by which models of transformers take their tower's output."""
 PARTS = ("pooler_output", "deepstack_features")
-"""Of a tower's output, what language models read."""
+"""The parts of a tower's output that language models read."""
 
 
 class VisionFeatureCache:
-    """Keeps what towers said, the latest used first, up to a number of bytes.
+    """Keeps the features of the most recently used pictures, up to a number of bytes.
 
     Args:
-        models: that read pictures; those whose towers are equal share what is kept.
-        encoder: theirs.
+        models: that read pictures; models with equal towers share features.
+        encoder: of the models.
         most: bytes, on the models' device.
 
     Attributes:
-        looks: pictures that towers were given.
-        held: bytes that are kept now.
+        looks: pictures that towers have encoded.
+        kept: features by tower and picture.
     """
 
     def __init__(self, models: Sequence[Any], encoder: ChatEncoder, most: int) -> None:
-        self.encoder, self.most = encoder, most
-        self.looks = self.held = self._asked = 0
+        self.encoder = encoder
+        self.looks = 0
+        self.kept: RecentlyUsed[dict[str, Any]] = RecentlyUsed(most)
         self._pictures: weakref.WeakValueDictionary[int, Shown] = weakref.WeakValueDictionary()
-        self._kept: OrderedDict[tuple[int, int], dict[str, Any]] = OrderedDict()
-        towers: list[Any] = []
+        self._towers: list[Any] = []
         self._tower_of: dict[int, int] = {}
         for model in models:
-            same = (number for number, other in enumerate(towers) if _same_tower(model, other))
-            self._tower_of[id(model)] = number = next(same, len(towers))
-            if number == len(towers):
-                towers.append(model)
-        self._towers = towers
+            same = (number for number, other in enumerate(self._towers) if _same_tower(model, other))
+            self._tower_of[id(model)] = number = next(same, len(self._towers))
+            if number == len(self._towers):
+                self._towers.append(model)
 
     def inputs(self, shown: Sequence[Shown]) -> dict[str, Tensor]:
-        """As `ChatEncoder.features_of`, with the pictures' numbers instead of their pixels."""
-        seen = [each for each in shown if each.features]
-        if not seen:
+        """As `ChatEncoder.features_of`, with the pictures' numbers in place of their pixels."""
+        with_pictures = [one for one in shown if one.pictures]
+        if not with_pictures:
             return {}
-        for each in seen:
-            self._pictures[each.number] = each
-        small = {name for each in seen for name in each.features} - {"pixel_values", "pixel_attention_mask"}
-        return {NUMBERS: torch.tensor([each.number for each in seen]), **self.encoder.features_of(seen, small)}
+        self._pictures.update({one.number: one for one in with_pictures})
+        numbers = torch.tensor([one.number for one in with_pictures])
+        return {NUMBERS: numbers, **joined_features([one.sizes for one in with_pictures])}
 
     def given(self, model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs of a model's forward pass, in which numbers have become what its tower says of them."""
+        """The inputs of a model's forward pass, with the tower's features in place of picture numbers."""
         inputs = dict(inputs)
         numbers = inputs.pop(NUMBERS, None)
         if numbers is None:
             return inputs
-        said = self._look(self._tower_of[id(model)], numbers.tolist())
-        kind, names = said[0]["kind"], [name for name in PARTS if name in said[0]]
-        inputs[GIVEN] = {"image": kind(**{name: _joined([each[name] for each in said]) for name in names})}
+        features = self._features(self._tower_of[id(model)], numbers.tolist())
+        kind, names = features[0]["kind"], [name for name in PARTS if name in features[0]]
+        inputs[GIVEN] = {"image": kind(**{name: _joined([entry[name] for entry in features]) for name in names})}
         return inputs
 
-    def looks_since(self) -> int:
-        """How many pictures towers were given since this was last asked."""
-        since, self._asked = self.looks - self._asked, self.looks
-        return since
-
     def clear(self) -> None:
-        """Forget all: weights were read anew."""
-        self._kept.clear()
-        self.held = 0
+        """Drop all features, as the weights have changed."""
+        self.kept.clear()
 
-    def _look(self, tower: int, numbers: Sequence[int]) -> list[dict[str, Any]]:
-        found = {number: self._kept[tower, number] for number in numbers if (tower, number) in self._kept}
-        for number in found:
-            self._kept.move_to_end((tower, number))
+    def _features(self, tower: int, numbers: Sequence[int]) -> list[dict[str, Any]]:
+        found = {number: entry for number in numbers if (entry := self.kept.get((tower, number))) is not None}
         missing = [number for number in dict.fromkeys(numbers) if number not in found]
         if missing:
-            new = self._encode(self._towers[tower], [self._pictures[number] for number in missing])
-            found |= dict(zip(missing, new, strict=True))
-            for number, said in zip(missing, new, strict=True):
-                self._kept[tower, number] = said
-                self.held += _bytes(said)
-            while self.held > self.most:
-                self.held -= _bytes(self._kept.popitem(last=False)[1])
+            encoded = self._encode(self._towers[tower], [self._pictures[number] for number in missing])
+            for number, entry in zip(missing, encoded, strict=True):
+                found[number] = entry
+                size = sum(leaf.nbytes for leaf in tree_leaves(entry) if isinstance(leaf, Tensor))
+                self.kept.put((tower, number), entry, size)
         return [found[number] for number in numbers]
 
     @torch.no_grad()
     def _encode(self, model: Any, shown: Sequence[Shown]) -> list[dict[str, Any]]:
-        """What the tower says of each observation's pictures."""
+        """The tower's output for each observation's picture."""
         self.looks += len(shown)
         backbone = backbone_of(model)
         was_training = backbone.training
-        backbone.eval()  # a tower that isn't trained drops nothing out
+        backbone.eval()  # dropout would make features differ
         taken = inspect.signature(backbone.get_image_features).parameters
-        features = {name: each.to(backbone.device) for name, each in self.encoder.features_of(shown, taken).items()}
+        features = {name: entry.to(backbone.device) for name, entry in self.encoder.features_of(shown, taken).items()}
         output = backbone.get_image_features(**as_taken_by(backbone, features), return_dict=True)
         backbone.train(was_training)
         parts = {name: _split(part, shown) for name in PARTS if (part := output.get(name)) is not None}
         return [
-            {"kind": type(output), **{name: part[each] for name, part in parts.items()}} for each in range(len(shown))
+            {"kind": type(output), **{name: part[place] for name, part in parts.items()}} for place in range(len(shown))
         ]
 
 
 def can_be_kept(model: Any, encoder: ChatEncoder) -> bool:
-    """Whether a model's tower is frozen, and its language model takes what the tower has said."""
-    return encoder.takes(GIVEN) and not any(each.requires_grad for each in vision_parameters(model))
+    """Whether a model's tower is frozen, and its language model accepts the tower's output."""
+    return encoder.takes(GIVEN) and not any(parameter.requires_grad for parameter in vision_parameters(model))
 
 
 def _same_tower(one: Any, other: Any) -> bool:
@@ -128,28 +116,25 @@ def _same_tower(one: Any, other: Any) -> bool:
 
 
 def _split(part: Any, shown: Sequence[Shown]) -> list[Any]:
-    """What is one batch's by observation.
+    """Split a batch's output by observation, each of which has one picture.
 
     Families give a list with an entry for each picture, or for each layer one such list; or a tensor whose rows are
     tokens, tiles (as many for each token) or pictures.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: the output has another form.
     """
-    pictures = [len(each.pictures) for each in shown]
     if isinstance(part, Tensor):
-        tokens, rows = [each.image_tokens for each in shown], part.shape[0]
-        sizes = [each * rows // sum(tokens) for each in tokens]
-        if [each * sum(tokens) for each in sizes] != [each * rows for each in tokens]:
-            sizes = pictures
-        # Copies: a view would keep the whole batch alive.
-        return [each.clone() for each in part.split(sizes)]
+        tokens, rows = [one.image_tokens for one in shown], part.shape[0]
+        sizes = [count * rows // sum(tokens) for count in tokens]
+        if [size * sum(tokens) for size in sizes] != [count * rows for count in tokens]:
+            sizes = [1] * len(shown)
+        return [piece.clone() for piece in part.split(sizes)]  # a view would keep the whole batch alive
     if part and isinstance(part[0], list | tuple):
         return [list(layers) for layers in zip(*(_split(layer, shown) for layer in part), strict=True)]
-    if len(part) != sum(pictures):
-        raise ValueError(f"{len(part)} entries for {sum(pictures)} pictures")
-    entries = iter(part)
-    return [tuple(next(entries).clone() for _ in range(many)) for many in pictures]
+    if len(part) != len(shown):
+        raise ValueError(f"{len(part)} entries for {len(shown)} pictures")
+    return [(entry.clone(),) for entry in part]
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -158,15 +143,3 @@ def _joined(parts: Sequence[Any]) -> Any:
     if isinstance(parts[0], list):
         return [_joined(layer) for layer in zip(*parts, strict=True)]
     return tuple(entry for part in parts for entry in part)
-
-
-def _tensors(said: Any) -> Iterator[Tensor]:
-    if isinstance(said, Tensor):
-        yield said
-    elif isinstance(said, list | tuple):
-        for each in said:
-            yield from _tensors(each)
-
-
-def _bytes(said: Mapping[str, Any]) -> int:
-    return sum(each.nbytes for part in said.values() for each in _tensors(part))

@@ -6,30 +6,26 @@ they leave out is here: all three caches are emptied when weights change, and ev
 
 from __future__ import annotations
 
-import tempfile
-import threading
+import itertools
 import uuid
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
-from accelerate.utils import broadcast_object_list
 from PIL import Image
 from trl.generation.vllm_client import VLLMClient
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.generation import Prompt, Reads, Reply, Sampling
-from vagen_adapters.ppo.vllm_weights import Adapters, Weights
+from vagen_adapters.ppo.generation import Prompt, Reply, Sampling
+from vagen_adapters.ppo.vllm_weights import Weights
 
 WORKER_EXTENSION = "vagen_adapters.ppo.vllm_worker.PolicyReload"
 
 _FORBIDDEN = -100.0  # the lowest bias that vLLM takes
 _AT_ONCE = 64  # requests of a process that a server answers
-_FOR_ADAPTERS = ", with VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, --enable-lora and a --max-lora-rank that has room for them"
 _SLOWEST_START = 600.0  # seconds that a server may take to load its model
 
 
@@ -41,30 +37,18 @@ class VLLMSampler:
         encoder: of the policy.
         accelerator: of the trainer.
         path: the folder or name that vLLM loads the model from.
-        adapters: whether `sync` hands over the policy's adapters alone, which vLLM adds to the weights it has read.
         options: of `vllm.LLM`. With `enable_sleep_mode` the engine gives its memory up for updates, see `rest`.
-
-    Raises:
-        TrainingConfigError: vLLM can't add these adapters.
     """
 
-    def __init__(
-        self, model: Any, encoder: ChatEncoder, accelerator: Any, path: str, *, adapters: bool = False, **options: Any
-    ) -> None:
+    def __init__(self, model: Any, encoder: ChatEncoder, accelerator: Any, path: str, **options: Any) -> None:
         self.encoder = encoder
-        self.adapters = Adapters(model, accelerator) if adapters else None
-        if self.adapters is not None:
-            options = {**self.adapters.options, **options}
         self._engine = _Engine(model, accelerator, encoder, path, options)
         self.llm = self._engine.llm
-        self._stream = _Stream(self.llm, accelerator.device, encoder.image_token_id)
         self._sleeps = bool(options.get("enable_sleep_mode"))
         self._rests = False
-        self._synced = 0
-        self._adapted: Any = None  # the LoRARequest of replies
 
     def rest(self) -> None:
-        """Give the GPU's memory up until the next `sync` or `submit`, if the engine was told that it may."""
+        """Give the GPU's memory up until the next `sync` or `sample`, if the engine was told that it may."""
         if self._sleeps and not self._rests:
             self.llm.sleep(level=1)  # weights wait in host memory: forks are played on without another sync
             self._rests = True
@@ -74,119 +58,38 @@ class VLLMSampler:
             self.llm.wake_up()
             self._rests = False
 
-    def finish(self) -> Reads:
-        """What was read since the last time: tokens that the prefix cache didn't hold, and pictures after these."""
-        return self._stream.finish()
-
     def sync(self) -> None:
         """See `Sampler.sync`. What the old weights computed of texts and pictures is forgotten."""
         self._wake()
-        if self.adapters is not None:
-            return self._sync_adapters(self.adapters)
         # TRL's own sync loads one parameter at a time, for which vLLM's CPU engine no longer has loaders.
         self.llm.collective_rpc("reload_policy", kwargs={"weights_iterator": self._engine.named_params()})
         if not self.llm.reset_prefix_cache():
             raise TrainingDataError("vLLM could not empty its prefix cache: a request is still running")
         self.llm.reset_mm_cache()
         self.llm.llm_engine.reset_encoder_cache()
-        return None
-
-    def _sync_adapters(self, adapters: Adapters) -> None:
-        """Under a name of their own: what vLLM keeps of texts is kept by it, and pictures are seen as before."""
-        from vllm.lora.request import LoRARequest
-
-        before, self._synced = self._adapted, self._synced + 1
-        with tempfile.TemporaryDirectory() as folder:
-            adapters.write(Path(folder))
-            self._adapted = LoRARequest(f"policy-{self._synced}", self._synced, folder)
-            self.llm.llm_engine.add_lora(self._adapted)
-        if before is not None:
-            self.llm.llm_engine.remove_lora(before.lora_int_id)
 
     def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         """See `Sampler.sample`."""
-        under_way = [self.submit(prompt, sampling, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
-        return [each.result() for each in under_way]
-
-    def submit(self, prompt: Prompt, sampling: Sampling, seed: int) -> Future[Reply]:
-        """See `Streaming.submit`."""
         from vllm import SamplingParams
 
-        _check([prompt], self.encoder)
+        _check(prompts, self.encoder)
         self._wake()
-        settings = SamplingParams(seed=seed, logprobs=0, **_sampling_settings(sampling, self.encoder.forbidden_ids))
-        return self._stream.submit(prompt, self._request(prompt), settings, self._adapted)
+        common = _sampling_settings(sampling, self.encoder.forbidden_ids)
+        settings = [SamplingParams(seed=seed, logprobs=0, **common) for seed in seeds]
+        outputs = self.llm.generate([self._request(prompt) for prompt in prompts], settings, use_tqdm=False)
+        for prompt, output in zip(prompts, outputs, strict=True):
+            if tuple(output.prompt_token_ids) != prompt.ids:
+                raise TrainingDataError(
+                    f"vLLM lays out a prompt of {len(prompt.ids)} tokens as {len(output.prompt_token_ids)}: its "
+                    "picture processor is set up in another way; check the model's preprocessor_config.json"
+                )
+        return [_reply(output.outputs[0]) for output in outputs]
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         # vLLM repeats a picture's single token itself.
         ids = _with_single_image_tokens(prompt.ids, self.encoder.image_token_id)
         pictures = _pictures(prompt)
         return {"prompt_token_ids": ids, **({"multi_modal_data": {"image": pictures}} if pictures else {})}
-
-
-class _Stream:
-    """vLLM's engine in a thread that steps it while requests are under way; each reply is given out when it ends."""
-
-    def __init__(self, llm: Any, device: Any, image_token_id: int) -> None:
-        self._llm, self._image_token_id = llm, image_token_id
-        # Each thread has a GPU of its own choice, the first one by default.
-        choose = (torch.cuda.set_device, (device,)) if device.type == "cuda" else (None, ())
-        self._thread = ThreadPoolExecutor(1, "vllm", *choose)
-        self._lock = threading.Lock()
-        self._new: list[tuple[Future[Reply], Prompt, Any, Any, Any]] = []
-        self._runs = False
-        self._reads = Reads()
-
-    def finish(self) -> Reads:
-        reads, self._reads = self._reads, Reads()
-        return reads
-
-    def submit(self, prompt: Prompt, request: Any, settings: Any, adapted: Any) -> Future[Reply]:
-        future: Future[Reply] = Future()
-        with self._lock:
-            self._new.append((future, prompt, request, settings, adapted))
-            if not self._runs:
-                self._runs = True
-                self._thread.submit(self._run)
-        return future
-
-    def _run(self) -> None:
-        under_way: dict[str, tuple[Future[Reply], Prompt]] = {}
-        try:
-            while True:
-                with self._lock:
-                    new, self._new = self._new, []
-                    if not new and not under_way:
-                        self._runs = False
-                        return
-                for future, prompt, request, settings, adapted in new:
-                    under_way[f"new {id(future)}"] = future, prompt
-                    (number,) = self._llm.enqueue([request], settings, lora_request=adapted, use_tqdm=False)
-                    # vLLM adds random letters to a request's number, and leaves them out of its output.
-                    under_way[number.partition("-")[0]] = under_way.pop(f"new {id(future)}")
-                for output in self._llm.llm_engine.step():
-                    if output.finished:
-                        self._give(*under_way.pop(output.request_id), output)
-        except BaseException as error:  # whoever waits for a reply has to know
-            with self._lock:
-                self._runs, lost = False, [future for future, *_ in self._new]
-                self._new = []
-            for future in [*lost, *(future for future, _ in under_way.values())]:
-                future.set_exception(error)
-
-    def _give(self, future: Future[Reply], prompt: Prompt, output: Any) -> None:
-        if tuple(output.prompt_token_ids) == prompt.ids:
-            reply = _reply(output.outputs[0])
-            known = output.num_cached_tokens or 0
-            self._reads.tokens += len(prompt.ids) - known + len(reply.ids) - 1
-            runs = _image_runs(prompt.ids, self._image_token_id)
-            self._reads.pictures += sum(run["offset"] + run["length"] > known for run in runs)
-            future.set_result(reply)
-            return
-        future.set_exception(TrainingDataError(
-            f"vLLM lays out a prompt of {len(prompt.ids)} tokens as {len(output.prompt_token_ids)}: its "
-            "picture processor is set up in another way; check the model's preprocessor_config.json"
-        ))  # fmt: skip
 
 
 class VLLMServerSampler:
@@ -198,11 +101,10 @@ class VLLMServerSampler:
         accelerator: of the trainer.
         url: of the server.
         weights_folder: where the weights are written for it; None sends them through NCCL.
-        adapters: as of `VLLMSampler`; needs the folder.
 
     Raises:
         ConnectionError: no server answers.
-        TrainingConfigError: there is neither a folder nor a GPU to hand over weights, or vLLM can't add these adapters.
+        TrainingConfigError: there is neither a folder nor a GPU to hand over weights.
     """
 
     def __init__(
@@ -212,21 +114,12 @@ class VLLMServerSampler:
         accelerator: Any,
         url: str = "http://127.0.0.1:8000",
         weights_folder: str | Path | None = None,
-        *,
-        adapters: bool = False,
     ) -> None:
         self.encoder, self.accelerator = encoder, accelerator
-        self.adapters = Adapters(model, accelerator) if adapters else None
-        if adapters and weights_folder is None:
-            raise TrainingConfigError("vllm_options: adapters=true hands adapters over in a folder; set weights_folder")
         self._weights_folder = None if weights_folder is None else Path(weights_folder).absolute()
         self.client = VLLMClient(base_url=url, connection_timeout=_SLOWEST_START)
         self._source = Weights(model, accelerator, encoder)
         self._pool = ThreadPoolExecutor(_AT_ONCE, "vllm")
-        self._synced = 0
-        # Of the adapters that replies are of. Trainings one after the other may share a server.
-        (self._run,) = broadcast_object_list([uuid.uuid4().hex])
-        self._name: str | None = None
         if self._weights_folder is not None:
             self._weights_folder.mkdir(parents=True, exist_ok=True)
         elif accelerator.device.type != "cuda":
@@ -240,37 +133,17 @@ class VLLMServerSampler:
         """See `Sampler.sync`. The main process hands the weights over, the others help to bring them together."""
         if self._weights_folder is None:
             self._send()
-        elif self.adapters is not None:
-            return self._write_adapters(self.adapters, self._weights_folder)
         else:
             self._write(self._weights_folder)
         if self.accelerator.is_main_process:
             for cache in ("prefix", "mm", "encoder"):
                 self._post(f"reset_{cache}_cache")
-        return self.accelerator.wait_for_everyone()
-
-    def _write_adapters(self, adapters: Adapters, folder: Path) -> None:
-        """Under a name of their own, as `VLLMSampler` does."""
-        before, self._synced = self._name, self._synced + 1
-        self._name = f"policy-{self._run}-{self._synced}"
-        if self.accelerator.is_main_process:
-            with tempfile.TemporaryDirectory(dir=folder) as written:
-                Path(written).chmod(0o755)  # the server may be another user's
-                adapters.write(Path(written))
-                self._post("v1/load_lora_adapter", {"lora_name": self._name, "lora_path": written})
-            if before is not None:
-                self._post("v1/unload_lora_adapter", {"lora_name": before})
         self.accelerator.wait_for_everyone()
 
     def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         """See `Sampler.sample`."""
-        under_way = [self.submit(prompt, sampling, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
-        return [each.result() for each in under_way]
-
-    def submit(self, prompt: Prompt, sampling: Sampling, seed: int) -> Future[Reply]:
-        """See `Streaming.submit`."""
-        _check([prompt], self.encoder)
-        return self._pool.submit(self._ask, prompt, sampling, seed)
+        _check(prompts, self.encoder)
+        return list(self._pool.map(self._ask, prompts, itertools.repeat(sampling), seeds))
 
     def _ask(self, prompt: Prompt, sampling: Sampling, seed: int) -> Reply:
         (shown,) = self.client.image_features([_pictures(prompt)])
@@ -279,7 +152,7 @@ class VLLMServerSampler:
         # name of its token, which vLLM 0.32 has stopped sending.
         request = {
             "request_id": uuid.uuid4().hex,
-            "model": self._name or self.client.model,
+            "model": self.client.model,
             "token_ids": list(prompt.ids),
             "features": None if shown is None else self._placed(shown, prompt),
             "sampling_params": {**settings, "seed": seed, "logprobs": 0},
@@ -326,8 +199,7 @@ class VLLMServerSampler:
         if answer.status_code != 200:
             raise TrainingDataError(
                 f"the vLLM server refused /{route} ({answer.status_code}: {answer.text[:300]}); was it started with "
-                f"VLLM_SERVER_DEV_MODE=1, --enable-scale-out and --worker-extension-cls {WORKER_EXTENSION}"
-                f"{_FOR_ADAPTERS if 'lora' in route else ''}?"
+                f"VLLM_SERVER_DEV_MODE=1, --enable-scale-out and --worker-extension-cls {WORKER_EXTENSION}?"
             )
         return answer.json() if answer.headers.get("content-type", "").startswith("application/json") else None
 
@@ -381,7 +253,7 @@ def _reply(completion: Any) -> Reply:
 
 
 def _pictures(prompt: Prompt) -> list[Image.Image]:
-    return [Image.fromarray(picture) for shown in prompt.shown for picture in shown.pictures]
+    return [picture.pil for shown in prompt.shown for picture in shown.pictures]
 
 
 def _image_runs(ids: Sequence[int], image_token_id: int) -> Iterator[dict[str, int]]:

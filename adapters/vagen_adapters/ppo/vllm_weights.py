@@ -1,22 +1,14 @@
-"""The policy's weights as vLLM takes them: all of them, adapters merged in, or the adapters alone."""
+"""The policy's weights as vLLM takes them, with adapters merged in."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
-from trl.distributed import DistributedBackend
 from trl.generation.vllm_generation import VLLMGeneration
 
-from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.introspection import vision_parameters
-
-_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""Largest ranks that vLLM makes room for (`vllm.config.lora`)."""
 
 
 class Weights(VLLMGeneration):
@@ -68,47 +60,3 @@ def _merged(layer: Any) -> dict[str, Tensor]:
         for name, each in parameters.items():
             each.data = before[name]
         layer.merged_adapters.clear()
-
-
-class Adapters:
-    """A policy's low-rank adapters, for vLLM to add to the weights that it has read itself.
-
-    Raises:
-        TrainingConfigError: there are none, or of a kind that vLLM doesn't add.
-    """
-
-    def __init__(self, model: Any, accelerator: Any) -> None:
-        self.model, self.accelerator = model, accelerator
-        settings: Any = getattr(model, "peft_config", {}).get("default")
-        _require(settings is not None, "there are no adapters; set lora, or leave it out")
-        spread = DistributedBackend(accelerator)
-        _require(not (spread.is_fsdp or spread.is_zero3), "weights are spread over processes; use DDP or ZeRO 2")
-        for name, plain in (("use_dora", False), ("modules_to_save", None), ("bias", "none"), ("lora_bias", False)):
-            _require(
-                getattr(settings, name, plain) in (plain, [], False),
-                f"{name}={getattr(settings, name, None)!r} of lora is beyond what vLLM adds; leave one of them out",
-            )
-        seen = {id(each) for each in vision_parameters(model)}
-        beside = next((name for name, each in model.named_parameters() if "lora_" in name and id(each) in seen), None)
-        _require(beside is None, f"vLLM adds adapters to the language model alone, and there is {beside}; name the "
-                 "language model's layers in lora's target_modules, or exclude_modules the tower's")  # fmt: skip
-        ranks = [settings.r, *settings.rank_pattern.values()]
-        _require(max(ranks) <= _RANKS[-1], f"rank {max(ranks)} is beyond vLLM's {_RANKS[-1]}")
-        self.room = next(rank for rank in _RANKS if rank >= max(ranks))
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Of `vllm.LLM`."""
-        return {"enable_lora": True, "max_loras": 1, "max_lora_rank": self.room}
-
-    def write(self, folder: Path) -> None:
-        """In PEFT's layout; by the process that is asked to."""
-        self.model.save_pretrained(folder)
-        file = folder / "adapter_config.json"
-        settings = json.loads(file.read_text(encoding="utf-8"))
-        file.write_text(json.dumps({**settings, "base_model_name_or_path": None}), encoding="utf-8")
-
-
-def _require(fits: bool, problem: str) -> None:
-    if not fits:
-        raise TrainingConfigError(f"vllm_options adapters=true doesn't fit: {problem}")

@@ -18,9 +18,12 @@ import gymnasium as gym
 import vagen_envs  # noqa: F401
 from vagen_envs.core import Turn
 from vagen_envs.seeding import HashStream
-from vagen_rewards.contrast import LEAST, LOWEST, contrast_for
-from vagen_rewards.reader import read
+from vagen_rewards.contrast import LEAST, LOWEST, Contrast, Step, contrast_for
+from vagen_rewards.reader import Fact, read
 from vagen_rewards.scores import PARTS
+
+LAST = 3
+"""Index of the last turn of an episode that is played: simulators take half a second a turn."""
 
 
 def play(env: gym.Env, first: int, count: int, always: str) -> dict[int, list[Turn]]:
@@ -35,7 +38,7 @@ def play(env: gym.Env, first: int, count: int, always: str) -> dict[int, list[Tu
             words = dict.fromkeys(("observation", "reasoning", "prediction"), "-")
             *_, terminated, truncated, info = env.step(core.grammar.render(list(actions), **words))
             found[min(info["turn"].index, 1)].append(info["turn"])
-            over = terminated or truncated
+            over = terminated or truncated or info["turn"].index == LAST
     return {stage: turns[:count] for stage, turns in found.items()}
 
 
@@ -63,22 +66,17 @@ def main() -> None:
             facts = sorted({claim.key for text in texts for claim in read(kind, text, part).claims}, key=repr)
 
             def table(some: list[Turn], facts: list = facts, part: str = part) -> dict:
-                """The gain and count of each single fact in each turn."""
-                rows = {}
-                for fact in facts:
-                    rows[fact] = [
-                        contrast._sum(part, [fact], _step(turn), turn.index, tuple(a.text for a in turn.executed))
-                        for turn in some
-                    ]
-                return rows
+                """The gain, count and falseness of each single fact in each turn."""
+                return {fact: [_cell(contrast, part, fact, turn) for turn in some] for fact in facts}
 
             mean, most = contrast.norm(part, stage)
 
             def earned(chosen: tuple, rows: dict, mean: float = mean, most: int = most) -> float:
                 values = []
                 for cells in zip(*[rows[fact] for fact in chosen], strict=True):
-                    count = sum(each for _, each in cells)
-                    gain = sum(each for each, _ in cells)
+                    count = sum(cell[1] for cell in cells)
+                    gain = sum(cell[0] for cell in cells)
+                    gain = min(gain, 0.0) if any(cell[2] for cell in cells) else gain
                     values.append(max(LOWEST, gain / mean * min(1.0, most / count)) if count else 0.0)
                 return statistics.fmean(values)
 
@@ -87,15 +85,15 @@ def main() -> None:
             while len(tried) < options.tries:
                 tried.add(tuple(stream.sample(facts, min(len(facts), 1 + stream.below(4)))))
             scored = [(earned(chosen, first), chosen) for chosen in tried]
-            best = heapq.nlargest(20, scored, key=lambda each: each[0])
+            best = heapq.nlargest(20, scored, key=lambda pair: pair[0])
             measured = max((earned(chosen, second), str(chosen)) for _, chosen in best)
-            print(f"stage {stage} {part}: picked {best[0][0]:.3f}, fresh {measured[0]:.3f} of {len(tried)}")
+            print(f"stage {stage} {part}: picked {best[0][0]:.3f}, fresh {measured[0]:.3f} of {len(tried)}", flush=True)
 
 
-def _step(turn: Turn) -> tuple:
-    from vagen_rewards.contrast import Step
-
-    return Step(turn.before, turn.after)
+def _cell(contrast: Contrast, part: str, fact: Fact, turn: Turn) -> tuple[float, int, bool]:
+    step = Step(turn.before, turn.after)
+    gain, count = contrast._sum(part, [fact], step, turn.index, tuple(action.text for action in turn.executed))
+    return gain, count, fact.holds(turn.before if part == "grounding" else turn.after) is False
 
 
 if __name__ == "__main__":

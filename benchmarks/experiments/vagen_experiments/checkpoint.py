@@ -35,7 +35,7 @@ def make_checkpoint(experiment: Experiment, out: Path, report: Report) -> None:
     with Meter("episodes of scripted play", how.episodes) as meter:
         played = list(meter.over(_scripted_play(experiment, out, IMITATED, how.episodes, how.oracle_share)))
     if how.vision_updates:
-        _pretrain_vision(model, played, how.vision_updates, report)
+        _pretrain_vision(model, encoder, played, how.vision_updates, report)
     updates = max(1, how.episodes * how.passes // BATCH)
     passes = itertools.chain.from_iterable(itertools.repeat(played, how.passes))
     with Meter("imitation updates", updates) as meter:
@@ -81,13 +81,13 @@ def _scripted_play(
     )
 
 
-def _pretrain_vision(model: Any, played: Sequence[Episode], updates: int, report: Report) -> None:
+def _pretrain_vision(model: Any, encoder: ChatEncoder, played: Sequence[Episode], updates: int, report: Report) -> None:
     """Train the vision tower on the relations of objects; nine tenths of the images, the others measure it."""
     seen = [(turn.shown, turn.turn.before.things()) for episode in played for turn in episode.turns]
     held_out = max(1, len(seen) // 10)
     with Meter("updates of the vision tower", updates) as meter:
-        probe = sight.teach_sight(model, seen[:-held_out], updates, report=_progress(meter))
-    for relation, fit in probe.measure(model, seen[-held_out:]).items():
+        probe = sight.teach_sight(model, encoder, seen[:-held_out], updates, report=_progress(meter))
+    for relation, fit in probe.measure(model, encoder, seen[-held_out:]).items():
         report(f"vision: {relation}: R² {fit.explained:.2f}, mean error {fit.off:.2f} ({fit.count} objects)")
 
 

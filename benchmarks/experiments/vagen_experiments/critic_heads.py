@@ -151,7 +151,7 @@ def told_of(shown: Sequence[Shown], width: int) -> dict[str, Tensor]:
     Raises:
         TrainingConfigError: a state isn't known, or has no things.
     """
-    things = [each.state.things() if each.state is not None else () for each in shown if each.features]
+    things = [each.state.things() if each.state is not None else () for each in shown if each.pictures]
     if not all(things):
         raise TrainingConfigError("critic_told needs environments whose states name their things (State.things)")
     tokens = [

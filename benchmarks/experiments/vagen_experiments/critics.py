@@ -248,7 +248,9 @@ class StudyTrainer(MultiTurnPPOTrainer):
             for turn in sorted(set(sequence.turn_ids) - {NOT_SAMPLED}):
                 if len(returns[owner][turn]) == self.args.eval_continuations:  # none of them failed
                     known.append(values[row][sequence.turn_ids.index(turn)])
-                    drawn.append([value * self.args.reward_scale for value in returns[owner][turn]])
+                    drawn.append(
+                        [value * self.args.training_environments[0].reward_scale for value in returns[owner][turn]]
+                    )
         return {**found, **{f"critic_{name}": entry for name, entry in held_to_forks(known, drawn).items()}}
 
 

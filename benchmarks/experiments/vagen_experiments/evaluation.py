@@ -55,7 +55,6 @@ def evaluate(experiment: Experiment, folder: Path, model: Any = None) -> dict[st
             players = [ShuffledImages(env) for env in envs] if name == "shuffled_images" else envs
             rollout = Rollout(players, encoder, sampler, sampling, threads=settings.get("env_threads", 1))
             found[name] = _figures(rollout.play(levels, seed=0), representation)
-            sampler.finish()
     random = [demonstrate(envs[0], encoder, level, oracle_share=0.0) for level in levels]
     found["random"] = _figures(random, representation)
     for env in envs:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from vagen_benchmarks.results.stats import difference, rate, relabel, sign_flip, t95
+import numpy as np
+
+from vagen_benchmarks.results.stats import difference, rate, sign_flip, t95
 
 STATEMENTS = ("grounding_exact", "world_modeling_exact")
 """F1 of the statements, in the table where the results have them."""
@@ -157,3 +159,18 @@ def _half_width(values: Sequence[float]) -> float:
 
 def _range(bounds: tuple[float, float] | None) -> str:
     return "–" if bounds is None else f"{bounds[0]:.2f}–{bounds[1]:.2f}"
+
+
+def relabel(one: Sequence[int], other: Sequence[int]) -> float:
+    """Two-sided p-value of the permutation test of two groups: would other labels part their means as far?
+
+    Exact: each way to give as many of the counts, which are 0 or more, to the one group is as likely.
+    """
+    values, size = [*one, *other], len(one)
+    total = sum(values)
+    ways = np.zeros((size + 1, total + 1))  # of so many of the values with that sum
+    ways[0, 0] = 1
+    for value in values:
+        ways[1:, value:] += ways[:-1, : total + 1 - value].copy()
+    apart = np.abs(len(values) * np.arange(total + 1) - size * total)
+    return float(ways[size, apart >= apart[sum(one)]].sum() / ways[size].sum())

@@ -151,8 +151,7 @@ def _train(experiment: Experiment, recipe: str, seed: int, start: Path, out: Pat
         trainer.train()
     seconds = time.perf_counter() - began
     trainer.save_model(config.output_dir)
-    for env in trainer.worker.rollout.envs:  # simulators hold windows and processes until they are closed
-        env.close()
+    trainer.worker.rollout.environments.close()  # simulators hold windows and processes until they are closed
     logs = [entry for entry in trainer.state.log_history if "rollout/return" in entry]
     return {
         "recipe": recipe,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,27 @@ import gymnasium as gym
 from transformers import TrainerCallback
 
 from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
-from vagen_adapters.ppo.recipes import TINY, Recipe, load_recipe
+from vagen_adapters.ppo.recipes import Recipe, load_recipe
 from vagen_experiments.critics import StudyConfig
-from vagen_experiments.experiment import Experiment
+from vagen_experiments.experiment import ROOT, Experiment
 
 CRITIC = "eval_critic_"
 
 
+def tiny_recipe(name: str) -> Recipe:
+    """A recipe with the settings for tiny models over its own."""
+    recipe, tiny = load_recipe(name), load_recipe(str(ROOT / "tiny.toml"))
+    return dataclasses.replace(
+        recipe,
+        model=None,
+        settings={**recipe.settings, **tiny.settings},
+        environment={**recipe.environment, **tiny.environment},
+    )
+
+
 def recipe_of(experiment: Experiment, name: str) -> Recipe:
-    """The tiny twin of a recipe or of a variant's recipe."""
-    return load_recipe(TINY + experiment.variant(name).recipe)
+    """The recipe of a variant, for tiny models."""
+    return tiny_recipe(experiment.variant(name).recipe)
 
 
 def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> StudyConfig:
@@ -32,7 +44,7 @@ def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> 
     given = {**experiment.settings, **experiment.variant(name).settings}
     fixed = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True}
     settings = recipe_of(experiment, name).settings_for(
-        experiment.env, str(out), env_options=dict(experiment.options), seed=seed, **{**fixed, **given}
+        [{"id": experiment.env, "options": dict(experiment.options)}], str(out), seed=seed, **{**fixed, **given}
     )
     config = StudyConfig(**settings)
     config.logging_steps = config.steps_per_rollout

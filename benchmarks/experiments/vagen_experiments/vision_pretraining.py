@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.chat_encoder import Shown
+from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.introspection import vision_parameters
 from vagen_envs.things import Thing
 from vagen_experiments.supervised import Report, fit
@@ -35,8 +35,14 @@ class Told:
     count: int
 
 
+GRID = "image_grid_thw"
+"""The input that holds the patches of each picture over time, height and width."""
+PARTS = ("pixel_values", GRID)
+
+
 def teach_sight(
     model: Any,
+    encoder: ChatEncoder,
     seen: Sequence[Seen],
     updates: int,
     *,
@@ -56,6 +62,7 @@ def teach_sight(
 
     Args:
         model: the policy; its vision tower is trained in place, the rest isn't touched.
+        encoder: of the model.
         seen: pictures of one size with their things, now more and now fewer.
         updates: how many.
         batch_size: pictures in an update, drawn at random.
@@ -70,7 +77,7 @@ def teach_sight(
     Raises:
         TrainingConfigError: fewer than two pictures, not one each, several sizes, or no relation that differs.
     """
-    grids = {tuple(shown.grids.flatten().tolist()) for shown, _ in seen}
+    grids = {tuple(shown.sizes[GRID].flatten().tolist()) if shown.pictures else () for shown, _ in seen}
     if len(grids) != 1 or {len(grid) for grid in grids} != {3}:
         raise TrainingConfigError(
             f"sight needs one picture each, all of one size; got sizes {sorted(grids)} in patches"
@@ -78,13 +85,15 @@ def teach_sight(
     if len(seen) < 2:
         raise TrainingConfigError("sight needs at least two pictures, as it learns what differs between them; got 1")
     generator = torch.Generator().manual_seed(seed)
-    before = torch.cat([_look(model, [shown for shown, _ in seen[i : i + 256]]) for i in range(0, len(seen), 256)])
+    before = torch.cat(
+        [_look(model, encoder, [shown for shown, _ in seen[i : i + 256]]) for i in range(0, len(seen), 256)]
+    )
     reader = Reader(seen, _size_of(model, seen[0][0]), before.shape[2], generator).to(model.device)
     before = ((before - before.mean(0)) / before.std(0).clamp(min=1e-6)).to(torch.float16)
 
     def step() -> tuple[Tensor, float]:
         drawn = torch.randint(len(seen), (batch_size,), generator=generator)
-        tokens = _look(model, [seen[int(index)][0] for index in drawn], gradients=True)
+        tokens = _look(model, encoder, [seen[int(index)][0] for index in drawn], gradients=True)
         loss = reader.loss(tokens, [seen[int(index)][1] for index in drawn])
         kept = (reader.remembered(tokens) - before[drawn.to(before.device)].to(tokens)).square().mean()
         return loss + keep * kept, float(loss.detach())
@@ -174,12 +183,14 @@ class Reader(nn.Module):
         return min(max(int(y * rows), 0), rows - 1) * columns + min(max(int(x * columns), 0), columns - 1)
 
     @torch.no_grad()
-    def measure(self, model: Any, seen: Sequence[Seen], batch_size: int = 64) -> dict[str, Told]:
+    def measure(self, model: Any, encoder: ChatEncoder, seen: Sequence[Seen], batch_size: int = 64) -> dict[str, Told]:
         """How well each relation, such as `player: hole up`, is told of pictures, best of those held out."""
         found: list[tuple[Tensor, ...]] = []
         for start in range(0, len(seen), batch_size):
             batch = seen[start : start + batch_size]
-            told, numbers, true = self.read(_look(model, [shown for shown, _ in batch]), [each for _, each in batch])
+            told, numbers, true = self.read(
+                _look(model, encoder, [shown for shown, _ in batch]), [each for _, each in batch]
+            )
             found.append((told * self.spread[numbers] + self.mean[numbers], numbers, true))
         told, numbers, true = (torch.cat(each).cpu() for each in zip(*found, strict=True))
         figures = {}
@@ -194,16 +205,15 @@ class Reader(nn.Module):
 
 def _size_of(model: Any, shown: Shown) -> tuple[int, int]:
     merge = model.config.vision_config.spatial_merge_size
-    _, height, width = shown.grids[0].tolist()
+    _, height, width = shown.sizes[GRID][0].tolist()
     return height // merge, width // merge
 
 
-def _look(model: Any, shown: Iterable[Shown], *, gradients: bool = False) -> Tensor:
+def _look(model: Any, encoder: ChatEncoder, shown: Iterable[Shown], *, gradients: bool = False) -> Tensor:
     """(B, tokens, width) What the language model is given of pictures."""
     each = list(shown)
     with torch.set_grad_enabled(gradients):
         features = model.get_image_features(
-            pixel_values=torch.cat([one.pixel_values for one in each]).to(model.device),  # type: ignore[misc]
-            image_grid_thw=torch.cat([one.grids for one in each]).to(model.device),
+            **{name: tensor.to(model.device) for name, tensor in encoder.features_of(each, PARTS).items()}
         )
         return torch.stack(list(features.pooler_output))

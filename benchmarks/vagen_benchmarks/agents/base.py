@@ -8,7 +8,10 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any
+
+import pydantic.dataclasses
+from pydantic import ConfigDict, Field
 
 from vagen_benchmarks.clients.base import Ending
 from vagen_benchmarks.clients.budget import RunBudget
@@ -25,6 +28,8 @@ class Game:
         task, split, seed, repeat: which episode it is.
         now: the observation to answer.
         turns: the turns played, in order.
+        calls: of each turn what its reply cost.
+        summaries: those that the model wrote of earlier turns, in order.
         memory: for the agent, who finds here what it has put here in the same episode.
     """
 
@@ -35,42 +40,56 @@ class Game:
     repeat: int
     now: Observation
     turns: list[Turn] = field(default_factory=list)
+    calls: list[Call | None] = field(default_factory=list)
+    summaries: list[Summary] = field(default_factory=list)
     memory: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+Tokens = Annotated[int, Field(ge=0, le=10**15)] | None
+Amount = Annotated[float, Field(ge=0, le=1e15)]  # not infinite, nor NaN: it is added up and stored as JSON
+
+
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=ConfigDict(strict=True))
 class Call:
-    """What a reply of a model cost.
+    """Cost of one reply of a model. Values of other types, negative ones and NaN raise pydantic's ValidationError.
 
     Attributes:
-        seconds: from the question to the reply, waiting and failed attempts included.
-        attempts: requests made, 1 if the first was answered.
-        prompt_tokens, completion_tokens: asked and written in all.
-        reasoning: what a thinking model gave as its hidden reasoning beside the reply, if the endpoint shows it.
-        cached_tokens, cache_write_tokens: of the prompt, read from and written to a cache, if the endpoint says.
-        reasoning_tokens: of what was written, if the endpoint says.
-        dollars: `None` if no price is known.
-        estimated: whether the tokens were counted by us, because the endpoint doesn't say.
+        seconds: from the first request to the reply, including waiting and failed attempts.
+        attempts: requests made; 1 if the first was answered.
+        prompt_tokens, completion_tokens: totals.
+        reasoning: hidden reasoning that the endpoint returned beside the reply.
+        cached_tokens, cache_write_tokens: of the prompt, read from and written to a cache, if reported.
+        reasoning_tokens: of the completion, if reported.
+        dollars: `None` if the price is unknown.
+        estimated: whether the token counts are estimates, because the endpoint reports none.
+        hidden: the reply with its hidden reasoning as the provider gave it (JSON), if the context policy sends it back.
     """
 
     ending: Ending
-    seconds: float
-    attempts: int
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    seconds: Amount
+    attempts: Annotated[int, Field(ge=0, le=10**15)]
+    prompt_tokens: Tokens = None
+    completion_tokens: Tokens = None
     reasoning: str | None = None
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    dollars: float | None = None
+    cached_tokens: Tokens = None
+    cache_write_tokens: Tokens = None
+    reasoning_tokens: Tokens = None
+    dollars: Amount | None = None
     estimated: bool = False
+    hidden: Any = None
 
     def to_json(self) -> dict[str, Any]:
-        """As an episode stores it; `asdict`, which copies, took a tenth of a turn."""
-        return {name: getattr(self, name) for name in _CALL}
+        """A JSON-able dictionary."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
 
-_CALL = tuple(each.name for each in fields(Call))
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A model's summary of the turns before turn `before`, counted from 0, and its cost."""
+
+    before: int
+    text: str
+    call: Call
 
 
 @dataclass(frozen=True, slots=True)

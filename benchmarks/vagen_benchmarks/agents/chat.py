@@ -1,4 +1,4 @@
-"""A model as an agent: prompts from the history, retries, and the cost of each reply."""
+"""A model as an agent: prompts by a context policy, retries, and the cost of each reply."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from vagen_benchmarks.agents.base import AsyncAgent, Call, Game, Reply
+from vagen_benchmarks.agents.base import AsyncAgent, Call, Game, Reply, Summary
 from vagen_benchmarks.clients.base import Answer, Sampling
 from vagen_benchmarks.clients.budget import RunBudget, picture_tokens, prompt_tokens, text_tokens
 from vagen_benchmarks.clients.registry import Model, Profile
 from vagen_benchmarks.clients.retries import Retries
 from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.stop_reasons import Stop, is_about_pictures
-from vagen_envs.chat import History, Message, chat_messages
+from vagen_envs.chat import Message
+from vagen_envs.context import ContextPolicy, chat_messages, summary_messages
 from vagen_envs.replies import tag_pattern
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 
@@ -26,6 +27,8 @@ class ChatAgent(AsyncAgent):
     Args:
         model: which, and where.
         base_url: of the endpoint, if not the provider's.
+        context: what prompts show of the past; all of it by default.
+        labelled: whether the agent's name ends with the context, such as `gpt-4o+last:2`.
         profile: how it writes, if not as the registry says.
         attempts: requests for one reply before the episode fails, outages aside.
         timeout: seconds for one request, to the last byte of its answer.
@@ -45,7 +48,8 @@ class ChatAgent(AsyncAgent):
         *,
         base_url: str | None = None,
         sampling: Sampling | None = None,
-        history: History | None = None,
+        context: ContextPolicy | None = None,
+        labelled: bool = False,
         profile: Profile | None = None,
         attempts: int = 6,
         timeout: float = 120.0,
@@ -53,17 +57,19 @@ class ChatAgent(AsyncAgent):
         patience: float = 3600.0,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.name = model.name
+        self.context = context or ContextPolicy()
+        self.name = f"{model.name}+{self.context}" if labelled else model.name
         self.model = model
         self.price = model.price
         self.sampling = sampling or model.sampling()
-        self.history = history or History()
         self.profile = profile or model.profile
         self.env_options = self.profile.options
         self.budget = RunBudget({self.name: self.price})
         self._key = model.key()
         self._client = model.client(base_url, timeout, headers)
         self._client.check(self.sampling)
+        if self.context.reasoning != "drop":
+            self._client.check_reasoning()
         _check_extra(self.sampling.extra or {})
         self.retries = Retries(attempts, first_wait, patience)
         self._client.heard = self.retries.pace.heard
@@ -77,7 +83,7 @@ class ChatAgent(AsyncAgent):
             "name": self.name,
             "id": self.model.id,
             "sampling": asdict(self.sampling),
-            "history": asdict(self.history),
+            "context": str(self.context),
             "profile": asdict(self.profile),
             "price": price,
         }
@@ -93,11 +99,20 @@ class ChatAgent(AsyncAgent):
         await self._client.close()
 
     async def areply(self, game: Game) -> Reply:
+        if self.context.summarises_before(len(game.turns)):
+            asked = summary_messages(game.env.system_prompt, game.turns, **self._past(game))
+            sampling = replace(self.sampling, max_tokens=self.context.summary_tokens)
+            answer, call = await self._answer(game, self._thoughtless(game, asked), sampling)
+            game.summaries.append(Summary(len(game.turns), answer.text, call))
         return await self.answer(game, self.messages(game))
 
     async def answer(self, game: Game, messages: list[Message]) -> Reply:
         """Ask for what an agent of yours has made of `messages(game)`."""
-        sampling = self.sampling
+        answer, call = await self._answer(game, messages, self.sampling)
+        return Reply(self._whole(answer, game), call)
+
+    async def _answer(self, game: Game, messages: list[Message], sampling: Sampling) -> tuple[Answer, Call]:
+        """An answer and what it cost, taken from the budget."""
         if sampling.seed is not None and game.repeat:
             sampling = replace(sampling, seed=sampling.seed + game.repeat)
         shown = game.now.picture
@@ -110,11 +125,12 @@ class ChatAgent(AsyncAgent):
         self.budget.add(self._billed, [call.to_json()])
         if answer.prompt_tokens is not None:
             self._worse = max(self._worse, answer.prompt_tokens / worst)
-        return Reply(self._whole(answer, game), call)
+        return answer, call
 
     async def _budget(self, game: Game, worst: int) -> None:
         """Tell the budget what the episode may still take; wait before its first request until there is enough."""
         left = game.env.config.max_turns - len(game.turns)
+        left += left // self.context.summary if self.context.summary else 0
         dollars, tokens = self.budget.worst(self._billed, round(worst * self._worse), self.sampling.limit)
         if game.turns:
             self.budget.expect(id(game), left * dollars, left * tokens)
@@ -126,17 +142,23 @@ class ChatAgent(AsyncAgent):
 
     def messages(self, game: Game) -> list[Message]:
         """The messages of a request."""
-        config = game.env.config
-        said = chat_messages(
-            game.env.system_prompt,
-            game.turns,
-            game.now,
-            history=self.history,
-            pictures=self._client.pictures,
-            answer_tag=config.tags[-1],
-        )
+        return self._thoughtless(game, chat_messages(game.env.system_prompt, game.turns, game.now, **self._past(game)))
+
+    def _past(self, game: Game) -> dict[str, Any]:
+        """What `chat_messages` takes beside the turns."""
+        return {
+            "context": self.context,
+            "summaries": {summary.before: summary.text for summary in game.summaries},
+            "hidden": [call and call.hidden for call in game.calls],
+            "pictures": self._client.pictures,
+            "answer_tag": game.env.config.tags[-1],
+        }
+
+    def _thoughtless(self, game: Game, said: list[Message]) -> list[Message]:
+        """Messages without the thoughts that `_whole` took from the endpoint's own field."""
+        tags = game.env.config.tags
         if self.profile.hidden:
-            opened, closed = f"<{config.tags[0]}>", f"</{config.tags[0]}>"
+            opened, closed = f"<{tags[0]}>", f"</{tags[0]}>"
             for message in said:
                 if message["role"] == "assistant" and message["content"].startswith(opened):
                     message["content"] = message["content"].partition(closed)[2].lstrip()
@@ -167,7 +189,7 @@ class ChatAgent(AsyncAgent):
             answer.ending, seconds, attempts, asked, written, reasoning,
             None if answer.cached_tokens is None else cached,
             None if answer.cache_write_tokens is None else cache_write,
-            answer.reasoning_tokens, dollars, estimated,
+            answer.reasoning_tokens, dollars, estimated, None if self.context.reasoning == "drop" else answer.hidden,
         )  # fmt: skip
 
     async def _asked(self, game: Game, messages: list[Message], sampling: Sampling, worst: int) -> tuple[Answer, int]:
@@ -180,6 +202,13 @@ class ChatAgent(AsyncAgent):
                 raise EndpointError(Stop.REJECTED, f"{error} ({fix})", retry=False, hopeless=True) from error
             raise
         self._longest = max(self._longest, turn)
+        if self.context.reasoning != "drop" and answer.reasoning_tokens and answer.text and answer.hidden is None:
+            raise EndpointError(
+                Stop.REJECTED,
+                f"the endpoint reasoned for {answer.reasoning_tokens} tokens and returned none of it, so --context "
+                f"{self.context} can't be honoured; have it return its reasoning (--extra), or use reasoning=drop",
+                retry=False, hopeless=True,
+            )  # fmt: skip
         return answer, made
 
     async def _fix_of_setup(self, words: str, turn: int) -> str:
@@ -198,7 +227,8 @@ class ChatAgent(AsyncAgent):
         if self._longest >= turn:
             return ""
         if turn and pictures:
-            return f"the server takes {turn} picture(s) in a request: --history {turn - 1}, or raise the server's limit"
+            shown = f"--context last:{turn - 1}"
+            return f"the server takes {turn} picture(s) in a request: {shown}, or raise the server's limit"
         if pictures:
             return "the server takes no picture in a request: raise its limit, or -o observation=text"
         return (

@@ -1,9 +1,9 @@
-"""Agents by name: scripted ones, baselines, models, `provider:id`, `FILE.py:CLASS`, the folder of a trained model."""
+"""Agents by name: scripted ones, models, `provider:id`, `FILE.py:CLASS`, a trained model's folder, `human:NAME`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,13 @@ from vagen_benchmarks.agents.scripted import SCRIPTED, Baseline
 from vagen_benchmarks.agents.trained import Trained, is_trained
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.errors import ProtocolError
-from vagen_envs.chat import History
+from vagen_envs.context import ContextPolicy
 from vagen_envs.registration import declared
 
 BLIND_BASELINES = ("random", "blind", "text-only")
-"""Who doesn't look: what a model has to beat."""
+"""Agents that don't see the picture."""
+HUMAN = "human:"
+"""Begins the name of a person who plays in the terminal."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Asked:
     Attributes:
         sampling: fields of `Sampling`.
         headers: of each request; `$NAME` in them is taken from the environment.
+        contexts: what prompts show of earlier turns; a model plays once under each.
+        labelled: whether the name of a model ends with its context, as it does where there are several.
         patience: seconds that an outage is waited for.
     """
 
@@ -36,7 +40,8 @@ class Asked:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     profile: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    history: History = History()  # noqa: RUF009  (frozen)
+    contexts: Sequence[ContextPolicy] = (ContextPolicy(),)
+    labelled: bool = False
     timeout: float = 120.0
     attempts: int = 6
     patience: float = 3600.0
@@ -51,10 +56,18 @@ def make_agents(
         ProtocolError: a name isn't known, plays other environments only, or lacks its key.
     """
     registry = Registry(models)
-    return [_make(name, asked, registry, baselines) for name in dict.fromkeys(names)]
+    agents: list[Agent] = []
+    for name in dict.fromkeys(names):
+        agents += [_scripted(name, baselines)] if _is_scripted(name, baselines) else _models(name, asked, registry)
+    return agents
 
 
-def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str]) -> Agent:
+def _is_scripted(name: str, baselines: Collection[str]) -> bool:
+    known = name in SCRIPTED or name in ("blind", "text-only") or name in baselines
+    return known or name.startswith(HUMAN) or is_custom(name) or is_trained(name)
+
+
+def _scripted(name: str, baselines: Collection[str]) -> Agent:
     if name in SCRIPTED:
         return SCRIPTED[name]()
     if name == "blind":
@@ -65,12 +78,20 @@ def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str
         from vagen_benchmarks.agents.text_only import TextOnly
 
         return TextOnly()
+    if name.startswith(HUMAN):
+        from vagen_benchmarks.agents.human import Human
+
+        return Human(name.removeprefix(HUMAN))
     if is_custom(name):
         return load_custom(name)
     if is_trained(name):
         return Trained(name)
-    if name in baselines:
-        return Baseline(name)
+    assert name in baselines
+    return Baseline(name)
+
+
+def _models(name: str, asked: Asked, registry: Registry) -> list[Agent]:
+    """A model under each context."""
     if at_home := [env_id for env_id in vagen_envs.ENV_IDS if name in _baselines_of(env_id)]:
         raise ProtocolError(
             f"the agent {name!r} plays only {', '.join(at_home)}; add --env {at_home[0]} or leave it out"
@@ -81,17 +102,21 @@ def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str
     if base_url is None and name.startswith("openai:"):
         base_url = os.environ.get("OPENAI_BASE_URL")
     model = registry.find(name, base_url)
-    return ChatAgent(
-        model,
-        base_url=base_url,
-        sampling=model.sampling(asked.sampling),
-        profile=registry.profile(asked.profile) if asked.profile else None,
-        history=asked.history,
-        timeout=asked.timeout,
-        attempts=asked.attempts,
-        patience=asked.patience,
-        headers=asked.headers,
-    )
+    return [
+        ChatAgent(
+            model,
+            base_url=base_url,
+            sampling=model.sampling(asked.sampling),
+            profile=registry.profile(asked.profile) if asked.profile else None,
+            context=context,
+            labelled=asked.labelled or len(asked.contexts) > 1,
+            timeout=asked.timeout,
+            attempts=asked.attempts,
+            patience=asked.patience,
+            headers=asked.headers,
+        )
+        for context in asked.contexts
+    ]
 
 
 def _baselines_of(env_id: str) -> Collection[str]:

@@ -24,7 +24,7 @@ HELP = ACTIONS + (
 )
 RECORDED = ACTIONS + (
     "[bold]s[/] shows the system prompt, [bold]h[/] this help, [bold]q[/] gives this episode up. "
-    "Ctrl-C stops the run, which may be gone on with."
+    "Ctrl-C stops the run; `vagen resume` continues it."
 )
 DIRECTIONS = {"up": ("Up", "moveahead"), "down": ("Down", "moveback"), "left": ("Left", "rotateleft"),
               "right": ("Right", "rotateright")}  # fmt: skip
@@ -46,9 +46,9 @@ def _help(env: VagenEnv, words: str) -> str:
 class Human(Agent):
     """A person, whose episodes are stored as a model's are. The oracle doesn't help."""
 
-    def __init__(self, name: str, console: Console) -> None:
+    def __init__(self, name: str) -> None:
         self.name = f"human:{name}"
-        self._console = console
+        self._console = Console()
 
     def reply(self, game: Game) -> Reply:
         console, env = self._console, game.env

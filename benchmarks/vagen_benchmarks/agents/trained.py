@@ -12,12 +12,12 @@ from typing import Any
 
 from vagen_benchmarks.agents.base import Agent, Game, Reply
 from vagen_benchmarks.errors import ProtocolError
+from vagen_envs.context import ContextPolicy
 from vagen_envs.core import Observation
 from vagen_envs.errors import MissingExtraError
 
 CARD = "training.json"
-"""What `vagen train` writes beside the weights: `env`, `options` and `max_tokens`."""
-
+"""What `vagen train` writes beside the weights: `environments`, each with `id` and `options`, and `max_tokens`."""
 
 BEST = "best"
 """Where `vagen train` keeps the model that did best in its evaluations, if it made any. That one plays."""
@@ -30,7 +30,7 @@ def is_trained(name: str) -> bool:
 
 
 class Trained(Agent):
-    """Plays by the most likely reply. The environment has the options of its training, where a run asks for no other.
+    """Plays by the most likely reply. Environments get the options that they all had in training; a run's own win.
 
     Raises:
         MissingExtraError: torch or transformers is missing.
@@ -47,7 +47,11 @@ class Trained(Agent):
         self.name, self._folder = folder, best if is_trained(str(best)) else Path(folder)
         card = Path(folder) / CARD
         self.card: dict[str, Any] = json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
-        self.env_options = self.card.get("options", {})
+        self.trained_on = [each["id"] for each in self.card.get("environments", [])]
+        first, *others = [each["options"] for each in self.card.get("environments", [])] or [{}]
+        self.env_options = {
+            name: value for name, value in first.items() if all(other.get(name) == value for other in others)
+        }
         try:
             model, self._codec = load_policy(self._folder)
         except (OSError, ValueError) as error:
@@ -61,9 +65,10 @@ class Trained(Agent):
         return {"name": self.name, "weights_sha256": digest.hexdigest(), "options": dict(self.env_options)}
 
     def check(self, env_id: str, config: Mapping[str, Any]) -> None:
-        if self.card and env_id != self.card["env"]:
+        if self.trained_on and env_id not in self.trained_on:
+            known = " and ".join(dict.fromkeys(self.trained_on))
             raise ProtocolError(
-                f"{self.name} was trained on {self.card['env']}, not on {env_id}; let it play that (--env), "
+                f"{self.name} was trained on {known}, not on {env_id}; let it play that (--env), "
                 f"or take it as transformers:{self.name}"
             )
 
@@ -74,7 +79,7 @@ class Trained(Agent):
 
     def _most_likely(self, game: Game, limit: int) -> str:
         """The most likely reply to the conversation so far, laid out as in training."""
-        from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
+        from vagen_adapters.ppo.episodes import PlayedTurn, lay_out, remembered
         from vagen_adapters.ppo.generation import Reply as Sampled
         from vagen_adapters.ppo.generation import Sampling, TransformersSampler
 
@@ -83,7 +88,8 @@ class Trained(Agent):
             ids = (*encoder.tokenizer(turn.reply, add_special_tokens=False)["input_ids"], encoder.end_id)
             shown = encoder.show(system, _seen(turn.observed))
             history.append(PlayedTurn(shown, Sampled(ids, (0.0,) * len(ids)), turn, ()))
-        prompt = lay_out(history, (), encoder.show(system, _seen(game.now))).prompt
+        window = ContextPolicy.parse(self.card.get("context", "all")).turns
+        prompt = lay_out(remembered(history, len(history), window), (), encoder.show(system, _seen(game.now))).prompt
         sampler = TransformersSampler(self._model, encoder)
         (answer,) = sampler.sample([prompt], Sampling(temperature=0.0, top_p=1.0, max_tokens=limit), [0])
         text: str = encoder.read(answer.ids)

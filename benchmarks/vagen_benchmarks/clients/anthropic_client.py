@@ -10,9 +10,12 @@ from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.chat import Message
+from vagen_envs.context import HIDDEN
 
 LENGTH = ("max_tokens", "model_context_window_exceeded")
 """Stop reasons of a reply that was cut."""
+THINKING = ("thinking", "redacted_thinking")
+"""Blocks of hidden reasoning, with a signature or encrypted."""
 
 
 class AnthropicClient(PostingClient):
@@ -29,7 +32,7 @@ class AnthropicClient(PostingClient):
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
         system, *others = messages
-        asked = [{"role": each["role"], "content": _blocks(each["content"])} for each in others]
+        asked = [{"role": each["role"], "content": each.get(HIDDEN) or _blocks(each["content"])} for each in others]
         # The end of each prompt is written to the cache, where the next turn's prompt finds it again: what is read is
         # the longest prefix that was written, among the 20 blocks before a mark (a turn adds at most four).
         asked[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
@@ -61,6 +64,7 @@ class AnthropicClient(PostingClient):
             read,
             written,
             count(usage, "output_tokens_details", "thinking_tokens"),
+            blocks if text and any(block["type"] in THINKING for block in blocks) else None,
         )
 
 

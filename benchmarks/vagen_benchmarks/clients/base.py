@@ -61,6 +61,8 @@ class Answer:
         cached_tokens: of the prompt, read from a cache.
         cache_write_tokens: of the prompt, written to one.
         reasoning_tokens: of what was written, hidden reasoning.
+        hidden: JSON. The reply with its hidden reasoning as the provider gave it, which the same client takes back
+            under `vagen_envs.context.HIDDEN` of a message; `None` if there is no reasoning or no reply.
     """
 
     text: str
@@ -71,6 +73,7 @@ class Answer:
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
+    hidden: Any = None
 
 
 class Client(ABC):
@@ -90,6 +93,9 @@ class Client(ABC):
 
     def check(self, sampling: Sampling) -> None:  # noqa: B027  (most take everything)
         """Raise ProtocolError for what can't be asked of this provider."""
+
+    def check_reasoning(self) -> None:  # noqa: B027  (most return it)
+        """Raise ProtocolError if this provider doesn't return hidden reasoning that could be sent back."""
 
     async def close(self) -> None:  # noqa: B027  (a model in this process has no connection)
         """Cut what is under way."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.chat import Message
+from vagen_envs.context import HIDDEN
 from vagen_rewards.usage import Budget, Price, Usage
 
 BYTES_A_TOKEN = 4
@@ -153,7 +155,7 @@ def prompt_tokens(messages: Sequence[Message], picture: tuple[int, int]) -> tupl
                 size += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
             else:
                 pictures += 1
-        size += 8  # roles and their marks
+        size += 8 + (len(json.dumps(message[HIDDEN])) if HIDDEN in message else 0)  # 8 for a role and its marks
     return size // BYTES_A_TOKEN + pictures * picture[0], size // FEWEST_BYTES_A_TOKEN + pictures * picture[1] + 64
 
 

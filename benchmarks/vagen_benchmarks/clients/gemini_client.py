@@ -17,6 +17,7 @@ from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of, in
 from vagen_benchmarks.clients.http import SdkClient
 from vagen_benchmarks.errors import EndpointError
 from vagen_envs.chat import Message
+from vagen_envs.context import HIDDEN
 
 FILTERED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR")
 
@@ -90,6 +91,8 @@ def _config(system: str, sampling: Sampling) -> types.GenerateContentConfig:
 def _content(message: Message) -> types.Content:
     role = "model" if message["role"] == "assistant" else "user"
     content = message["content"]
+    if HIDDEN in message:  # JSON mode reads signatures as base64
+        return types.Content.model_validate_json(json.dumps({"role": role, "parts": message[HIDDEN]}))
     if isinstance(content, str):
         return types.Content(role=role, parts=[types.Part.from_text(text=content or "(no reply)")])
     return types.Content(role=role, parts=[_part(part) for part in content])
@@ -119,4 +122,6 @@ def _read(data: Any) -> Answer:
     # A reply that is empty isn't counted; one that isn't, and for which there is no number, is counted by us.
     written = None if usage is None or (replied is None and text) else (replied or 0) + (thought or 0)
     ending = ending_of(candidate.get("finishReason"), text, length=("MAX_TOKENS",), filtered=FILTERED, refused=False)
-    return Answer(text, ending, asked, written, thoughts or None, cached, None, thought)
+    signed = text and any(part.get("thought") or part.get("thoughtSignature") for part in parts)
+    hidden = parts if signed else None
+    return Answer(text, ending, asked, written, thoughts or None, cached, None, thought, hidden)

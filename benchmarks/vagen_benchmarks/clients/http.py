@@ -213,15 +213,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def encodable(messages: list[Message]) -> list[Message]:
     """The messages without lone surrogates, which a model can write and UTF-8 can't encode."""
 
-    def clean(text: str) -> str:
-        return text if text.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+    def clean(value: Any) -> Any:
+        if isinstance(value, str):
+            return value if value.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+        if isinstance(value, dict):
+            return {name: clean(entry) for name, entry in value.items()}
+        return [clean(entry) for entry in value] if isinstance(value, list) else value
 
-    def of(content: Any) -> Any:
-        if isinstance(content, str):
-            return clean(content)
-        return [{**part, "text": clean(part["text"])} if "text" in part else part for part in content]
-
-    return [{**message, "content": of(message["content"])} for message in messages]
+    return [clean(message) for message in messages]
 
 
 def transport_error(error: BaseException) -> Exception:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import openai
 
 from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.clients.responses import error_of
+from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.chat import Message
+from vagen_envs.context import HIDDEN
 from vagen_envs.replies.tool_calls import tool_call_reply
 
 LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
@@ -55,8 +58,21 @@ class OpenAIClient(PostingClient):
         super().__init__(model, key=key or "none", base_url=base_url, timeout=timeout, headers=headers)
         self._token_field = token_field
 
+    def check_reasoning(self) -> None:
+        host = urlsplit(self._url or "https://api.openai.com").hostname or ""
+        if host.endswith((".openai.com", ".azure.com")):
+            raise ProtocolError(
+                f"{self.model}: OpenAI's chat completions hide the model's reasoning, so it can't be sent back; use "
+                f"the Responses API (openai-responses:{self.model}), or reasoning=drop in --context"
+            )
+
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self.model, "messages": messages, self._token_field: sampling.limit}
+        # Replies go back with the fields of their reasoning.
+        told = [
+            {name: value for name, value in message.items() if name != HIDDEN} | message.get(HIDDEN, {})
+            for message in messages
+        ]
+        body: dict[str, Any] = {"model": self.model, "messages": told, self._token_field: sampling.limit}
         body.update(sampling.chosen())
         if sampling.effort is not None:
             body["reasoning_effort"] = sampling.effort
@@ -90,6 +106,9 @@ class OpenAIClient(PostingClient):
             text = tool_call_reply(str(called["name"]), called.get("arguments") or "", text)
         ending = ending_of(finish, text, length=LENGTH, filtered=FILTERED, refused=bool(refusal) or finish == "refusal")
         usage = data.get("usage")
+        hidden = {name: message[name] for name in _SHOWN if message.get(name)}
+        if isinstance(message.get("content"), list) and thought and not hidden:
+            hidden = {"content": message["content"]}
         return Answer(
             text,
             ending,
@@ -99,6 +118,7 @@ class OpenAIClient(PostingClient):
             _first(count(usage, "prompt_tokens_details", "cached_tokens"), count(usage, "prompt_cache_hit_tokens")),
             count(usage, "prompt_tokens_details", "cache_write_tokens"),
             count(usage, "completion_tokens_details", "reasoning_tokens"),
+            hidden if hidden and text else None,
         )
 
 

@@ -20,6 +20,7 @@ from vagen_rewards.usage import Price
 
 CLIENTS = {
     "openai": ("OpenAIClient", "bench", "openai"),
+    "openai_responses": ("OpenAIResponsesClient", "bench", "openai"),
     "anthropic": ("AnthropicClient", "anthropic", "anthropic"),
     "transformers": ("TransformersClient", "transformers", "transformers"),
     "gemini": ("GeminiClient", "gemini", "google.genai"),
@@ -230,7 +231,10 @@ class Registry:
         provider, found, model_id = name.partition(":")
         if found and model_id and provider in self.providers:
             where = self.providers[provider]
-            if base_url and where.client == "openai":  # a server of one's own that speaks like OpenAI
+            if base_url and where.client in (
+                "openai",
+                "openai_responses",
+            ):  # a server of one's own that speaks like OpenAI
                 where = replace(where, key_required=where.key_header is not None)
             return Model(name, where, model_id)
         known = [*self.models, *(f"{name}:MODEL" for name in self.providers)]

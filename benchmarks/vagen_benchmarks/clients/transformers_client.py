@@ -8,6 +8,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.processors import load_processor
 from vagen_benchmarks.clients.base import Answer, Client, Ending, Sampling
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.chat import Message, PictureForm
@@ -32,7 +34,7 @@ class TransformersClient(Client):
         try:
             self._processor: Any = load_processor(model)
             self._model: Any = transformers.AutoModelForImageTextToText.from_pretrained(model, dtype="auto")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TrainingConfigError) as error:
             raise ProtocolError(
                 f"{model!r} holds no vision-language model that transformers can load: {error}"
             ) from error
@@ -42,6 +44,12 @@ class TransformersClient(Client):
     def check(self, sampling: Sampling) -> None:
         if sampling.seed is not None or sampling.effort is not None:
             raise ProtocolError("a model in this process takes neither --seed nor --effort; leave them out")
+
+    def check_reasoning(self) -> None:
+        raise ProtocolError(
+            "a model in this process has no hidden reasoning, its replies are all it writes; leave reasoning= out of "
+            "--context"
+        )
 
     async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
         return await asyncio.to_thread(self._ask, messages, sampling)
@@ -67,26 +75,6 @@ class TransformersClient(Client):
         ended = len(written) > 0 and int(written[-1]) in (ends if isinstance(ends, list) else [ends])
         ending: Ending = "stop" if ended and text else "empty" if ended else "length"
         return Answer(text, ending, asked, len(written))
-
-
-def load_processor(model: str) -> Any:
-    """A model's processor; one for pictures only where its video processor needs torchvision, which isn't here."""
-    try:
-        return transformers.AutoProcessor.from_pretrained(model)
-    except ImportError:
-        from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
-
-    base: Any = PROCESSOR_MAPPING[type(transformers.AutoConfig.from_pretrained(model))]
-
-    class PicturesOnly(base):  # type: ignore[misc]
-        """It isn't asked for a video processor."""
-
-        def check_argument_for_proper_class(self, argument_name: str, argument: Any) -> Any:
-            return type(argument)
-
-    pictures = transformers.AutoImageProcessor.from_pretrained(model, backend="pil")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
-    return PicturesOnly(pictures, tokenizer, None, chat_template=tokenizer.chat_template)
 
 
 def _parts(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -16,15 +16,15 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.job import Job, baselines_of, parse_headers
 from vagen_benchmarks.runs.plans import load_plan
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
-from vagen_benchmarks.runs.run_folder import new_run_path
+from vagen_benchmarks.runs.run_folder import new_folder
 from vagen_benchmarks.runs.runner import Policy
 from vagen_benchmarks.runs.scoring import make_scoring
 from vagen_benchmarks.sharing.trackers import library
-from vagen_envs.chat import History
+from vagen_envs.context import ContextPolicy
 
 
 def bench(
-    context: typer.Context,
+    given: typer.Context,
     protocol: Annotated[
         str | None, typer.Option("--protocol", "-p", help="`paper`, `paper-representations`, `strategies` or a file.")
     ] = None,
@@ -76,8 +76,10 @@ def bench(
     ] = None,
     max_dollars: Annotated[float | None, typer.Option(min=0.0, help="Begin no request that could cost more.")] = None,
     max_total_tokens: Annotated[int | None, typer.Option(min=1, help="Begin no request that could take more.")] = None,
-    history: Annotated[int | None, typer.Option(min=0, help="Earlier turns in a prompt; all by default.")] = None,
-    history_reasoning: Annotated[bool, typer.Option(help="Whether earlier replies keep their reasoning.")] = True,
+    context: Annotated[
+        Names,
+        typer.Option(help="What prompts show of earlier turns: `all`, `last:2`, `answers` …; may be repeated."),
+    ] = None,
     judge: Annotated[
         str | None, typer.Option(help="Judge what agents say: `rule`, `llm:MODEL` …, as `vagen judge` does.")
     ] = None,
@@ -106,7 +108,7 @@ def bench(
         library(track)  # before anything is paid for
     plan = load_plan(protocol) if protocol else None
     if plan is not None:
-        _refuse_beside_protocol(context)
+        _refuse_beside_protocol(given)
         tasks, skipped = plan.tasks()
     else:
         tasks, skipped = make_tasks(
@@ -130,7 +132,7 @@ def bench(
     asked = Asked(
         base_url=base_url, timeout=timeout, attempts=attempts, patience=patience, profile=profile,
         headers=parse_headers(header or []), sampling=sampling,
-        history=plan.history if plan else History(history, history_reasoning),
+        contexts=[plan.context] if plan else [ContextPolicy.parse(text) for text in dict.fromkeys(context or ["all"])],
     )  # fmt: skip
     own = baselines_of(tasks)
     agents = make_agents(agent or ["oracle", *own, *BLIND_BASELINES], asked, models, own)
@@ -140,7 +142,7 @@ def bench(
     named = {"name": plan.name, **plan.data} if plan else None
     own_scoring = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty} if judge else None
     said = plan.data.get("scoring") if plan else own_scoring
-    path = folder or new_run_path()
+    path = folder or new_folder()
     policy = Policy(concurrency, give_up_after=give_up_after, max_dollars=max_dollars, max_tokens=max_total_tokens)
     scoring = make_scoring(said)
     made = Protocol(
@@ -155,14 +157,14 @@ def bench(
 
 
 SAID_BY_PROTOCOL = ("env", "split", "episodes", "first_seed", "strategy", "option", "max_tokens", "temperature",
-                    "top_p", "history", "history_reasoning", "judge", "gate", "weighting", "penalty")  # fmt: skip
+                    "top_p", "context", "judge", "gate", "weighting", "penalty")  # fmt: skip
 
 
-def _refuse_beside_protocol(context: typer.Context) -> None:
+def _refuse_beside_protocol(given: typer.Context) -> None:
     """Raise ProtocolError if an option is given that the protocol file says; not who takes no temperature."""
     for name in SAID_BY_PROTOCOL:
-        source = context.get_parameter_source(name)
-        if name == "temperature" and context.params[name] == "none":
+        source = given.get_parameter_source(name)
+        if name == "temperature" and given.params[name] == "none":
             continue
         if source is not None and source.name != "DEFAULT":
             option = "--" + name.replace("_", "-")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
+from vagen_benchmarks.agents.base import Agent
+from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.results.compare import Side, read_side, sampling_differences
 from vagen_benchmarks.results.compare import compare as compare_sides
-from vagen_benchmarks.results.compare import read_side, sampling_differences
 from vagen_benchmarks.results.labels import task_titles
 from vagen_benchmarks.results.summary import FLAG, FLAGGED
 from vagen_benchmarks.runs.run_folder import RunFolder
@@ -31,8 +34,24 @@ def compare(
     first, second = read_side(one), read_side(other)
     for path in dict.fromkeys(Path(each.partition("@")[0]) for each in (one, other)):
         _print_edits(path)
+    print_comparison(first, second, task_titles(RunFolder(Path(one.partition("@")[0])).protocol))
+
+
+def print_contexts(path: Path, agents: Sequence[Agent]) -> None:
+    """Print the paired difference of each context policy of a model to the first one, if a run has several."""
+    models: dict[str, list[ChatAgent]] = {}
+    for agent in agents:
+        if isinstance(agent, ChatAgent):
+            models.setdefault(agent.model.name, []).append(agent)
+    titles = task_titles(RunFolder(path).protocol)
+    for first, *others in models.values():
+        for other in others:
+            print_comparison(read_side(f"{path}@{first.name}"), read_side(f"{path}@{other.name}"), titles)
+
+
+def print_comparison(first: Side, second: Side, titles: Mapping[str, str]) -> None:
+    """Print the table of two sides, a row for each environment."""
     lines = compare_sides(first, second)
-    titles = task_titles(RunFolder(Path(one.partition("@")[0])).protocol)
     table = Table(box=None, header_style="bold", title=f"1: {first.name}\n2: {second.name}", title_justify="left")
     table.add_column("environment")
     names = (
@@ -64,7 +83,7 @@ def compare(
         out.print("lost: levels that one of the two failed or never played; they widen the interval of success and are "
                   "left out of p and the return", style="yellow")  # fmt: skip
     if sampled := sampling_differences(first, second):
-        out.print(f"the models were sampled differently (1 / 2): {'; '.join(sampled)}", style="yellow")
+        out.print(f"the models were asked differently (1 / 2): {'; '.join(sampled)}", style="yellow")
 
 
 def _print_edits(path: Path) -> None:

@@ -14,7 +14,7 @@ from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.export import export as export_run
 from vagen_benchmarks.sharing.export import marked
-from vagen_envs.chat import History
+from vagen_envs.context import ContextPolicy
 from vagen_envs.errors import did_you_mean
 
 
@@ -25,7 +25,7 @@ def export(
     agent: Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent's episodes.")] = None,
     solved: Annotated[bool, typer.Option("--solved", help="Only episodes that were solved.")] = False,
     min_return: Annotated[float | None, typer.Option(help="Only episodes of at least this return.")] = None,
-    history: Annotated[int | None, typer.Option(min=0, help="Earlier turns in a chat sample; a sample a turn.")] = None,
+    context: Annotated[str, typer.Option(help="What chat samples show of the past: `all`, `last:2` …")] = "all",
 ) -> None:
     """Export a run as chat samples for fine-tuning (Hugging Face format) or as a table of turns.
 
@@ -41,7 +41,8 @@ def export(
         enough = min_return is None or episode.score >= min_return
         return enough and (not solved or episode.success) and agent in (None, episode.agent)
 
-    count = export_run(RunFolder(run_folder), path, form, keep=keep, history=History(history))  # type: ignore[arg-type]
+    policy = ContextPolicy.parse(context)
+    count = export_run(RunFolder(run_folder), path, form, keep=keep, context=policy)  # type: ignore[arg-type]
     out.print(f"{count} rows in {path}")
     for line in marked(RunFolder(run_folder)):
         err.print(f"{FLAG} {line}", style="yellow")

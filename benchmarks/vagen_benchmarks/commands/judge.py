@@ -27,7 +27,12 @@ from vagen_rewards.reward import share_unread
 from vagen_rewards.scores import PARTS, Part, Statement
 from vagen_rewards.variety import distinct_responses, entropy, rewarded_sentences
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check judges, and score stored runs again.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Check judges, and score stored runs again. Example: `vagen judge rescore runs/a`",
+    rich_markup_mode="markdown",
+)
 
 JudgeName = Annotated[
     str,
@@ -77,7 +82,10 @@ def calibrate_command(
     base_url: BaseUrl = None,
     concurrency: Concurrency = 32,
 ) -> None:
-    """Ask a judge about statements whose truth is known; count those that it accepts, refuses and leaves unscored."""
+    """Ask a judge about statements whose truth is known; count those that it accepts, refuses and leaves unscored.
+
+    Example: `vagen judge calibrate statements.json --judge rule --misses 5`
+    """
     made = judge_by_name(judge, **_llm(cache, max_dollars, price, base_url, concurrency))
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
@@ -129,6 +137,8 @@ def rescore_command(
     """Score the stored turns of a run with a judge, without playing again, into a run folder of their own.
 
     Terms and metrics of an earlier judge are replaced; everything else stays as it was played.
+
+    Example: `vagen judge rescore runs/a --judge rule`
     """
     said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     betas = {"grounding": beta_grounding, "world_modeling": beta_world_modeling}
@@ -138,7 +148,7 @@ def rescore_command(
     source = RunFolder(run)
     into = into or run.with_name(f"{run.name}-{re.sub('[^A-Za-z0-9.-]+', '-', scoring.judge.name)}")
     judged: list[tuple[str, str, Turn, TurnScores]] = []
-    with RunWriter(into, source.protocol) as writer:
+    with RunWriter(into, source.protocol, new=True) as writer:
         how = {**said, "judge": scoring.judge.name, "betas": betas}
         writer.note("rescore", source=str(run.name), **how)
         episodes = iter(source.episodes())

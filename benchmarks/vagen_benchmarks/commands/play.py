@@ -9,17 +9,15 @@ import gymnasium as gym
 import typer
 from rich.console import Console
 
-from vagen_benchmarks.agents.human import Human
+from vagen_benchmarks.agents.factory import HUMAN, Asked, make_agents
 from vagen_benchmarks.agents.human import play as play_episode
 from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
-from vagen_benchmarks.commands.printing import err, out, print_table
+from vagen_benchmarks.commands.running import play_job
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.report import write_report
-from vagen_benchmarks.results.summary import summarise
+from vagen_benchmarks.runs.job import Job
 from vagen_benchmarks.runs.protocol import Protocol, make_task, resolve_id
-from vagen_benchmarks.runs.run_folder import RunWriter
-from vagen_benchmarks.runs.runner import run
+from vagen_benchmarks.runs.runner import Policy
 
 
 def play(
@@ -32,23 +30,24 @@ def play(
     ] = None,
     option: OptionPairs = None,
     folder: Annotated[
-        Path | None, typer.Option("--out", help="A run folder to play into, as models do; a run there goes on.")
+        Path | None, typer.Option("--out", help="Store the episodes in this run folder, new or empty.")
     ] = None,
-    episodes: Annotated[int, typer.Option("--episodes", "-n", min=1, help="How many, with --out.")] = 8,
-    name: Annotated[str, typer.Option(help="Who plays, with --out.")] = "me",
-    oracle: Annotated[bool, typer.Option("--oracle", help="Look on while the oracle plays.")] = False,
+    episodes: Annotated[int, typer.Option("--episodes", "-n", min=1, help="Number of episodes, with --out.")] = 8,
+    name: Annotated[str, typer.Option(help="The player's name, with --out.")] = "me",
+    oracle: Annotated[bool, typer.Option("--oracle", help="Watch the oracle play.")] = False,
 ) -> None:
     """Play an environment yourself, with actions or with whole replies as a model writes them.
 
-    With `--out` the episodes become a run like a model's: `vagen view`, `compare`, `verify` and `leaderboard` take it.
+    With `--out` the episodes become a run like a model's: `vagen view`, `compare`, `verify` and `leaderboard` accept
+    it, and `vagen resume` continues it.
 
     Example: `vagen play sokoban --out runs/me`
     """
     if folder is not None:
         if oracle:
             raise ProtocolError("--oracle only shows an episode; vagen bench -a oracle --out RUN stores its play")
-        _play_into(folder, env, split or "test", seed or 0, episodes, parse_options(option or []), name)
-        return
+        chosen = parse_options(option or [])
+        raise typer.Exit(_play_into(folder, env, split or "test", seed or 0, episodes, chosen, name))
     options: dict[str, Any] = {"split": split or "train", **parse_options(option or [])}
     made = gym.make(resolve_id(env), disable_env_checker=True, render_mode="ansi", **options)
     try:
@@ -57,16 +56,8 @@ def play(
         made.close()
 
 
-def _play_into(
-    folder: Path, env: str, split: str, seed: int, episodes: int, options: dict[str, Any], name: str
-) -> None:
-    player = Human(name, Console())
+def _play_into(folder: Path, env: str, split: str, seed: int, episodes: int, options: dict[str, Any], name: str) -> int:
+    (player,) = make_agents([f"{HUMAN}{name}"], Asked())
     task = make_task(resolve_id(env), options, split, seed, episodes)
-    with RunWriter(folder, Protocol((task,), (player.describe(),))) as writer:
-        try:
-            run(writer, [player])
-        except KeyboardInterrupt:
-            err.print("\nstopped; the same command goes on")
-        report = write_report(writer)
-        print_table(summarise(writer))
-    out.print(f"report: {report.resolve()}", soft_wrap=True)
+    protocol = Protocol((task,), (player.describe(),))
+    return play_job(Job(folder, protocol, [player], None, (), Policy(), {}), new=True)

@@ -48,14 +48,15 @@ err = _Plain(stderr=True)
 class Bar:
     """Progress of a run, advanced by each episode."""
 
-    def __init__(self, total: int, done: int) -> None:
-        self._meter = Meter("episodes", total, done=done, console=err)
+    def __init__(self, total: int, done: int, *, hidden: bool = False) -> None:
+        self._meter = Meter("episodes", total, done=done, console=Console(quiet=True) if hidden else err)
+        self._hidden = hidden
         self._left = total - done
         self._solved = self._played = self._failed = 0
 
     def __enter__(self) -> Callable[[Episode], None]:
         self._meter.__enter__()
-        if not err.is_terminal:
+        if not err.is_terminal and not self._hidden:
             err.print(f"playing {self._left} episodes")
         return self._told
 

@@ -1,13 +1,16 @@
-"""A run is played, and what came out is printed: what `vagen bench` and `vagen resume` share."""
+"""Play a run and print its results, for `vagen bench`, `vagen resume` and `vagen play`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.chat import ChatAgent
+from vagen_benchmarks.agents.human import Human
+from vagen_benchmarks.commands.compare import print_contexts
 from vagen_benchmarks.commands.options import EXIT_FAILED_EPISODES, EXIT_INTERRUPTED, EXIT_STOPPED
 from vagen_benchmarks.commands.printing import Bar, err, out, print_plan, print_table, print_unread, print_usage, say
 from vagen_benchmarks.report import write_report
@@ -29,7 +32,8 @@ def play_job(job: Job, *, new: bool = False) -> int:
         folder.note("asked", **_written(job.how))
         outcome = Outcome()
         interrupted = False
-        with Bar(total, done) as told:
+        by_hand = any(isinstance(agent, Human) for agent in job.agents)  # a bar would disturb the input
+        with Bar(total, done, hidden=by_hand) as told:
             try:
                 outcome = run(
                     folder, job.agents, policy=job.policy, skipped=job.skipped, scoring=job.scoring, told=told, say=say
@@ -41,13 +45,16 @@ def play_job(job: Job, *, new: bool = False) -> int:
     print_table(summary)
     if job.protocol.plan:
         print_plan(job.protocol.plan, summary)
+    if not (interrupted or outcome.reason):
+        print_contexts(job.path, job.agents)
     print_usage(outcome.usage)
     print_unread(summary, outcome.usage)
-    print_failures(outcome, job)
+    resume_helps = print_failures(outcome.failures, job.agents, "episode(s) failed and have no score")
     if interrupted or outcome.reason:
-        why = outcome.reason or "interrupted"
-        err.print("stopped:", style="red", end=" ")
-        err.print(f"{why}; go on with: vagen resume {job.path}", soft_wrap=True)
+        print_stop(outcome.reason or "interrupted", f"go on with: vagen resume {job.path}")
+    elif outcome.failed:
+        again = "vagen resume {} plays them again" if resume_helps else "then play them again: vagen resume {}"
+        err.print(again.format(job.path), soft_wrap=True)
     out.print(f"report: {report.resolve()}", soft_wrap=True)
     if interrupted:
         return EXIT_INTERRUPTED
@@ -56,22 +63,23 @@ def play_job(job: Job, *, new: bool = False) -> int:
     return EXIT_STOPPED if outcome.reason else EXIT_FAILED_EPISODES if outcome.failed else 0
 
 
-def print_failures(outcome: Outcome, job: Job) -> None:
-    """Print each cause of failure with its count and fix, and whether to resume."""
-    if not outcome.failed:
-        return
-    err.print(f"{outcome.failed} episode(s) failed and have no score:", style="red")
-    keys = {each.model.provider.key for each in job.agents if isinstance(each, ChatAgent)}
-    advice = advise(outcome.failures, " or ".join(sorted(filter(None, keys))) or "the key")
-    for each in advice:
-        err.print(f"  {each.count} × {each.what}", soft_wrap=True)
-        err.print(f"    {each.fix}", style="yellow", soft_wrap=True)
-    if outcome.reason:  # which says how to go on
-        return
-    if all(each.resume_helps for each in advice):
-        err.print(f"vagen resume {job.path} plays them again", soft_wrap=True)
-    else:
-        err.print(f"then play them again: vagen resume {job.path}", soft_wrap=True)
+def print_failures(failures: Mapping[tuple[str, str], int], agents: Sequence[Agent], what: str) -> bool:
+    """Print each cause of failure with its count and fix. Return whether a second attempt alone may help."""
+    if not failures:
+        return True
+    err.print(f"{sum(failures.values())} {what}:", style="red")
+    keys = {agent.model.provider.key for agent in agents if isinstance(agent, ChatAgent)}
+    advice = advise(failures, " or ".join(sorted(filter(None, keys))) or "the key")
+    for cause in advice:
+        err.print(f"  {cause.count} × {cause.what}", soft_wrap=True)
+        err.print(f"    {cause.fix}", style="yellow", soft_wrap=True)
+    return all(cause.resume_helps for cause in advice)
+
+
+def print_stop(reason: str, then: str) -> None:
+    """Print why playing stopped early, and what to do."""
+    err.print("stopped:", style="red", end=" ")
+    err.print(f"{reason}; {then}", soft_wrap=True)
 
 
 def _written(how: Mapping[str, Any]) -> dict[str, Any]:

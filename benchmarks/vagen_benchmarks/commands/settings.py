@@ -9,7 +9,7 @@ from typing import Any
 from vagen_adapters.errors import TrainingConfigError
 from vagen_envs.errors import did_you_mean, shown
 
-ELSEWHERE = {"env_id", "env_options", "output_dir"}
+ELSEWHERE = {"environments", "output_dir"}
 """Settings that the command has options of their own for."""
 
 

@@ -6,18 +6,18 @@ import contextlib
 import errno
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import gymnasium as gym
 import typer
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_benchmarks.agents.trained import BEST, CARD
+from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.settings import check_settings
-from vagen_benchmarks.commands.warmstart import EXTRA, Environment
+from vagen_benchmarks.commands.warmstart import EXTRA
 from vagen_benchmarks.runs.protocol import resolve_id
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.extras import need
@@ -30,9 +30,17 @@ NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPER
 
 
 def train(
-    recipe: Annotated[str, typer.Option(help="Such as `vagen-base`, or `tiny-vagen-base` for a tiny model.")],
-    env: Environment,
+    recipe: Annotated[str, typer.Option(help="Such as `vagen-base`, or the path of a TOML file of your own.")],
     out: Annotated[Path, typer.Option(help="Where checkpoints and the trained model go.")],
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env",
+            "-e",
+            autocompletion=complete_env,
+            help="An environment, or a JSON table of one as in `[[environments]]`; may be repeated.",
+        ),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="The policy's folder or name; the recipe's by default.")] = None,
     option: OptionPairs = None,
     setting: Annotated[
@@ -55,7 +63,7 @@ def train(
     ] = None,
     penalty: Annotated[str | None, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = None,
 ) -> None:
-    """Train a vision-language model on an environment with multi-turn PPO.
+    """Train a vision-language model on environments with multi-turn PPO.
 
     Example: `vagen train --recipe vagen-base -e sokoban --model Qwen/Qwen2.5-VL-3B-Instruct --out runs/ppo`
     """
@@ -65,20 +73,19 @@ def train(
     chosen = load_recipe(recipe)
     start = model or chosen.model
     if start is None:
-        raise TrainingConfigError(f"{recipe} trains a tiny model of yours; make one with vagen warmstart, give --model")
-    options, settings = parse_options(option or []), {"disable_tqdm": True, **parse_options(setting or [])}
+        raise TrainingConfigError(f"recipe {recipe} names no model; give --model")
+    settings = {"disable_tqdm": True, **parse_options(setting or [])}
     check_settings(settings, "--set", show=str)
-    env_id = resolve_id(env)
+    environments = _environments(env or chosen.environments, parse_options(option or []))
     said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     given = {name: value for name, value in said.items() if value is not None}
     if without_reasoning_reward and given:
         raise TrainingConfigError(
             f"--{next(iter(given))} has no part in a run --without-reasoning-reward; leave one out"
         )
-    reward = {} if without_reasoning_reward else {**chosen.reward_options(env_id), **given}
     _check_folders(start, out, resume)
-    config = _config(chosen, env_id, out, options, settings)
-    score = _score(config, reward)
+    config = _config(chosen, environments, out, settings)
+    score = {} if without_reasoning_reward else _scores(config, chosen, given)
     _check_model(start)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -87,14 +94,36 @@ def train(
     _train(config, start, resume, score)
 
 
-def _score(config: Any, reasoning_reward: Mapping[str, Any]) -> Any:
-    """The trainer's `score`; None without a reward for reasoning."""
+def _environments(entries: Sequence[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Entries of `environments` from names or tables, with full ids, and `options` under those of their own."""
+    tables = []
+    for entry in entries:
+        try:
+            table = json.loads(entry) if isinstance(entry, str) and entry.lstrip().startswith("{") else entry
+        except ValueError as error:
+            raise TrainingConfigError(f"--env {entry} is no JSON table: {error}") from error
+        table = {"id": table} if isinstance(table, str) else dict(table)
+        if isinstance(table.get("id"), str):
+            table["id"] = resolve_id(table["id"])
+        if options:
+            table["options"] = {**options, **table.get("options", {})}
+        tables.append(table)
+    return tables
+
+
+def _scores(config: Any, recipe: Recipe, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The trainer's `score`: for each task whose environment has a reward for reasoning."""
     from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
 
-    if not reasoning_reward:
-        return None
-    with contextlib.closing(gym.make(config.env_id, **config.plain_options)) as env:
-        return reasoning_score(make_reward(reasoning_reward, env), config.reasoning_credit)
+    scores: dict[str, Any] = {}
+    for environment in config.training_environments:
+        options = {**recipe.reward_options(environment.id), **given}
+        if options:
+            tasks = environment.tasks()
+            with contextlib.closing(tasks[0].make()) as env:
+                score = reasoning_score(make_reward(options, env), config.reasoning_credit)
+            scores |= {task.name: score for task in tasks}
+    return scores
 
 
 def _check_model(model: str) -> None:
@@ -166,9 +195,9 @@ def _check_weights(file: Path) -> None:
         ) from error
 
 
-def _config(recipe: Recipe, env_id: str, out: Path, options: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
+def _config(recipe: Recipe, environments: Sequence[Any], out: Path, settings: Mapping[str, Any]) -> Any:
     try:
-        made = recipe.config(env_id, str(out), env_options=options, **settings)
+        made = recipe.config(environments, str(out), **settings)
         _check_trackers(made.report_to)
         return made
     except (TypeError, ValueError) as error:  # transformers' and Python's, of values that can't be read
@@ -195,7 +224,7 @@ def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
 
     meter = RolloutMeter(config)
     try:
-        trainer = MultiTurnPPOTrainer(model, config, score=score, callbacks=[meter])
+        trainer = MultiTurnPPOTrainer(model, config, score=score or None, callbacks=[meter])
     except (TrainingConfigError, MissingExtraError):
         raise
     except Exception as error:  # the libraries that settings and models are handed to raise whatever they like
@@ -207,7 +236,8 @@ def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
         with meter:
             trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
         trainer.save_model(config.output_dir)
-        card = {"env": config.env_id, "options": config.plain_options, "max_tokens": config.max_tokens}
+        environments = [{"id": task.environment.id, "options": task.options} for task in config.tasks]
+        card = {"environments": environments, "max_tokens": config.max_tokens, "context": config.context}
         (Path(config.output_dir) / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     except (OSError, SafetensorError) as error:
         if isinstance(error, OSError) and error.errno not in NOT_WRITTEN:  # such as a server's that is gone

@@ -10,7 +10,7 @@ from pathlib import Path
 import vagen_adapters
 
 PPO = Path(vagen_adapters.__file__).parent / "ppo"
-NOT_RECIPES = ("common", "tiny")
+NOT_RECIPES = ("common",)
 SHOWN_DEFAULT = 40
 """Characters up to which a default is shown."""
 

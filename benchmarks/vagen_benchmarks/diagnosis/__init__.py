@@ -1,11 +1,12 @@
-"""Where an agent fails: at seeing, at foreseeing, or at planning.
+"""Find out whether an agent fails by perception, prediction or planning.
 
 The same levels are played three times: with the picture, with the true symbols, and with the symbols that the agent
-itself reads off the picture. What is lost only with the picture is sight. What is still lost with the true symbols is
-prediction where the agent foretold its actions' outcome wrongly, and planning where it knew the outcome and chose it.
+itself reads off the picture. What is lost only with the picture is due to perception. What is lost with the true
+symbols as well is due to prediction if the agent predicted the outcome of its actions wrongly, else to planning.
 """
 
-from vagen_benchmarks.diagnosis.attribution import CAUSES, Diagnosis, diagnose
-from vagen_benchmarks.diagnosis.playing import CONDITIONS, Played, Subject
+from vagen_benchmarks.diagnosis.attribution import CAUSES, Diagnosis, attribute
+from vagen_benchmarks.diagnosis.playing import CONDITIONS, Subject, TurnLoss
+from vagen_benchmarks.diagnosis.session import diagnose
 
-__all__ = ["CAUSES", "CONDITIONS", "Diagnosis", "Played", "Subject", "diagnose"]
+__all__ = ["CAUSES", "CONDITIONS", "Diagnosis", "Subject", "TurnLoss", "attribute", "diagnose"]

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import gymnasium as gym
 
 from vagen_benchmarks.agents.base import Agent, Game, Reply
-from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.errors import BenchError, EndpointError
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import LevelError, SimulatorError
 from vagen_envs.seeding import HashStream
@@ -19,7 +19,7 @@ from vagen_rewards.scores import Statement
 
 Condition = Literal["picture", "truth", "own"]
 CONDITIONS: tuple[Condition, ...] = ("picture", "truth", "own")
-"""What is shown: the picture, the true state as text, or what the agent said it sees in the picture."""
+"""What the agent gets: the picture, the true state as text, or its own description of the picture."""
 
 QUESTION = "Suppose that your answer is exactly this, whatever you would rather do: {}. What will be seen afterwards?"
 """The one-step question; the reply's prediction is its answer."""
@@ -27,15 +27,14 @@ QUESTION = "Suppose that your answer is exactly this, whatever you would rather 
 _JUDGE = RuleJudge("claims")
 
 
-class Played(NamedTuple):
-    """A turn.
+class TurnLoss(NamedTuple):
+    """What a turn lost, in actions.
 
     Attributes:
-        lost: by how many actions it put the end farther off than the best play would, at most what was still to do.
-        unread: the actions that were not carried out because the reply had none that could be read; in actions, too.
-        saw, foresaw: whether the observation and the prediction are true; `None` where nothing
-            was said that could be judged.
-        answered: the same of the one-step question; `None` where it was not asked, too.
+        lost: by how many actions it moved the end away, compared with the best play; at most what was left to do.
+        unread: actions that were left out because none could be read.
+        saw, foresaw: whether the observation and the prediction are true; `None` if nothing could be judged.
+        answered: the same for the one-step question; `None` if it was not asked.
     """
 
     lost: float
@@ -49,13 +48,13 @@ class Subject:
     """An agent and an environment that it is diagnosed on.
 
     Args:
-        agent: any; it is asked like in a benchmark, with observations changed as the condition says.
-        env_id: of an environment with a plan, which SVG reconstruction and single questions don't have.
+        agent: any; it is asked as in a benchmark, with observations changed by the condition.
+        env_id: an environment with a plan; SVG reconstruction and Sample have none.
         options: of the environment.
         split: of the levels.
 
     Raises:
-        BenchError: the environment has no plan, or the strategy says no observation and prediction.
+        BenchError: the environment has no plan, or the strategy's replies have no observation and prediction.
     """
 
     # An SVG and an answer are one action; how far off the end is can't be counted in them.
@@ -63,11 +62,11 @@ class Subject:
 
     def __init__(self, agent: Agent, env_id: str, options: Mapping[str, Any], split: str = "test") -> None:
         if env_id in self.WITHOUT_PLAN:
-            raise BenchError(f"{env_id} can't be diagnosed on: its turns have no plan to lose actions by")
+            raise BenchError(f"{env_id} can't be diagnosed on: it has no plan in which actions could be lost")
         self.agent, self.env_id, self.split = agent, env_id, split
         shown = {"observation", "split"} & set(options)
         if shown:
-            raise BenchError(f"{shown.pop()} can't be an option here: each level is played with picture and as text")
+            raise BenchError(f"{shown.pop()} can't be an option here: levels are played with the picture and as text")
         made = {**agent.env_options, **options}
         self._envs: dict[str, VagenEnv] = {}
         for view in ("image", "text"):
@@ -76,7 +75,7 @@ class Subject:
         template = self._envs["text"].grammar.template()
         if "prediction" not in template or "observation" not in template:
             raise BenchError(
-                "a diagnosis needs strategy=grounding_world_modeling, which says what is seen and foretold"
+                "a diagnosis needs strategy=grounding_world_modeling, whose replies hold observations and predictions"
             )
 
     def close(self) -> None:
@@ -84,18 +83,24 @@ class Subject:
         for env in self._envs.values():
             env.close()
 
-    def play(self, seed: int, condition: Condition) -> tuple[list[Played], bool]:
+    def play(self, seed: int, condition: Condition) -> tuple[list[TurnLoss], bool]:
         """The turns of a level, and whether it was solved."""
         env = self._envs["text" if condition == "truth" else "image"]
         env.reset(seed=seed)
         game = Game(env, f"diagnosis {condition}", self.split, seed, 0, env.observed)
-        played: list[Played] = []
+        played: list[TurnLoss] = []
         left = self._left(env)
         while True:
-            if condition == "own":
-                game.now = self._retold(game)
-            answered = self._ask(game) if condition == "truth" else None
-            text = self._reply(game)
+            try:
+                if condition == "own":
+                    game.now = self._retold(game)
+                answered = self._ask(game) if condition == "truth" else None
+                text = self._reply(game)
+            except EndpointError as error:
+                if not error.kind.counts:
+                    raise
+                # A full context or a refusal is the model's own loss: it gave nothing that could be executed.
+                return [*played, TurnLoss(0, min(left or 0, env.config.max_actions_per_turn), None, None)], False
             _, _, terminated, truncated, info = env.step(text)
             turn: Turn = info["turn"]
             before, left = left, self._left(env)
@@ -115,17 +120,17 @@ class Subject:
             raise BenchError(f"{where}: {type(error).__name__}: {error}; fix the agent and diagnose again") from error
         text = said.text if isinstance(said, Reply) else said
         if not isinstance(text, str):
-            raise BenchError(f"{where}: reply() gave a {type(text).__name__}; it must give a Reply or a string")
+            raise BenchError(f"{where}: reply() returned a {type(text).__name__}; it must return a Reply or a string")
         return text
 
     def _retold(self, game: Game) -> Observation:
-        """What the agent says of the picture, in the picture's place."""
+        """The observation with the agent's description in place of the picture."""
         seen = game.env.grammar.parse(self._reply(game)).observation or "nothing"
         words = seen.replace(IMAGE_PLACEHOLDER, "")
         return Observation(game.now.text.replace(IMAGE_PLACEHOLDER, words), None)
 
     def _ask(self, game: Game) -> bool | None:
-        """Ask what actions drawn at random would bring about, and look at it in a fork."""
+        """Ask for the result of random actions, and compare the answer with a fork."""
         env = game.env
         stream = HashStream("one-step question", self.env_id, game.seed, len(game.turns))
         actions = env.random_actions(stream, 1 + stream.below(env.config.max_actions_per_turn))
@@ -139,7 +144,7 @@ class Subject:
         return _is_true("world_modeling", env.grammar.parse(reply).prediction, truth)
 
     def _left(self, env: VagenEnv) -> int | None:
-        """Actions to the end; `None` where it can't be reached any more."""
+        """Actions to the end; `None` if it can't be reached any more."""
         try:
             return len(env.plan())
         except LevelError:
@@ -149,15 +154,15 @@ class Subject:
 _WORDS = dict.fromkeys(("observation", "reasoning", "prediction"), "-")
 
 
-def _losses(env: VagenEnv, turn: Turn, before: int | None, after: int | None) -> Played:
+def _losses(env: VagenEnv, turn: Turn, before: int | None, after: int | None) -> TurnLoss:
     saw = _is_true("grounding", turn.parsed.observation, turn.before)
     if before is None:  # lost already; nothing more can be
-        return Played(0, 0, saw, None)
+        return TurnLoss(0, 0, saw, None)
     if not turn.executed:
-        return Played(0, min(before, env.config.max_actions_per_turn), saw, None)
+        return TurnLoss(0, min(before, env.config.max_actions_per_turn), saw, None)
     after = 0 if turn.success else after
     lost = before if after is None else len(turn.executed) + after - before
-    return Played(min(before, max(0, lost)), 0, saw, _is_true("world_modeling", turn.parsed.prediction, turn.after))
+    return TurnLoss(min(before, max(0, lost)), 0, saw, _is_true("world_modeling", turn.parsed.prediction, turn.after))
 
 
 def _is_true(part: Literal["grounding", "world_modeling"], text: str | None, state: Any) -> bool | None:

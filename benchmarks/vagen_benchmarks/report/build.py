@@ -216,7 +216,8 @@ def _slim(episode: Episode) -> dict[str, Any]:
         kept["states"] = [_described(turn["before"]), _described(turn["after"])]
         kept["verdicts"] = [_verdict(part, turn["metrics"]) for part in PARTS if f"{part}_reason" in turn["metrics"]]
         kept["own"] = {name: value for name, value in turn["metrics"].items() if name not in NOT_OWN}
-        turns.append({**kept, "call": call})
+        shown = call and {name: value for name, value in call.items() if name != "hidden"}
+        turns.append({**kept, "call": shown})
     level = episode.turns[0]["level"] if episode.turns else None
     return {"key": episode.key, "level": level, "ended": vars(episode.ended), "turns": turns}
 

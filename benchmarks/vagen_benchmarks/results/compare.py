@@ -13,8 +13,8 @@ from vagen_benchmarks.runs.protocol import differences
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_envs.errors import did_you_mean
 
-WHO = ("name", "id", "price", "history")
-"""What of an agent's description isn't how it was asked, or is compared with the conditions."""
+WHO = ("name", "id", "price")
+"""Entries of an agent's description that don't say how its model was asked."""
 Play = tuple[str, int, int]
 """Task, seed and repeat."""
 
@@ -24,7 +24,7 @@ class Side:
     """One of the two: an agent's scored episodes of a run.
 
     Attributes:
-        sampling: how its model was asked, if it has one; it belongs to the agent, not to the conditions.
+        sampling: how its model was asked, context policy included; it belongs to the agent, not to the conditions.
         episodes: level's content, success and return of each.
         planned: what its protocol names.
     """
@@ -82,7 +82,6 @@ def read_side(place: str) -> Side:
         raise ProtocolError(f"{path} has no agent {agent!r}.{did_you_mean(agent, agents)}")
     conditions = read_conditions(folder)
     said = next(each for each in folder.protocol.agents if each["name"] == agent)
-    conditions["history"] = said.get("history")
     played = {}
     scorers: set[str] = set()
     for each in folder.episodes():
@@ -120,10 +119,7 @@ def compare(one: Side, other: Side) -> list[Pairs]:
     Raises:
         ProtocolError: the two were played under different protocols, or share no level.
     """
-    first, second = dict(one.conditions), dict(other.conditions)
-    if first["history"] is None or second["history"] is None:  # agents without a prompt have no history
-        first["history"] = second["history"] = None
-    refuse_differing(one.name, first, other.name, second)
+    refuse_differing(one.name, one.conditions, other.name, other.conditions)
     shared = [play for play in one.episodes if play in other.episodes]
     if not shared:
         raise ProtocolError(f"{one.name} and {other.name} have no level in common that both played to the end")

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vagen_benchmarks.agents.factory import BLIND_BASELINES
+from vagen_benchmarks.agents.factory import BLIND_BASELINES, HUMAN
 from vagen_benchmarks.agents.scripted import SCRIPTED
 from vagen_benchmarks.runs.protocol import Protocol, Task
-
-HUMAN = "human:"
 
 
 def task_options(task: Task) -> str:
@@ -29,11 +27,8 @@ def agent_settings(described: Mapping[str, Any]) -> str:
     """Sampling, memory and profile of an agent that calls a model; empty for others."""
     sampling = described.get("sampling") or {}
     parts = [f"{name} {value}" for name, value in sampling.items() if value not in (None, {})]
-    history = described.get("history") or {}
-    if history.get("turns") is not None:
-        parts.append(f"memory {history['turns']} turns")
-    if history.get("reasoning") is False:
-        parts.append("memory without reasoning")
+    if described.get("context", "all") != "all":
+        parts.append(f"context {described['context']}")
     profile = described.get("profile") or {}
     if profile.get("name") not in (None, "tagged"):
         parts.append(f"profile {profile['name']}")

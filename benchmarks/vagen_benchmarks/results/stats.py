@@ -242,21 +242,6 @@ def sign_flip(differences: Sequence[int]) -> float:
     return float(min(1.0, ways[np.abs(np.arange(-reach, reach + 1)) >= seen].sum()))
 
 
-def relabel(one: Sequence[int], other: Sequence[int]) -> float:
-    """Two-sided p-value of the permutation test of two groups: would other labels part their means as far?
-
-    Exact: each way to give as many of the counts, which are 0 or more, to the one group is as likely.
-    """
-    values, size = [*one, *other], len(one)
-    total = sum(values)
-    ways = np.zeros((size + 1, total + 1))  # of so many of the values with that sum
-    ways[0, 0] = 1
-    for value in values:
-        ways[1:, value:] += ways[:-1, : total + 1 - value].copy()
-    apart = np.abs(len(values) * np.arange(total + 1) - size * total)
-    return float(ways[size, apart >= apart[sum(one)]].sum() / ways[size].sum())
-
-
 def pass_at(k: int, tries: int, successes: int) -> float:
     """Probability that one of `k` tries succeeds, estimated without bias from more (Chen et al. 2021, equation 1).
 

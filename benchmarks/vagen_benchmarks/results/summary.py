@@ -103,7 +103,7 @@ class Cell:
         level = episode.content or f"seed {episode.seed}"
         if episode.content:
             self.contents[episode.seed] = level
-        for call in filter(None, episode.calls):
+        for call in episode.all_calls:
             self.usage.add(call)
             self.seconds.append(call["seconds"])
         if episode.failure is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from vagen_benchmarks.agents.base import Call
+from vagen_benchmarks.agents.base import Call, Summary
 from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.core import Turn
@@ -37,6 +37,7 @@ class Episode:
         calls: for each turn what its reply cost; `None` for agents without a model.
         ended: how it came to its end.
         content: the content hash of its level, empty if the environment broke before there was one.
+        summaries: `before` (the number of turns played), `text` and `call` of each that the model wrote.
     """
 
     key: str
@@ -49,12 +50,18 @@ class Episode:
     calls: list[dict[str, Any] | None]
     ended: Ended
     content: str = ""
+    summaries: list[dict[str, Any]] = field(default_factory=list)
     schema: int = field(default=SCHEMA, kw_only=True)
 
     @property
     def failure(self) -> Ended | None:
         """Why it has no score; `None` if it has one."""
         return None if self.ended.kind.counts else self.ended
+
+    @property
+    def all_calls(self) -> list[dict[str, Any]]:
+        """What the model's replies and summaries cost."""
+        return [*filter(None, self.calls), *(summary["call"] for summary in self.summaries)]
 
     @property
     def score(self) -> float:
@@ -74,12 +81,15 @@ class Episode:
         calls: Iterable[Call | None],
         ended: Ended | None = None,
         content: str = "",
+        summaries: Iterable[Summary] = (),
     ) -> Self:
         """From what was played; `key` is key, agent, task, split, seed and repeat. Ended by the rules by default."""
         turns = list(turns)
         costs = [None if call is None else call.to_json() for call in calls]
         content = content or (turns[0].level["content"] if turns else "")
-        return cls(*key, [turn.to_json() for turn in turns], costs, ended or Ended.by_rules(turns[-1]), content)
+        ended = ended or Ended.by_rules(turns[-1])
+        written = [{"before": each.before, "text": each.text, "call": each.call.to_json()} for each in summaries]
+        return cls(*key, [turn.to_json() for turn in turns], costs, ended, content, written)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

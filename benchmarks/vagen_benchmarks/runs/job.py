@@ -16,7 +16,7 @@ from vagen_benchmarks.runs.protocol import Protocol, Skipped, Task, make_task
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.runs.runner import Policy
 from vagen_benchmarks.runs.scoring import Scoring, make_scoring
-from vagen_envs.chat import History
+from vagen_envs.context import ContextPolicy
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,12 @@ def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
         sampling = dict(each.get("sampling", {}))
         if sampling and sampling["temperature"] is None:
             sampling["temperature"] = "none"
-        history = History(**each["history"]) if "history" in each else History()
+        context = ContextPolicy.parse(each.get("context", "all"))
         profile = each.get("profile", {}).get("name")
-        one = Asked(**asked, sampling=sampling, profile=profile, history=history)
+        name = each["name"].removesuffix(f"+{context}") if "context" in each else each["name"]
+        one = Asked(**asked, sampling=sampling, profile=profile, contexts=(context,), labelled=name != each["name"])
         models = Path(how["models"]) if "models" in how else None
-        agents += make_agents([each["name"]], one, models, baselines_of(tasks))
+        agents += make_agents([name], one, models, baselines_of(tasks))
     scoring = make_scoring(protocol.scoring)
     described = tuple(each.describe() for each in agents)
     same = Protocol(tuple(tasks), described, protocol.repeats, protocol.plan, scoring.describe() if scoring else None)

@@ -1,7 +1,7 @@
-"""A run's pictures in one file, each once. A file for each took half of the runner's time, and hubs take few files.
+"""A run's pictures in one file, each stored once. Single files would take half of the runner's time; hubs limit them.
 
-Each is a line `SHA256 LENGTH`, so many bytes of PNG, and a line feed. What was half written when a process was killed
-stands at the end, where it is dropped.
+A record is a line `SHA256 LENGTH`, LENGTH bytes of PNG, and a line feed. A record that a killed process left incomplete
+is the last one, and is dropped.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, KeysView
+from io import RawIOBase
 from pathlib import Path
 
 from vagen_benchmarks.errors import RunFolderError
@@ -18,7 +19,7 @@ _LONGEST_HEAD = 78  # the hash's 64, a space, the length's 12, a line feed
 
 
 class PicturePack:
-    """Such a file, which may not exist yet and may be growing."""
+    """The file, for reading. It may not exist yet, and may be growing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -31,7 +32,7 @@ class PicturePack:
         return self._places.keys()
 
     def get(self, name: str) -> bytes:
-        """The PNG of that name. Raises RunFolderError if it isn't there."""
+        """The PNG with this hash. Raises RunFolderError if it is missing."""
         if name not in self._places:
             self._read_on()
         if name not in self._places:
@@ -42,7 +43,7 @@ class PicturePack:
             return file.read(length)
 
     def all(self) -> Iterator[tuple[str, bytes]]:
-        """Every picture with its name, in the order they were stored; one that stands there twice, twice."""
+        """Every record with its name, in the order of the file."""
         for name, offset, length in self._records(0):
             with self.path.open("rb") as file:
                 file.seek(offset)
@@ -50,18 +51,18 @@ class PicturePack:
 
     @property
     def torn(self) -> int:
-        """Bytes at the end that aren't a whole picture."""
+        """Bytes of an incomplete record at the end."""
         self._read_on()
         return self.path.stat().st_size - self._end if self.path.is_file() else 0
 
     def _read_on(self) -> None:
-        """Take in what was added since."""
+        """Index the records added since the last call."""
         for name, offset, length in self._records(self._end):
             self._places.setdefault(name, (offset, length))
             self._end = offset + length + 1
 
     def _records(self, begin: int) -> Iterator[tuple[str, int, int]]:
-        """Name, offset and length of each whole picture from there on."""
+        """Name, offset and length of each complete record from an offset on."""
         if not self.path.is_file():
             return
         with self.path.open("rb") as file:
@@ -78,29 +79,33 @@ class PicturePack:
                 begin = offset + length + 1
 
 
+def append(file: RawIOBase, data: bytes) -> None:
+    """Append to an unbuffered file. If the disk takes only a part, the file stays as it was."""
+    end, left = file.seek(0, os.SEEK_END), data
+    try:
+        while left:
+            left = left[file.write(left) or 0 :]
+    except OSError:
+        file.truncate(end)
+        raise
+
+
 class PictureWriter:
-    """Appends to a pack, by one process at a time. What isn't whole at its end is cut off."""
+    """Appends to a pack, by one process at a time. Cuts off an incomplete record."""
 
     def __init__(self, pack: PicturePack) -> None:
         self.stored = set(pack.names())
         if pack.torn:
             os.truncate(pack.path, pack.path.stat().st_size - pack.torn)
-        self._file = pack.path.open("ab")
+        self._file = pack.path.open("ab", buffering=0)
 
     def add(self, pictures: Iterable[tuple[str, bytes]]) -> None:
-        """Store those that aren't there, by name and PNG. They outlive the process once this returns."""
-        pieces = []
-        for name, png in pictures:
-            if name not in self.stored:
-                self.stored.add(name)
-                pieces += [f"{name} {len(png)}\n".encode(), png, b"\n"]
-        self._file.write(b"".join(pieces))
-        self._file.flush()
-
-    def sync(self) -> None:
-        """Let what was stored outlive a power cut."""
-        os.fsync(self._file.fileno())
+        """Store pictures, by name and PNG, that are new. They survive the end of the process once this returns."""
+        new = {name: png for name, png in pictures if name not in self.stored}
+        append(self._file, b"".join(b"%b %d\n%b\n" % (name.encode(), len(png), png) for name, png in new.items()))
+        self.stored.update(new)
 
     def close(self) -> None:
-        """Close the file."""
+        """Write the file to the disk and close it."""
+        os.fsync(self._file.fileno())
         self._file.close()

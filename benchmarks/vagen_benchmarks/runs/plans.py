@@ -6,7 +6,7 @@ A file (TOML; those of this package are in `protocols/`):
     [options]                   of every environment
     [axis]                      option, values: every column is played once for each value
     [sampling]                  max_tokens, temperature, top_p
-    [history]                   turns, reasoning: see `vagen_envs.chat.History`
+    context                     what prompts show of the past, such as "last:2": see `vagen_envs.context`
     [scoring]                   judge, betas: see `vagen_benchmarks.runs.scoring`
     [[columns]]                 name, group, env, episodes, options, metric ("success" or one of the environment's
                                 own, at the last turn), values (those of the axis that it has);
@@ -25,15 +25,13 @@ from typing import Any
 
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.protocol import Skipped, Task, differences, make_task, resolve_id
-from vagen_envs.chat import History
+from vagen_envs.context import ContextPolicy
 from vagen_envs.errors import ConfigError, VagenError, did_you_mean
 
 HERE = Path(__file__).parent / "protocols"
-KEYS = {"about", "split", "first_seed", "options", "axis", "sampling", "history", "scoring", "columns", "published"}
+KEYS = {"about", "split", "first_seed", "options", "axis", "sampling", "context", "scoring", "columns", "published"}
 COLUMN_KEYS = {"name", "group", "env", "episodes", "options", "metric", "values"}
-TABLE_KEYS = {
-    "axis": {"option", "values"}, "sampling": {"max_tokens", "temperature", "top_p"}, "history": {"turns", "reasoning"},
-}  # fmt: skip
+TABLE_KEYS = {"axis": {"option", "values"}, "sampling": {"max_tokens", "temperature", "top_p"}}
 
 
 @dataclass(frozen=True)
@@ -49,9 +47,9 @@ class Plan:
     data: Mapping[str, Any]
 
     @property
-    def history(self) -> History:
+    def context(self) -> ContextPolicy:
         """How much of the past prompts show."""
-        return History(**self.data.get("history", {}))
+        return ContextPolicy.parse(self.data.get("context", "all"))
 
     @property
     def values(self) -> Sequence[str | None]:
@@ -123,6 +121,7 @@ def _check(data: Mapping[str, Any]) -> None:
     _know(data, KEYS)
     for table, known in TABLE_KEYS.items():
         _know(data.get(table, {}), known, f" of [{table}]")
+    ContextPolicy.parse(data.get("context", "all"))
     if "axis" in data and len(data["axis"]) < 2:
         raise ValueError("[axis] needs both option and values")
     if not data["columns"]:

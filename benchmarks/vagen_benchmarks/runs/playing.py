@@ -1,11 +1,10 @@
-"""An episode, played: in the event loop where its environment is quick, in a thread of its own where it isn't."""
+"""Play an episode: in the event loop if its environment is quick, else in a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import logging
-import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import gymnasium as gym
 
-from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call, Game, Reply
+from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call, Game, Reply, Summary
 from vagen_benchmarks.errors import EndpointError, Stopped
 from vagen_benchmarks.runs.episode import Ended
 from vagen_benchmarks.runs.protocol import Task
@@ -24,29 +23,17 @@ from vagen_envs.registration import declared
 
 log = logging.getLogger(__name__)
 
-_KINDS: dict[str, Any] = {
-    "ending": str,
-    "reasoning": str,
-    "seconds": (int, float),
-    "dollars": (int, float),
-    "estimated": bool,
-}
-"""Of what a call has that isn't a whole number."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
-MOST = 1e15
-"""Tokens, seconds or dollars of one reply."""
-
-Job = tuple[str, Task, int, int]
+PlannedEpisode = tuple[str, Task, int, int]
 """Key, task, seed and repeat."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Seat:
-    """Where one episode after the other is played. Keeps its environment for the next one of the same task.
+    """Plays one episode after the other, and keeps its environment for the next episode of the same task.
 
-    An environment that isn't quick, or an agent that blocks, has a thread of the seat's own, which the environment
-    never leaves (simulators mind).
+    An environment that isn't quick, or an agent that blocks, gets a thread of the seat's own: a simulator must not
+    change threads.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -57,14 +44,14 @@ class Seat:
         self._thread: ThreadPoolExecutor | None = None
 
     async def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call it where the environment lives."""
+        """Call a function in the thread of the environment."""
         if self._thread is None:
             return function(*args, **kwargs)
         bound = functools.partial(function, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._thread, bound)
 
     async def take(self, task: Task) -> gym.Env[dict[str, Any], str]:
-        """An environment of the task."""
+        """Return an environment of the task."""
         if self._env is None or self._task != task:
             await self.leave()
             if self._blocks or not is_quick(task.env_id):
@@ -84,7 +71,7 @@ class Seat:
                 thread.shutdown(wait=False)
 
     async def discard(self) -> None:
-        """Close an environment that is broken."""
+        """Close the environment; errors of a broken one are logged."""
         try:
             await self.leave()
         except Exception as error:
@@ -102,28 +89,29 @@ class _AgentBrokeError(Exception):
 
 
 @dataclass
-class Played:
-    """What there is of an episode, however it ended.
+class PlayedEpisode:
+    """What was played of an episode, however it ended.
 
     Attributes:
-        content: the level's.
-        ended: `None` if by the environment's rules.
-        error: the endpoint's, if that ended it.
+        content: content hash of the level.
+        ended: None if the environment's rules ended it.
+        error: the endpoint's error that ended it, if any.
     """
 
     turns: list[Turn] = field(default_factory=list)
     calls: list[Call | None] = field(default_factory=list)
+    summaries: list[Summary] = field(default_factory=list)
     content: str = ""
     ended: Ended | None = None
     error: EndpointError | None = None
 
 
-async def play(seat: Seat, job: Job, env_attempts: int) -> Played:
-    """An episode, whatever comes of it. A broken environment is replaced and the episode begun again."""
+async def play(seat: Seat, planned: PlannedEpisode, env_attempts: int) -> PlayedEpisode:
+    """Play an episode. A broken environment is replaced and the episode begun again."""
     for attempt in range(1, env_attempts + 1):
-        played = Played()
+        played = PlayedEpisode()
         try:
-            await _turns(seat, job, played)
+            await _turns(seat, planned, played)
         except Stopped:
             raise
         except EndpointError as error:
@@ -139,15 +127,16 @@ async def play(seat: Seat, job: Job, env_attempts: int) -> Played:
     raise AssertionError("unreachable")
 
 
-async def _turns(seat: Seat, job: Job, played: Played) -> None:
-    _, task, seed, repeat = job
+async def _turns(seat: Seat, planned: PlannedEpisode, played: PlayedEpisode) -> None:
+    _, task, seed, repeat = planned
     env = await seat.take(task)
     inner = env.unwrapped
     assert isinstance(inner, VagenEnv)
     inner.hands_pixels = False
     _, info = await seat.call(env.reset, seed=seed)
     played.content = info["level"]["content"]
-    game = Game(inner, task.label, task.split, seed, repeat, inner.observed, played.turns)
+    past = played.turns, played.calls, played.summaries
+    game = Game(inner, task.label, task.split, seed, repeat, inner.observed, *past)
     over = False
     try:
         while not over:
@@ -173,17 +162,19 @@ async def _reply(seat: Seat, game: Game) -> Reply:
     except Exception as error:
         raise _AgentBrokeError(f"{type(error).__name__}: {error}") from error
     if isinstance(reply, str):
-        return Reply(_paired(reply))
+        reply = Reply(reply)
     if not isinstance(reply, Reply) or not isinstance(reply.text, str):
-        raise _AgentBrokeError(f"reply() gave a {type(reply).__name__}; it must give a Reply or a string")
-    if reply.call is not None:
-        _check_call(reply.call)
+        raise _AgentBrokeError(f"reply() returned a {type(reply).__name__}; it must return a Reply or a string")
+    cost: object = reply.call  # an agent of the user's may return anything
+    if not isinstance(cost, Call | None):
+        kind = type(cost).__name__
+        raise _AgentBrokeError(f"reply() returned a Reply whose call is a {kind}; it must be a Call or None")
     return Reply(_paired(reply.text), reply.call)
 
 
 def _paired(text: str) -> str:
-    """With each pair of surrogates as its one character, as JSON would read them back."""
-    if text.isascii() or not _SURROGATE.search(text):
+    """Join each pair of surrogates into its character, as reading JSON does."""
+    if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
@@ -191,21 +182,5 @@ def _paired(text: str) -> str:
 def _asked(agent: Agent, game: Game) -> Reply | str:
     try:
         return agent.reply(game)
-    except (StopIteration, asyncio.CancelledError) as error:  # futures and tasks take these for their own
+    except (StopIteration, asyncio.CancelledError) as error:  # which futures and tasks interpret themselves
         raise _AgentBrokeError(f"{type(error).__name__}: {error}") from error
-
-
-def _check_call(call: object) -> None:
-    """What an agent says that a reply cost is stored, added up and shown: it must be numbers, and of JSON."""
-    if not isinstance(call, Call):
-        raise _AgentBrokeError(f"reply() gave a Reply whose call is a {type(call).__name__}; it must be a Call or None")
-    for name, value in call.to_json().items():
-        wanted = _KINDS.get(name, int)
-        good = isinstance(value, wanted) and not (isinstance(value, bool) and wanted is not bool)
-        if value is None and name not in ("ending", "seconds", "attempts", "estimated"):
-            continue
-        if not good or (not isinstance(value, str) and not 0 <= value <= MOST):
-            raise _AgentBrokeError(
-                f"reply() gave a Call with {name}={value!r:.60}; it must be "
-                + ("true or false" if wanted is bool else "text" if wanted is str else f"a number from 0 to {MOST:.0e}")
-            )

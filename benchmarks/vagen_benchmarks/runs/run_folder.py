@@ -1,10 +1,10 @@
-"""A run on disk. Whatever moment a process is killed at, every finished episode is kept and none is half kept.
+"""A run on disk. Finished episodes survive whenever the process is killed, and none is stored in part.
 
-protocol.json     what is run, with its hash (written once, by atomic rename)
-episodes.jsonl    a line an episode, appended; a half-written last line is dropped when read. `chain` in each is the
-                  hash of what it says and of the line before, so that a line that was taken out or changed shows
-journal.jsonl     each start and end of the runner: versions, machine, what was skipped and why. `chain` likewise, and
-                  `episodes` is the last hash of episodes.jsonl at that time
+protocol.json     the protocol with its hash; written once, by atomic rename
+episodes.jsonl    one line per episode; an incomplete last line is dropped when read. `chain` is the hash of the line
+                  and of the chain before it, so that a removed or changed line shows
+journal.jsonl     starts and ends of the runner, and the start of each episode. Chained likewise; `episodes` is the last
+                  hash of episodes.jsonl at that time
 pictures.pack     PNGs by SHA-256, each stored once
 report.html       made from the others
 """
@@ -18,31 +18,29 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from io import RawIOBase
 from pathlib import Path
 from typing import Any, Self
 
 from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
-from vagen_benchmarks.runs.encoding import Encoder, Line
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.picture_pack import PicturePack, PictureWriter
+from vagen_benchmarks.runs.picture_pack import PicturePack, PictureWriter, append
 from vagen_benchmarks.runs.protocol import Protocol, Task, differences
+from vagen_benchmarks.runs.redaction import redact, redact_errors, secrets
 from vagen_envs.pictures import Picture
 
-BEGUN = (".lock", "protocol.json.part")
-"""What a process leaves that is killed before its run has begun."""
-SYNC_EVERY = 1.0
-"""Seconds; a disk takes milliseconds, and would be what many quick episodes wait for."""
+LEFTOVERS = (".lock", "protocol.json.part")
+"""Files of a process that was killed before its run began."""
 
 
 def link(before: str, line: str) -> str:
-    """The chain's next hash: of the one before, at first the protocol's, and of a line without its own."""
+    """The next hash of a chain, from the previous one (at first the protocol's) and a line without its own hash."""
     return hashlib.sha256(f"{before}{line}".encode()).hexdigest()[:32]
 
 
 class RunFolder:
-    """A run folder that is read. See `RunWriter` for one that is played into.
+    """A run folder, for reading. See `RunWriter` for writing.
 
     Raises:
         RunFolderError: the folder isn't a run.
@@ -63,11 +61,13 @@ class RunFolder:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ProtocolError) as error:
             why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
             raise RunFolderError(f"{path / 'protocol.json'} can't be read: {why}") from error
+        except OSError as error:
+            raise RunFolderError(f"{path / 'protocol.json'} can't be read: {error.strerror}") from error
         self.damaged = 0
-        """Lines that weren't whole, known after `index`."""
+        """Damaged lines, known after `index`."""
 
     def index(self) -> dict[str, tuple[int, int]]:
-        """Where each episode's last whole line stands: key to offset and length, in the order of the run."""
+        """Offset and length of each episode's last complete line by key, in the order of the run."""
         found: dict[str, tuple[int, int]] = {}
         self.damaged = 0
         for offset, line, data in self.lines():
@@ -79,7 +79,7 @@ class RunFolder:
         return found
 
     def episodes(self) -> Iterator[Episode]:
-        """Every episode once, as it was played last. Reads one line at a time."""
+        """The last attempt at each episode. Reads one line at a time."""
         index = self.index()
         if not index:
             return
@@ -89,34 +89,36 @@ class RunFolder:
                 yield read_episode(file.read(length))
 
     def all_episodes(self) -> Iterator[Episode]:
-        """Every episode as often as it was stored, failed attempts included."""
+        """Every stored attempt, failed ones included."""
         return (read_episode(line) for _, line, data in self.lines() if data is not None)
 
     def picture(self, sha256: str) -> bytes:
-        """The PNG of that name. Raises RunFolderError if it isn't there."""
+        """The PNG with this hash. Raises RunFolderError if it is missing."""
         return self.pictures.get(sha256)
 
     def journal(self) -> list[dict[str, Any]]:
-        """Each start and end of the runner, in order."""
+        """The entries of the journal in order."""
         if not self.journal_file.is_file():
             return []
         entries = []
         for line in self.journal_file.read_bytes().splitlines():
             with contextlib.suppress(ValueError):
                 entries.append(json.loads(line))
-        return entries
+        return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("event"), str)]
 
     def judged_by(self) -> dict[str, Any] | None:
-        """Who judged the turns, if anybody did, and how: with the run, or in a later scoring."""
-        how = ("betas", "gate", "weighting", "penalty")
+        """The judge of the turns and its settings, during the run or in a later rescoring. None without a judge."""
+        settings = ("betas", "gate", "weighting", "penalty")
         again = [entry for entry in self.journal() if entry["event"] == "rescore"]
         if again:
-            return {"judge": again[-1]["judge"], **{name: again[-1].get(name) for name in how}}
-        said = self.protocol.scoring
-        return None if said is None else {"judge": said["version"], **{name: said.get(name) for name in how}}
+            return {"judge": again[-1]["judge"], **{name: again[-1].get(name) for name in settings}}
+        scoring = self.protocol.scoring
+        return (
+            None if scoring is None else {"judge": scoring["version"], **{name: scoring.get(name) for name in settings}}
+        )
 
     def lines(self) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
-        """Offset, line and its data, `None` where the line isn't a whole episode."""
+        """Offset, line and its data; `None` where the line isn't a complete episode."""
         if not self.episodes_file.is_file():
             return
         offset = 0
@@ -124,45 +126,45 @@ class RunFolder:
             for line in file:
                 data = None
                 if line.endswith(b"\n"):
-                    with contextlib.suppress(ValueError):
+                    with contextlib.suppress(ValueError, RecursionError):
                         data = json.loads(line)
-                whole = isinstance(data, dict) and isinstance(data.get("key"), str)
-                yield offset, line, data if whole else None
+                complete = isinstance(data, dict) and isinstance(data.get("key"), str)
+                yield offset, line, data if complete else None
                 offset += len(line)
 
 
 @contextlib.contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Raise one error with its fix if a run can't be written."""
+    """Turn errors of the file system into one error with its fix."""
     try:
         yield
     except OSError as error:
         why = error.strerror or str(error)
-        raise StorageError(f"{path} can't be written: {why}. Mend that, and go on with: vagen resume {path}") from error
+        raise StorageError(f"{path} can't be written: {why}. Fix that, and go on with: vagen resume {path}") from error
 
 
 def read_episode(line: bytes | str) -> Episode:
-    """The episode of a whole line, with or without its link of the chain."""
+    """The episode of a complete line, with or without its hash."""
     data = json.loads(line)
     data.pop("chain", None)
     return Episode.from_json(data)
 
 
 class RunWriter(RunFolder):
-    """A run folder that episodes are played into, by one process at a time. Use as a context manager.
+    """A run folder for writing, by one process at a time. Use as a context manager.
 
     Args:
-        path: made if it doesn't exist; an existing run is resumed.
-        protocol: must be that of the existing run.
-        new: refuse a run that has episodes.
+        path: created if it doesn't exist; an existing run is continued.
+        protocol: must equal the existing run's.
+        new: refuse a folder that has episodes.
 
     Raises:
-        RunFolderError: another process plays into the folder, or the folder holds another run or other files.
+        RunFolderError: another process writes to the folder, or the folder holds another run or other files.
     """
 
     def __init__(self, path: Path, protocol: Protocol, *, new: bool = False) -> None:
         is_run = (path / "protocol.json").exists()
-        if not is_run and path.is_dir() and any(entry.name not in BEGUN for entry in path.iterdir()):
+        if not is_run and path.is_dir() and any(entry.name not in LEFTOVERS for entry in path.iterdir()):
             raise RunFolderError(f"{path} holds files but no run; name a new or an empty folder")
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -170,44 +172,47 @@ class RunWriter(RunFolder):
         except OSError as error:
             raise RunFolderError(f"{path} can't be written: {error.strerror}. Name another with --out") from error
         try:
-            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # gone when the process is, however it ends
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # freed however the process ends
         except OSError as error:
             self._lock_file.close()
             raise RunFolderError(f"another process plays into {path}; wait for it or name another folder") from error
         try:
-            played = path / "episodes.jsonl"
-            if new and played.exists() and played.stat().st_size:  # one that was killed before that may begin anew
-                words = f"{path} holds a run already; go on with: vagen resume {path}, or name another --out"
-                raise RunFolderError(words)
-            if not (path / "protocol.json").exists():
-                _write_whole(path / "protocol.json", json.dumps(protocol.to_json(), indent=1).encode())
-            super().__init__(path)
-            differing = differences(self.protocol.to_json(), protocol.to_json())
-            if differing:
-                said = "\n  ".join(differing[:8])
-                raise RunFolderError(f"{path} holds a run of another protocol (there / asked for):\n  {said}\n"
-                                     "Name another folder, or go on with that run: vagen resume")  # fmt: skip
-            self._writing = threading.Lock()
-            self._syncs = ThreadPoolExecutor(1, thread_name_prefix="sync")  # a disk takes its time
-            self._sync: Future[None] | None = None
-            self._synced = 0.0
-            self.scored = 0  # episodes with a score that this writer has stored
-            self._encoder = Encoder()
-            self._pictures = PictureWriter(self.pictures)
-            self._chain = str(self.protocol.to_json()["sha256"])
-            self._journal_chain = self._end_of_journal()
-            self.finished = self._finished()
-            self._file = self.episodes_file.open("ab")
+            self._open(path, protocol, new)
         except BaseException:
             self._lock_file.close()
             raise
 
+    def _open(self, path: Path, protocol: Protocol, new: bool) -> None:
+        played = path / "episodes.jsonl"
+        if new and played.exists() and played.stat().st_size:  # a run that was killed before that may begin anew
+            raise RunFolderError(f"{path} holds a run already; go on with: vagen resume {path}, or name a new folder")
+        with storing(path):
+            if not (path / "protocol.json").exists():
+                _write_whole(path / "protocol.json", json.dumps(protocol.to_json(), indent=1).encode())
+        super().__init__(path)
+        if differing := differences(self.protocol.to_json(), protocol.to_json()):
+            listed = "\n  ".join(differing[:8])
+            raise RunFolderError(
+                f"{path} holds a run of another protocol (there / asked for):\n  {listed}\n"
+                "Name another folder, or go on with that run: vagen resume"
+            )
+        self._writing = threading.Lock()
+        self.scored = 0  # episodes with a score that this writer has stored
+        self._keys = secrets()
+        self._chain = str(self.protocol.to_json()["sha256"])
+        with storing(path):
+            self._pictures = PictureWriter(self.pictures)
+            self._journal_chain = self._end_of_journal()
+            self.finished = self._finished()
+            self._file = self.episodes_file.open("ab", buffering=0)
+            self._journal = self.journal_file.open("ab", buffering=0)
+
     def left(self, agent: str) -> list[tuple[str, Task, int, int]]:
-        """Key, task, seed and repeat of the episodes that an agent has still to play."""
-        return [each for each in self.protocol.keys(agent) if each[0] not in self.finished]
+        """Key, task, seed and repeat of an agent's episodes that still lack a score."""
+        return [planned for planned in self.protocol.keys(agent) if planned[0] not in self.finished]
 
     def _finished(self) -> set[str]:
-        """Keys of the episodes that need not be played again; drops a half-written last line from the file."""
+        """Keys of the episodes that have a score and all their pictures. Drops an incomplete last line."""
         finished: set[str] = set()
         end = 0
         for offset, line, data in self.lines():
@@ -225,75 +230,46 @@ class RunWriter(RunFolder):
         return finished
 
     def _end_of_journal(self) -> str:
-        """The last hash of the journal's chain; drops a half-written last line from the file."""
+        """The last hash of the journal's chain. Drops an incomplete last line."""
         if not self.journal_file.exists():
             return self._chain
         text = self.journal_file.read_bytes()
-        whole = text[: text.rfind(b"\n") + 1]
-        if len(whole) < len(text):
-            os.truncate(self.journal_file, len(whole))
+        complete = text[: text.rfind(b"\n") + 1]
+        if len(complete) < len(text):
+            os.truncate(self.journal_file, len(complete))
         entries = self.journal()
         return str(entries[-1].get("chain", "")) if entries else self._chain
 
-    def add_all(self, episodes: Sequence[Episode], pictures: Iterable[Picture]) -> None:
-        """Store episodes: their pictures first, then their lines."""
-        stored = self._pictures.stored
-        new = [(each.sha256, each.png) for each in pictures if each.sha256 not in stored]
-        self.store([self._encoder.line(each) for each in episodes], new)
-
-    def store(self, lines: Sequence[Line], pictures: Sequence[tuple[str, bytes]]) -> None:
-        """Store episodes that are encoded already; pictures by name and PNG.
-
-        What is stored outlives the process, however it ends. A power cut may take the last second's episodes,
-        which are then played again.
-        """
-        with self._writing, storing(self.path):
-            self._pictures.add(pictures)
-            whole = []
-            for _, _, line in lines:
-                self._chain = link(self._chain, line)
-                whole.append(f'{line[:-1]},"chain":"{self._chain}"}}\n'.encode())
-            self._file.write(b"".join(whole))
-            self._file.flush()
-            scored = [key for key, is_scored, _ in lines if is_scored]
-            self.finished.update(scored)
-            self.scored += len(scored)
-            if self._sync is None or self._sync.done():
-                self._sync_at_times()
-
-    def _sync_at_times(self) -> None:
-        """Have the disk take what is stored, once in a while. Raises StorageError if it couldn't the last time."""
-        if self._sync is not None:
-            self._sync.result()
-        if time.monotonic() - self._synced > SYNC_EVERY:
-            self._synced = time.monotonic()
-            self._sync = self._syncs.submit(self._sync_all)
-
-    def _sync_all(self) -> None:
-        with storing(self.path):
-            self._pictures.sync()
-            os.fsync(self._file.fileno())
-
     def add(self, episode: Episode, pictures: Iterable[Picture]) -> None:
-        """Store one."""
-        self.add_all([episode], pictures)
+        """Store an episode: first its pictures, then its line. It then survives the end of the process.
+
+        A power cut may lose the last seconds' episodes, which are then played again. May be called from threads.
+        """
+        stored = self._pictures.stored
+        new = [(picture.sha256, picture.png) for picture in pictures if picture.sha256 not in stored]
+        line = json.dumps(redact_errors(episode.to_json(), self._keys), separators=(",", ":"))
+        with self._writing, storing(self.path):
+            self._pictures.add(new)
+            self._chain = _append_link(self._file, self._chain, line)
+            if episode.failure is None:
+                self.finished.add(episode.key)
+                self.scored += 1
 
     def note(self, event: str, **facts: Any) -> None:
         """Append to the journal."""
-        with self._writing, storing(self.path), self.journal_file.open("ab") as file:
+        with self._writing, storing(self.path):
             # The head of the episodes' chain: an episode that is dropped and played anew after this no longer fits.
-            line = self._encoder.clean(json.dumps({"event": event, **facts, "episodes": self._chain}))
-            self._journal_chain = link(self._journal_chain, line)
-            file.write(f'{line[:-1]},"chain":"{self._journal_chain}"}}\n'.encode())
+            line = redact(json.dumps({"event": event, **facts, "episodes": self._chain}), self._keys)
+            self._journal_chain = _append_link(self._journal, self._journal_chain, line)
 
     def close(self) -> None:
-        """Free the folder for others."""
+        """Write everything to the disk and free the folder."""
         try:
-            self._syncs.shutdown()
-            self._sync_all()
             with storing(self.path):
                 self._pictures.close()
-                self._file.close()
+                for file in (self._file, self._journal):
+                    os.fsync(file.fileno())
+                    file.close()
         finally:
             self._lock_file.close()
 
@@ -304,11 +280,18 @@ class RunWriter(RunFolder):
         self.close()
 
 
-def new_run_path() -> Path:
-    """A new folder `runs/<time>`, which no other process is given: several may begin in one second."""
-    name = time.strftime("%Y%m%d-%H%M%S")
-    for suffix in ("", *(f"-{number}" for number in range(2, 10_000))):
-        path = Path("runs") / f"{name}{suffix}"
+def _append_link(file: RawIOBase, before: str, line: str) -> str:
+    """Append a JSON object with its hash in the chain, and return the hash."""
+    chain = link(before, line)
+    append(file, f'{line[:-1]},"chain":"{chain}"}}\n'.encode())
+    return chain
+
+
+def new_folder(ending: str = "") -> Path:
+    """Create a folder `runs/<time>` that no other process has: several may start in one second."""
+    name = time.strftime("%Y%m%d-%H%M%S") + ending
+    for number in range(1, 10_000):
+        path = Path("runs") / (name if number == 1 else f"{name}-{number}")
         try:
             path.mkdir(parents=True)
         except FileExistsError:
@@ -320,7 +303,7 @@ def new_run_path() -> Path:
 
 
 def _write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is never seen half written, by one process at a time."""
+    """Write a file that no reader sees in part."""
     part = path.with_name(f"{path.name}.part")
     with part.open("wb") as file:
         file.write(data)

@@ -16,7 +16,8 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.results.summary import OWN_METRICS, summarise
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.run_folder import RunFolder
-from vagen_envs.chat import History, Message, chat_messages
+from vagen_envs.chat import Message
+from vagen_envs.context import ContextPolicy, chat_messages, summary_request
 from vagen_envs.core import IMAGE_PLACEHOLDER, Turn
 from vagen_envs.pictures import Picture
 
@@ -55,7 +56,7 @@ def export(
     form: Form,
     *,
     keep: Callable[[Episode], bool] = lambda _: True,
-    history: History | None = None,
+    context: ContextPolicy | None = None,
 ) -> int:
     """Write the scored episodes that `keep` keeps, and return how many rows there are.
 
@@ -63,18 +64,18 @@ def export(
         run: what is written.
         path: ends with `.parquet` or `.jsonl`; without an ending it is a folder, made anew, that
             `datasets.load_dataset` takes as a data set.
-        form: `"turns"`, a row a turn; or `"chat"`, a row a sample: the whole episode, or under a history window
-            each turn with what it showed. Contents are parts, `{"type": "text", "text": …}` and
-            `{"type": "image"}`, each of these for the next of the sample's `images`, as TRL's SFTTrainer and chat
-            templates take them.
+        form: `"turns"`, a row a turn; or `"chat"`, a row a sample: the whole episode, the turns
+            between two summaries with the summary, or each turn with what it showed. Contents are parts,
+            `{"type": "text", "text": …}` and `{"type": "image"}`, the latter for the next of the sample's `images`, as
+            TRL's SFTTrainer and chat templates take them.
         keep: which episodes.
-        history: for `"chat"`; the whole past by default.
+        context: for `"chat"`; the whole past by default. One with summaries needs a run that was played with it.
 
     Raises:
         ProtocolError: the path has another ending, or Parquet is asked for without pyarrow.
     """
     episodes = (episode for episode in run.episodes() if episode.failure is None and keep(episode))
-    made = _turns(episodes) if form == "turns" else _samples(run, episodes, history or History())
+    made = _turns(episodes) if form == "turns" else _samples(run, episodes, context or ContextPolicy())
     rows = map(_encodable, made)
     if path.suffix == ".jsonl":
         return _write_lines(rows, path)
@@ -127,16 +128,19 @@ def _turns(episodes: Iterable[Episode]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _samples(run: RunFolder, episodes: Iterable[Episode], history: History) -> Iterator[dict[str, Any]]:
+def _samples(run: RunFolder, episodes: Iterable[Episode], context: ContextPolicy) -> Iterator[dict[str, Any]]:
     prompts = {task.label: task.system_prompt for task in run.protocol.tasks}
     for episode in episodes:
         if not episode.turns:  # it ended before its first
             continue
         pictures = {name: Picture.from_png(run.picture(name)) for name in episode.picture_names()}
         turns = [Turn.from_json(turn, pictures) for turn in episode.turns]
-        ends = [len(turns)] if history.turns is None and history.reasoning else range(1, len(turns) + 1)
-        for end in ends:
-            messages = chat_messages(prompts[episode.task], turns[:end], history=history)
+        summaries = {each["before"]: each["text"] for each in episode.summaries}
+        for _, end in context.sequences(len(turns)):
+            messages = chat_messages(prompts[episode.task], turns[:end], context=context, summaries=summaries)
+            if context.summarises_before(end) and end in summaries:
+                asked = {"role": "user", "content": [{"type": "text", "text": summary_request(context)}]}
+                messages += [asked, {"role": "assistant", "content": summaries[end]}]
             facts = {**_facts(episode), "success": episode.success, "return": episode.score}
             yield {**_flat(messages), **facts}
 

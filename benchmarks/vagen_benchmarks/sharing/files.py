@@ -8,7 +8,7 @@ import json
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,13 @@ _TITLES = re.compile(r'<title>.*?</title>|<b class="folder">.*?</b>|"title": "(?
 
 def edits(run: RunFolder) -> list[str]:
     """What was changed since the run wrote it, a line each: episodes, their order, or the report's table."""
-    return [*chain_findings(run), *journal_findings(run), *key_findings(run), *table_findings(run)]
+    return [
+        *chain_findings(run),
+        *journal_findings(run),
+        *begin_findings(run),
+        *key_findings(run),
+        *table_findings(run),
+    ]
 
 
 def chain_findings(run: RunFolder) -> Iterator[str]:
@@ -81,18 +87,20 @@ def _walk_chain(run: RunFolder) -> Iterator[tuple[str, str, dict[str, Any] | Non
 
 @dataclass(frozen=True)
 class Attempts:
-    """How often a run was begun and how often its episodes were played.
+    """How often a run was started, and its episodes attempted.
 
     Attributes:
         resumed: starts after the first.
-        killed: starts without an end; what was in flight then was played again without a trace.
-        replayed: stored episodes that a later attempt replaced, since they failed.
-        rescored: whether the run is a copy of another, scored again.
+        killed: starts without an end.
+        replayed: stored attempts that a later one replaced, since they failed.
+        dropped: attempts that began and weren't stored, because the run was killed or stopped.
+        rescored: whether the run is a copy of another with new scores.
     """
 
     resumed: int
     killed: int
     replayed: int
+    dropped: int
     rescored: bool
 
     def __str__(self) -> str:
@@ -100,18 +108,42 @@ class Attempts:
         parts = [
             f"resumed {_times(self.resumed)}{killed}" if self.resumed else "",
             f"{self.replayed} failed attempts played again" if self.replayed else "",
+            f"{self.dropped} attempts begun and not stored" if self.dropped else "",
             "scored again from another run" if self.rescored else "",
         ]
         return ", ".join(filter(None, parts))
 
 
 def count_attempts(run: RunFolder) -> Attempts:
-    """Count starts in the journal and repeated keys among the episodes."""
-    events = [str(entry["event"]) for entry in run.journal() if entry["event"] in ("start", "end", "rescore")]
-    starts = events.count("start")
+    """Count starts in the journal, and attempts at each episode."""
+    journal = run.journal()
+    events = [entry["event"] for entry in journal if entry["event"] in ("start", "end", "rescore")]
     killed = sum(one == other == "start" for one, other in itertools.pairwise(events))
-    keys = [data["key"] for _, _, data in run.lines() if data is not None]
-    return Attempts(max(0, starts - 1), killed, len(keys) - len({*keys}), "rescore" in events)
+    stored, begun = _stored(run), _begun(journal)
+    return Attempts(
+        resumed=max(0, events.count("start") - 1),
+        killed=killed,
+        replayed=stored.total() - len(stored),
+        dropped=(begun - stored).total(),
+        rescored="rescore" in events,
+    )
+
+
+def _stored(run: RunFolder) -> Counter[str]:
+    return Counter(data["key"] for _, _, data in run.lines() if data is not None)
+
+
+def _begun(journal: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    return Counter(str(entry.get("key")) for entry in journal if entry["event"] == "begin")
+
+
+def begin_findings(run: RunFolder) -> Iterator[str]:
+    """Episodes that were stored more often than the journal has them begun."""
+    journal = run.journal()
+    if any(entry["event"] == "rescore" for entry in journal):  # copied, not played
+        return
+    for key, count in (_stored(run) - _begun(journal)).items():
+        yield f"{key}: it is stored {_times(count)} more than it was begun, by the journal"
 
 
 def _times(count: int) -> str:

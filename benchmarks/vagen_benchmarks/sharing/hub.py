@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from vagen_benchmarks.errors import BenchError, ProtocolError, RunFolderError
-from vagen_benchmarks.runs.encoding import SECRET, SHORTEST_SECRET
+from vagen_benchmarks.runs.redaction import secrets
 from vagen_benchmarks.runs.run_folder import RunFolder
 
 CARD = """---
@@ -66,11 +65,7 @@ def push(run: RunFolder, repo: str, *, private: bool = False, revision: str | No
 
 def _refuse_keys(folder: Path) -> None:
     """Raise RunFolderError if a text file holds a key of the environment's, which a model may have been made to say."""
-    keys = {
-        value.encode(): name
-        for name, value in os.environ.items()
-        if name.endswith(SECRET) and len(value) >= SHORTEST_SECRET
-    }
+    keys = {value.encode(): name for value, name in secrets().items()}
     for file in folder.iterdir():
         if not file.is_file() or file.suffix == ".pack" or not keys:  # pictures hold no text, and gigabytes
             continue

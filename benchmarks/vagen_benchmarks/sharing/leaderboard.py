@@ -96,7 +96,7 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
 
 def _costs(run: RunFolder, agent: str) -> tuple[tuple[int, int], float | None]:
     """Tokens in and out of all its calls, failed episodes included, and dollars, where every call has a price."""
-    calls = [call for each in run.all_episodes() if each.agent == agent for call in each.calls if call]
+    calls = [call for each in run.all_episodes() if each.agent == agent for call in each.all_calls]
     asked, written = (sum(call[name] or 0 for call in calls) for name in ("prompt_tokens", "completion_tokens"))
     dollars = [call.get("dollars") for call in calls]
     known = [each for each in dollars if each is not None]

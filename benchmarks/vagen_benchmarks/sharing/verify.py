@@ -23,6 +23,7 @@ from vagen_benchmarks.runs.protocol import Protocol, Task, differences, make_tas
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import (
     HERE,
+    begin_findings,
     chain_findings,
     journal_findings,
     key_findings,
@@ -99,7 +100,8 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
         verdict.wrong += _plan_findings(plan, run.protocol)
     if dict(run.protocol.versions) != HERE:
         verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
-    verdict.wrong += [*chain_findings(run), *journal_findings(run), *key_findings(run)]
+    verdict.wrong += [*chain_findings(run), *journal_findings(run), *begin_findings(run)]
+    verdict.wrong += [*key_findings(run)]
     verdict.wrong += [*missing_findings(run), *picture_findings(run)]
     options = {str(agent["name"]): _own_options(agent) for agent in run.protocol.agents}
     with contextlib.ExitStack() as stack:

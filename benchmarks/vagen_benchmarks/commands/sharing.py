@@ -1,0 +1,103 @@
+"""`vagen verify`, `vagen leaderboard`, `vagen push` and `vagen track`: check runs and share them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.meter import Meter
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.sharing.files import SHOWN, count_attempts
+from vagen_benchmarks.sharing.hub import push as push_run
+from vagen_benchmarks.sharing.leaderboard import write_leaderboard
+from vagen_benchmarks.sharing.trackers import track as track_run
+from vagen_benchmarks.sharing.verify import verify as verify_run
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+Trusted = Annotated[
+    bool, typer.Option("--trust", help="Make any environment and option that the run names. For your own runs.")
+]
+
+
+def verify(run_folder: RunArgument, trust: Trusted = False) -> None:
+    """Replay a run without its model, and check that everything is as stored.
+
+    Plays each episode from its level with the stored replies. Observations, states, rewards and endings must be the
+    same (in the simulators, up to rounding), and no episode, image or journal entry may have been changed or removed.
+    This shows consistency, not honesty: it can't tell which model wrote the replies, or how often the run was tried.
+    Without `--trust` only environments of this package are made, with options that a remote client may set.
+
+    Exit code 1 if something is wrong or an episode can't be replayed.
+
+    Example: `vagen verify runs/a`
+    """
+    run = RunFolder(run_folder)
+    with Meter("replaying episodes", sum(1 for _ in run.index()), console=err) as meter:
+        verdict = verify_run(run, trusted=trust, progress=meter.advance)
+    out.print(f"{verdict.episodes} episodes and {verdict.turns} turns are as stored"
+              + (f"; {verdict.failed} more failed and have no score" if verdict.failed else ""))  # fmt: skip
+    for title, lines, style in (
+        ("could not be confirmed here", verdict.unknown, "yellow"),
+        ("wrong", verdict.wrong, "red"),
+    ):
+        if lines:
+            err.print(f"{title}:", style=style)
+            for line in lines[:SHOWN]:
+                err.print(f"  {line}", soft_wrap=True)
+            if len(lines) > SHOWN:
+                err.print(f"  and {len(lines) - SHOWN} more")
+    if attempts := str(count_attempts(run)):
+        out.print(f"attempts: {attempts}")
+    if verdict.unplayed:
+        err.print(f"{verdict.unplayed} episodes could not be replayed here", style="red")
+    if verdict.wrong:
+        err.print("This run was changed, or can't have been played as stored.", style="red")
+    if verdict.ok:
+        out.print("A replay can't show which model wrote the replies.")
+    raise typer.Exit(0 if verdict.ok else 1)
+
+
+def leaderboard(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders of one protocol.")],
+    page: Annotated[Path, typer.Option("--out", help="The page to write.")] = Path("leaderboard.html"),
+    trust: Trusted = False,
+) -> None:
+    """Verify runs of one protocol and write a page that ranks their agents.
+
+    The page shows scores with confidence intervals, costs, resumes, and links to the replays. Runs of different
+    protocols, and runs that don't verify, are refused.
+
+    Example: `vagen leaderboard runs/a runs/b --out leaderboard.html`
+    """
+    out.print(f"leaderboard: {write_leaderboard(runs, page, trusted=trust).resolve()}", soft_wrap=True)
+
+
+def push(
+    run_folder: RunArgument,
+    repo: Annotated[str, typer.Option(help="OWNER/NAME of a data set on the hub; made if it isn't there.")],
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
+) -> None:
+    """Upload a run folder with a data set card to the Hugging Face Hub.
+
+    Reads `HF_TOKEN` and `HF_ENDPOINT`.
+
+    Example: `vagen push runs/a --repo me/my-run`
+    """
+    out.print(f"pushed: {push_run(RunFolder(run_folder), repo, private=private)}", soft_wrap=True)
+
+
+def track(
+    run_folder: RunArgument,
+    to: Annotated[str, typer.Option(help="`trackio`, `wandb` or `mlflow`.")],
+) -> None:
+    """Write a run to an experiment tracker: one tracker run for each agent.
+
+    The same as `--track` of `vagen bench`.
+
+    Example: `vagen track runs/a --to wandb`
+    """
+    track_run(to, RunFolder(run_folder))
+    out.print(f"written to {to}, project vagen")

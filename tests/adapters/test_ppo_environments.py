@@ -1,0 +1,220 @@
+"""Several environments in one training: shares, metrics, evaluations, reward scales, resuming; the difficulty sampler."""
+
+import collections
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+from transformers import TrainerCallback  # noqa: E402
+
+from vagen_adapters.errors import TrainingConfigError  # noqa: E402
+from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
+from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
+from vagen_adapters.ppo.environments import EnvironmentPool, TrainingEnvironment  # noqa: E402
+from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, groups_of  # noqa: E402
+from vagen_adapters.ppo.generation import Reply  # noqa: E402
+from vagen_adapters.ppo.level_sampler import DifficultySampler, LevelSampler  # noqa: E402
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
+from vagen_envs import RewardTerm  # noqa: E402
+
+LAKE, SOKOBAN = "vagen/FrozenLake-v0", "vagen/Sokoban-v0"
+OPTIONS = {"strategy": "no_think", "max_turns": 2, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS}
+BOTH = [
+    {"id": SOKOBAN, "options": {**OPTIONS, "max_turns": 3}, "weight": 2, "difficulties": [0, 1]},
+    {"id": LAKE, "name": "lake", "options": OPTIONS, "reward_scale": 0.5},
+]
+
+
+def settings(folder, **changes):
+    return MultiTurnPPOConfig(**{
+        "output_dir": str(folder), "environments": BOTH, "num_envs": 4, "rollouts": 2, "episodes_per_rollout": 12,
+        "group_size": 2, "advantage": "rloo", "minibatches": 2, "max_tokens": 4, "temperature": 1.0, "top_p": 1.0,
+        "learning_rate": 1e-3, "logging_steps": 2, "save_strategy": "no", "report_to": "none", "use_cpu": True,
+        "bf16": False, "gradient_checkpointing": False, "disable_tqdm": True,
+        **changes,
+    })  # fmt: skip
+
+
+class Keep(TrainerCallback):
+    def __init__(self):
+        self.experience = []
+
+    def on_step_end(self, args, state, control, **_):
+        self.experience.append(self.trainer._experience)
+
+
+def trained(model, folder, resume=None, score=None, **changes):
+    keep = Keep()
+
+    def likes_short_words(turn):
+        return [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)]
+
+    trainer = MultiTurnPPOTrainer(
+        model, settings(folder, **changes), score=score or likes_short_words, callbacks=[keep]
+    )
+    keep.trainer = trainer
+    trainer.train(resume_from_checkpoint=resume)
+    return trainer, keep
+
+
+def test_groups_are_of_one_environment_and_shares_are_those_of_the_weights(tiny_folder, tmp_path):
+    trainer, keep = trained(tiny_folder, tmp_path, eval_rollouts=1, eval_episodes=3)
+    played = collections.Counter()
+    for experience in keep.experience[::2]:
+        groups = groups_of(dict.fromkeys(experience.sequences.episodes))
+        assert len(groups) == 6
+        for group in groups:
+            (name,) = {episode.level.environment for episode in group}
+            assert {turn.turn.env_id for episode in group for turn in episode.turns} == {
+                LAKE if name == "lake" else SOKOBAN
+            }
+            played[name] += 1
+    assert sorted(played.values()) == [4, 4, 4]
+    first = trainer.state.log_history[0]
+    names = {f"{SOKOBAN}:0", f"{SOKOBAN}:1", "lake"}
+    assert {
+        name.split("/", 1)[1].rsplit("/", 1)[0] for name in first if name.endswith("/success") and "source" in name
+    } == names
+    evaluated = next(entry for entry in trainer.state.log_history if "eval_success" in entry)
+    assert {name for name in evaluated if name.startswith("eval_success/")} == {
+        f"eval_success/{each}" for each in names
+    }
+    assert "rollout/equal_groups" in first
+
+
+def test_rewards_are_scaled_by_environment_and_scored_by_task(tiny_folder, tmp_path):
+    """Every reply earns 1 beside the environment's own rewards, which are not paid for format here."""
+    once = {
+        "rollouts": 1,
+        "minibatches": 1,
+        "advantage": "turn_gae",
+        "advantage_settings": {"gamma": 1.0, "lam": 1.0},
+        "kl_coef": 0.0,
+    }
+    scores = {name: lambda turn: [RewardTerm("luck", 1.0)] for name in ("lake", f"{SOKOBAN}:0")}
+    _, keep = trained(tiny_folder, tmp_path, score=scores, **once)
+    experience = keep.experience[0]
+    scales = {"lake": 0.5, f"{SOKOBAN}:0": 1.0, f"{SOKOBAN}:1": 1.0}
+    for row, episode in enumerate(experience.sequences.episodes):
+        scored = any(term.name == "luck" for turn in episode.turns for term in turn.rewards)
+        assert scored == (episode.level.environment in scores)
+        returns = experience.advantages.returns[row][experience.advantages.value_mask[row]]
+        assert float(returns[0]) == pytest.approx(scales[episode.level.environment] * episode.rewards, abs=1e-6)
+
+
+@pytest.mark.parametrize("changes", [{}, {"max_staleness": 1, "sampler_correction": "token"}], ids=["sync", "async"])
+def test_a_resumed_run_ends_where_the_whole_one_does(changes, tiny_folder, tmp_path):
+    run = {"rollouts": 3, "save_strategy": "steps", "save_steps": 4, "level_sampler": "difficulty", **changes}
+    whole, _ = trained(tiny_folder, tmp_path, **run)
+    resumed, _ = trained(tiny_folder, tmp_path, resume=str(tmp_path / "checkpoint-4"), **run)
+    for (name, one), other in zip(whole.model.named_parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(one, other), name
+    assert whole.worker.level_sampler.state() == resumed.worker.level_sampler.state()
+    shares = [[entry[name] for name in entry if name.startswith("levels/share/")] for entry in
+              (whole.state.log_history[-2], resumed.state.log_history[-2])]  # fmt: skip
+    assert shares[0] == shares[1] != []
+    assert sum(shares[0]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        ([], "a list of at least one"),
+        ([{"id": LAKE}, {"id": LAKE}], f"two are called {LAKE}"),
+        ([{"id": LAKE, "optoins": {}}], "no entry 'optoins'.* Did you mean 'options'"),
+        ([{"id": LAKE, "weight": float("nan")}], "weight=nan .* a number above 0"),
+        ([{"id": LAKE, "difficulties": [0, 0]}], "a list of different whole numbers"),
+        ([{"id": LAKE, "difficulties": [0], "options": {"difficulty": 1}}], "left out beside difficulty"),
+        ([{"options": {}}], "a table with an id"),
+    ],
+)
+def test_wrong_entries_are_refused(entries, reason, tmp_path):
+    with pytest.raises(TrainingConfigError, match=reason):
+        settings(tmp_path, environments=entries)
+
+
+def test_simulators_are_made_when_needed_and_used_again():
+    tasks = TrainingEnvironment.read(BOTH[0]).tasks()
+    pool = EnvironmentPool(2, tasks)
+    first, second = (pool.take(Level(0, environment=f"{SOKOBAN}:0")) for _ in range(2))
+    assert first is not second
+    assert pool.task_of(second) == f"{SOKOBAN}:0"
+    pool.give_back(second)
+    assert pool.take(Level(1, environment=f"{SOKOBAN}:0")) is second
+    assert pool.take(Level(1, environment=f"{SOKOBAN}:1")).unwrapped.config.difficulty == 1
+    pool.close()
+
+
+# -- samplers ----------------------------------------------------------------------------------------
+
+TASKS = TrainingEnvironment.read({"id": SOKOBAN, "difficulties": [0, 1, 2]}).tasks()
+CHANCES = {f"{SOKOBAN}:0": 0.99, f"{SOKOBAN}:1": 0.5, f"{SOKOBAN}:2": 0.01}
+
+
+class Outcome(Episode):
+    """An episode that is known by its outcome and the length of its reply."""
+
+    def __init__(self, level, solved, tokens=10):
+        super().__init__(level)
+        self.turns.append(PlayedTurn(None, Reply((1,) * tokens, (0.0,) * tokens), None, ()))
+        self.solved = solved
+
+    success = property(lambda self: self.solved)
+
+
+def play(sampler, rollouts, chances=CHANCES, tokens=None):
+    """Rollouts of 12 groups whose outcomes follow from chances and their numbers; the shares of tasks in each."""
+    shares = []
+    for number in range(rollouts):
+        levels = sampler.levels(range(number * 12, number * 12 + 12), 0)
+        shares.append(collections.Counter(level.environment for level in levels))
+        sampler.update([
+            Outcome(level, (level.draw * 0.618) % 1 < chances[level.environment], (tokens or {}).get(level.environment, 10))
+            for level in levels
+        ])  # fmt: skip
+    return shares
+
+
+def test_uniform_shares_follow_the_weights_in_every_rollout():
+    sampler = LevelSampler(TASKS, 0, 4)
+    for shares in play(sampler, 5):
+        assert all(count in (12, 16, 20) for count in shares.values())
+    levels = sampler.levels(range(24), 0)
+    assert len({level.seed for level in levels}) == 24
+    assert len({level.draw for level in levels}) == 96
+    assert sampler.levels(range(24), 0) == levels
+    assert LevelSampler(TASKS, 1, 4).levels(range(24), 0) != levels
+
+
+def test_the_difficulty_sampler_prefers_tasks_that_are_solved_half_of_the_time():
+    shares = play(DifficultySampler(TASKS, 0, 4), 30)
+    last = sum(shares[-10:], collections.Counter())
+    assert last[f"{SOKOBAN}:1"] > 2 * max(last[f"{SOKOBAN}:0"], last[f"{SOKOBAN}:2"])
+    assert min(last.values()) > 0  # the policy changes: no task is given up
+
+
+def test_it_prefers_cheap_tasks():
+    equal = dict.fromkeys(CHANCES, 0.5)
+    last = sum(play(DifficultySampler(TASKS, 0, 4), 20, equal, {f"{SOKOBAN}:2": 100})[-10:], collections.Counter())
+    assert last[f"{SOKOBAN}:2"] < 0.5 * min(last[f"{SOKOBAN}:0"], last[f"{SOKOBAN}:1"])
+
+
+def test_mixed_levels_are_played_again_by_other_replies():
+    sampler = DifficultySampler(TASKS, 0, 4)
+    play(sampler, 10)
+    before = {seed for record in sampler.records.values() for seed in record.mixed}
+    levels = sampler.levels(range(120, 132), 0)
+    again = {level.seed for level in levels} & before
+    assert 0 < len(again) < 12
+    assert len({level.draw for level in levels}) == 48
+    assert {level.seed for level in levels if level.environment == f"{SOKOBAN}:1"} & before
+
+
+def test_its_state_is_json_that_continues_it():
+    one, other = DifficultySampler(TASKS, 0, 4), DifficultySampler(TASKS, 0, 4)
+    play(one, 5)
+    other.restore(json.loads(json.dumps(one.state())))
+    assert other.levels(range(60, 84), 0) == one.levels(range(60, 84), 0)
+    assert other.metrics() == one.metrics()

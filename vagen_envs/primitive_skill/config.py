@@ -1,0 +1,165 @@
+"""The options of `vagen/PrimitiveSkill-v0`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from vagen_envs.bounds import REWARD, SWITCH, Bound, OneOf, Several, Whole
+from vagen_envs.config import EnvConfig, Representation
+from vagen_envs.errors import ConfigError, shown
+from vagen_envs.primitive_skill import tasks
+from vagen_envs.primitive_skill.levels import FLOOR, TABLE, Workspace
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrimitiveSkillConfig(EnvConfig):
+    """Options of `vagen/PrimitiveSkill-v0`; the defaults are VAGEN's tables 13 and 19."""
+
+    level_fields: ClassVar[tuple[str, ...]] = ("task",)
+    machine_fields: ClassVar[tuple[str, ...]] = ("workers",)
+    rungs: ClassVar[tuple[Mapping[str, Any], ...]] = tuple(
+        {"positions_in_text": False, **rung}
+        for rung in (
+            {"task": "place", "max_turns": 5},
+            {"task": "place", "distractors": 1, "max_turns": 4},
+            {"task": "place", "distractors": 2, "max_turns": 3},
+            {"task": "stack", "distractors": 1, "max_turns": 2},
+            {"task": "stack", "cubes": 4, "distractors": 2, "max_turns": 6, "max_actions_per_turn": 1},
+            {"task": "stack", "cubes": 5, "distractors": 1, "covered": True, "max_turns": 5},
+        )
+    )
+    representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "structured")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {},
+        "plus_one": {"stage_rewards": (1.0, 1.0, 1.0)},
+        "released": {"payment": "released", "max_steps": 10, "parsing": "released", "reasoning": "required"},
+    }
+
+    remote: ClassVar[Mapping[str, Bound]] = {
+        "max_actions_per_turn": Whole(1, 10),
+        "task": OneOf(("place", "stack", "drawer", "align")),
+        "success_reward": REWARD,
+        "step_reward": REWARD,
+        "stage_rewards": Several(REWARD, 3, 3),
+        "payment": OneOf(("each", "released")),
+        "cubes": Whole(2, 5),
+        "distractors": Whole(0, 2),
+        "covered": SWITCH,
+        "positions_in_text": SWITCH,
+        "out_of_workspace": OneOf(("clip", "refuse")),
+        "picture_size": Whole(64, 512),
+    }
+
+    representation: Representation = "structured"
+    """The paper uses the structured form for this environment (section 4), natural language elsewhere."""
+    separator: str = "|"
+    max_actions_per_turn: int = 2
+    """Table 13."""
+    max_turns: int = 3
+    """Table 13."""
+    task: Literal["place", "stack", "drawer", "align"] = "place"
+    """What is to be done."""
+    cubes: int = 3
+    """How high the tower of `stack` is to be: 2 to 5 cubes."""
+    distractors: int = 0
+    """Further cubes that stand about in `place` and `stack`: 0 to 2, and beside five cubes of a tower 1."""
+    covered: bool = False
+    """Whether the first distractor of `stack` stands on the tower's lowest cube at the start, and has to go first."""
+    positions_in_text: bool = True
+    """Whether the observation lists positions, without names, as in the paper. Heights and ranges give some away:
+    from the text alone 88 % of `drawer` and 62 % of `align` are solved. Without, all is to be read off the picture,
+    for which the prompt has the camera's pose and two known points."""
+    success_reward: float = 10.0
+    """When the task is done (table 19)."""
+    step_reward: float = -0.1
+    """For each skill after which the task isn't done (table 19)."""
+    stage_rewards: tuple[float, float, float] = (2.0, 4.0, 6.0)
+    """For reaching stage 0, 1 and 2 (see `tasks`), once each: (stage + 1) × 2 of table 19. Section 2.3 says +1,
+    which is the preset `plus_one`; the released code pays (stage + 1) × 2 in one of its four tasks only."""
+    payment: Literal["each", "released"] = "each"
+    """`each`: a stage when it is reached, success when the task is done, a step for each skill after which it isn't.
+    `released`: all at the episode's end, a step for every skill; success stands for the stages, not beside them;
+    and only `align` has stages, whichever cube came first: a red cube on the line 0, a green one 1."""
+    out_of_workspace: Literal["clip", "refuse"] = "clip"
+    """Coordinates outside the workspace are moved to its edge, as in the released code, and the agent is told; or
+    the action is refused, which the turn records as a problem."""
+    picture_size: int = 300
+    """Height and width of the picture in pixels; 64 to 1024."""
+    assets: str = ""
+    """With `task="drawer"`, the folder of ManiSkill's assets (see `published`) from which the published scene, YCB's
+    apple and a cabinet of PartNet-Mobility, is loaded; empty for simple shapes, which need no download."""
+    device: Literal["cpu", "gpu"] = "cpu"
+    """Where pictures are rendered. Physics is computed on the CPU, where it is exact."""
+    workers: int = 1
+    """Simulate in a pool of this many worker processes, which this process's environments share, so that a
+    simulator that dies takes nothing else with it; 0 simulates in this process. It changes nothing that is to be
+    seen."""
+
+    def __post_init__(self) -> None:
+        EnvConfig.__post_init__(self)
+        self.require(64 <= self.picture_size <= 1024, "picture_size", "from 64 to 1024")
+        self.require(0 <= self.workers <= 256, "workers", "from 0 to 256")
+        self.require(2 <= self.cubes <= 5, "cubes", "from 2 to 5")
+        self.require(self.cubes == 3 or self.task == "stack", "cubes", "3 unless task='stack'")
+        self.require(0 <= self.distractors <= 2, "distractors", "from 0 to 2")
+        self.require(self.cubes + self.distractors <= 6, "distractors", "0 or 1 beside five cubes of a tower")
+        cubic = self.task in ("place", "stack")
+        self.require(not self.distractors or cubic, "distractors", "0 unless task is 'place' or 'stack'")
+        self.require(
+            not self.covered or (self.task == "stack" and self.distractors > 0), "covered", "False without a distractor"
+        )
+        needed = tasks.skills_needed(self.task, self.cubes, self.covered)
+        turns = math.ceil(needed / self.max_actions_per_turn)
+        why = f"the task takes {needed} skills, {self.max_actions_per_turn} a turn"
+        self.require(self.max_turns >= turns, "max_turns", f"at least {turns}: {why}")
+        self.require(self.max_steps >= needed, "max_steps", f"at least {needed}, which the task takes")
+        self.require(not self.assets or self.task == "drawer", "assets", "empty unless task='drawer'")
+
+    @classmethod
+    def level_options(cls) -> tuple[str, ...]:
+        return (*super().level_options(), "assets")
+
+    def level_key(self) -> dict[str, Any]:
+        """The options that levels depend on; the published scene has levels of its own, wherever its files are."""
+        key = EnvConfig.level_key(self)
+        if self.cubes != 3 or self.distractors:
+            key = {**key, "cubes": self.cubes, "distractors": self.distractors}
+        if self.covered:
+            key = {**key, "covered": True}
+        return {**key, "scene": "published"} if self.assets else key
+
+    @classmethod
+    def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Cubes that a rung has and another task hasn't are no mistake in an option that nobody gave."""
+        ladder = super()._rung(rung, beside)
+        task, own = beside.get("task", ladder["task"]), ladder["task"]
+        lacks = {"place": {"cubes", "covered"}, "stack": set()}.get(str(task), {"cubes", "covered", "distractors"})
+        more = [f"{name}={ladder[name]}" for name in ladder if name in lacks and name not in beside]
+        if task != own and more:
+            raise ConfigError(
+                f"task={shown(task)} is not valid: it must be left out beside difficulty={rung}, which is {own!r} with "
+                f"{', '.join(more)}, or difficulty be left out"
+            )
+        return ladder
+
+    @classmethod
+    def _needed(cls, given: Mapping[str, Any]) -> dict[str, int]:
+        task, cubes, covered, actions = (
+            given.get(name, cls._default(name)) for name in ("task", "cubes", "covered", "max_actions_per_turn")
+        )
+        if type(cubes) is not int or type(actions) is not int or actions < 1:
+            return {}  # said by the constructor
+        skills = tasks.skills_needed(str(task), cubes, bool(covered))
+        return {"max_turns": math.ceil(skills / actions), "max_steps": skills}
+
+    @classmethod
+    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: max(cls._default(name), needed) for name, needed in cls._needed(given).items()}
+
+    @property
+    def workspace(self) -> Workspace:
+        """The limits of the skills' coordinates."""
+        return FLOOR if self.task == "drawer" else TABLE

@@ -1,0 +1,368 @@
+"""Relations of the documented English: directions, distances, shared rows, places on the board.
+
+relation = part {[and | comma] part} [[of] thing]
+part     = [number unit] direction | direction [number unit] | "same row" | "same column" | "next to" | "on" | region
+region   = "top row" | "bottom right corner" | "second row" | "row 3" …
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from vagen_rewards.reader.words import Word
+
+Region = tuple[tuple[str, Any], ...]
+"""Pairs such as ("row", "first"), ("column", 3) and ("cell", (1, 2))."""
+
+
+class Mention(NamedTuple):
+    """A thing as a clause names it.
+
+    Attributes:
+        kind: of the thing.
+        label: tells several of a kind apart; empty for "the box".
+        plural: whether it is named in the plural.
+        may_be: the things that a pronoun may stand for; empty for a name.
+    """
+
+    kind: str
+    label: str = ""
+    plural: bool = False
+    may_be: tuple[Mention, ...] = ()
+
+
+@dataclass
+class Relation:
+    """Where something is.
+
+    Attributes:
+        ways: directions, in the order of the text.
+        counts: the distance along each direction, in cells.
+        units: the unit of each distance.
+        far: metres, or cells without a direction.
+        same: `row`, `column` or `here` (both).
+        near, exact, adjacent: "next to"; "directly"; "in the cell to the right".
+        other: the thing that it is seen from; `None` if that isn't named.
+        second: of "between the box and the player", the player.
+        viewer: it is seen from the player, as in "to my left".
+        region: a place on the board.
+        at: the direction may be a place on the board, as in "at the top left".
+        to: it isn't, as in "to the lower right".
+        sided: it may be one, as in "on the left side".
+    """
+
+    ways: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+    far: float | None = None
+    same: set[str] = field(default_factory=set)
+    near: bool = False
+    exact: bool = False
+    adjacent: bool = False
+    other: Mention | None = None
+    second: Mention | None = None
+    viewer: bool = False
+    region: Region = ()
+    at: bool = False
+    to: bool = False
+    sided: bool = False
+
+
+class Phrases:
+    """Reads things and relations from words by recursive descent; `at` is the next word."""
+
+    def __init__(self, words: list[Word], known: list[Mention]) -> None:
+        self.words = words
+        self.known = known
+        self.at = 0
+        self.names = len(words)
+        self.several = ""
+        self.topic: list[Mention] = []
+
+    # -- things ------------------------------------------------------------------------------------
+
+    def things(self) -> list[Mention]:
+        """Read things joined by "and" or commas; "two holes" are two of them."""
+        found: list[Mention] = []
+        while True:
+            here = self.at
+            if found and (self._is_colon() or not (self.take("and") or self.take("comma"))):
+                return found
+            thing = self.thing()
+            if thing is not None:
+                found.append(thing)
+                continue
+            counted = self.counted()
+            if not counted:
+                self.at = here
+                return found
+            found += counted
+
+    def _is_colon(self) -> bool:
+        return self.kind() == "comma" and self.words[self.at].value != ","
+
+    def counted(self) -> list[Mention]:
+        """Read "two holes" as two holes."""
+        here = self.at
+        while self.kind() == "filler":
+            self.at += 1
+        if self.kind() == "number" and self.peek(1) == "thing":
+            count, word = self.words[self.at].value, self.words[self.at + 1]
+            if word.plural and count in (2, 3, 4, 5, 6):
+                self.at += 2
+                self.several = word.value
+                return [self._named(word.value) for _ in range(int(count))]
+        self.at = here
+        return []
+
+    def thing(self) -> Mention | None:
+        """Read one thing: "the box", "box 1", "another hole", "one" of several, "it"."""
+        here, number, another, word = self.at, None, False, self.words[-1]
+        while self.kind() in ("filler", "another", "number"):
+            word = self.words[self.at]
+            another = another or word.kind == "another"
+            number = word.value if word.kind == "number" else number
+            self.at += 1
+        if self.kind() == "pronoun":
+            self.at += 1
+            meant = self._meant(self.words[self.at - 1].value)
+            self.at = here if meant is None else self.at
+            return meant
+        if self.several and (another or (number == 1 and word.label)) and self.kind() not in ("thing", "unit", "of"):
+            # "one to the right", but not "one right, two up"
+            end = self.words[self.at].span if self.kind() == "direction" else (0, len("to the left"))
+            if another or end[1] - end[0] >= len("to the left"):
+                return self._named(self.several)
+        if self.kind() != "thing" or number not in (None, 1):
+            self.at = here
+            return None
+        word = self.words[self.at]
+        article = self.words[self.at - 1].value if self.at else ""
+        self.at += 1
+        label = word.label
+        if self.kind() == "number" and not label and self.peek(1) not in ("unit", "comma"):
+            label = str(self.words[self.at].value)  # "box 1"
+            self.at += 1
+        if word.plural and not another:
+            self.several = word.value
+        mention = Mention(word.value, label, word.plural and not another)
+        if not label and (another or article in ("a", "an") or number == 1):
+            mention = self._named(word.value)
+            self.several = word.value
+        self.known.append(mention)
+        return mention
+
+    def _named(self, kind: str) -> Mention:
+        self.names += 1
+        mention = Mention(kind, f"a{self.names}")
+        self.known.append(mention)
+        return mention
+
+    def _meant(self, pronoun: str) -> Mention | None:
+        """The things that a pronoun may stand for: the last subject and the last ones that were named."""
+        if pronoun == "he":
+            return Mention("player")
+        last: list[Mention] = []
+        for mention in (*self.topic, *reversed(self.known)):
+            if all(mention.kind != other.kind for other in last) and not mention.plural:
+                last.append(mention)
+        return Mention("it", "", False, tuple(last[:2])) if last else None
+
+    # -- relations ---------------------------------------------------------------------------------
+
+    def relation(self) -> Relation | None:
+        """Read a relation with the thing that it is seen from; `None` if there is none."""
+        relation, read = Relation(), False
+        while True:
+            here = self.at
+            if read:
+                self.take("and") or self.take("comma")
+            if not self._part(relation):
+                self.at = here
+                break
+            read = True
+        if not read:
+            return None
+        if relation.other is None and not relation.viewer and not (relation.region and not relation.ways):
+            here = self.at
+            self.take("of")
+            relation.other = self.thing()
+            after = self.words[self.at - 1]
+            if relation.other is None:
+                self.at = here
+            elif relation.other.plural or (self.kind() in ("be", "will", "exists", "comma") and after.span == (0, 0)):
+                return None
+        self._more(relation)
+        return relation
+
+    def _more(self, relation: Relation) -> None:
+        """Read a second part after the other thing, as in "above the player, two columns to the right"."""
+        while self.kind() in ("comma", "and", "in", "exactly", "direction", "number"):
+            here = self.at
+            self.at += self.kind() in ("comma", "and")
+            extra = Relation(ways=list(relation.ways), counts=dict(relation.counts), units=dict(relation.units))
+            if not self._part(extra) or extra.region or self.kind() not in ("", "comma", "and", "but"):
+                self.at = here
+                return
+            relation.ways, relation.counts, relation.units = extra.ways, extra.counts, extra.units
+            relation.same |= extra.same
+            relation.far = extra.far if relation.far is None else relation.far
+            relation.exact, relation.near = relation.exact or extra.exact, relation.near or extra.near
+
+    def _part(self, relation: Relation) -> bool:
+        here = self.at
+        on = False
+        while self.kind() in ("in", "filler", "exactly", "mine"):
+            word = self.words[self.at]
+            relation.exact = relation.exact or word.kind == "exactly"
+            on = word.value == "on" if word.kind == "in" else on
+            relation.to = relation.to or word.value in ("to", "towards", "toward")
+            relation.at = relation.at or word.value in ("at", "in", "on")
+            if word.kind == "mine":
+                relation.viewer = word.value not in ("its", "their")
+                relation.other = None if relation.viewer else self._meant("it")
+                if relation.other is None and not relation.viewer:
+                    return self._back(here)
+            self.at += 1
+        kind = self.kind()
+        if kind in ("cell", "unit") and self.peek(1) in ("in", "of", "direction", "exactly"):
+            self.at += 1
+            relation.adjacent = relation.exact = True
+            return self._part(relation) or self._back(here)
+        if kind in ("region", "same_row", "same_column", "unit") and self._region(relation):
+            return True
+        if kind in ("same_row", "same_column", "here", "near"):
+            return self._fixed(relation, here, kind)
+        if kind == "between":
+            return self._between(relation) or self._back(here)
+        if kind == "number":
+            return self._distance(relation, here)
+        if kind == "direction":
+            self._direction(relation, None, "")
+            return True
+        if on and kind in ("thing", "pronoun") and not relation.ways:
+            relation.same.add("here")  # "the box is on the target"
+            return True
+        return self._back(here)
+
+    def _region(self, relation: Relation) -> bool:
+        """Read "bottom right corner", "second row" or "row 3", and "of the board" after it."""
+        here, word = self.at, self.words[self.at]
+        if self.at and self.words[self.at - 1].value in ("near", "beside"):
+            return False
+        axis = str(word.value) if word.kind in ("unit", "same_row", "same_column") else ""
+        if word.kind == "region":
+            found = word.value
+            self.at += 1
+        elif axis in ("row", "column") and self.peek(1) == "number":
+            found = ((axis, str(int(self.words[self.at + 1].value))),)  # counted from 0 or from 1
+            self.at += 2
+        else:
+            return False
+        if {name for name, _ in found} & {name for name, _ in relation.region} or relation.ways or relation.viewer:
+            self.at = here
+            return False
+        relation.region += found
+        here = self.at
+        self.take("of") or self.take("in")
+        while self.kind() == "filler":
+            self.at += 1
+        if self.kind() == "board":
+            self.at += 1
+        else:
+            self.at = here
+        return True
+
+    def _between(self, relation: Relation) -> bool:
+        self.at += 1
+        if self.kind() == "pronoun" and self.words[self.at].value == "them":
+            self.at += 1
+            known = [mention for i, mention in enumerate(self.known) if mention not in self.known[i + 1 :]]
+            if len(known) < 3 or known[-1].plural:
+                return False
+            relation.other, relation.second = known[-3], known[-2]
+            return True
+        relation.other = self.thing()
+        relation.second = self.thing() if relation.other is not None and self.take("and") else None
+        return relation.second is not None
+
+    def _fixed(self, relation: Relation, here: int, kind: str) -> bool:
+        word, previous = self.words[self.at], self.words[self.at - 1].value if self.at else ""
+        if kind in ("same_row", "same_column") and word.value in ("row", "column") and not relation.viewer:
+            return self._back(here)
+        if kind == "here" and word.value == "position" and previous != "the":
+            return self._back(here)
+        self.at += 1
+        if kind == "near":
+            relation.near = True
+        else:
+            relation.same.add({"same_row": "row", "same_column": "column", "here": "here"}[kind])
+        return True
+
+    def _distance(self, relation: Relation, here: int) -> bool:
+        number, unit = self.words[self.at].value, ""
+        self.at += 1
+        if self.kind() == "unit":
+            unit = self.words[self.at].value
+            self.at += 1
+        while self.kind() in ("filler", "in", "exactly"):
+            self.at += 1
+        if unit == "metre":
+            self.take("side")
+            relation.far = float(number)
+            return True
+        if number != int(number):
+            return self._back(here)
+        if self.kind() == "direction":
+            self._direction(relation, int(number), unit)
+            return True
+        if self.take("side") and relation.ways:  # "to the right, two tiles away"
+            way = relation.ways[-1]
+            if len(relation.ways) == 1 and " " not in way and way not in relation.counts:
+                relation.counts[way] = int(number)
+                return True
+        return self._back(here)
+
+    def _direction(self, relation: Relation, number: int | None, unit: str) -> None:
+        way = self.words[self.at].value
+        self.at += 1
+        relation.ways.append(way)
+        while self.kind() == "side":
+            relation.sided = relation.sided or self.words[self.at].value in ("side", "area", "part", "region")
+            self.at += 1
+        if number is None and self.kind() == "number":
+            behind = 2 if self.peek(1) == "unit" else 1
+            if self.peek(behind) not in ("direction", "in", "exactly", "filler", "side", "unknown", "thing"):
+                number = int(self.words[self.at].value)
+                unit = self.words[self.at + 1].value if behind == 2 else ""
+                self.at += behind
+        if number is not None:
+            relation.counts[way], relation.units[way] = number, unit
+
+    # -- words -------------------------------------------------------------------------------------
+
+    def kind(self) -> str:
+        """The class of the next word; empty at the end."""
+        return self.words[self.at].kind if self.at < len(self.words) else ""
+
+    def peek(self, ahead: int) -> str:
+        """The class of a later word."""
+        return self.words[self.at + ahead].kind if self.at + ahead < len(self.words) else ""
+
+    def take(self, kind: str) -> bool:
+        """Go past a word of this class and the fillers around it."""
+        here = self.at
+        while self.kind() == "filler":
+            self.at += 1
+        if self.kind() == kind:
+            self.at += 1
+            while self.kind() == "filler" and kind != "thing" and self.words[self.at].value not in ("a", "an", "the"):
+                self.at += 1
+            return True
+        self.at = here
+        return False
+
+    def _back(self, here: int) -> bool:
+        self.at = here
+        return False
