@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 
@@ -33,7 +34,7 @@ from vagen_envs.workers import WorkerDied
 class Fragile:
     """A worker in this process, which dies of a reply."""
 
-    where, deaths = "here", 0
+    deaths = 0
 
     def __init__(self):
         self._host = EnvHost()
@@ -42,20 +43,19 @@ class Fragile:
     async def start(self):
         """It is ready at once."""
 
-    async def run(self, calls):
+    def run(self, calls):
+        answer = asyncio.get_running_loop().create_future()
         if any(call.arguments.get("reply") == "poison" for call in calls):
             Fragile.deaths += 1
             self._cause = "it was poisoned"
         if self._cause:
-            raise WorkerDied(self._cause, during=True)
-        return self._host.run(calls)
+            answer.set_exception(WorkerDied(self._cause, during=True))
+        else:
+            answer.set_result(self._host.run(calls))
+        return answer
 
     def die(self):
         self._cause = "it was told to"
-
-    async def check(self):
-        if self._cause:
-            raise WorkerDied(self._cause)
 
     def close(self):
         """It is gone."""

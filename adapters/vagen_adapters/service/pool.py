@@ -32,19 +32,13 @@ its machine for minutes; new sessions then go to workers that are ready."""
 
 
 class Worker(Protocol):
-    """A process or an actor that runs an `EnvHost`. All methods raise WorkerDied once it is gone."""
-
-    where: str
-    """The process, or the actor and its node, for messages."""
+    """A process or an actor that runs an `EnvHost`. Everything raises WorkerDied once it is gone."""
 
     async def start(self) -> None:
         """Wait until it takes calls."""
 
-    async def run(self, calls: Sequence[Call]) -> list[Result]:
+    def run(self, calls: Sequence[Call]) -> asyncio.Future[list[Result]]:
         """Carry out calls; there may be fewer results than calls (see `EnvHost.run`)."""
-
-    async def check(self) -> None:
-        """Look whether it lives. Only called while it is idle."""
 
     def close(self) -> None:
         """End it."""
@@ -93,9 +87,10 @@ class Slot:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._queue = FairQueue()
-        self._running: list[Job] = []
-        self.wake = asyncio.Event()
-        self._since = asyncio.get_running_loop().time()
+        self._running: list[Job] | None = None
+        self._answer: asyncio.Future[list[Result]] | None = None  # to those that run
+        self._loop = asyncio.get_running_loop()
+        self._since = self._loop.time()
         self.sessions: set[str] = set()
         self.worker: Worker | None = None
         self.task = asyncio.create_task(self._serve())
@@ -103,25 +98,25 @@ class Slot:
     def put(self, job: Job) -> None:
         """Queue a call."""
         self._queue.put(job)
-        self.wake.set()
+        self._run()
 
     @property
     def load(self) -> tuple[bool, int]:
         """Sorts slots by how soon a new session would be served."""
-        is_late = self.worker is None and asyncio.get_running_loop().time() - self._since > STARTING
+        is_late = self.worker is None and self._loop.time() - self._since > STARTING
         return is_late, len(self.sessions)
 
     async def _serve(self) -> None:
         while True:
             cause = await self._serve_by_one()
             self.worker = None
-            self._since = asyncio.get_running_loop().time()
+            self._since = self._loop.time()
             lost, self.sessions = self.sessions, set()
             log.warning("%s; another worker takes its place; %d session(s) are lost", cause, len(lost))
             self._pool.lose(lost)
-            for job in [*self._running, *self._queue.take(sys.maxsize)]:
+            for job in [*(self._running or ()), *self._queue.take(sys.maxsize)]:
                 _finish(job, Failure("lost", cause))
-            self._running = []
+            self._running = None
             await asyncio.sleep(RESTART_AFTER)
 
     async def _serve_by_one(self) -> str:
@@ -130,31 +125,43 @@ class Slot:
         try:
             worker = self._pool.make_worker()
             await worker.start()
-            self.worker = worker
-            while True:
-                await self._run_batch(worker)
+            self.worker, self._died = worker, self._loop.create_future()
+            self._run()
+            while not (await asyncio.wait({self._died}, timeout=CHECK_EVERY))[0]:
+                self._run(even_if_idle=True)
+            return self._died.result()
         except WorkerDied as death:
             return str(death)
         except Exception as error:
             log.exception("a worker failed")
             return f"a worker failed: {type(error).__name__}: {error}"
         finally:
+            if self._answer is not None:
+                self._answer.cancel()
             if worker is not None:
                 worker.close()
 
-    async def _run_batch(self, worker: Worker) -> None:
-        self.wake.clear()
-        if not self._queue:
-            await self.wake.wait()
-        if not self._queue:  # it was woken to look after an idle worker
-            await worker.check()
+    def _run(self, *, even_if_idle: bool = False) -> None:
+        """Send the next calls, unless the worker is at work. None at all are sent to look whether it lives."""
+        # Callbacks, not a task that waits for calls: its wake-ups took a third of a turn's time in the server.
+        if self.worker is None or self._running is not None or not (self._queue or even_if_idle):
             return
         self._running = self._queue.take(BATCH)
-        results = await worker.run([job.call for job in self._running])
-        ran, self._running = self._running, []
+        self._answer = self.worker.run([job.call for job in self._running])
+        self._answer.add_done_callback(self._receive)
+
+    def _receive(self, answer: asyncio.Future[list[Result]]) -> None:
+        if answer.cancelled():  # with the pool
+            return
+        if error := answer.exception():
+            self._died.set_exception(error)
+            return
+        ran, self._running = self._running or [], None
+        results = answer.result()
         self._queue.put_back(ran[len(results) :])
         for job, result in zip(ran, results, strict=False):
             _finish(job, result)
+        self._run()
 
 
 def _finish(job: Job, result: Result) -> None:
@@ -180,13 +187,6 @@ class Pool:
     async def start(self) -> None:
         """Start the workers in the running loop, without waiting for them."""
         self._slots = [Slot(self) for _ in range(self.size)]
-        self._ticker = asyncio.create_task(self._tick())
-
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(CHECK_EVERY)
-            for slot in self._slots:
-                slot.wake.set()
 
     @property
     def workers(self) -> list[Worker]:
@@ -256,7 +256,7 @@ class Pool:
 
     async def close(self) -> None:
         """End all workers."""
-        tasks = [self._ticker, *(slot.task for slot in self._slots)]
+        tasks = [slot.task for slot in self._slots]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

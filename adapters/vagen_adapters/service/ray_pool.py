@@ -31,10 +31,10 @@ PATIENCE = 600.0
 class _Actor(EnvHost):
     """An `EnvHost` that tells where it runs."""
 
-    def place(self) -> tuple[str, int]:
-        """The node, and the process."""
-        context = ray.get_runtime_context()
-        return f"{ray.util.get_node_ip_address()} ({context.get_node_id()[:8]})", os.getpid()
+    def place(self) -> str:
+        """The process and the node, for messages."""
+        node = f"{ray.util.get_node_ip_address()} ({ray.get_runtime_context().get_node_id()[:8]})"
+        return f"actor process {os.getpid()} on node {node}"
 
 
 class RayWorker:
@@ -46,18 +46,12 @@ class RayWorker:
         self._actor = actor_class.remote(limits)
         self._timeout = timeout
         self.where = "an actor without a machine"
-        self.pid = 0
 
     async def start(self) -> None:
-        node, self.pid = await self._get(self._actor.place.remote(), PATIENCE)
-        self.where = f"actor process {self.pid} on node {node}"
+        self.where = await self._get(self._actor.place.remote(), PATIENCE)
 
-    async def run(self, calls: Sequence[Call]) -> list[Result]:
-        results: list[Result] = await self._get(self._actor.run.remote(calls), self._timeout)
-        return results
-
-    async def check(self) -> None:
-        await self.run([])
+    def run(self, calls: Sequence[Call]) -> asyncio.Future[list[Result]]:
+        return asyncio.create_task(self._get(self._actor.run.remote(calls), self._timeout))
 
     async def _get(self, reference: Any, seconds: float) -> Any:
         try:
