@@ -51,7 +51,7 @@ def run(*words):
         (["--model", "{model}", "-s", "rollouts=1.5"], "rollouts=1.5: it must be a whole number"),
         (["--model", "{model}", "-s", "learning_rate=null"], "learning_rate=None: it must be a number"),
         (["--model", "{model}", "-s", "learning_rate=-1"], "learning_rate=-1 is not valid: it must be at least 0"),
-        (["--model", "{model}", "-s", "window=1.5"], "window=1.5: it must be a whole number, or None"),
+        (["--model", "{model}", "-s", "context=answers"], "context='answers' is not valid: it must be all or last:N"),
         (["--model", "{model}", "-s", "seed=-1"], "seed=-1 is not valid"),
         (["--model", "{model}", "-s", "loss_level=nonsense"], "loss_level='nonsense' is not valid"),
         (["--model", "{model}", "-s", "generation=nonsense"], "generation='nonsense' is not valid"),
