@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 import gymnasium as gym
 
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import make_from_row
+from vagen_adapters.rows import make_from_row, seeds_of
 from vagen_envs import ENV_IDS
 from vagen_envs.chat import Message
 from vagen_envs.context import HIDDEN, ContextPolicy, chat_messages, summary_messages
@@ -59,15 +59,15 @@ BY_LEVEL = [mean(), stderr(cluster="level")]
 """Seeds that draw the same level are one cluster."""
 
 
-def levels(env_id: str, split: Split, first_seed: int, num_levels: int, **options: Any) -> Iterator[Sample]:
-    """Yield samples; sample `i` is the level of seed `first_seed + i`.
+def levels(env_id: str, split: Split, first_seed: int, num_levels: int | None, **options: Any) -> Iterator[Sample]:
+    """Yield samples of the levels that `vagen_adapters.rows.levels` has.
 
     The metadata contains the arguments that recreate the level, and `level`, the cluster of its metrics: the content
     hash if levels are cheap to draw (`VagenEnv.quick`), otherwise split and seed.
     """
-    with contextlib.closing(gym.make(env_id, disable_env_checker=True, **options)) as made:
+    with contextlib.closing(gym.make(env_id, disable_env_checker=True, split=split, **options)) as made:
         env = cast(VagenEnv, made.unwrapped)
-        for seed in range(first_seed, first_seed + num_levels):
+        for seed in seeds_of(env, first_seed, num_levels):
             level = f"{split}/{seed}"
             if env.quick:
                 level = made.reset(seed=seed, options={"split": split})[1]["level"]["content"]
@@ -289,7 +289,7 @@ def task_of(env_id: str) -> Callable[..., Task]:
     def made(
         split: Split = "test",
         first_seed: int = 0,
-        num_levels: int = 100,
+        num_levels: int | None = None,
         context: str = "all",
         judge: str | None = "rule",
         gate: bool = True,
@@ -312,7 +312,7 @@ def task_of(env_id: str) -> Callable[..., Task]:
     Args:
         split: `train`, `val` or `test`; splits share no level.
         first_seed: sample `i` is the level of seed `first_seed + i`.
-        num_levels: number of samples.
+        num_levels: number of samples; by default 100, or all levels of published data.
         context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_envs.context`.
         judge: judge of the statements, see `reasoning`; `""` for none.
         gate, weighting, penalty: see `reasoning`.

@@ -315,7 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--reasoning", type=json.loads, help="a JSON object: options of the reward for reasoning")
     parser.add_argument("--split", default="train")
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--num-levels", type=int, default=100)
+    parser.add_argument("--num-levels", type=int, help="100 by default, or all levels of published data")
     args = vars(parser.parse_args(arguments))
     path, options = args.pop("path"), args.pop("options")
     path.write_text("".join(f"{json.dumps(row)}\n" for row in levels(args.pop("env_id"), **args, **options)))

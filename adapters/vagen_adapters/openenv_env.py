@@ -90,14 +90,20 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
         self._state = VagenState(env_id=env_id, system_prompt=self._core.system_prompt)
 
     def reset(
-        self, seed: int | None = None, episode_id: str | None = None, split: Split | None = None, **_: Any
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        split: Split | None = None,
+        level: int | None = None,
+        **_: Any,
     ) -> VagenObservation:
-        """Start the level of this seed and split, or the next one of the session's generator.
+        """Start the level of this seed and split, level number `level` of published data, or the session's next one.
 
         Raises ConfigError outside the bounds for remote clients (`vagen_envs.permission`).
         """
         seed, split = permitted_reset(self._core.id, seed, split)
-        observation, info = self.env.reset(seed=seed, options={"split": split} if split else None)
+        options = {name: value for name, value in (("split", split), ("level", level)) if value is not None}
+        observation, info = self.env.reset(seed=seed, options=options)
         self._update_state(info, episode_id=episode_id, step_count=0)
         picture = self._core.observed.picture
         return VagenObservation(

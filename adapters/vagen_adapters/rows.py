@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 
-from vagen_envs.chat import Message, system_prompt_of
+from vagen_envs.chat import Message
+from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError
 from vagen_envs.permission import make_permitted
 from vagen_envs.seeding import Split
@@ -19,6 +21,9 @@ TRUST_ROWS = "VAGEN_TRUST_ROWS"
 """Environment variable: set it to `1` to let rows set any option, name any judge and import any module."""
 SAFE_JUDGES = (None, "rule")
 """Judges that a row may name: they read no file and open no connection."""
+
+GENERATED = 100
+"""Default number of rows where levels are generated."""
 
 
 def make_from_row(
@@ -62,11 +67,13 @@ def levels(
     *,
     split: Split = "train",
     first_seed: int = 0,
-    num_levels: int = 100,
+    num_levels: int | None = None,
     reasoning: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Iterator[tuple[list[Message], dict[str, Any]]]:
     """Yield the prompt and the row of each level; row `i` is the level of seed `first_seed + i`.
+
+    Seed `i` of published data is its level `i`, so the default rows play every level of the split once, in order.
 
     The adapters' own `levels` functions take the same arguments and bring each row into their library's layout.
 
@@ -74,18 +81,35 @@ def levels(
         env_id: such as `"vagen/Sokoban-v0"`.
         split: `"train"`, `"val"` or `"test"`; splits share no level.
         first_seed: at least 0.
-        num_levels: number of rows.
+        num_levels: number of rows; by default 100, or all levels of published data.
         reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
             reward. None adds nothing.
         options: for `gym.make`.
 
     Yields:
         The system prompt as a list of messages, and the arguments of `make_from_row` and of `reset`.
+
+    Raises:
+        ConfigError: the split of published data has fewer levels.
     """
-    prompt: list[Message] = [{"role": "system", "content": system_prompt_of(env_id, **options)}]
+    with contextlib.closing(gym.make(env_id, split=split, **options)) as made:
+        env = cast(VagenEnv, made.unwrapped)
+        prompt: list[Message] = [{"role": "system", "content": env.system_prompt}]
+        seeds = seeds_of(env, first_seed, num_levels)
     asked = {} if reasoning is None else {"reasoning": dict(reasoning)}
-    for seed in range(first_seed, first_seed + num_levels):
+    for seed in seeds:
         yield prompt, {"env_id": env_id, "split": split, "seed": seed, "options": options, **asked}
+
+
+def seeds_of(env: VagenEnv, first_seed: int, num_levels: int | None) -> range:
+    """Return the seeds of `num_levels` levels of the configured split, see `levels`."""
+    count = env.level_count
+    if num_levels is None:
+        num_levels = GENERATED if count is None else max(0, count - first_seed)
+    if first_seed < 0 or num_levels < 1 or (count is not None and first_seed + num_levels > count):
+        has = "" if count is None else f"; the split {env.config.split!r} has {count}, counted from 0"
+        raise ConfigError(f"{env.id}: there are no {num_levels} levels from first_seed={first_seed}{has}")
+    return range(first_seed, first_seed + num_levels)
 
 
 _TRUST = f"or set {TRUST_ROWS}=1 if you trust the rows"

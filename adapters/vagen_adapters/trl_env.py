@@ -19,8 +19,9 @@ from typing import Any, cast
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters import rows
 from vagen_adapters.errors import not_importable
-from vagen_envs.chat import observation_parts, system_prompt_of
+from vagen_envs.chat import observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError
 from vagen_envs.seeding import Split
@@ -129,20 +130,16 @@ def content(observation: Observation) -> Content:
     return parts if observation.picture is not None else "".join(part["text"] for part in parts)
 
 
-def levels(
-    env_id: str, *, split: Split = "train", first_seed: int = 0, num_levels: int = 100, **options: Any
-) -> Dataset:
-    """Return levels as a dataset for TRL; row `i` is the level of seed `first_seed + i`.
+def levels(env_id: str, **settings: Any) -> Dataset:
+    """Return levels as a dataset for TRL; `env_id` is also a row's `environment`, for a dictionary of factories.
 
-    Args:
-        env_id: such as `"vagen/Sokoban-v0"`; also the row's `environment`, for a dictionary of factories.
-        split: `"train"`, `"val"` or `"test"`; splits share no level.
-        first_seed: at least 0.
-        num_levels: number of rows.
-        options: for `gym.make`; pass the same to the factory, since they change the system prompt.
+    Takes the arguments of `vagen_adapters.rows.levels` without `reasoning`, which is an argument of `TRLEnvironment`.
+    Pass the same options of `gym.make` to `TRLEnvironment`, since they change the system prompt.
     """
-    prompt = [{"role": "system", "content": system_prompt_of(env_id, **options)}, {"role": "user", "content": ""}]
-    seeds = range(first_seed, first_seed + num_levels)
+    user = {"role": "user", "content": ""}
     return Dataset.from_list(
-        [{"prompt": prompt, "environment": env_id, "split": split, "seed": seed} for seed in seeds]
+        [
+            {"prompt": [*prompt, user], "environment": env_id, "split": row["split"], "seed": row["seed"]}
+            for prompt, row in rows.levels(env_id, **settings)
+        ]
     )

@@ -11,7 +11,6 @@ On the command line the taskset is called `vagen-adapters`:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
@@ -22,7 +21,7 @@ from pydantic import Field
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import make_from_row
+from vagen_adapters.rows import levels, make_from_row
 from vagen_envs.chat import observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.seeding import Split
@@ -47,7 +46,8 @@ class LevelsConfig(vf.TasksetConfig):
     split: Split = "train"
     """`"train"`, `"val"` or `"test"`; splits share no level."""
     first_seed: int = Field(0, ge=0)
-    num_levels: int = Field(100, ge=1)
+    num_levels: int | None = Field(None, ge=1)
+    """100 by default, or all levels of published data."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Options of the environment, as for `gym.make`."""
 
@@ -70,20 +70,10 @@ class Levels(vf.Taskset[LevelTask, LevelsConfig]):
 
     def load(self) -> Iterator[LevelTask]:
         config = self.config
-        with contextlib.closing(make(config.env_id, config.options)) as env:
-            system_prompt = env.unwrapped.system_prompt  # type: ignore[attr-defined]
-        for seed in range(config.first_seed, config.first_seed + config.num_levels):
-            yield LevelTask(
-                LevelData(
-                    name=f"{config.env_id}/{config.split}/{seed}",
-                    system_prompt=system_prompt,
-                    env_id=config.env_id,
-                    split=config.split,
-                    seed=seed,
-                    options=config.options,
-                ),
-                config.task,
-            )
+        named = {"split": config.split, "first_seed": config.first_seed, "num_levels": config.num_levels}
+        for (system,), row in levels(config.env_id, **named, **config.options):
+            name = f"{config.env_id}/{config.split}/{row['seed']}"
+            yield LevelTask(LevelData(name=name, system_prompt=system["content"], **row), config.task)
 
 
 class ChatConfig(vf.HarnessConfig):
@@ -203,7 +193,7 @@ def load_environment(
     *,
     split: Split = "train",
     first_seed: int = 0,
-    num_levels: int = 100,
+    num_levels: int | None = None,
     weights: Mapping[str, float] | None = None,
     max_model_turns: int | None = None,
     reasoning: Mapping[str, Any] | None = None,
@@ -215,7 +205,7 @@ def load_environment(
         env_id: such as `"vagen/Sokoban-v0"`.
         split: `"train"`, `"val"` or `"test"`; splits share no level.
         first_seed: task `i` is the level of seed `first_seed + i`.
-        num_levels: number of tasks.
+        num_levels: number of tasks; by default 100, or all levels of published data.
         weights: of the reward terms by name; 1 by default.
         max_model_turns: maximum number of replies per episode, beside the environment's own limit.
         reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("inspect_ai", reason="needs the extra inspect")
 
 import inspect_ai
+import published
 import runs
 from chat_endpoint import Endpoint
 from inspect_ai import Task
@@ -302,3 +303,11 @@ def test_whoever_makes_a_task_names_every_option():
     task = inspect_env.TASKS["sokoban"](num_levels=1, judge=None, prompt_pack="terse", strategy="no_think")
     log = evaluated(task, mock(*["<answer>Up</answer>"] * 30))
     assert log.samples[0].error is None
+
+
+def test_published_levels_are_played_in_order(tmp_path):
+    options = published.boards(tmp_path)
+    task = inspect_env.task_of(published.SOKOBAN)(judge="", max_turns=1, **options)
+    log = evaluated(task, mock(*["<answer>Up</answer>"] * 3), max_samples=1)
+    samples = sorted(log.samples, key=lambda sample: sample.metadata["seed"])
+    assert [turns_of(sample)[0].level["content"] for sample in samples] == published.contents(options)

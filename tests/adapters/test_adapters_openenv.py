@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import gymnasium as gym
+import published
 import pytest
 
 pytest.importorskip("openenv.core")
@@ -79,6 +80,18 @@ def test_an_episode_is_the_same_as_in_this_process(env_id):
         assert (state.episode_id, state.step_count, state.env_id) == ("mine", len(turns), env_id)
         assert state.level == turns[-1].level
         assert state.system_prompt == gym.make(env_id).unwrapped.system_prompt
+
+
+def test_published_levels_are_played_by_number(tmp_path):
+    options = published.boards(tmp_path)
+    with Served(published.SOKOBAN, **options) as url, VagenClient(base_url=url).sync() as env:
+        played = []
+        for level in range(3):
+            env.reset(split="test", level=level)
+            played.append(env.state().level["content"])
+        assert played == published.contents(options)
+        with pytest.raises(Exception, match="'test' has 3, counted from 0"):
+            env.reset(split="test", level=3)
 
 
 def test_reasoning_is_paid_as_the_reward_alone_pays_it():

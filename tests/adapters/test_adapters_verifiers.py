@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("verifiers.v1")
 
+import published
 import verifiers.v1 as vf
 from chat_endpoint import Endpoint
 from oracle import oracle_episode, picture_of
@@ -141,6 +142,19 @@ def test_reasoning_is_paid_as_the_reward_alone_pays_it(endpoint):
     owed = sum(term.value for turn in turns for term in reward(turn))
     assert owed > 0
     assert trace.reward == pytest.approx(sum(turn.reward for turn in turns) + owed)
+
+
+def test_published_levels_are_played_in_order(endpoint, tmp_path):
+    options = published.boards(tmp_path)
+    endpoint.script = lambda number, body: "<answer>Up</answer>"
+    played = []
+    for seed in range(3):
+        environment = load_environment(
+            published.SOKOBAN, split="test", first_seed=seed, num_levels=1, max_model_turns=1, **options
+        )
+        played.append(play(environment, endpoint).traces[0].info["turns"][0]["level"]["content"])
+    assert played == published.contents(options)
+    assert len(list(load_environment(published.SOKOBAN, split="test", **options).taskset)) == 3
 
 
 def test_tasks_name_their_levels():

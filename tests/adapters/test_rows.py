@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 
 import gymnasium as gym
+import published
 import pytest
 
-from vagen_adapters.rows import TRUST_ROWS, make_from_row
+from vagen_adapters.rows import TRUST_ROWS, levels, make_from_row
 from vagen_envs.errors import ConfigError
 
 LAKE = "vagen/FrozenLake-v0"
@@ -55,3 +56,22 @@ def test_who_made_the_rows_may_allow_everything(tmp_path, monkeypatch):
     finally:
         gym.registry.pop("own/Lake-v0", None)
         sys.modules.pop("own_lake", None)
+
+
+def test_rows_play_published_levels_once_in_order(tmp_path, monkeypatch):
+    options = published.boards(tmp_path)
+    monkeypatch.setenv(TRUST_ROWS, "1")
+    played = []
+    for _, row in levels(published.SOKOBAN, split="test", **options):
+        env = make_from_row(row["env_id"], row["options"])
+        played.append(env.reset(seed=row["seed"], options={"split": row["split"]})[1]["level"]["content"])
+    assert played == published.contents(options)
+    assert len(set(played)) == 3
+    assert [row["seed"] for _, row in levels(published.SOKOBAN, split="test", first_seed=1, **options)] == [1, 2]
+    for wrong in ({"num_levels": 4}, {"first_seed": 3}, {"first_seed": -1}):
+        with pytest.raises(ConfigError, match="'test' has 3, counted from 0"):
+            next(levels(published.SOKOBAN, split="test", **wrong, **options))
+
+
+def test_generated_levels_have_a_hundred_rows_by_default():
+    assert [row["seed"] for _, row in levels(LAKE, first_seed=5)] == [*range(5, 105)]

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import gymnasium as gym
 import numpy as np
+import published
 import pytest
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
@@ -155,6 +156,22 @@ def test_the_oracle_plays_from_afar(service):
         env.reset(seed=0)
         with pytest.raises(ServiceError, match="--oracle"):
             env.oracle_reply()
+
+
+def test_published_levels_are_played_by_number(tmp_path):
+    options = published.boards(tmp_path)
+    with Served(offers={"boards": {"mine": options["boards"]}}) as served:
+        service = Service(served.url)
+        env = RemoteEnv(service, SOKOBAN, boards="mine", split="test")
+        assert env.level_count == 3
+        played = [env.reset(options={"level": i})[1]["level"]["content"] for i in range(3)]
+        assert played == published.contents(options)
+        kill(served.pool.workers[0].pid)
+        assert env.step("<answer>Up</answer>")[4]["level"]["content"] == played[2]  # by replay
+        with pytest.raises(ConfigError, match="no level=3"):
+            env.reset(options={"level": 3})
+        second = RemoteEnv(service, SOKOBAN, boards="mine", split="test", level=1)
+        assert second.reset(seed=0)[1]["level"]["content"] == played[1]
 
 
 @pytest.mark.parametrize("where", ["service", "pool"])

@@ -110,6 +110,7 @@ class EnvHost:
         return _answer(
             env_id=env.id,
             system_prompt=env.system_prompt,
+            level_count=env.level_count,
             picture_shape=list(space["image"].shape) if "image" in space.spaces else None,
             config=told(env, options, offers or {}),
         )

@@ -63,6 +63,8 @@ class RemoteEnv(gym.Env[Observed, str]):
         self.id: str = opened["env_id"]
         self.system_prompt: str = opened["system_prompt"]
         """The system prompt of the model."""
+        self.level_count: int | None = opened["level_count"]
+        """How many levels the configured split of published data has; None where they are generated."""
         self.config = dataclasses.make_dataclass("Config", opened["config"])(**opened["config"])
         """All options of the environment."""
         self.action_space = UnicodeText()
