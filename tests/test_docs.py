@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-TESTED_ELSEWHERE = ("judges.md", "service.md", "verifiers.md")  # with what they print, and with a server
+TESTED_ELSEWHERE = ("judges.md", "verifiers.md")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Blocks marked `py` instead of `python` need what can't be had everywhere, such as AI2-THOR, and are only shown.
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -34,6 +34,7 @@ NEEDS = {
     "adapters/trl.md": "trl",
     "adapters/verifiers.md": "verifiers",
     "adapters/verl.md": "verl",
+    "service.md": "ray",
 }
 
 
@@ -53,15 +54,20 @@ def blocks_of(page: Path) -> list[str]:
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-@pytest.fixture
-def served():
-    """OpenEnv's server as its page starts it."""
-    command = [sys.executable, "-m", "vagen_adapters.openenv_env", "--env-id", "vagen/Sokoban-v0", "--port", "8000"]
-    server = subprocess.Popen(command)
+SERVERS = {
+    "adapters/openenv.md": (["vagen_adapters.openenv_env", "--env-id", "vagen/Sokoban-v0", "--port", "8000"], 8000),
+    "service.md": (["vagen_benchmarks", "serve", "--workers", "2"], 8765),
+}
+
+
+@contextlib.contextmanager
+def served(module: list[str], port: int):
+    """The server of a page, as the page starts it."""
+    server = subprocess.Popen([sys.executable, "-m", *module])
     deadline = time.monotonic() + 120
     try:
         while server.poll() is None and time.monotonic() < deadline:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", 8000), 1):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break
             time.sleep(0.1)
         assert server.poll() is None, "the server ended"
@@ -72,22 +78,21 @@ def served():
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=lambda page: page.stem)
-def test_python_of_a_page_runs(page, monkeypatch, tmp_path, request, capsys):
+def test_python_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
     """The blocks of a page in order, as a reader would paste them into one session, print what their comments say."""
     name = page.relative_to(ROOT / "docs").as_posix() if page.is_relative_to(ROOT / "docs") else page.name
     if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
         pytest.skip(f"{NEEDS[name]} is not installed")
-    if name == "adapters/openenv.md":
-        request.getfixturevalue("served")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(ROOT / "examples" / "lights_out"), *sys.path])
     seen: dict[str, object] = {}
-    for block in blocks_of(page):
-        capsys.readouterr()
-        exec(compile(block, name, "exec"), seen)  # noqa: S102
-        lines = iter(capsys.readouterr().out.splitlines())
-        missing = [expected for expected in printed_by(block) if expected not in lines]  # in this order
-        assert missing == [], f"{name} doesn't print it"
+    with served(*SERVERS[name]) if name in SERVERS else contextlib.nullcontext():
+        for block in blocks_of(page):
+            capsys.readouterr()
+            exec(compile(block, name, "exec"), seen)  # noqa: S102
+            lines = iter(capsys.readouterr().out.splitlines())
+            missing = [expected for expected in printed_by(block) if expected not in lines]  # in this order
+            assert missing == [], f"{name} doesn't print it"
 
 
 def test_what_the_readme_states_is_true():
