@@ -124,3 +124,20 @@ def test_the_notebook_runs_from_top_to_bottom(here, monkeypatch):
     assert "solved: True" in shown
     assert re.search(r"^oracle +100%", shown, re.MULTILINE)
     assert (here / "runs" / "trained" / "model.safetensors").is_file()
+
+
+def test_a_run_of_an_own_environment_is_exported_and_rescored_with_trust(tmp_path):
+    """In processes of their own, which know nothing of the environment."""
+
+    def command(*words):
+        process = [sys.executable, "-m", "vagen_benchmarks", *words]
+        return subprocess.run(process, cwd=LIGHTS, capture_output=True, text=True, timeout=100, check=False)
+
+    assert command("bench", "-e", ENV_ID, "-a", "oracle", "-n", "1", "--out", tmp_path / "run").returncode == 0
+    refused = command("export", tmp_path / "run", tmp_path / "d.jsonl")
+    assert refused.returncode == 2
+    assert "--trust" in refused.stderr
+    assert command("export", tmp_path / "run", tmp_path / "d.jsonl", "--trust").returncode == 0
+    assert (tmp_path / "d.jsonl").stat().st_size > 0
+    rescored = command("judge", "rescore", tmp_path / "run", "--trust")
+    assert "register_reader" in rescored.stderr  # the environment's module has no reader; it was imported

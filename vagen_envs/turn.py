@@ -76,7 +76,9 @@ class State:
             importlib.import_module(f"vagen_envs.{kind}.state")
         cls = State._kinds.get(kind)
         if cls is None:
-            raise RecordError(f"unknown kind of state {kind!r}; import the package that defines it first")
+            raise RecordError(
+                f"unknown kind of state {kind!r}; import the package that defines it first (commands: --trust)"
+            )
         try:
             return cls(**{name: _frozen(value) for name, value in data.items() if name != "kind"})
         except TypeError as error:

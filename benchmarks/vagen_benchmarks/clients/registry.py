@@ -238,4 +238,4 @@ class Registry:
                 where = replace(where, key_required=where.key_header is not None)
             return Model(name, where, model_id)
         known = [*self.models, *(f"{name}:MODEL" for name in self.providers)]
-        raise ProtocolError(f"unknown agent {name!r}.{did_you_mean(name, ['oracle', 'random', 'tiny', *known])}")
+        raise ProtocolError(f"unknown agent {name!r}.{did_you_mean(name, ['oracle', 'random', *known])}")

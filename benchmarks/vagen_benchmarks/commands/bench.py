@@ -40,7 +40,7 @@ def bench(
             "--agent",
             "-a",
             autocompletion=complete_agent,
-            help="`oracle`, `random`, `blind`, `text-only`, `tiny`, a model …",
+            help="`oracle`, `random`, `blind`, `text-only`, a model, `FILE.py:NAME` …",
         ),
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",

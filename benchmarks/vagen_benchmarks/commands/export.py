@@ -11,6 +11,7 @@ from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.results.summary import FLAG
 from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.protocol import import_environments
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.export import export as export_run
 from vagen_benchmarks.sharing.export import marked
@@ -26,6 +27,9 @@ def export(
     solved: Annotated[bool, typer.Option("--solved", help="Only episodes that were solved.")] = False,
     min_return: Annotated[float | None, typer.Option(help="Only episodes of at least this return.")] = None,
     context: Annotated[str, typer.Option(help="What chat samples show of the past: `all`, `last:2` …")] = "all",
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Import the modules of own environments that the run names.")
+    ] = False,
 ) -> None:
     """Export a run as chat samples for fine-tuning (Hugging Face format) or as a table of turns.
 
@@ -41,6 +45,8 @@ def export(
         enough = min_return is None or episode.score >= min_return
         return enough and (not solved or episode.success) and agent in (None, episode.agent)
 
+    if trust:
+        import_environments(RunFolder(run_folder).protocol.tasks)
     policy = ContextPolicy.parse(context)
     count = export_run(RunFolder(run_folder), path, form, keep=keep, context=policy)  # type: ignore[arg-type]
     out.print(f"{count} rows in {path}")

@@ -18,6 +18,7 @@ from vagen_benchmarks.commands.printing import out
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.protocol import import_environments
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runs.scoring import Scoring, judge_by_name, make_scoring
 from vagen_envs.core import State, Turn
@@ -133,6 +134,9 @@ def rescore_command(
     price: Prices = None,
     base_url: BaseUrl = None,
     concurrency: Concurrency = 32,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Import the modules of own environments that the run names.")
+    ] = False,
 ) -> None:
     """Score the stored turns of a run with a judge, without playing again, into a run folder of their own.
 
@@ -146,6 +150,8 @@ def rescore_command(
     scoring = make_scoring({**said, "betas": betas}, **llm)
     assert scoring is not None
     source = RunFolder(run)
+    if trust:
+        import_environments(source.protocol.tasks)
     into = into or run.with_name(f"{run.name}-{re.sub('[^A-Za-z0-9.-]+', '-', scoring.judge.name)}")
     judged: list[tuple[str, str, Turn, TurnScores]] = []
     with RunWriter(into, source.protocol, new=True) as writer:

@@ -46,8 +46,8 @@ def warmstart(
     from vagen_adapters.ppo.warmstart import Demonstrations, warm_start
 
     env_id, options = resolve_id(env), parse_options(option or [])
-    encoder = ChatEncoder.from_pretrained(model)
     try:
+        encoder = ChatEncoder.from_pretrained(model)
         policy: Any = AutoModelForImageTextToText.from_pretrained(model, dtype="auto" if lora else "float32")
     except (OSError, ValueError) as error:
         raise TrainingConfigError(f"--model {model} can't be read: {error}") from error

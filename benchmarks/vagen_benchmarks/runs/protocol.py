@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import hashlib
+import importlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -146,6 +147,23 @@ def resolve_id(name: str) -> str:
     if near:
         raise ProtocolError(f"unknown environment {name!r}. Did you mean {' or '.join(map(repr, near))}?")
     raise ProtocolError(f"unknown environment {name!r}.{did_you_mean(wanted, known)}")
+
+
+def import_environments(tasks: Iterable[Task]) -> None:
+    """Import the modules that `MODULE:ID` names in a run of one's own, which define the kinds of its states.
+
+    Raises:
+        ProtocolError: a module can't be imported.
+    """
+    for env_id in {task.env_id for task in tasks if ":" in task.env_id}:
+        module = resolve_id(env_id).partition(":")[0]
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise ProtocolError(
+                f"{env_id}: the module {module!r} can't be imported ({error}); call vagen in its folder or add it to "
+                "PYTHONPATH"
+            ) from error
 
 
 def make_task(
