@@ -324,7 +324,7 @@ def test_exit_code_tells_of_failed_episodes(tmp_path, closed_port):
         (["bench", "-e", "sokoban", "-o", "max_turns"], "NAME=VALUE"),
         (["bench", "-e", "sokoban", "--split", "tset"], "Did you mean 'test'"),
         (["bench", "-e", "sokoban", "-a", "orcale"], "Did you mean 'oracle'"),
-        (["bench", "-e", "sokoban", "-a", "tinny"], "Did you mean 'tiny'"),
+        (["bench", "-e", "sokoban", "-a", "orakle"], "Did you mean 'oracle'"),
         (["bench", "-e", "sokoban", "--strategy", "think"], "strategy='think'"),
         (["view", "/nowhere"], "there is no folder /nowhere"),
         (["play", "sokoban", "-o", "num_boxes=9"], "num_boxes=9"),
