@@ -164,6 +164,18 @@ def test_summaries_replace_turns_and_are_stored_counted_and_resumed(tmp_path, en
     assert len(endpoint.requests) == len(episode.turns) + len(written)
     assert len(episode.all_calls) == len(endpoint.requests)
     assert vagen("verify", tmp_path / "run").returncode == 0
+    asked = len(endpoint.requests)
+    assert vagen("resume", tmp_path / "run").returncode == 0
+    assert len(endpoint.requests) == asked  # nothing is left to play
+
+
+def test_a_context_that_fails_everywhere_leaves_the_runs_own_report(tmp_path, endpoint):
+    endpoint.script = lambda number, body: 404 if len(body["messages"]) > 2 else GOOD  # earlier turns are refused
+    done = vagen("bench", "-e", "frozenlake", "-n", 1, "-a", "openai:m", "--base-url", endpoint.url, "--context", "last:0",
+                 "--context", "all", "--attempts", 1, "--out", tmp_path / "run")  # fmt: skip
+    assert done.returncode == 1
+    assert "have no level in common" in done.stderr
+    assert "report:" in done.stdout
 
 
 def test_several_contexts_are_compared_on_the_same_levels(tmp_path, endpoint):

@@ -72,7 +72,7 @@ _OBSERVATION = re.compile(r"\n[ \t]*observation[ \t]*:", re.IGNORECASE)
 
 
 class Found(NamedTuple):
-    """Return the text to execute.
+    """The parts of a reply that would execute.
 
     Attributes:
         choices: groups of spans to be read one after the other; the first group that holds an action executes.

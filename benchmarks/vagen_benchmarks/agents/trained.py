@@ -17,7 +17,7 @@ from vagen_envs.core import Observation
 from vagen_envs.errors import MissingExtraError
 
 CARD = "training.json"
-"""What `vagen train` writes beside the weights: `environments`, each with `id` and `options`, and `max_tokens`."""
+"""Written by `vagen train` beside the weights: `environments` (`id` and `options` of each), `max_tokens`, `context`."""
 
 BEST = "best"
 """Where `vagen train` keeps the model that did best in its evaluations, if it made any. That one plays."""

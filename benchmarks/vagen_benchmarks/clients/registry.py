@@ -231,10 +231,8 @@ class Registry:
         provider, found, model_id = name.partition(":")
         if found and model_id and provider in self.providers:
             where = self.providers[provider]
-            if base_url and where.client in (
-                "openai",
-                "openai_responses",
-            ):  # a server of one's own that speaks like OpenAI
+            # A server of one's own that speaks like OpenAI needs no key.
+            if base_url and where.client in ("openai", "openai_responses"):
                 where = replace(where, key_required=where.key_header is not None)
             return Model(name, where, model_id)
         known = [*self.models, *(f"{name}:MODEL" for name in self.providers)]

@@ -46,7 +46,12 @@ def print_contexts(path: Path, agents: Sequence[Agent]) -> None:
     titles = task_titles(RunFolder(path).protocol)
     for first, *others in models.values():
         for other in others:
-            print_comparison(read_side(f"{path}@{first.name}"), read_side(f"{path}@{other.name}"), titles)
+            one, two = read_side(f"{path}@{first.name}"), read_side(f"{path}@{other.name}")
+            if one.episodes.keys() & two.episodes.keys():
+                print_comparison(one, two, titles)
+            else:
+                err.print(f"{first.name} and {other.name} have no level in common that both played to the end",
+                          style="yellow", soft_wrap=True)  # fmt: skip
 
 
 def print_comparison(first: Side, second: Side, titles: Mapping[str, str]) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from vagen_benchmarks.commands.options import TrustModules
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.results.summary import FLAG
@@ -27,9 +28,7 @@ def export(
     solved: Annotated[bool, typer.Option("--solved", help="Only episodes that were solved.")] = False,
     min_return: Annotated[float | None, typer.Option(help="Only episodes of at least this return.")] = None,
     context: Annotated[str, typer.Option(help="What chat samples show of the past: `all`, `last:2` …")] = "all",
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Import the modules of own environments that the run names.")
-    ] = False,
+    trust: TrustModules = False,
 ) -> None:
     """Export a run as chat samples for fine-tuning (Hugging Face format) or as a table of turns.
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from vagen_benchmarks.commands.options import TrustModules
 from vagen_benchmarks.commands.printing import out
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.report import write_report
@@ -134,9 +135,7 @@ def rescore_command(
     price: Prices = None,
     base_url: BaseUrl = None,
     concurrency: Concurrency = 32,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Import the modules of own environments that the run names.")
-    ] = False,
+    trust: TrustModules = False,
 ) -> None:
     """Score the stored turns of a run with a judge, without playing again, into a run folder of their own.
 

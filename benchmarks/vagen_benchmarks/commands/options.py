@@ -20,6 +20,10 @@ OptionPairs = Annotated[
     Names, typer.Option("--option", "-o", help="An option of the environments, NAME=VALUE; may be repeated.")
 ]
 
+TrustModules = Annotated[
+    bool, typer.Option("--trust", help="Import the modules of own environments that the run names.")
+]
+
 
 def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
     """`["max_turns=5", "split=val"]` to keyword options; values are JSON where they can be read as such.
