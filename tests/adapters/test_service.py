@@ -130,9 +130,7 @@ APART = (
     "is_a_vagen_environment",
     "the_oracle_succeeds",
     "only_changes_are_effective",
-    "episodes_end_once",
     "a_snapshot_brings_the_moment_back",
-    "foreign_snapshots_are_refused",
 )
 """They look inside: at the grammar, the plan and what would be, the whole moment."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_envs.conformance import check
 from vagen_envs.core import Executed, RewardTerm
-from vagen_envs.errors import ConfigError, ConformanceError, SnapshotError
+from vagen_envs.errors import ConfigError, ConformanceError
 from vagen_envs.frozen_lake.env import FrozenLakeEnv
 from vagen_envs.pictures import Picture
 
@@ -138,12 +137,6 @@ class NeverEnds(FrozenLakeEnv):
         return (*kept, False, info)
 
 
-class SilentlyGoesOn(FrozenLakeEnv):
-    def step(self, action):
-        self._running = True
-        return super().step(action)
-
-
 class BeginsAnew(FrozenLakeEnv):
     def _restore(self, world):
         super()._restore(world)
@@ -155,12 +148,6 @@ class ForgetsItsStream(FrozenLakeEnv):
         before = self._np_random_seed, self._generator, self._generator_state
         super().restore(snapshot)
         self._np_random_seed, self._generator, self._generator_state = before
-
-
-class RestoresAnything(FrozenLakeEnv):
-    def restore(self, snapshot):
-        with contextlib.suppress(SnapshotError):
-            super().restore(snapshot)
 
 
 class Hidden(gym.Env):
@@ -175,21 +162,19 @@ class Hidden(gym.Env):
         (UsesGlobalGenerator, "global_generators_are_left_alone: the global generator of `numpy.random`"),
         (OneLevel, "levels_follow_from_seeds: all seeds give the same level"),
         (LeaksSplits, "splits_share_no_level: train and val share"),
-        (ReusesItsBuffer, "passes_gymnasiums_check|observations_stay_in_their_space"),
-        (WrongSpace, "passes_gymnasiums_check|observations_stay_in_their_space"),
+        (ReusesItsBuffer, "passes_gymnasiums_check|outside the observation space"),
+        (WrongSpace, "passes_gymnasiums_check|outside the observation space"),
         (RaisesOnNonsense, "hostile_replies_are_survived: UnicodeEncodeError"),
         (LyingOracle, "the_oracle_succeeds: seed 0: imagined"),
         (LostOracle, "the_oracle_succeeds: seed 0: the oracle did not solve"),
         (NotJson, "Picture is not JSON serializable"),
-        (InfiniteReward, "rewards_are_numbers: reward terms are not finite numbers: {'step': inf}"),
-        (NaNReward, "rewards_are_numbers: reward terms are not finite numbers: {'step': nan}"),
+        (InfiniteReward, "reward terms are not finite numbers: {'step': inf}"),
+        (NaNReward, "reward terms are not finite numbers: {'step': nan}"),
         (SeedsNumpy, "global_generators_are_left_alone: the global generator of `numpy.random` was used or seeded"),
         (AllEffective, "only_changes_are_effective: seed .* changed nothing"),
         (NeverEnds, "the episode goes on after max_turns|disagree about the end"),
-        (SilentlyGoesOn, "did not raise EpisodeOverError"),
         (BeginsAnew, "a_snapshot_brings_the_moment_back: seed 0: restored here, another observation is shown"),
         (ForgetsItsStream, "a_snapshot_brings_the_moment_back: seed 0: restored here, its snapshot is another"),
-        (RestoresAnything, "foreign_snapshots_are_refused: nothing was taken for a snapshot"),
         (Hidden, "is_a_vagen_environment: Hidden is not a VagenEnv"),
     ],
 )
@@ -211,7 +196,7 @@ def test_it_means_the_same_without_asserts():
         "from vagen_envs.errors import ConformanceError\n"
         "import test_conformance as t\n"
         "check('vagen/FrozenLake-v0')\n"
-        "for broken in (t.ReusesItsBuffer, t.WrongSpace, t.LostOracle, t.SilentlyGoesOn, t.ForgetsNothing):\n"
+        "for broken in (t.LeaksSplits, t.WrongSpace, t.LostOracle, t.ForgetsNothing):\n"
         "    try:\n"
         "        check(broken)\n"
         "    except ConformanceError:\n"
