@@ -243,7 +243,7 @@ def _step(env: VagenEnv, reply: str) -> Turn:
     _require(reward == turn.reward, f"the reward is {reward}, the turn's terms add up to {turn.reward}")
     _require((terminated, truncated) == (turn.terminated, turn.truncated), "step and turn disagree about the end")
     _require(not (terminated and truncated), "terminated and truncated at once")
-    _require(observation in env.observation_space, "an observation is outside the observation space")
+    _require(env.observation_space.contains(observation), "an observation is outside the observation space")
     _require(pickle.loads(pickle.dumps(turn)) == turn, "pickling changes the turn")  # noqa: S301
     data = json.loads(json.dumps(turn.to_json()))
     try:

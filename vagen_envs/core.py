@@ -30,7 +30,6 @@ from vagen_envs.errors import (
 from vagen_envs.forking import Forkable
 from vagen_envs.pictures import Picture
 from vagen_envs.prompting import prompts_of
-from vagen_envs.rendering import Window
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem, grammar_of
 from vagen_envs.seeding import SPLITS, HashStream, Split
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
@@ -65,7 +64,8 @@ class VagenEnv(Forkable):
     a level that can't be played raises LevelError there.
 
     Args:
-        render_mode: `None`, `"rgb_array"`, `"human"` (a window, needs the extra `human`) or `"ansi"`.
+        render_mode: `None`, `"rgb_array"` or `"ansi"`. `gym.make` also takes `"human"`, for which Gymnasium shows a
+            window (needs the extra `human`).
         preset: a named set of options, the paper's by default.
         options: fields of the environment's configuration class.
 
@@ -74,7 +74,7 @@ class VagenEnv(Forkable):
         MissingExtraError: the environment's extra is not installed.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human", "ansi"], "render_fps": 2}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 2}  # noqa: RUF012
 
     id: ClassVar[str]
     """The id with its version, as in `gym.make`."""
@@ -132,7 +132,6 @@ class VagenEnv(Forkable):
         self._shape = self._picture_shape()
         self._level_streams: dict[Split, HashStream] = {}
         self._running = False
-        self._window: Window | None = None
 
     @functools.cached_property
     def observation_space(self) -> spaces.Dict:  # type: ignore[override]
@@ -195,8 +194,6 @@ class VagenEnv(Forkable):
         self._running = True
         self._state: State = self._guarded(self._extract)
         self._observed = self._observe(None)
-        if self.render_mode == "human":
-            self.render()
         return self._as_dict(self._observed), {"state": self._state, "level": dict(self.level)}
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
@@ -248,32 +245,17 @@ class VagenEnv(Forkable):
             result,
         )
         self._observed = result
-        if self.render_mode == "human":
-            self.render()
         info = {"turn": turn, "state": after, "level": dict(self.level)}
         return self._as_dict(result), turn.reward, terminated, truncated, info
 
     def render(self) -> Any:
-        """The picture (`rgb_array`), the state as text (`ansi`), or `None` after showing a window (`human`)."""
+        """The picture (`rgb_array`) or the state as text (`ansi`)."""
         if self.render_mode is None:
             gym.logger.warn(f'render() of {self.id} without a render mode; use gym.make("{self.id}", render_mode=…)')
             return None
         if not hasattr(self, "_state"):
             raise EpisodeOverError(f"{self.id} has nothing to show yet; call reset() first")
-        if self.render_mode == "ansi":
-            return self._view_text()
-        pixels = self._look().copied()
-        if self.render_mode == "rgb_array":
-            return pixels
-        self._window = self._window or Window(self.id, pixels.shape[1], pixels.shape[0])
-        self._window.show(pixels, self.metadata["render_fps"])
-        return None
-
-    def close(self) -> None:
-        """Free the window and whatever the simulator holds. May be called twice."""
-        if self._window is not None:
-            self._window.close()
-            self._window = None
+        return self._view_text() if self.render_mode == "ansi" else self._look().copied()
 
     def oracle_reply(self) -> str:
         """A full reply that brings the episode nearer to its end; observation and prediction are true.

@@ -117,8 +117,6 @@ class Forkable(gym.Env[dict[str, Any], str]):
                 "restore one that this version's snapshot() gave"
             ) from error
         self._np_random_seed, self._generator, self._generator_state = seed, None, generator
-        if episode is not None and self.render_mode == "human":
-            self.render()
 
     def _restore_episode(self, episode: list[Any], carried: bytes) -> None:
         split, seed, content, turns, steps, running, length, world, state = episode

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import gymnasium as gym
+from gymnasium.wrappers import HumanRendering
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.errors import not_importable
@@ -39,25 +40,32 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
     Args:
         name: returned by `str(env)`.
         seats: environments by agent name.
-        render_mode: of the first seat, which `render` shows.
+        render_mode: of the first seat, which `render` shows. For `"human"`, a window, the seat renders `"rgb_array"`.
     """
 
     def __init__(self, name: str, seats: Mapping[Agent, VagenEnv], render_mode: str | None = None) -> None:
-        self.seats = dict(seats)
+        self.seats: dict[Agent, Any] = dict(seats)
         self.possible_agents = list(seats)
+        if render_mode == "human":
+            first = self.possible_agents[0]
+            self.seats[first] = HumanRendering(self.seats[first])
         self.agents: list[Agent] = []
         self.render_mode = render_mode
-        self.metadata = {**VagenEnv.metadata, "name": name, "is_parallelizable": True}
+        modes = [*VagenEnv.metadata["render_modes"], "human"]
+        self.metadata = {**VagenEnv.metadata, "render_modes": modes, "name": name, "is_parallelizable": True}
 
     def observation_space(self, agent: Agent) -> gym.Space[Any]:
-        return self.seats[agent].observation_space
+        space: gym.Space[Any] = self.seats[agent].observation_space
+        return space
 
     def action_space(self, agent: Agent) -> gym.Space[Any]:
-        return self.seats[agent].action_space
+        space: gym.Space[Any] = self.seats[agent].action_space
+        return space
 
     def system_prompt(self, agent: Agent) -> str:
         """Return the system prompt of the agent's model."""
-        return self.seats[agent].system_prompt
+        prompt: str = self.seats[agent].unwrapped.system_prompt
+        return prompt
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observations, Infos]:
         """Start an episode for all agents. Without a seed, the first seat's generator draws one."""
@@ -122,8 +130,9 @@ def parallel_env(env_id: str, *, agents: int = 2, render_mode: str | None = None
     """
     if agents < 1:
         raise ConfigError(f"agents={agents} is not valid: it must be at least 1")
+    drawn = "rgb_array" if render_mode == "human" else render_mode
     seats = {
-        f"player_{i}": cast(VagenEnv, gym.make(env_id, render_mode=None if i else render_mode, **options).unwrapped)
+        f"player_{i}": cast(VagenEnv, gym.make(env_id, render_mode=None if i else drawn, **options).unwrapped)
         for i in range(agents)
     }
     return SeatsEnv(env_id, seats, render_mode)

@@ -32,7 +32,7 @@ class TwoPlayerSokoban(SeatsEnv):
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
         self.table = Table()
         self.players = (
-            TwoPlayerSokobanSeat(0, self.table, render_mode, **options),
+            TwoPlayerSokobanSeat(0, self.table, "rgb_array" if render_mode == "human" else render_mode, **options),
             TwoPlayerSokobanSeat(1, self.table, None, **options),
         )
         names = {f"player_{player.player}": player for player in self.players}

@@ -235,7 +235,7 @@ class PrimitiveSkillEnv(VagenEnv):
     @property
     def rendered_size(self) -> int:
         """Height and width of the pictures that are taken, 0 if nobody looks."""
-        return self.config.picture_size if self._looks or self.render_mode in ("rgb_array", "human") else 0
+        return self.config.picture_size if self._looks or self.render_mode == "rgb_array" else 0
 
     def _snapshot(self) -> Any:
         return [VagenEnv._snapshot(self), self._stage]
