@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("trl", reason="needs the extra ppo")
 
+import parity_ppo as ours
 import torch
+from parity_ppo import PPOTrainerAdapter
 from parity_reports import failed, said
 
-from vagen_adapters.parity import ppo_trainer as ours
 from vagen_adapters.parity import run
-from vagen_adapters.parity.ppo_trainer import PPOTrainerAdapter
 from vagen_adapters.parity.recordings import RECORDINGS
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 
@@ -274,8 +274,8 @@ def test_the_command_writes_a_page_and_fails_where_something_does(model, tmp_pat
     from vagen_adapters.parity.__main__ import main
 
     page = tmp_path / "parity.html"
-    assert main(["vagen_adapters.parity.ppo_trainer:adapter", "--html", str(page), "--folder", str(model.folder)]) == 0
+    assert main(["parity_ppo:adapter", "--html", str(page), "--folder", str(model.folder)]) == 0
     assert "34 pass, 0 fail" in capsys.readouterr().out
     assert "<td class=pass" in page.read_text()
     with pytest.raises(SystemExit, match="no_such"):
-        main(["vagen_adapters.parity.ppo_trainer:no_such"])
+        main(["parity_ppo:no_such"])

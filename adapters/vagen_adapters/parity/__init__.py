@@ -12,8 +12,6 @@ the training data with what was sampled, seen and rewarded.
     checks           one function per check
     kit              runs all recordings through all checks
     report           the report as text and HTML
-    ppo_trainer      the adapter of this package's own trainer
-    bias, ppo_bias   bias of advantage estimators, by enumeration
 """
 
 from vagen_adapters.parity.kit import run

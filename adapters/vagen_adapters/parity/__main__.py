@@ -15,7 +15,7 @@ from vagen_adapters.parity.reference_model import ReferenceModel
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check a trainer's adapter; 1 if anything fails."""
     parser = argparse.ArgumentParser(prog="python -m vagen_adapters.parity", description=main.__doc__)
-    parser.add_argument("adapter", help="module:attribute, such as vagen_adapters.parity.ppo_trainer:adapter")
+    parser.add_argument("adapter", help="module:attribute, such as your_package.parity:adapter")
     parser.add_argument("--html", type=Path, help="write the report as a page, too")
     parser.add_argument("--folder", type=Path, help="folder of the tiny model; it is reused if it exists")
     args = parser.parse_args(arguments)

@@ -51,7 +51,8 @@ def rloo_turns(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
     """RLOO by turn: the return from turn t on, minus the mean of the same over the other episodes of the group.
 
     An episode that ended before turn t counts as 0 there. If it were left out, the number of terms in the baseline
-    would depend on when the policy stops, and the gradient would be biased (`vagen_adapters.parity.bias`).
+    would depend on when the policy stops, and the gradient would be biased (`measure_bias.py` in
+    benchmarks/experiments).
 
     Args:
         batch: The episodes, with `group_ids`. An episode without others in its group gets 0.

@@ -1,4 +1,4 @@
-"""The adapter of `vagen_adapters.ppo`."""
+"""The parity kit's adapter of `vagen_adapters.ppo`."""
 
 from __future__ import annotations
 

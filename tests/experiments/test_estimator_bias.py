@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from measure_bias import ESTIMATORS
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.parity.bias import StopOrGo, measure
-from vagen_adapters.parity.ppo_bias import ESTIMATORS
+from vagen_experiments.bias import StopOrGo, measure
 
 
 def reinforce(batch):

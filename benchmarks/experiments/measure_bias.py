@@ -1,6 +1,6 @@
-"""The bias test of this package's own estimators.
+"""Measure the bias of the advantage estimators of `vagen_adapters.ppo`.
 
-python -m vagen_adapters.parity.ppo_bias
+.venv/bin/python benchmarks/experiments/measure_bias.py
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from vagen_adapters.parity.bias import Array, Batch, Estimator, StopOrGo, measure
 from vagen_adapters.ppo import advantages, group_advantages
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import Trajectories
+from vagen_experiments.bias import Array, Batch, Estimator, StopOrGo, measure
 
 CRITIC_ERROR = 1.0
 """Of the wrong critic, in units of reward; returns have a standard deviation of about 1.3."""
@@ -81,7 +81,7 @@ WITHOUT_CRITIC = (
 
 
 def table() -> str:
-    """The table of docs/adapters/parity.md: length and cosine of expected gradients."""
+    """The table of reports/2026-11-estimator-bias.md: length and cosine of expected gradients."""
     perfect, wrong = StopOrGo(), StopOrGo(critic_error=CRITIC_ERROR)
     lines = [
         "| estimator | groups of 2 | groups of 4 | wrong critic | whitened, groups of 4 |",

@@ -1,6 +1,6 @@
 """Bias of advantage estimators: expected gradients against the true policy gradient, by enumeration.
 
-    python -m vagen_adapters.parity.ppo_bias    # the table of this package's estimators
+    .venv/bin/python benchmarks/experiments/measure_bias.py    # the table of vagen_adapters.ppo's estimators
 
 An estimator is a function from a `Batch` of arrays to advantages of shape (rows, length), so estimators of any library
 can be tested. The environment is small enough to enumerate every group of episodes. In each turn the policy writes two
