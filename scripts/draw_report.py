@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PIL import Image
 
-AGENTS = ("oracle", "random", "blind", "text-only")
+AGENTS = ("oracle", "random", "blind")
 WIDTH, HEIGHT = 1280, 1420
 
 

@@ -89,6 +89,8 @@ class VagenEnv(Forkable):
     """Whether the world can change in a turn without an action, as where another player moves."""
     test_episodes: ClassVar[int] = 128
     """How many test episodes a benchmark plays by default: 128 in the released code, fewer where it has fewer."""
+    blind_search: ClassVar[tuple[int, int]] = (24, 8)
+    """Candidates and levels in the search for the best fixed replies, by what a turn costs."""
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
     """Further agents that need no model and don't look behind the curtain, by name: each writes a reply."""
     hands_pixels = True

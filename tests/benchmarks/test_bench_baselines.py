@@ -8,10 +8,11 @@ import pytest
 import runs
 from typer.testing import CliRunner
 
-from vagen_benchmarks.agents import blind_baselines, text_only
 from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.cli import app, main
 from vagen_benchmarks.errors import ProtocolError
+from vagen_envs.sokoban.env import SokobanEnv
+from vagen_envs.svg.env import SvgEnv
 
 pytest.importorskip("cairosvg")
 pytest.importorskip("skimage")
@@ -20,22 +21,22 @@ pytest.importorskip("vtracer")
 
 def test_by_default_an_environments_own_agents_play_it_alone(tmp_path, monkeypatch):
     monkeypatch.setattr("vagen_envs.svg.scorers.choosing.SCORERS", ("classical",))  # auto takes it wherever this runs
-    monkeypatch.setattr(blind_baselines, "SIZES", {"sokoban": (8, 4), "svg": (2, 2)})
-    monkeypatch.setattr(text_only, "TRIES", 4)
+    monkeypatch.setattr(SokobanEnv, "blind_search", (8, 4))
+    monkeypatch.setattr(SvgEnv, "blind_search", (2, 2))
     path = tmp_path / "run"
     done = CliRunner().invoke(app, ["bench", "-e", "sokoban", "-e", "svgreconstruction", "-n", "4", "--out", str(path)])
     assert done.exit_code == 0, done.output
     rows = {(row["task"].partition("/")[2], row["agent"]): row for row in runs.rows(path)}
     svg = "SVGReconstruction-v0"
     assert list(rows) == [
-        *[("Sokoban-v0", agent) for agent in ("oracle", "random", "blind", "text-only")],
-        *[(svg, agent) for agent in ("oracle", "tracer", "random", "blind", "text-only")],
+        *[("Sokoban-v0", agent) for agent in ("oracle", "random", "blind")],
+        *[(svg, agent) for agent in ("oracle", "tracer", "random", "blind")],
     ]
     scores = {agent: rows[svg, agent]["metrics"]["score"] for agent in ("oracle", "tracer", "random")}
     assert scores["oracle"] == 1 > scores["tracer"] > 0.5 > scores["random"] > 0
     assert rows[svg, "tracer"]["said"] == {"scorer": "classical-2"}
     page = (path / "report.html").read_text()
-    assert json.loads(page.split('id="page">')[1].split("</script>")[0])["planned"] == 9 * 4
+    assert json.loads(page.split('id="page">')[1].split("</script>")[0])["planned"] == 7 * 4
 
 
 def test_an_agent_that_plays_something_else_is_one_error(capsys, monkeypatch):

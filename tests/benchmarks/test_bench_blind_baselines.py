@@ -6,17 +6,25 @@ import gymnasium as gym
 import pytest
 
 import vagen_envs  # noqa: F401
-from vagen_benchmarks.agents import Game, blind_baselines, text_only
+from vagen_benchmarks.agents import Game
 from vagen_benchmarks.agents.blind_baselines import Blind, search
 from vagen_benchmarks.agents.factory import Asked, make_agents
-from vagen_benchmarks.agents.text_only import TextOnly
+from vagen_benchmarks.agents.scripted import WORDS
+from vagen_envs.core import VagenEnv
+from vagen_envs.frozen_lake.env import FrozenLakeEnv
+from vagen_envs.primitive_skill.text_only import read_skills
+from vagen_envs.sample.env import SampleEnv
+from vagen_envs.sokoban.env import SokobanEnv
+from vagen_envs.svg.env import SvgEnv
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(blind_baselines, "SIZES", {"sokoban": (60, 24), "frozen_lake": (60, 24), "sample": (8, 6)})
-    monkeypatch.setattr(blind_baselines, "OTHERS", (4, 2))
-    monkeypatch.setattr(text_only, "ROOM", 96)
+    monkeypatch.setattr(VagenEnv, "blind_search", (4, 2))
+    monkeypatch.setattr(FrozenLakeEnv, "blind_search", (60, 24))
+    for other in (SokobanEnv, SampleEnv, SvgEnv):
+        monkeypatch.setattr(other, "blind_search", (6, 4))
+
 
 
 def made(env_id="vagen/FrozenLake-v0", **options):
@@ -29,7 +37,7 @@ def returned(env, replies, seeds):
     for seed in seeds:
         env.reset(seed=seed)
         for actions in replies:
-            _, _, terminated, truncated, info = env.step(env.grammar.render(actions, **blind_baselines.WORDS))
+            _, _, terminated, truncated, info = env.step(env.grammar.render(actions, **WORDS))
             if terminated or truncated:
                 break
         solved += info["turn"].success
@@ -89,48 +97,6 @@ def test_other_environments(env_id):
 # -- what the texts give away ------------------------------------------------------------------------
 
 
-def test_it_knows_the_levels_of_val():
-    """A lake that is always the same, from which a search finds the way."""
-    env = made(desc=("SFH", "FFF", "HFG"))
-    (agent,) = make_agents(["text-only"], Asked())
-    assert isinstance(agent, TextOnly)
-    assert played(agent, env, 0)[-1].success
-
-
-def test_it_is_the_same_whatever_the_picture_shows():
-    """Two levels with the same texts get the same replies, however they look."""
-    env = made(split="test")
-    agent = TextOnly()
-    replies = {}
-    for seed in range(30):
-        for turn in played(agent, env, seed):
-            texts = tuple(each for each in turn.observed.text.split("<image>"))
-            replies.setdefault((turn.index, texts), set()).add(turn.parsed.actions)
-    assert len({index for index, _ in replies}) == 3
-    first = [actions for (index, _), actions in replies.items() if index == 0]
-    assert [len(each) for each in first] == [1]
-
-
-def test_the_same_again():
-    env = made(split="test")
-    one, other = ([turn.reply for turn in played(TextOnly(), env, seed)] for seed in (3, 3))
-    assert one == other
-
-
-def test_a_question_is_answered_as_similar_ones_are(monkeypatch):
-    pytest.importorskip("math_verify")
-    monkeypatch.setattr(text_only, "ROOM", 40)
-    env = made("vagen/Sample-v0", split="test")
-    agent = TextOnly()
-    kinds = set()
-    for seed in range(6):
-        (turn,) = played(agent, env, seed)
-        boxes = "Detect" in turn.observed.text or "Find" in turn.observed.text
-        kinds.add(boxes)
-        assert ("bbox_2d" in turn.reply) == boxes
-    assert kinds == {False, True}
-
-
 LISTED = "Human instruction: …\nObject positions:\n[{}]{}\nDecide your next action(s).\n"
 
 
@@ -157,23 +123,22 @@ LISTED = "Human instruction: …\nObject positions:\n[{}]{}\nDecide your next ac
     ],
 )  # fmt: skip
 def test_positions_that_the_text_lists_are_used(task, points, other, skills):
-    class Env:
-        class config:  # noqa: N801
-            pass
-
-    Env.config.task = task
-    assert text_only.read_skills(Env, [LISTED.format(points, other)]) == skills
+    assert read_skills(LISTED.format(points, other), task) == skills
 
 
 def test_where_no_positions_are_listed_there_is_nothing_to_read():
-    assert text_only.read_skills(None, ["Human instruction: …\nx_workspace_limit: (-100, 150)\n"]) == []
+    assert read_skills("Human instruction: …\nx_workspace_limit: (-100, 150)\n", "place") == []
 
 
 def test_a_walker_turns_where_it_is_stopped():
-    env = type("Env", (), {"config": type("Config", (), {"max_actions_per_turn": 3})})
-    assert text_only.wander(env, ["[First observation]"]) == ["moveahead"] * 3
-    stopped = "[Turn result] Executed: moveahead. The last action was NOT carried out."
-    assert text_only.wander(env, ["[First observation]", stopped])[0] == "rotateright"
+    pytest.importorskip("mujoco")
+    env = made("vagen/Navigation-v0", observation="text", max_turns=6)
+    (agent,) = make_agents(["text-only"], Asked(), baselines=["text-only"])
+    turns = played(agent, env, 0)
+    first = [turn.parsed.actions[0].name for turn in turns]
+    stopped = ["NOT carried out" in turn.observed.text for turn in turns]
+    assert first == ["rotateright" if each else "moveahead" for each in stopped]
+    assert any(stopped)
 
 
 @pytest.mark.sim
@@ -181,6 +146,7 @@ def test_the_drawer_is_solved_from_the_text_alone():
     pytest.importorskip("mani_skill")
     env = made("vagen/PrimitiveSkillDrawer-v0", split="test", observation="text")
     try:
-        assert sum(played(TextOnly(), env, seed)[-1].success for seed in range(2))
+        (agent,) = make_agents(["text-only"], Asked(), baselines=["text-only"])
+        assert sum(played(agent, env, seed)[-1].success for seed in range(2))
     finally:
         env.close()

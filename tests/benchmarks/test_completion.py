@@ -13,7 +13,7 @@ from vagen_benchmarks.cli import app
     [
         ("vagen be", {"bench"}),
         ("vagen bench -e so", {"sokoban"}),
-        ("vagen bench -a tex", {"text-only"}),
+        ("vagen bench -a bli", {"blind"}),
         ("vagen bench -a claude-opus-5-nosuch", set()),
         ("vagen play fr", {"frozenlake"}),
     ],

@@ -213,6 +213,7 @@ class FrozenLakeEnv(VagenEnv):
     config_class = FrozenLakeConfig
     prompt_folder = "frozen_lake"
     quick = True
+    blind_search = (200, 64)
     looks_when_restored = True
     config: FrozenLakeConfig
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from PIL import Image
@@ -41,6 +41,7 @@ class NavigationEnv(VagenEnv):
     config_class = NavigationConfig
     prompt_folder = "navigation"
     test_episodes = 64
+    blind_search = (12, 6)
     field_names = ("instruction", "last_action")
     config: NavigationConfig
     simulator: NavigationSimulator
@@ -194,6 +195,15 @@ class NavigationEnv(VagenEnv):
         way = "I turn towards it first" if actions[0].startswith("rotate") else "I follow the free way to it"
         what = words(state.target_type)
         return f"I need the {what}, which is {where[state.target_direction]}. {way}: {', '.join(actions)}."
+
+    def text_only_reply(self) -> str:
+        """The reply of an agent that reads the feedback and no picture: ahead, or to the right where it was stopped."""
+        ahead = ["moveahead"] * self.config.max_actions_per_turn
+        actions = ["rotateright", *ahead[1:]] if "NOT carried out" in self.observed.text else ahead
+        words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I did not look.")
+        return self.grammar.render(actions, **words)
+
+    baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {"text-only": text_only_reply}
 
     def close(self) -> None:
         super().close()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import MissingExtraError
@@ -26,6 +26,7 @@ from vagen_envs.primitive_skill.published import read_published
 from vagen_envs.primitive_skill.session import LocalSession, is_forked
 from vagen_envs.primitive_skill.skills import ARITY, SkillCall
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
+from vagen_envs.primitive_skill.text_only import text_only_reply
 from vagen_envs.primitive_skill.workers import PooledSession, shared_pool
 from vagen_envs.replies import Action, ActionGrammar, Calls, ParsedTurn, Refused, call_text
 from vagen_envs.seeding import HashStream, Split, content_hash
@@ -60,6 +61,8 @@ class PrimitiveSkillEnv(VagenEnv):
     config_class = PrimitiveSkillConfig
     prompt_folder = "primitive_skill"
     test_episodes = 8
+    blind_search = (3, 2)
+    baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {"text-only": text_only_reply}
     field_names = ("instruction", "limits", "positions", "other")
     config: PrimitiveSkillConfig
 

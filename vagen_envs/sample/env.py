@@ -107,6 +107,7 @@ class SampleEnv(VagenEnv):
     id = "vagen/Sample-v0"
     config_class = SampleConfig
     prompt_folder = "sample"
+    blind_search = (32, 32)
     field_names = ("question",)
     config: SampleConfig
 

@@ -182,6 +182,7 @@ class SokobanEnv(VagenEnv):
     config_class = SokobanConfig
     prompt_folder = "sokoban"
     quick = True
+    blind_search = (200, 64)
     looks_when_restored = True
     config: SokobanConfig
 

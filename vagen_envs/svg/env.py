@@ -145,6 +145,7 @@ class SvgEnv(VagenEnv):
     config_class = SvgConfig
     prompt_folder = "svg"
     test_episodes = 32
+    blind_search = (8, 4)
     config: SvgConfig
 
     def _actions(self) -> ActionGrammar:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -17,17 +15,6 @@ from vagen_envs.core import VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.seeding import HashStream
 
-SIZES = {
-    "sokoban": (200, 64),
-    "frozen_lake": (200, 64),
-    "sample": (32, 32),
-    "navigation": (12, 6),
-    "svg": (8, 4),
-    "primitive_skill": (3, 2),
-}
-"""Candidates and levels of the search, by what a turn costs: a simulator's takes some thousand times a board's."""
-OTHERS = (24, 8)
-"""The same for an environment that isn't ours."""
 PLANS = 4
 """One candidate in so many is what solves another level of `val`; the next as many are drawn at random."""
 
@@ -51,90 +38,55 @@ class Blind(Agent):
 
     def reply(self, game: Game) -> Reply:
         env = game.env
+        key = repr((env.id, dataclasses.replace(env.config, split="val")))
         with self._lock:  # one search, however many episodes begin at once
-            if (key := options_of(env)) not in self._found:
+            if key not in self._found:
                 self._found[key] = search(env)
         return Reply(env.grammar.render(self._found[key][len(game.turns)], **WORDS))
 
 
-def options_of(env: VagenEnv) -> str:
-    """What a search depends on."""
-    return repr((env.id, dataclasses.replace(env.config, split="val")))
-
-
-@dataclass(frozen=True)
-class Moment:
-    """A level of `val` as it stands after the same replies as the other levels of a search.
-
-    Attributes:
-        turns: played so far.
-        solved, gained: how it ended and what was paid so far.
-        running: whether there is more to be played.
-        text: what was read last.
-    """
-
-    snapshot: bytes
-    text: str
-    turns: int = 0
-    solved: bool = False
-    gained: float = 0.0
-    running: bool = True
-
-
-@contextmanager
-def rehearsal(like: VagenEnv) -> Iterator[VagenEnv]:
-    """An environment of the same options to try things in; pictures are drawn only where they cost nothing."""
+def search(like: VagenEnv) -> Replies:
+    """The best replies found on `val`, for an environment of the same options."""
     assert like.spec is not None
+    # Pictures are drawn only where they cost nothing.
     unseen: dict[str, Any] = {} if like.quick else {"observation": "text"}
     made = gym.make(like.spec, disable_env_checker=True, split="val", **unseen)
     try:
-        yield made.unwrapped  # type: ignore[misc]
+        return _best_replies(made.unwrapped)  # type: ignore[arg-type]
     finally:
         made.close()
 
 
-def search(like: VagenEnv) -> Replies:
-    """The best replies found on `val`, for an environment of the same options."""
-    tries, count = SIZES.get(like.prompt_folder, OTHERS)
-    with rehearsal(like) as env:
-        return best_replies(env, beginnings(env, count), tries, HashStream("blind replies", env.id))
-
-
-def beginnings(env: VagenEnv, count: int) -> list[Moment]:
-    """The first levels of `val` before the first turn."""
-    moments = []
+def _best_replies(env: VagenEnv) -> Replies:
+    tries, count = env.blind_search
+    stream = HashStream("blind replies", env.id)
+    levels = []
     for seed in range(count):
-        observation, _ = env.reset(seed=seed)
-        moments.append(Moment(env.snapshot(), observation["text"]))
-    return moments
-
-
-def best_replies(env: VagenEnv, moments: Sequence[Moment], tries: int, stream: HashStream) -> Replies:
-    """The replies from here on that do best on all of these, which have as many turns behind them."""
+        env.reset(seed=seed)
+        levels.append(env.snapshot())
     best: Replies = ()
     score = (-1.0, 0.0)
-    left = env.config.max_turns - moments[0].turns
     for number in range(tries):
         if number < max(2, tries // PLANS):
-            replies = _planned(env, moments[number % len(moments)], left, stream)
+            replies = _planned(env, levels[number % len(levels)], stream)
         elif number < tries // 2:
-            replies = _drawn(env, left, stream)
+            replies = _drawn(env, env.config.max_turns, stream)
         else:
             replies = _changed(best, env, stream)
-        reached = _score(env, replies, moments)
+        reached = _score(env, replies, levels)
         if reached >= score:
             best, score = replies, reached
     return best
 
 
-def _planned(env: VagenEnv, moment: Moment, turns: int, stream: HashStream) -> Replies:
+def _planned(env: VagenEnv, level: bytes, stream: HashStream) -> Replies:
     """What solves this level, where anything does; drawn at random from there on."""
-    env.restore(moment.snapshot)
+    env.restore(level)
     try:
         actions = list(env.plan())
     except LevelError:
         actions = []
-    most = env.config.max_actions_per_turn
+    turns, most = env.config.max_turns, env.config.max_actions_per_turn
     replies = [tuple(actions[at : at + most]) for at in range(0, len(actions), most)][:turns]
     return (*replies, *_drawn(env, turns - len(replies), stream))
 
@@ -154,33 +106,15 @@ def _changed(replies: Replies, env: VagenEnv, stream: HashStream) -> Replies:
     return (*replies[:turn], tuple(actions or new), *replies[turn + 1 :])
 
 
-def _score(env: VagenEnv, replies: Replies, moments: Sequence[Moment]) -> tuple[float, float]:
+def _score(env: VagenEnv, replies: Replies, levels: Sequence[bytes]) -> tuple[float, float]:
     """Success and return, on average."""
     solved = total = 0.0
-    for moment in moments:
-        solved += moment.solved
-        total += moment.gained
-        if not moment.running:
-            continue
-        env.restore(moment.snapshot)
+    for level in levels:
+        env.restore(level)
         for actions in replies:
             _, reward, terminated, truncated, info = env.step(env.grammar.render(actions, **WORDS))
             total += reward
             if terminated or truncated:
                 solved += info["turn"].success
                 break
-    return solved / len(moments), total / len(moments)
-
-
-def after(env: VagenEnv, moment: Moment, actions: Sequence[str]) -> Moment:
-    """The level after one turn more."""
-    env.restore(moment.snapshot)
-    observation, reward, terminated, truncated, info = env.step(env.grammar.render(actions, **WORDS))
-    return Moment(
-        env.snapshot(),
-        observation["text"],
-        moment.turns + 1,
-        info["turn"].success,
-        moment.gained + reward,
-        not (terminated or truncated),
-    )
+    return solved / len(levels), total / len(levels)

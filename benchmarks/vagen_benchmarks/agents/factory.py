@@ -10,16 +10,18 @@ from typing import Any
 
 import vagen_envs
 from vagen_benchmarks.agents.base import Agent
+from vagen_benchmarks.agents.blind_baselines import Blind
 from vagen_benchmarks.agents.custom import is_custom, load_custom
-from vagen_benchmarks.agents.scripted import SCRIPTED, Baseline
+from vagen_benchmarks.agents.human import Human
+from vagen_benchmarks.agents.scripted import Baseline, Oracle, Random
 from vagen_benchmarks.agents.trained import Trained, is_trained
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.context import ContextPolicy
 from vagen_envs.registration import declared
 
-BLIND_BASELINES = ("random", "blind", "text-only")
-"""Agents that don't see the picture."""
+SCRIPTED: dict[str, type[Agent]] = {agent.name: agent for agent in (Oracle, Random, Blind)}
+"""The agents that need no model and play everything, by name."""
 HUMAN = "human:"
 """Begins the name of a person who plays in the terminal."""
 
@@ -63,24 +65,14 @@ def make_agents(
 
 
 def _is_scripted(name: str, baselines: Collection[str]) -> bool:
-    known = name in SCRIPTED or name in ("blind", "text-only") or name in baselines
+    known = name in SCRIPTED or name in baselines
     return known or name.startswith(HUMAN) or is_custom(name) or is_trained(name)
 
 
 def _scripted(name: str, baselines: Collection[str]) -> Agent:
     if name in SCRIPTED:
         return SCRIPTED[name]()
-    if name == "blind":
-        from vagen_benchmarks.agents.blind_baselines import Blind
-
-        return Blind()
-    if name == "text-only":
-        from vagen_benchmarks.agents.text_only import TextOnly
-
-        return TextOnly()
     if name.startswith(HUMAN):
-        from vagen_benchmarks.agents.human import Human
-
         return Human(name.removeprefix(HUMAN))
     if is_custom(name):
         return load_custom(name)

@@ -40,7 +40,3 @@ class Baseline(Agent):
 
     def reply(self, game: Game) -> Reply:
         return Reply(type(game.env).baselines[self.name](game.env))
-
-
-SCRIPTED: dict[str, type[Agent]] = {agent.name: agent for agent in (Oracle, Random)}
-"""The agents that need no model and play everything, by name."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vagen_benchmarks.agents.factory import BLIND_BASELINES, Asked, make_agents
+from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.commands.completion import complete_agent, complete_env
 from vagen_benchmarks.commands.options import Names, OptionPairs, parse_options, read_temperature
 from vagen_benchmarks.commands.printing import err
@@ -40,7 +40,7 @@ def bench(
             "--agent",
             "-a",
             autocompletion=complete_agent,
-            help="`oracle`, `random`, `blind`, `text-only`, a model, `FILE.py:NAME` …",
+            help="`oracle`, `random`, `blind`, a model, `FILE.py:NAME` …",
         ),
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
@@ -135,7 +135,7 @@ def bench(
         contexts=[plan.context] if plan else [ContextPolicy.parse(text) for text in dict.fromkeys(context or ["all"])],
     )  # fmt: skip
     own = baselines_of(tasks)
-    agents = make_agents(agent or ["oracle", *own, *BLIND_BASELINES], asked, models, own)
+    agents = make_agents(agent or ["oracle", *own, "random", "blind"], asked, models, own)
     for player in agents:
         for task in tasks:
             player.check(task.env_id, task.config)

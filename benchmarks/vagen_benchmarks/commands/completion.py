@@ -13,8 +13,7 @@ def complete_env(begun: str) -> list[str]:
 
 def complete_agent(begun: str) -> list[str]:
     """Agents of this package and models of its registry that begin so."""
-    from vagen_benchmarks.agents.factory import BLIND_BASELINES
-    from vagen_benchmarks.agents.scripted import SCRIPTED
+    from vagen_benchmarks.agents.factory import SCRIPTED
     from vagen_benchmarks.clients.registry import Registry
 
-    return sorted(name for name in {*SCRIPTED, *BLIND_BASELINES, *Registry().models} if name.startswith(begun))
+    return sorted(name for name in {*SCRIPTED, *Registry().models} if name.startswith(begun))

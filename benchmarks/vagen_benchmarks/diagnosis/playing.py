@@ -12,6 +12,7 @@ from vagen_benchmarks.agents.base import Agent, Game, Reply
 from vagen_benchmarks.errors import BenchError, EndpointError
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import LevelError, SimulatorError
+from vagen_envs.replies import Calls, Names
 from vagen_envs.seeding import HashStream
 from vagen_envs.turn import IMAGE_PLACEHOLDER
 from vagen_rewards import RuleJudge
@@ -57,12 +58,7 @@ class Subject:
         BenchError: the environment has no plan, or the strategy's replies have no observation and prediction.
     """
 
-    # An SVG and an answer are one action; how far off the end is can't be counted in them.
-    WITHOUT_PLAN = ("vagen/SVGReconstruction-v0", "vagen/Sample-v0")
-
     def __init__(self, agent: Agent, env_id: str, options: Mapping[str, Any], split: str = "test") -> None:
-        if env_id in self.WITHOUT_PLAN:
-            raise BenchError(f"{env_id} can't be diagnosed on: it has no plan in which actions could be lost")
         self.agent, self.env_id, self.split = agent, env_id, split
         shown = {"observation", "split"} & set(options)
         if shown:
@@ -72,7 +68,11 @@ class Subject:
         for view in ("image", "text"):
             env = gym.make(env_id, disable_env_checker=True, split=split, observation=view, **made)
             self._envs[view] = env.unwrapped  # type: ignore[assignment]
-        template = self._envs["text"].grammar.template()
+        grammar = self._envs["text"].grammar
+        if not isinstance(grammar.actions, Names | Calls):  # an SVG or an answer is one action
+            self.close()
+            raise BenchError(f"{env_id} can't be diagnosed on: it has no plan in which actions could be lost")
+        template = grammar.template()
         if "prediction" not in template or "observation" not in template:
             raise BenchError(
                 "a diagnosis needs strategy=grounding_world_modeling, whose replies hold observations and predictions"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vagen_benchmarks.agents.factory import BLIND_BASELINES, HUMAN
-from vagen_benchmarks.agents.scripted import SCRIPTED
+from vagen_benchmarks.agents.factory import HUMAN, SCRIPTED
 from vagen_benchmarks.runs.protocol import Protocol, Task
 
 
@@ -40,6 +39,6 @@ def is_own_code(described: Mapping[str, Any], protocol: Protocol) -> bool:
     if described.get("custom"):
         return True
     name = str(described["name"])
-    known = {*SCRIPTED, *BLIND_BASELINES, *(baseline for task in protocol.tasks for baseline in task.baselines)}
+    known = {*SCRIPTED, *(baseline for task in protocol.tasks for baseline in task.baselines)}
     is_model = "sampling" in described or "weights_sha256" in described
     return not (is_model or name in known or name.startswith(HUMAN))

@@ -19,6 +19,7 @@ import vagen_envs
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
+from vagen_benchmarks.runs.playing import is_quick
 from vagen_benchmarks.runs.protocol import Protocol, Task, differences, make_task
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import (
@@ -39,8 +40,6 @@ from vagen_envs.permission import permitted
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_rewards.scores import PARTS
 
-EXACT = frozenset({"vagen/Sokoban-v0", "vagen/FrozenLake-v0"})
-"""The environments whose every byte is the same on every machine. The others' simulators and renderers may differ."""
 LAYOUT = frozenset({"preset", "layout", "tags", "reasoning", "native_thinking", "parsing"})
 """What a model's profile may set of an environment: how replies are written, and nothing of the task."""
 JUDGED = frozenset({*PARTS, "repetition"})
@@ -226,7 +225,7 @@ def _replay(
         return [] if episode.failure else [f"its level can't be made: {error}"], []
     if episode.content != info["level"]["content"] and (episode.content or episode.failure is None):
         return ["it was played on another level than its seed makes"], []
-    exact = task.env_id in EXACT
+    exact = is_quick(task.env_id)  # without simulator and renderer every byte is the same on every machine
     found: list[tuple[str, Any, Any]] = []
     over = False
     for i, stored in enumerate(episode.turns):
