@@ -15,7 +15,6 @@ from vagen_benchmarks.commands import (
     doctor,
     envs,
     export,
-    gif,
     judge,
     models,
     new,
@@ -79,8 +78,8 @@ TRAIN, ENVIRONMENTS = "Train", "Environments and setup"
 
 for panel, commands in {
     BENCHMARK: (bench.bench, resume.resume),
-    RESULTS: (view.view, compare.compare, gif.gif, export.export),
-    SHARE: (sharing.verify, sharing.leaderboard, sharing.push, sharing.track),
+    RESULTS: (view.view, compare.compare, export.export),
+    SHARE: (sharing.verify, sharing.leaderboard),
     TRAIN: (warmstart.warmstart,),
     ENVIRONMENTS: (envs.envs, play.play, serve.serve, doctor.doctor),
 }.items():

@@ -26,7 +26,6 @@ def quick(monkeypatch):
         monkeypatch.setattr(other, "blind_search", (6, 4))
 
 
-
 def made(env_id="vagen/FrozenLake-v0", **options):
     return gym.make(env_id, disable_env_checker=True, **options).unwrapped
 

@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-from PIL import Image
 from runs import play
 from typer.testing import CliRunner
 
@@ -17,7 +16,6 @@ from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.commands.printing import out, print_table
 from vagen_benchmarks.errors import EndpointError, ProtocolError
-from vagen_benchmarks.report.animation import find_episode
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.export import export
@@ -134,16 +132,6 @@ def test_doctor_says_what_is_broken(monkeypatch):
     done = CliRunner().invoke(app, ["doctor"])
     assert done.exit_code == 1
     assert "division by zero" in done.output
-
-
-def test_gif_shows_each_turn_and_the_end(folder, tmp_path):
-    done = CliRunner().invoke(app, ["gif", str(folder.path), str(tmp_path / "a.gif"), "-a", "random", "--seed", "3"])
-    assert done.exit_code == 0, done.output
-    episode = next(e for e in folder.episodes() if (e.agent, e.seed) == ("random", 3))
-    with Image.open(tmp_path / "a.gif") as image:
-        assert image.n_frames == len(episode.turns) + 1
-    with pytest.raises(ProtocolError, match="Did you mean 'oracle'"):
-        find_episode(folder, "orcle", None, 3)
 
 
 class Odd(Agent):

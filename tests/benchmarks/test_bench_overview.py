@@ -1,13 +1,8 @@
-"""One page over a folder of runs: `vagen view FOLDER`, and `--watch` while they are played."""
+"""One page over a folder of runs: `vagen view FOLDER`."""
 
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
-import sys
-import time
-from contextlib import contextmanager
 
 import pytest
 from commands import vagen
@@ -17,13 +12,7 @@ from typer.testing import CliRunner
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import RunFolderError
-from vagen_benchmarks.report import Overview
-
-
-def written(folder, **options):
-    overview = Overview(folder, folder / "index.html")
-    going = overview.refresh(**options)
-    return going, overview.page.read_text(encoding="utf-8")
+from vagen_benchmarks.report import write_overview
 
 
 def test_a_folder_shows_each_run_and_leads_to_its_report(tmp_path):
@@ -36,7 +25,6 @@ def test_a_folder_shows_each_run_and_leads_to_its_report(tmp_path):
     assert sorted(links) == [("deeper/a%20run/report.html", "deeper/a run"), ("one/report.html", "one")]
     assert all((tmp_path / link.replace("%20", " ")).is_file() for link, _ in links)
     assert "8 episodes" in page
-    assert "data-live" not in page
     assert "being played" not in page
 
 
@@ -44,7 +32,7 @@ def test_what_cannot_be_read_is_said_in_its_place(tmp_path):
     play(tmp_path / "one", [Oracle()], ["frozenlake"], episodes=1)
     (tmp_path / "<script>x").mkdir()
     (tmp_path / "<script>x" / "protocol.json").write_text("{}", encoding="utf-8")
-    _, page = written(tmp_path)
+    page = write_overview(tmp_path, tmp_path / "index.html").read_text(encoding="utf-8")
     assert "&lt;script&gt;x" in page
     assert "<script>x" not in page
     assert "can&#39;t be read" in page
@@ -53,7 +41,7 @@ def test_what_cannot_be_read_is_said_in_its_place(tmp_path):
 
 def test_a_folder_without_runs_says_how_to_get_one(tmp_path):
     with pytest.raises(RunFolderError, match="vagen bench --out"):
-        written(tmp_path)
+        write_overview(tmp_path, tmp_path / "index.html")
     found = vagen("view", tmp_path)
     assert found.returncode == 2
     assert "holds no run" in found.stderr
@@ -62,53 +50,12 @@ def test_a_folder_without_runs_says_how_to_get_one(tmp_path):
 def test_only_runs_that_went_on_are_read_again(tmp_path):
     play(tmp_path / "one", [Oracle()], ["frozenlake"], episodes=2)
     play(tmp_path / "two", [Oracle()], ["frozenlake"], episodes=2)
-    overview = Overview(tmp_path, tmp_path / "index.html")
-    overview.refresh()
+    write_overview(tmp_path, tmp_path / "index.html")
     for name in ("one", "two"):
-        (tmp_path / name / "report.html").unlink()
+        (tmp_path / name / "report.html").write_text("old", encoding="utf-8")
     with (tmp_path / "two" / "journal.jsonl").open("a", encoding="utf-8") as journal:
         journal.write('{"event": "start", "at": "2026-11-22T10:00:00"}\n')
-    assert overview.refresh() == 1
-    assert (tmp_path / "two" / "report.html").is_file()
-    assert not (tmp_path / "one" / "report.html").exists()
-
-
-@contextmanager
-def watching(folder):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "vagen_benchmarks", "view", str(folder), "--no-browser", "--watch"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def until(page, said, seconds=60):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if page.is_file() and said in (text := page.read_text(encoding="utf-8")):
-            return text
-        time.sleep(0.1)
-    raise AssertionError(f"the page never said {said!r}")
-
-
-def test_a_watched_page_follows_the_runs(tmp_path):
-    play(tmp_path / "one", [Oracle()], ["frozenlake"], episodes=3)
-    with watching(tmp_path) as process:
-        assert "data-live" in until(tmp_path / "index.html", "3 episodes")
-        play(tmp_path / "two", [Oracle()], ["frozenlake"], episodes=5)
-        until(tmp_path / "index.html", "5 episodes")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
-    assert "data-live" not in (tmp_path / "index.html").read_text(encoding="utf-8")
-
-
-def test_a_single_run_is_not_watched(tmp_path):
-    play(tmp_path / "one", [Oracle()], ["frozenlake"], episodes=1)
-    found = vagen("view", tmp_path / "one", "--watch")
-    assert found.returncode == 2
-    assert "folder of runs" in found.stderr
+    page = write_overview(tmp_path, tmp_path / "index.html")
+    assert "1 being played" in page.read_text(encoding="utf-8")
+    assert (tmp_path / "two" / "report.html").read_text(encoding="utf-8") != "old"
+    assert (tmp_path / "one" / "report.html").read_text(encoding="utf-8") == "old"

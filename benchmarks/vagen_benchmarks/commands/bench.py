@@ -19,7 +19,6 @@ from vagen_benchmarks.runs.protocol import Protocol, make_tasks
 from vagen_benchmarks.runs.run_folder import new_folder
 from vagen_benchmarks.runs.runner import Policy
 from vagen_benchmarks.runs.scoring import make_scoring
-from vagen_benchmarks.sharing.trackers import library
 from vagen_envs.context import ContextPolicy
 
 
@@ -93,9 +92,6 @@ def bench(
     attempts: Annotated[int, typer.Option(min=1, help="Requests for one reply before its episode fails.")] = 6,
     patience: Annotated[float, typer.Option(min=0.0, help="Seconds that an outage is waited for.")] = 3600.0,
     give_up_after: Annotated[int, typer.Option(min=1, help="Stop when so many episodes in a row have failed.")] = 20,
-    track: Annotated[
-        str | None, typer.Option(help="Write the run to `trackio`, `wandb` or `mlflow` when it ends.")
-    ] = None,
 ) -> None:
     """Play agents on environments and write a report.
 
@@ -104,8 +100,6 @@ def bench(
 
     Example: `vagen bench -e sokoban -e frozenlake -a gpt-5-mini -a random -n 32`
     """
-    if track:
-        library(track)  # before anything is paid for
     plan = load_plan(protocol) if protocol else None
     if plan is not None:
         _refuse_beside_protocol(given)
@@ -151,7 +145,7 @@ def bench(
     how = {
         "base_url": base_url, "models": models, "timeout": timeout, "headers": header or None, "patience": patience,
         "attempts": attempts, "concurrency": concurrency, "give_up_after": give_up_after, "max_dollars": max_dollars,
-        "track": track, "max_tokens": max_total_tokens,
+        "max_tokens": max_total_tokens,
     }  # fmt: skip
     raise typer.Exit(play_job(Job(path, made, agents, scoring, skipped, policy, how), new=True))
 

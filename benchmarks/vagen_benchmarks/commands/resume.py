@@ -27,9 +27,6 @@ def resume(
     give_up_after: Annotated[int | None, typer.Option(min=1, help="Stop when so many in a row have failed.")] = None,
     max_dollars: Annotated[float | None, typer.Option(min=0.0, help="Begin no episode once so much is spent.")] = None,
     max_total_tokens: Annotated[int | None, typer.Option(min=1, help="Begin no episode once so many are used.")] = None,
-    track: Annotated[
-        str | None, typer.Option(help="Write the run to `trackio`, `wandb` or `mlflow` when it ends.")
-    ] = None,
 ) -> None:
     """Continue an interrupted run with its original options; options given here replace them.
 
@@ -44,7 +41,6 @@ def resume(
     changed = {
         "base_url": base_url, "models": models, "concurrency": concurrency, "timeout": timeout,
         "attempts": attempts, "give_up_after": give_up_after, "max_dollars": max_dollars,
-        "track": track,
         "max_tokens": max_total_tokens, "patience": patience, "headers": header or None,
     }  # fmt: skip
     how = {name: begun.get(name) if value is None else value for name, value in changed.items()}

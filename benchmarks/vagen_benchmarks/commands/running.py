@@ -17,9 +17,8 @@ from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.advice import advise
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.job import Job
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.run_folder import RunWriter
 from vagen_benchmarks.runs.runner import Outcome, run
-from vagen_benchmarks.sharing.trackers import track as track_run
 
 
 def play_job(job: Job, *, new: bool = False) -> int:
@@ -58,8 +57,6 @@ def play_job(job: Job, *, new: bool = False) -> int:
     out.print(f"report: {report.resolve()}", soft_wrap=True)
     if interrupted:
         return EXIT_INTERRUPTED
-    if job.how.get("track"):
-        track_run(job.how["track"], RunFolder(job.path))
     return EXIT_STOPPED if outcome.reason else EXIT_FAILED_EPISODES if outcome.failed else 0
 
 

@@ -1,4 +1,4 @@
-"""`vagen verify`, `vagen leaderboard`, `vagen push` and `vagen track`: check runs and share them."""
+"""`vagen verify` and `vagen leaderboard`: check runs and rank their agents."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import SHOWN, count_attempts
-from vagen_benchmarks.sharing.hub import push as push_run
 from vagen_benchmarks.sharing.leaderboard import write_leaderboard
-from vagen_benchmarks.sharing.trackers import track as track_run
 from vagen_benchmarks.sharing.verify import verify as verify_run
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
@@ -73,31 +71,3 @@ def leaderboard(
     Example: `vagen leaderboard runs/a runs/b --out leaderboard.html`
     """
     out.print(f"leaderboard: {write_leaderboard(runs, page, trusted=trust).resolve()}", soft_wrap=True)
-
-
-def push(
-    run_folder: RunArgument,
-    repo: Annotated[str, typer.Option(help="OWNER/NAME of a data set on the hub; made if it isn't there.")],
-    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
-) -> None:
-    """Upload a run folder with a data set card to the Hugging Face Hub.
-
-    Reads `HF_TOKEN` and `HF_ENDPOINT`.
-
-    Example: `vagen push runs/a --repo me/my-run`
-    """
-    out.print(f"pushed: {push_run(RunFolder(run_folder), repo, private=private)}", soft_wrap=True)
-
-
-def track(
-    run_folder: RunArgument,
-    to: Annotated[str, typer.Option(help="`trackio`, `wandb` or `mlflow`.")],
-) -> None:
-    """Write a run to an experiment tracker: one tracker run for each agent.
-
-    The same as `--track` of `vagen bench`.
-
-    Example: `vagen track runs/a --to wandb`
-    """
-    track_run(to, RunFolder(run_folder))
-    out.print(f"written to {to}, project vagen")

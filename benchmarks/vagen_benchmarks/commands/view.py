@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from vagen_benchmarks.commands.printing import err, out
-from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.meter import Meter
-from vagen_benchmarks.report import Overview, write_report
+from vagen_benchmarks.report import write_overview, write_report
 from vagen_benchmarks.results.together import Together
 from vagen_benchmarks.runs.run_folder import RunFolder
 
@@ -26,31 +25,22 @@ def view(
         typer.Option("--out", help="The page to write; by default in the folder, or together.html."),
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open it in a browser, or only write it.")] = True,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Keep the overview of a folder up to date while its runs are played.")
-    ] = False,
 ) -> None:
     """Write and open the report of a run, or an overview of a folder of runs.
 
     Several runs of one protocol share one report.
 
-    Example: `vagen view runs/a`, `vagen view runs/a runs/b`, or while runs are played `vagen view runs --watch`
+    Example: `vagen view runs/a`, `vagen view runs/a runs/b`, or `vagen view runs`
     """
     (first, *others) = runs
-    overview = None
     if others or (first / "protocol.json").exists() or not first.is_dir():
-        if watch:
-            raise ProtocolError(f"--watch keeps the page of a folder of runs; name one, such as {first.parent}")
         made = Together(runs) if others else RunFolder(first)
         with Meter("writing the report", len(made.index()), console=err) as meter:
             to = page or (Path("together.html") if others else None)
             report = write_report(made, to, progress=meter.advance).resolve()
     else:
-        overview = Overview(first, page or first / "index.html")
-        overview.refresh(live=watch)
-        report = overview.page.resolve()
+        with Meter("reading runs", sum(1 for _ in first.rglob("protocol.json")), console=err) as meter:
+            report = write_overview(first, page or first / "index.html", progress=meter.advance).resolve()
     out.print(f"report: {report}", soft_wrap=True)
     if browser and not webbrowser.open(report.as_uri()):
         err.print("no browser was found; open the file on a machine that has one")
-    if overview and watch:
-        overview.watch(err.print)

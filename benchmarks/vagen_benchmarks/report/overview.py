@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,119 +14,67 @@ from vagen_benchmarks.results.labels import task_titles
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.run_folder import RunFolder, storing
 
-Notify = Callable[[str], None]
-PAUSE_RATIO = 4.0
-"""A page is refreshed after at least this multiple of the time it took, so that watching takes a fifth of a core."""
-SHORTEST_PAUSE = 2.0
-"""Seconds between two refreshes."""
+CHANGING = ("protocol.json", "episodes.jsonl", "journal.jsonl")
+"""The files that change while a run is played."""
 
 
-@dataclass
-class _Seen:
-    """A run as it was read last: the sizes and times of its files, and what the page shows."""
+def write_overview(folder: Path, page: Path, *, progress: Callable[[], None] = lambda: None) -> Path:
+    """Write the page of a folder of runs, and the reports of those that have changed since theirs was written.
 
-    state: tuple[Any, ...]
-    begun: str = ""
-    shown: dict[str, Any] = field(default_factory=dict)
-    going: bool = False
-
-
-@dataclass
-class Overview:
-    """A folder of runs and its page.
+    Args:
+        folder: is searched with its subfolders.
+        page: the file to write.
+        progress: called after each run.
 
     Raises:
-        RunFolderError: there is no run in the folder, known after `refresh`.
+        RunFolderError: there is no run in the folder.
     """
-
-    folder: Path
-    page: Path
-    _seen: dict[Path, _Seen] = field(default_factory=dict)
-
-    def refresh(self, *, live: bool = False) -> int:
-        """Read the runs that have changed, write their reports and the page. Returns how many are being played."""
-        found = sorted({path.parent for path in self.folder.rglob("protocol.json")})
-        if not found:
-            raise RunFolderError(f"{self.folder} holds no run; play one with vagen bench --out {self.folder / 'NAME'}")
-        changed = False
-        for path in found:
-            state = _state(path)
-            if path not in self._seen or self._seen[path].state != state:
-                self._seen[path] = self._read(path, state)
-                changed = True
-        for path in self._seen.keys() - set(found):
-            del self._seen[path]
-            changed = True
-        if changed or not self.page.is_file():
-            self._write(live)
-        return sum(run.going for run in self._seen.values())
-
-    def watch(self, notify: Notify) -> None:
-        """Refresh the page until Ctrl-C. The page reloads itself."""
-        with contextlib.suppress(KeyboardInterrupt):
-            going = -1
-            while True:
-                began = time.monotonic()
-                now = self.refresh(live=True)
-                if now != going:
-                    notify(f"{now} {'run is' if now == 1 else 'runs are'} being played; stop with Ctrl-C")
-                    going = now
-                time.sleep(max(SHORTEST_PAUSE, PAUSE_RATIO * (time.monotonic() - began)))
-        self._write(live=False)
-
-    def _read(self, path: Path, state: tuple[Any, ...]) -> _Seen:
-        name = path.relative_to(self.folder).as_posix() if path != self.folder else path.resolve().name
-        try:
-            run = RunFolder(path)
-            rows = summarise(run).rows()
-            if path in self._seen or not _is_new(run.report, state):  # one made while it was played may lack the last
-                write_report(run, part=".seen.part")
-        except (RunFolderError, ValueError, KeyError, TypeError) as error:  # somebody else's, or of another version
-            return _Seen(state, shown={"name": name, "error": str(error)})
-        calls = [entry for entry in run.journal() if entry["event"] in ("start", "end")]
-        begun = next((str(call.get("at", "")) for call in reversed(calls) if call["event"] == "start"), "")
-        last = calls[-1] if calls else {"event": ""}
-        going = last["event"] == "start"
-        shown = {
-            "name": name,
-            "error": "",
-            "report": relative_link(self.page, run.report),
-            "going": going,
-            "stopped": str(last.get("reason") or ""),
-            **_progress(run, rows, begun),
-            **_table(run, rows),
-        }
-        return _Seen(state, begun, shown, going)
-
-    def _write(self, live: bool) -> None:
-        runs = sorted(self._seen.values(), key=lambda run: run.begun, reverse=True)
-        going = sum(run.going for run in runs)
-        facts = f"{len(runs)} run{'s' * (len(runs) != 1)}" + (f", {going} being played" if going else "")
-        with storing(self.page):
-            part = self.page.with_name(f"{self.page.name}.part")
-            with part.open("w", encoding="utf-8") as file:
-                render(
-                    "overview.html", file, folder=self.folder.resolve().name, facts=facts,
-                    live=int(1000 * SHORTEST_PAUSE) if live else 0, runs=[run.shown for run in runs],
-                )  # fmt: skip
-            part.replace(self.page)
+    found = sorted({path.parent for path in folder.rglob("protocol.json")})
+    if not found:
+        raise RunFolderError(f"{folder} holds no run; play one with vagen bench --out {folder / 'NAME'}")
+    runs = []
+    for path in found:
+        runs.append(_shown(folder, path, page))
+        progress()
+    runs.sort(key=lambda run: str(run["begun"]), reverse=True)
+    going = sum(run["going"] for run in runs)
+    facts = f"{len(runs)} run{'s' * (len(runs) != 1)}" + (f", {going} being played" if going else "")
+    with storing(page), page.open("w", encoding="utf-8") as file:
+        render("overview.html", file, folder=folder.resolve().name, facts=facts, runs=runs)
+    return page
 
 
-def _state(path: Path) -> tuple[Any, ...]:
-    """Sizes and times of the files that change while a run is played."""
-    found = []
-    for name in ("protocol.json", "episodes.jsonl", "journal.jsonl"):
-        with contextlib.suppress(OSError):
-            stat = (path / name).stat()
-            found.append((name, stat.st_size, stat.st_mtime_ns))
-    return tuple(found)
+def _shown(folder: Path, path: Path, page: Path) -> dict[str, Any]:
+    """What the page shows of a run; its error if it can't be read."""
+    name = path.relative_to(folder).as_posix() if path != folder else path.resolve().name
+    try:
+        run = RunFolder(path)
+        rows = summarise(run).rows()
+        if not _is_new(run):
+            write_report(run, part=".seen.part")
+    except (RunFolderError, ValueError, KeyError, TypeError) as error:  # somebody else's, or of another version
+        return {"name": name, "error": str(error), "begun": "", "going": False}
+    calls = [entry for entry in run.journal() if entry["event"] in ("start", "end")]
+    begun = next((str(call.get("at", "")) for call in reversed(calls) if call["event"] == "start"), "")
+    last = calls[-1] if calls else {"event": ""}
+    return {
+        "name": name,
+        "error": "",
+        "begun": begun,
+        "report": relative_link(page, run.report),
+        "going": last["event"] == "start",
+        "stopped": str(last.get("reason") or ""),
+        **_progress(run, rows, begun),
+        **_table(run, rows),
+    }
 
 
-def _is_new(report: Path, state: tuple[Any, ...]) -> bool:
-    """Whether a report was written after everything else in its run."""
-    with contextlib.suppress(OSError):
-        return report.stat().st_mtime_ns >= max(int(changed) for *_, changed in state)
-    return False
+def _is_new(run: RunFolder) -> bool:
+    """Whether a run's report was written after everything else in it."""
+    if not run.report.is_file():
+        return False
+    changed = [file.stat().st_mtime_ns for name in CHANGING if (file := run.path / name).is_file()]
+    return run.report.stat().st_mtime_ns > max(changed)
 
 
 def _progress(run: RunFolder, rows: list[dict[str, Any]], begun: str) -> dict[str, Any]:

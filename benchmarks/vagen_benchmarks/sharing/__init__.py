@@ -1,1 +1,1 @@
-"""Runs for others: checked, on a page, as data, on a hub, in a tracker."""
+"""Runs for others: checked, on a page, as data."""

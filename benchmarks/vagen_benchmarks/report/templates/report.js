@@ -242,9 +242,6 @@ function panel(episode, data) {
   play.onclick = () => (playing ? pause() : playOn());
   const link = el("button", { className: "link", title: "copy a link to this turn" }, "copy link");
   link.onclick = () => navigator.clipboard?.writeText(location.href).then(() => { link.textContent = "copied"; });
-  const film = `vagen gif ${page.title} episode.gif -a '${episode.agent}' -e '${episode.task}' --seed ${episode.seed}`;
-  const gif = el("button", { className: "gif", title: `copy the command that makes a GIF of this episode:\n${film}` }, "GIF");
-  gif.onclick = () => navigator.clipboard?.writeText(film).then(() => { gif.textContent = "copied"; });
   const steps = data.turns.map((each, i) => {
     const mark = each.metrics.success ? "good" : each.metrics.action_is_valid ? "" : "bad";
     const button = el("button", { className: i === at ? "now" : "" }, String(i + 1), el("i", { className: mark }));
@@ -256,7 +253,7 @@ function panel(episode, data) {
     el("h2", {}, `${bare(episode.task)}, seed ${episode.seed}`, el("span", { className: `badge ${state}` }, outcomeWord[state])),
     el("p", { className: "meta" }, el("b", {}, episode.agent), episode.failure ? " · no score" : ` · return ${number(episode.score)}`, ` · ${data.turns.length} turns`, data.level ? ` · level ${data.level.content.slice(0, 10)}` : ""),
     data.ended.message ? el("p", { className: `notice ${episode.failure ? "bad" : ""}` }, el("b", {}, `${data.ended.kind}: `), data.ended.message) : null,
-    el("div", { className: "steps" }, move("◀", -1), ...steps, move("▶", 1), play, link, gif),
+    el("div", { className: "steps" }, move("◀", -1), ...steps, move("▶", 1), play, link),
     turn ? drawTurn(turn, tasks.get(episode.task)) : el("p", { className: "empty" }, "The episode ended before its first turn."));
 }
 
