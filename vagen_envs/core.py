@@ -1,6 +1,6 @@
 """The contract of an environment of this package. What a turn is stands in `vagen_envs.turn`.
 
-A subclass of `VagenEnv` supplies the hooks at the end of the class and nothing else; `reset` and
+A subclass of `VagenEnv` supplies the hooks of `vagen_envs.hooks` and nothing else; `reset` and
 `step` are written once, here.
 """
 
@@ -8,30 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from vagen_envs.config import EnvConfig
-from vagen_envs.errors import (
-    ConfigError,
-    EpisodeOverError,
-    LevelError,
-    ReplyTypeError,
-    SimulatorError,
-    VagenError,
-    did_you_mean,
-    shown,
-)
+from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, did_you_mean, shown
 from vagen_envs.forking import Forkable
-from vagen_envs.pictures import Picture
 from vagen_envs.prompting import prompts_of
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem, grammar_of
-from vagen_envs.seeding import SPLITS, HashStream, Split
+from vagen_envs.seeding import SPLITS, Split
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
 from vagen_envs.turn import IMAGE_PLACEHOLDER, SCHEMA_VERSION, Executed, Observation, RewardTerm, State, Turn
 
@@ -45,8 +33,6 @@ __all__ = [
     "Turn",
     "VagenEnv",
 ]
-
-L = TypeVar("L")
 
 
 class VagenEnv(Forkable):
@@ -76,29 +62,9 @@ class VagenEnv(Forkable):
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 2}  # noqa: RUF012
 
-    id: ClassVar[str]
-    """The id with its version, as in `gym.make`."""
-    config_class: ClassVar[type[EnvConfig]] = EnvConfig
-    prompt_folder: ClassVar[str]
-    """The environment's folder in a prompt pack."""
-    field_names: ClassVar[tuple[str, ...]] = ()
-    """The placeholders that `_fields` fills in at each observation."""
-    quick: ClassVar[bool] = False
-    """Whether a turn takes less than a millisecond or so, in any thread, so that an event loop may play it itself."""
-    changes_by_itself: ClassVar[bool] = False
-    """Whether the world can change in a turn without an action, as where another player moves."""
-    test_episodes: ClassVar[int] = 128
-    """How many test episodes a benchmark plays by default: 128 in the released code, fewer where it has fewer."""
-    blind_search: ClassVar[tuple[int, int]] = (24, 8)
-    """Candidates and levels in the search for the best fixed replies, by what a turn costs."""
-    baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
-    """Further agents that need no model and don't look behind the curtain, by name: each writes a reply."""
     hands_pixels = True
     """Whether observations have `image`. Set to False if you read images from `Turn`; this skips a copy, a tenth of a
     grid's turn."""
-    _level_seed: int
-    _loaded: tuple[Split, tuple[str, int]] | None = None
-    """Where the level came from that is loaded, of environments that keep it over a restore."""
 
     def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
         modes = self.metadata["render_modes"]
@@ -132,7 +98,6 @@ class VagenEnv(Forkable):
         self._looks = config.observation != "text"
         self.action_space = UnicodeText()
         self._shape = self._picture_shape()
-        self._level_streams: dict[Split, HashStream] = {}
         self._running = False
 
     @functools.cached_property
@@ -184,17 +149,20 @@ class VagenEnv(Forkable):
         self._running = False  # a reset that raises leaves no episode to step in
         split, asked = self._asked(options)
         if seed is not None:
-            seed = self._seed_lazily(seed)
+            if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+                raise ConfigError(f"{self.id}: seed={seed!r} is not valid: it must be an integer of at least 0")
+            seed = int(seed)
+        gym.Env.reset(self, seed=seed)
         # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
         drawn = asked if asked is not None else seed if seed is not None else int(self.np_random.integers(2**31))
         self._level_seed = seed = drawn
         self._guarded(self._load, self._levels(split).child(seed), split)
-        self.level: dict[str, Any] = {"split": split, "seed": seed, "content": self._content()}
+        self.level = {"split": split, "seed": seed, "content": self._content()}
         self._turns = 0
         self._steps = 0
-        self._played: list[str] = []
+        self._played = []
         self._running = True
-        self._state: State = self._guarded(self._extract)
+        self._state = self._guarded(self._extract)
         self._observed = self._observe(None)
         return self._as_dict(self._observed), {"state": self._state, "level": dict(self.level)}
 
@@ -292,12 +260,6 @@ class VagenEnv(Forkable):
         except ValueError as error:
             raise ConfigError(f"{self.id}: {error}") from None
 
-    def _levels(self, split: Split) -> HashStream:
-        """The stream from which the levels of a split descend, one child a seed."""
-        if split not in self._level_streams:
-            self._level_streams[split] = HashStream(self.id, self.config.level_key(), split)
-        return self._level_streams[split]
-
     def _asked(self, options: Mapping[str, Any] | None) -> tuple[Split, int | None]:
         """The split of a reset, and the number of its level if one is asked for. Raises ConfigError."""
         if options is not None and not isinstance(options, Mapping):
@@ -338,17 +300,6 @@ class VagenEnv(Forkable):
                 break
         return tuple(executed)
 
-    def _guarded(self, call: Any, *args: Any) -> Any:
-        """A simulator's failure is never the agent's: name the environment and the cause."""
-        try:
-            return call(*args)
-        except VagenError:
-            self._running = False
-            raise
-        except Exception as error:
-            self._running = False
-            raise SimulatorError(self.id, f"{type(error).__name__}: {error}") from error
-
     def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
         sums: dict[str, float] = {}
         for each in executed:
@@ -379,139 +330,7 @@ class VagenEnv(Forkable):
             )  # quoted from a reply, it would stand for a picture
         return Observation(self.prompts.observe(fields, over=not self._running)[:MAX_TEXT_LENGTH], picture)
 
-    def _look(self) -> Picture:
-        picture: Picture = self._guarded(self._picture)
-        return picture
-
     def _as_dict(self, observation: Observation) -> dict[str, Any]:
         if observation.picture is None or not self.hands_pixels:
             return {"text": observation.text}
         return {"image": observation.picture.copied(), "text": observation.text}
-
-    # -- what an environment supplies --------------------------------------------------------------
-
-    @abstractmethod
-    def _actions(self) -> ActionGrammar:
-        """What an answer may say. Called once, before `_load`."""
-
-    @abstractmethod
-    def _picture_shape(self) -> tuple[int, int, int]:
-        """Height and width in pixels, and 3. Called once, before `_load`, whether or not anybody looks."""
-
-    @abstractmethod
-    def _load(self, stream: HashStream, split: Split) -> None:
-        """Set up the level that `stream` says, drawing again until it belongs to `split`."""
-
-    def _level_count(self, split: Split) -> int | None:
-        """How many levels of published data the split has; `None` where levels are generated."""
-        return None
-
-    def _published(self, levels: Sequence[L]) -> L:
-        """The published level that this seed plays; for `_load`. Raises LevelError if the split has none."""
-        if not levels:
-            raise LevelError(f"{self.id}: this split has no level; use another split or more data")
-        return levels[self._level_seed % len(levels)]
-
-    @abstractmethod
-    def _content(self) -> str:
-        """The content hash of the level: equal for levels that are the same up to symmetry."""
-
-    @abstractmethod
-    def _extract(self) -> State:
-        """The truth now."""
-
-    @abstractmethod
-    def _picture(self) -> Picture:
-        """What is to be seen now. The pixels must not be written to afterwards."""
-
-    @abstractmethod
-    def _execute(self, action: Action) -> Executed:
-        """Carry one action out."""
-
-    @abstractmethod
-    def _solved(self) -> bool:
-        """Whether the task is done."""
-
-    def _lost(self) -> bool:
-        """Whether the task can't be done any more and the rules end it, as in a hole of the lake."""
-        return False
-
-    def _constants(self) -> dict[str, str]:
-        """The environment's placeholders that never change. Called once, before `_load`."""
-        return {}
-
-    def _fields(self) -> dict[str, str]:
-        """The placeholders named in `field_names`, for the observation now. A fresh dictionary."""
-        return {}
-
-    def _view_text(self) -> str:
-        """The state as a text observation shows it."""
-        return self._state.structured()
-
-    def _metrics(self) -> dict[str, bool | float | str]:
-        """The environment's own metrics of a turn."""
-        return {}
-
-    def _snapshot(self) -> Any:
-        """What the simulator holds, as JSON, after a level was loaded. By default the actions that were played.
-
-        An environment with a shorter way overrides this and `_restore` together.
-        """
-        return self._played
-
-    def _restore(self, world: Any) -> None:
-        """Put the simulator where `_snapshot` was. By default `self.level` is loaded and played again.
-
-        `world` is untrusted: raise KeyError, TypeError or ValueError to reject it. State and observation are restored
-        already, unless `looks_when_restored`.
-        """
-        actions = self._actions_of(world)
-        self._loaded = None  # what has happened in it is undone by loading it
-        self._load_again()
-        for action in actions:
-            self._guarded(self._execute, action)
-            self._played.append(action.text)
-
-    def _load_again(self, load: Callable[[HashStream, Split], None] | None = None) -> None:
-        """Load `self.level`, by `load` if given, unless it is `_loaded`. ValueError if its content is another now."""
-        split = self.level["split"]
-        self._level_seed = self.level["seed"]
-        stream = self._levels(split).child(self._level_seed)
-        if self._loaded != (split, stream.position()):
-            if load is None:
-                self._guarded(self._load, stream, split)
-            else:
-                load(stream, split)
-        if self._content() != self.level["content"]:
-            raise ValueError("the level's content is another one; it was drawn by another version")
-
-    def _actions_of(self, texts: Any) -> list[Action]:
-        """The actions that a snapshot's texts say. Raises TypeError or ValueError if that can't be."""
-        read = [self.grammar.actions.read(text, 0, len(text)) for text in texts]
-        actions = [action for action in read if isinstance(action, Action)]
-        if len(actions) < len(read) or len(actions) > self._steps:
-            raise ValueError("an action can't be read, or there are more than were counted")
-        return actions
-
-    @abstractmethod
-    def plan(self) -> Sequence[str]:
-        """The oracle's next actions, any number. Raises LevelError where it sees no way."""
-
-    @abstractmethod
-    def imagine(self, actions: Sequence[str]) -> State:
-        """The truth after these actions of a turn, without changing anything."""
-
-    def random_actions(self, stream: HashStream, count: int) -> Sequence[str]:
-        """At most `count` actions for an agent that plays at random.
-
-        By the grammar alone, unless an environment knows better what is sensible.
-        """
-        return self.grammar.actions.random(stream, count)
-
-    def options_missing(self) -> Sequence[tuple[str, str, str]]:
-        """Return options that can't be used on this machine: the option, what is missing, and the fix."""
-        return ()
-
-    def _reason(self, actions: Sequence[str]) -> str:
-        """The oracle's words for why it does this."""
-        return f"The next step of the shortest way is {', '.join(actions)}."

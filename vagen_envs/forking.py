@@ -2,53 +2,33 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 import hashlib
 import json
 import math
-from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.utils.seeding import np_random
 
-from vagen_envs.config import EnvConfig
-from vagen_envs.errors import ConfigError, SnapshotError
+from vagen_envs.errors import SimulatorError, SnapshotError, VagenError
+from vagen_envs.hooks import EnvironmentHooks
 from vagen_envs.pictures import Picture
-from vagen_envs.prompting import Prompts
-from vagen_envs.seeding import SPLITS
+from vagen_envs.replies import Action
+from vagen_envs.seeding import SPLITS, HashStream, Split
 from vagen_envs.snapshots import UNREADABLE, heading, pack, unpack
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_envs.turn import Observation, State
 
 
-class Forkable(gym.Env[dict[str, Any], str]):
-    """What `VagenEnv` has for `snapshot`, `restore`, copying and pickling, and the generator behind `np_random`."""
+class Forkable(EnvironmentHooks):
+    """What `VagenEnv` has for `snapshot`, `restore`, copying and pickling."""
 
-    id: ClassVar[str]
-    config: EnvConfig
-    prompts: Prompts
-    level: dict[str, Any]
-    _observed: Observation
-    _state: State
-    _turns: int
-    _steps: int
-    _played: list[str]
-    _running: bool
     _looks: bool
-    _guarded: Callable[..., Any]
-    _extract: Callable[[], State]
-    _look: Callable[[], Picture]
-    _generator: np.random.Generator | None = None
-    _generator_state: dict[str, Any] | None = None
-    looks_when_restored: ClassVar[bool] = False
-    """Whether a restored state and picture are read off the simulator, which is right where that takes
-    microseconds. Otherwise a snapshot carries them."""
-
+    _shape: tuple[int, ...]
+    _loaded: tuple[Split, tuple[str, int]] | None = None
+    """Where the level came from that is loaded, of environments that keep it over a restore."""
     _made_with: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
@@ -61,13 +41,11 @@ class Forkable(gym.Env[dict[str, Any], str]):
         """This moment: the episode, its pictures and random numbers, the stream of next seeds.
 
         An environment of the same id and options takes it over with `restore`, in any process. Wrappers
-        and the random numbers of spaces aren't part of it; copying and pickling, which rest on it, carry the latter.
+        and the random numbers of spaces aren't part of it.
 
         Raises:
             SnapshotError: `np_random` was replaced by a generator of another kind than Gymnasium's.
         """
-        generator = self._generator if self._np_random_seed is not None else self.np_random
-        state = self._generator_state if generator is None else generator.bit_generator.state
         episode: list[Any] | None = None
         carried = b""
         if hasattr(self, "_observed"):
@@ -89,7 +67,7 @@ class Forkable(gym.Env[dict[str, Any], str]):
                 episode[-1] = self._state.to_json()
                 if seen.picture is not None:
                     carried += seen.picture.pixels.tobytes()
-        body = [self._np_random_seed, state, episode]
+        body = [self.np_random_seed, self.np_random.bit_generator.state, episode]
         return pack(self._heading, body, carried)
 
     def restore(self, snapshot: bytes) -> None:
@@ -102,8 +80,8 @@ class Forkable(gym.Env[dict[str, Any], str]):
         """
         body, carried = unpack(self._heading, snapshot)
         try:
-            seed, generator, episode = body
-            _check_generator(seed, generator)
+            seed, state, episode = body
+            generator = _generator_at(seed, state)
             if episode is None:
                 for name in ("_observed", "_state", "level"):
                     self.__dict__.pop(name, None)
@@ -116,7 +94,7 @@ class Forkable(gym.Env[dict[str, Any], str]):
                 f"{self.id}: the snapshot's inside is wrong ({type(error).__name__}: {str(error)[:200]}); "
                 "restore one that this version's snapshot() gave"
             ) from error
-        self._np_random_seed, self._generator, self._generator_state = seed, None, generator
+        self._np_random_seed, self._np_random = seed, generator
 
     def _restore_episode(self, episode: list[Any], carried: bytes) -> None:
         split, seed, content, turns, steps, running, length, world, state = episode
@@ -126,7 +104,9 @@ class Forkable(gym.Env[dict[str, Any], str]):
             if type(number) is not int or number < 0:
                 raise ValueError(f"{number!r:.40} is no number of levels, turns, steps or letters")
         text, pixels = carried[:length].decode("utf-8", "surrogatepass"), carried[length:]
-        if len(text) > MAX_TEXT_LENGTH or len(pixels) != self._carried_pixels or length > len(carried):
+        has_pixels = self._looks and not self.looks_when_restored
+        expected = math.prod(self._shape) if has_pixels else 0
+        if len(text) > MAX_TEXT_LENGTH or len(pixels) != expected or length > len(carried):
             raise ValueError("the text or the picture has another length")
         config = self.config
         if running and (turns >= config.max_turns or steps >= config.max_steps):
@@ -138,19 +118,12 @@ class Forkable(gym.Env[dict[str, Any], str]):
             self._state = self._guarded(self._extract)
             self._observed = Observation(text, self._look() if self._looks else None)
         else:
-            shown: Any = self.observation_space
-            drawn = np.frombuffer(pixels, np.uint8)
             self._state = State.from_json(state)
             self._state.structured(), self._state.sentences()  # raise for what is no state
-            self._observed = Observation(text, Picture(drawn.reshape(shown["image"].shape)) if self._looks else None)
+            drawn = np.frombuffer(pixels, np.uint8)
+            self._observed = Observation(text, Picture(drawn.reshape(self._shape)) if has_pixels else None)
             self._restore(world)
         self._running = running
-
-    @functools.cached_property
-    def _carried_pixels(self) -> int:
-        """How many bytes of pixels a snapshot has."""
-        shown: Any = self.observation_space
-        return math.prod(shown["image"].shape) if self._looks and not self.looks_when_restored else 0
 
     @functools.cached_property
     def _heading(self) -> bytes:
@@ -164,77 +137,82 @@ class Forkable(gym.Env[dict[str, Any], str]):
         return heading(self.id, hashlib.blake2b(said.encode(), digest_size=16).hexdigest())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copied here: `copy.copy` would share them, and a draw from one copy's space would change the other's.
-        drawn = {name: copy.deepcopy(space) for name in _SPACES if _is_seeded(space := self.__dict__.get(name))}
-        return _made_again, (type(self), *self._made_with, self.spec, self.snapshot(), drawn)
+        return _made_again, (type(self), *self._made_with, self.spec, self.snapshot())
 
-    # Gymnasium makes a NumPy generator at each seeded reset, which would take a fifth of the time of a
-    # reset here. Levels don't need it: it is made when somebody looks.
-    @property
-    def _np_random(self) -> np.random.Generator | None:
-        if self._generator is None and self._np_random_seed is not None:
-            if self._generator_state is None:
-                self._generator, _ = np_random(self._np_random_seed)
-            else:
-                self._generator = np.random.Generator(np.random.PCG64(0))
-                self._generator.bit_generator.state = self._generator_state
-        return self._generator
-
-    @_np_random.setter
-    def _np_random(self, generator: np.random.Generator | None) -> None:
-        self._generator = generator
-
-    def _seed_lazily(self, seed: int) -> int:
-        """Note the seed for `np_random`, and give it as Python's integer, whatever integer it came as."""
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise ConfigError(f"{self.id}: seed={seed!r} is not valid: it must be an integer of at least 0")
-        self._np_random_seed = int(seed)
-        self._generator = self._generator_state = None
-        return self._np_random_seed
-
-    @abstractmethod
     def _snapshot(self) -> Any:
-        """What the simulator holds, as JSON."""
+        """What the simulator holds, as JSON, after a level was loaded. By default the actions that were played.
 
-    @abstractmethod
+        An environment with a shorter way overrides this and `_restore` together.
+        """
+        return self._played
+
     def _restore(self, world: Any) -> None:
-        """Put the simulator where `_snapshot` was."""
+        """Put the simulator where `_snapshot` was. By default `self.level` is loaded and played again.
+
+        `world` is untrusted: raise KeyError, TypeError or ValueError to reject it. State and observation are restored
+        already, unless `looks_when_restored`.
+        """
+        actions = self._actions_of(world)
+        self._loaded = None  # what has happened in it is undone by loading it
+        self._load_again()
+        for action in actions:
+            self._guarded(self._execute, action)
+            self._played.append(action.text)
+
+    def _load_again(self, load: Callable[[HashStream, Split], None] | None = None) -> None:
+        """Load `self.level`, by `load` if given, unless it is `_loaded`. ValueError if its content is another now."""
+        split = self.level["split"]
+        self._level_seed = self.level["seed"]
+        stream = self._levels(split).child(self._level_seed)
+        if self._loaded != (split, stream.position()):
+            if load is None:
+                self._guarded(self._load, stream, split)
+            else:
+                load(stream, split)
+        if self._content() != self.level["content"]:
+            raise ValueError("the level's content is another one; it was drawn by another version")
+
+    def _levels(self, split: Split) -> HashStream:
+        """The stream from which the levels of a split descend, one child a seed."""
+        return HashStream(self.id, self.config.level_key(), split)
+
+    def _actions_of(self, texts: Any) -> list[Action]:
+        """The actions that a snapshot's texts say. Raises TypeError or ValueError if that can't be."""
+        read = [self.grammar.actions.read(text, 0, len(text)) for text in texts]
+        actions = [action for action in read if isinstance(action, Action)]
+        if len(actions) < len(read) or len(actions) > self._steps:
+            raise ValueError("an action can't be read, or there are more than were counted")
+        return actions
+
+    def _look(self) -> Picture:
+        picture: Picture = self._guarded(self._picture)
+        return picture
+
+    def _guarded(self, call: Callable[..., Any], *args: Any) -> Any:
+        """A simulator's failure is never the agent's: name the environment and the cause."""
+        try:
+            return call(*args)
+        except VagenError:
+            self._running = False
+            raise
+        except Exception as error:
+            self._running = False
+            raise SimulatorError(self.id, f"{type(error).__name__}: {error}") from error
 
 
-def _check_generator(seed: Any, state: Any) -> None:
-    """Whether seed and state of `np_random` can be. Raises ValueError, KeyError or TypeError if not."""
-    if type(seed) is not int or seed < (0 if state is None else -1):
-        raise ValueError(f"seed {seed!r:.40}")
-    if state is None:
-        return
-    inner = state["state"]
-    # PCG64's state and increment have 128 bits; `uinteger` is the half of a 64-bit draw that is still to be handed out.
-    inside = (
-        0 <= inner["state"] < 2**128
-        and 0 <= inner["inc"] < 2**128
-        and 0 <= state["has_uint32"] < 2
-        and 0 <= state["uinteger"] < 2**32
-    )
-    numbers = (inner["state"], inner["inc"], state["has_uint32"], state["uinteger"])
-    if not inside or {*map(type, numbers)} != {int} or state["bit_generator"] != "PCG64":
-        raise ValueError("a generator that isn't NumPy's PCG64")
+def _generator_at(seed: Any, state: Any) -> np.random.Generator:
+    """Gymnasium's generator in this state. Raises ValueError, TypeError or OverflowError if it can't be."""
+    generator = np.random.PCG64(0)
+    generator.state = state
+    # -1 is the seed of a generator that the user set; NumPy rounds numbers that aren't whole
+    if type(seed) is not int or seed < -1 or generator.state != state:
+        raise ValueError("a seed or generator that can't be")
+    return np.random.Generator(generator)
 
 
-_SPACES = "action_space", "observation_space"
-
-
-def _is_seeded(space: Any) -> bool:
-    """Whether a space, or one that it is made of, has random numbers to go on with. `None` hasn't."""
-    parts = space.values() if isinstance(space, gym.spaces.Dict) else ()
-    return getattr(space, "_np_random", None) is not None or any(map(_is_seeded, parts))
-
-
-def _made_again(
-    cls: type[Forkable], args: Any, options: Any, spec: Any, snapshot: bytes, drawn: dict[str, Any]
-) -> Forkable:
-    """A copy of an environment, as copying and pickling call it, with the spaces whose numbers have begun."""
+def _made_again(cls: type[Forkable], args: Any, options: Any, spec: Any, snapshot: bytes) -> Forkable:
+    """A copy of an environment, as copying and pickling call it."""
     env = cls(*args, **options)
     env.spec = spec
     env.restore(snapshot)
-    env.__dict__.update(drawn)
     return env

@@ -145,9 +145,9 @@ class BeginsAnew(FrozenLakeEnv):
 
 class ForgetsItsStream(FrozenLakeEnv):
     def restore(self, snapshot):
-        before = self._np_random_seed, self._generator, self._generator_state
+        before = self._np_random_seed, self._np_random
         super().restore(snapshot)
-        self._np_random_seed, self._generator, self._generator_state = before
+        self._np_random_seed, self._np_random = before
 
 
 class Hidden(gym.Env):

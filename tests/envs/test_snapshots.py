@@ -93,18 +93,6 @@ def test_a_seed_of_numpy_is_the_seed(env_id):
     assert copy.deepcopy(env).snapshot() == env.snapshot() == other.snapshot()
 
 
-@pytest.mark.parametrize("how", [copy.deepcopy, copy.copy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_copies_draw_from_their_spaces_alike_and_alone(how):
-    env = played()
-    env.action_space.seed(1)
-    env.observation_space.seed(2)
-    env.action_space.sample()
-    twin, third = how(env), how(env)
-    ahead = [env.action_space.sample(), str(env.observation_space.sample())]
-    assert [twin.action_space.sample(), str(twin.observation_space.sample())] == ahead
-    assert [third.action_space.sample(), str(third.observation_space.sample())] == ahead
-
-
 def test_a_fork_does_not_disturb_what_it_came_from():
     env = played(max_turns=9)
     moment = env.snapshot()
@@ -171,7 +159,7 @@ def test_the_same_prompts_elsewhere_are_the_same_configuration(tmp_path):
 SEED, GENERATOR, EPISODE = range(3)
 SPLIT, LEVEL_SEED, CONTENT, TURNS, STEPS, RUNNING, LENGTH, WORLD, STATE = range(9)
 WRONG = {
-    SEED: [-1, None, "7", 1.5, True],
+    SEED: [-2, None, "7", 1.5, True],
     GENERATOR: [{}, {"bit_generator": "MT19937"}, 7, "PCG64"],
     EPISODE: [{}, [], 7, "x"],
 }
