@@ -17,7 +17,7 @@ from gymnasium import spaces
 
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, did_you_mean, shown
 from vagen_envs.forking import Forkable
-from vagen_envs.prompting import prompts_of
+from vagen_envs.prompting import PromptPack, Prompts
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem, grammar_of
 from vagen_envs.seeding import SPLITS, Split
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
@@ -87,8 +87,8 @@ class VagenEnv(Forkable):
             parsing=config.parsing,
             native_thinking=config.native_thinking,
         )
-        self.prompts = prompts_of(
-            config.prompt_pack,
+        self.prompts = Prompts(
+            PromptPack(config.prompt_pack),
             self.prompt_folder,
             self.grammar,
             config.representation,

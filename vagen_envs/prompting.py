@@ -15,21 +15,16 @@ Files use `$name` placeholders (`string.Template`; `$$` is a dollar sign):
 
 from __future__ import annotations
 
-import copy
-import functools
 import hashlib
 import tomllib
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import Any, Self
 
 from vagen_envs.errors import PromptPackError, did_you_mean
 from vagen_envs.replies import Grammar
 
 PACKS = Path(__file__).parent / "prompt_packs"
-OWN = frozenset(path.name for path in PACKS.iterdir() if path.is_dir())
-"""The packs of this package."""
 
 
 def _is_folder(path: Path) -> bool:
@@ -49,7 +44,7 @@ class PromptPack:
         if not _is_folder(folder):
             raise PromptPackError(
                 f"prompt pack {name_or_path!r} is neither a pack of this package nor a folder."
-                f"{did_you_mean(name_or_path, sorted(OWN))}"
+                f"{did_you_mean(name_or_path, [path.name for path in PACKS.iterdir() if path.is_dir()])}"
             )
         self.folders = (folder, PACKS / "default")
         self._read: dict[str, str] = {}
@@ -57,9 +52,7 @@ class PromptPack:
     def text(self, file: str) -> str:
         """The text of a file, without the newline at its end. Raises PromptPackError if no folder has it."""
         if file not in self._read:
-            found = (
-                _packaged(folder, file) if folder.parent == PACKS else _text(folder, file) for folder in self.folders
-            )
+            found = (_text(folder, file) for folder in self.folders)
             text = next((each for each in found if each is not None), None)
             if text is None:
                 raise PromptPackError(f"no {file} in {self.folders[0]}; add that file to the pack")
@@ -69,18 +62,12 @@ class PromptPack:
     def fill(self, file: str, values: Mapping[str, str]) -> str:
         """The file with every placeholder replaced. Raises PromptPackError for one that doesn't exist."""
         try:
-            return _filled(self.text(file), tuple(values.items()))
+            return Template(self.text(file)).substitute(values)
         except (KeyError, ValueError) as error:
             raise PromptPackError(
                 f"{file} has a placeholder that does not exist or is malformed ({error}); "
                 f"known: {', '.join('$' + name for name in sorted(values))}"
             ) from error
-
-    def copy(self) -> Self:
-        """Another that has read the same."""
-        made = copy.copy(self)
-        made._read = dict(self._read)
-        return made
 
     def sha256(self) -> str:
         """A fingerprint of all that was read so far, for the record of a run."""
@@ -135,8 +122,7 @@ class Prompts:
     def _example(self, folder: str, grammar: Grammar, representation: str) -> str:
         file = f"{folder}/example.toml"
         try:
-            examples = _tables(self.pack.text(file))
-            example = examples[representation]
+            example = tomllib.loads(self.pack.text(file))[representation]
             actions, words = example["actions"], {k: v for k, v in example.items() if k != "actions"}
             return grammar.render(actions[: grammar.max_actions], **words)
         except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
@@ -156,37 +142,6 @@ class Prompts:
         return "".join([fields[part] if i % 2 else part for i, part in enumerate(parts)])
 
 
-def prompts_of(
-    pack: str,
-    folder: str,
-    grammar: Grammar,
-    representation: str,
-    constants: Mapping[str, str],
-    fields: tuple[str, ...] = (),
-) -> Prompts:
-    """`Prompts` of the pack with this name. Of this package's own packs, which stay as they are, they are made once.
-
-    Hundreds of environments that are played at once are mostly configured alike, and it takes a fifth of making one.
-    """
-    if pack not in OWN or not isinstance(grammar.actions, Hashable):
-        return Prompts(PromptPack(pack), folder, grammar, representation, constants, fields)
-    made = copy.copy(_prompts(pack, folder, grammar, representation, tuple(constants.items()), fields))
-    made.pack = made.pack.copy()  # whoever reads further files has a fingerprint of his own
-    return made
-
-
-@functools.lru_cache(64)
-def _prompts(
-    pack: str,
-    folder: str,
-    grammar: Grammar,
-    representation: str,
-    constants: tuple[tuple[str, str], ...],
-    fields: tuple[str, ...],
-) -> Prompts:
-    return Prompts(PromptPack(pack), folder, grammar, representation, dict(constants), fields)
-
-
 def _text(folder: Path, file: str) -> str | None:
     """The text of a file, without the newline at its end; None if there is no such file."""
     path = folder / file
@@ -196,17 +151,3 @@ def _text(folder: Path, file: str) -> str | None:
         return path.read_text(encoding="utf-8").rstrip("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise PromptPackError(f"{path} can't be read as UTF-8 text ({error}); save it as UTF-8") from error
-
-
-_packaged = functools.cache(_text)
-"""The same for this package's own files, which stay as they are: hundreds of environments are made of the same ten."""
-
-
-@functools.lru_cache(256)
-def _filled(text: str, values: tuple[tuple[str, str], ...]) -> str:
-    return Template(text).substitute(dict(values))
-
-
-@functools.lru_cache(32)
-def _tables(text: str) -> dict[str, Any]:
-    return tomllib.loads(text)
