@@ -225,7 +225,7 @@ class VagenEnv(Forkable):
             return None
         if not hasattr(self, "_state"):
             raise EpisodeOverError(f"{self.id} has nothing to show yet; call reset() first")
-        return self._view_text() if self.render_mode == "ansi" else self._look().copied()
+        return self._view_text() if self.render_mode == "ansi" else self._look().pixels.copy()
 
     def oracle_reply(self) -> str:
         """A full reply that brings the episode nearer to its end; observation and prediction are true.
@@ -333,4 +333,4 @@ class VagenEnv(Forkable):
     def _as_dict(self, observation: Observation) -> dict[str, Any]:
         if observation.picture is None or not self.hands_pixels:
             return {"text": observation.text}
-        return {"image": observation.picture.copied(), "text": observation.text}
+        return {"image": observation.picture.pixels.copy(), "text": observation.text}

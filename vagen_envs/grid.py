@@ -18,11 +18,8 @@ from vagen_envs.things import Thing
 
 Position = tuple[int, int]
 
-KEPT_PICTURES = 2048
-"""Boards whose pictures a tile set remembers, at some 4 kB each: of 512 episodes at once, one comes back to its board
-after that many others."""
-_KEPT_BYTES = 4 * 2**20
-"""Of rows of ten tiles that a tile set remembers."""
+KEPT_PICTURES = 512
+"""Boards whose pictures a tile set remembers, at some 30 kB each."""
 
 SIDES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
@@ -118,23 +115,17 @@ class TileSet:
 
     Args:
         package: where the strip is, such as `"vagen_envs.sokoban"`.
-        file: name of the PNG; its tiles stand side by side, and it has at most 256 colours.
+        file: name of the PNG; its tiles stand side by side.
         scale: each pixel becomes this many pixels wide and high.
     """
 
     def __init__(self, package: str, file: str, scale: int = 1) -> None:
         with files(package).joinpath(file).open("rb") as stream, Image.open(stream) as image:
             strip = np.asarray(image.convert("RGB"))
-        colours, indices = np.unique(strip.reshape(-1, 3), axis=0, return_inverse=True)
-        self._palette: Pixels = colours.astype(np.uint8)
         height = strip.shape[0]
-        tiles = indices.reshape(strip.shape[:2]).astype(np.uint8).reshape(height, -1, height).swapaxes(0, 1)
-        large = np.kron(tiles, np.ones((1, scale, scale), np.uint8))
+        tiles = strip.reshape(height, -1, height, 3).swapaxes(0, 1)
+        self._tiles: Pixels = np.kron(tiles, np.ones((1, scale, scale, 1), np.uint8))
         self.side: int = height * scale
-        self._rgb = _strips(self._palette[large])
-        # PNG packs two pixels of up to 16 colours into a byte, which halves what is compressed.
-        paired = len(self._palette) <= 16 and self.side % 2 == 0
-        self._indices = _strips(16 * large[:, :, ::2] + large[:, :, 1::2] if paired else large)
         self.picture = functools.lru_cache(KEPT_PICTURES)(self._picture)
 
     def _picture(self, codes: bytes, width: int) -> Picture:
@@ -143,34 +134,8 @@ class TileSet:
         Boards come back, by moves that are blocked or undone and levels that are played again: a picture that is known
         has its name and its PNG already.
         """
-        height = len(codes) // width * self.side
-        return Picture.drawn_by(
-            (height, width * self.side, 3),
-            lambda: _laid(self._rgb, codes, width).reshape(height, -1, 3),
-            lambda: (_laid(self._indices, codes, width).reshape(height, -1), self._palette),
-        )
-
-
-def _strips(tiles: Pixels) -> Callable[[bytes], bytes]:
-    """A function that gives the pixels of a row of tiles by their numbers.
-
-    Rows come back more than boards do: some 250 rows make up the boards of 3,000 levels. Laying a board is then a copy
-    of its rows, which between other work takes three quarters of the time of laying it tile by tile.
-    """
-    # Each tile's rows of pixels as opaque items: one copy moves a row.
-    row_bytes = tiles[0, 0].nbytes
-    rows = np.ascontiguousarray(tiles).reshape(*tiles.shape[:2], row_bytes).view(f"V{row_bytes}")[:, :, 0]
-
-    def strip(numbers: bytes) -> bytes:
-        return rows.take(np.frombuffer(numbers, np.uint8), 0).T.tobytes()
-
-    kept: Callable[[bytes], bytes] = functools.lru_cache(max(16, _KEPT_BYTES // (10 * tiles[0].nbytes)))(strip)
-    return kept
-
-
-def _laid(strip: Callable[[bytes], bytes], codes: bytes, width: int) -> Pixels:
-    rows = [strip(codes[at : at + width]) for at in range(0, len(codes), width)]
-    return np.frombuffer(bytearray().join(rows), np.uint8)
+        rows = self._tiles[np.frombuffer(codes, np.uint8).reshape(-1, width)].swapaxes(1, 2)
+        return Picture(rows.reshape(-1, width * self.side, 3))
 
 
 @functools.cache
