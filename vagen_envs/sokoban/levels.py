@@ -9,13 +9,13 @@ nothing wraps around an edge.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import canonical
 from vagen_envs.seeding import HashStream, Split
-from vagen_envs.sokoban import one_box
 from vagen_envs.sokoban.splits import split_of_board
 
 ACTIONS = ("Up", "Down", "Left", "Right")
@@ -27,7 +27,7 @@ _FEW_STATES = 2_000
 100 have more, and took 20 to 80 ms where the median is 3."""
 _MOST_ROOMS = 10_000  # of 300 seeds of rungs 0 and 5 none needs 30; windows that few rooms fit need more
 _TARGETS_A_ROOM = 4  # before another room is drawn: its split may lie with few of its cells
-
+_TARGETS_OF_ONE_BOX = 3  # where the first has no start, a second has one in three of ten times, a third in two
 
 _LONGEST = {
     (5, 5): ((10, 14, 8, 0), (10, 14, 9, 9)),
@@ -82,12 +82,6 @@ class Level:
         if not 0 <= floor == floor & inside(height, width) or targets & ~floor:
             raise ValueError("the board isn't walled, or a target is in a wall")
         return cls(height, width, floor, targets, boxes, player, bytes.fromhex(board))
-
-
-def rows_of(floor: int, height: int, width: int) -> list[int]:
-    """The cells of each row within the wall, a bit a cell from the left."""
-    inner = (1 << width - 2) - 1
-    return [floor >> at & inner for at in range(width + 1, (height - 1) * width, width)]
 
 
 def canonical_board(width: int, floor: int, targets: int) -> bytes:
@@ -249,22 +243,18 @@ def draw_level(
         pushed = _pushed_onto(floor, width)
         if pushed.bit_count() < fewest:
             continue
-        rows = rows_of(floor, height, width)
-        if num_boxes == 1:
-            found = one_box.board(stream, split, rows, rows_of(pushed, height, width), width, length)
-        else:
-            # Where no push can end, a target must have its box from the start.
-            room = cells(floor if on_target else pushed)
+        # Where no push can end, a target must have its box from the start.
+        ends = cells(floor if on_target and num_boxes > 1 else pushed)
+        for targets in _targets(stream, split, cells(floor), ends, width, num_boxes):
             try:
-                found = _board(stream, split, floor, rows, room, width, num_boxes, length, on_target, most)
+                start = _start(stream, Solutions(width, floor, targets), length, on_target, most)
             except LevelError:
                 if most >= _MOST_STATES:
                     raise
                 most = min(2 * most, _MOST_STATES)
-                continue
-        if found is not None:
-            targets, boxes, player = found
-            return Level(height, width, floor, targets, boxes, player, canonical_board(width, floor, targets))
+                break
+            if start is not None:
+                return Level(height, width, floor, targets, *start, canonical_board(width, floor, targets))
     raise LevelError(
         f"no {height}x{width} board with {num_boxes} boxes has a shortest solution of {shortest} to {longest} moves "
         f"(tried {_MOST_ROOMS}); widen the window or change dim_room or num_boxes"
@@ -320,33 +310,19 @@ def cells(mask: int) -> list[int]:
     return found
 
 
-def _board(
-    stream: HashStream,
-    split: Split,
-    floor: int,
-    rows: list[int],
-    room: list[int],
-    width: int,
-    num_boxes: int,
-    length: int,
-    on_target: bool,
-    most: int,
-) -> tuple[int, int, int] | None:
-    """Return targets, boxes and player with a shortest solution of `length` moves; None if none was found.
-
-    Raises:
-        LevelError: to know takes more than `most` placements of boxes.
-    """
-    if len(room) < num_boxes:
-        return None
-    for _ in range(_TARGETS_A_ROOM):
-        chosen = stream.sample(room, num_boxes)
-        if split_of_board(rows, chosen, width) == split:
-            targets = sum([1 << cell for cell in chosen])
-            start = _start(stream, Solutions(width, floor, targets), length, on_target, most)
-            if start is not None:
-                return targets, *start
-    return None
+def _targets(
+    stream: HashStream, split: Split, floor: list[int], ends: list[int], width: int, num_boxes: int
+) -> Iterator[int]:
+    """Sets of targets among `ends` that make boards of the split, a few for each room."""
+    if num_boxes == 1:
+        fitting = [cell for cell in ends if split_of_board(floor, [cell], width) == split]
+        for _ in range(min(_TARGETS_OF_ONE_BOX, len(fitting))):
+            yield 1 << fitting.pop(stream.below(len(fitting)))
+    elif len(ends) >= num_boxes:
+        for _ in range(_TARGETS_A_ROOM):
+            chosen = stream.sample(ends, num_boxes)
+            if split_of_board(floor, chosen, width) == split:
+                yield sum([1 << cell for cell in chosen])
 
 
 def _start(stream: HashStream, solutions: Solutions, length: int, on_target: bool, most: int) -> tuple[int, int] | None:
@@ -356,6 +332,8 @@ def _start(stream: HashStream, solutions: Solutions, length: int, on_target: boo
         return None
     bare = 0 if on_target else solutions.targets
     starts = [(boxes, players) for boxes, players in solutions.layers[length].items() if not boxes & bare]
+    if solutions.targets.bit_count() == 1:  # by cell; of several boxes as the search comes to them
+        starts.sort()
     total = sum([players.bit_count() for _, players in starts])
     if not total:
         return None
