@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import threading
-import time
 
 import pytest
 import runs
-from chat_endpoint import GOOD, completion
+from chat_endpoint import GOOD, completion, raw
 
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.agents.factory import Asked, make_agents
@@ -68,30 +68,16 @@ def test_history_window_limits_the_prompt(tmp_path, endpoint):
         (500, "server_error"),
         ((429, {"retry-after-ms": "5"}), "rate_limited"),
         (504, "timeout"),
-        (
-            b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/html\r\ncontent-length: 5\r\n\r\n<html",
-            "nonsense",
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 4\r\n\r\n{{{{",
-            "nonsense",
-        ),
+        (raw("<html", "text/html"), "nonsense"),
+        (raw("{{{{"), "nonsense"),
         (b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 90\r\n\r\n{", "unreachable"),
         (b"\x00\x01 this is not HTTP\r\n\r\n", "nonsense"),
         (b"", "unreachable"),
         ({"choices": []}, "nonsense"),
-        ({"choices": [{"message": None}]}, "nonsense"),
         ({"choices": [{"message": {"content": 7}}]}, "nonsense"),
-        ({"error": {"message": "model is loading"}}, "server_error"),
         ({"error": {"message": "slow down", "code": 429}}, "rate_limited"),
-        (
-            {"choices": [{"error": {"message": "broke off", "code": 502}, "message": {"content": ""}}]},
-            "server_error",
-        ),
-        ({"content": None, "finish": "error"}, "server_error"),
+        ({"choices": [{"error": {"message": "broke off", "code": 502}, "message": {"content": ""}}]}, "server_error"),
         ({"content": "<answer>U", "finish": "network_error"}, "server_error"),
-        ({"content": "", "finish": "abort"}, "server_error"),
-        ({"content": "", "finish": "insufficient_system_resource"}, "server_error"),
         ({"error": "model is loading"}, "server_error"),
         ({"object": "error", "message": "worker is gone", "code": 50002}, "server_error"),
     ],
@@ -105,12 +91,15 @@ def test_fault_is_retried_then_recorded_as_what_it_is(tmp_path, endpoint, fault,
     assert episode.turns == []
 
 
-@pytest.mark.parametrize("fault", [500, (429, {"retry-after": "0"}), b"", {"choices": []}])
+PAGE = raw("<html></html>", "text/html", "404 Not Found")
+
+
+@pytest.mark.parametrize("fault", [500, (429, {"retry-after": "0"}), b"", {"choices": []}, 401, 403, PAGE])
 def test_passing_fault_costs_only_time(tmp_path, endpoint, fault):
     endpoint.script = lambda number, body: fault if number % 2 == 0 else endpoint.good
-    outcome, (episode,) = play(tmp_path, endpoint.url, episodes=1)
-    assert (outcome.played, outcome.failed) == (1, 0)
-    assert [call["attempts"] for call in episode.calls] == [2, 2, 2]
+    outcome, episodes = play(tmp_path, endpoint.url, episodes=2, policy=Policy(concurrency=1))
+    assert (outcome.played, outcome.failed, outcome.reason) == (2, 0, "")
+    assert [call["attempts"] for episode in episodes for call in episode.calls] == [2] * 6
 
 
 def test_fault_in_the_middle_keeps_the_turns_before(tmp_path, endpoint):
@@ -126,38 +115,14 @@ def test_rejected_request_is_retried_only_where_it_may_pass(tmp_path, endpoint, 
     assert (outcome.failed, len(endpoint.requests), episode.failure.kind) == (1, requests, "rejected"), episode.failure
 
 
-PAGE = b"HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 13\r\n\r\n<html></html>"
-
-
-@pytest.mark.parametrize("fault", [401, 403, 404, PAGE])
-def test_one_passing_refusal_loses_no_episode(tmp_path, endpoint, fault):
-    endpoint.script = lambda number, body: fault if number in (0, 4) else endpoint.good
-    outcome, _ = play(tmp_path, endpoint.url, episodes=3)
-    assert (outcome.played, outcome.failed, outcome.reason) == (3, 0, "")
-
-
-def test_endpoint_that_is_down(tmp_path, closed_port):
-    outcome, (episode,) = play(tmp_path, closed_port, episodes=1)
-    assert (outcome.played, outcome.failed, episode.failure.kind) == (0, 1, "unreachable")
-
-
-def test_endpoint_that_is_too_slow(tmp_path, endpoint):
-    endpoint.script = lambda number, body: 3.0
-    outcome, (episode,) = play(tmp_path, endpoint.url, episodes=1, timeout=0.1, attempts=2)
-    assert (outcome.failed, episode.failure.kind) == (1, "timeout")
-
-
 @pytest.mark.parametrize(
     ("answer", "ending", "reply"),
     [
-        ({"content": "<answer>Up", "finish": "length"}, "length", "<answer>Up"),
         ({"content": None, "refusal": "I can't help."}, "refusal", "I can't help."),
         ({"content": "", "finish": "content_filter"}, "filtered", ""),
-        ({"content": "", "finish": "SAFETY"}, "filtered", ""),
-        ({"content": "", "finish": "guardrail_intervened"}, "filtered", ""),
         ({"content": "", "finish": "refusal"}, "refusal", ""),
+        ({"content": "<answer>Up", "finish": "length"}, "length", "<answer>Up"),
         ({"content": "<answer>Up", "finish": "MAX_TOKENS"}, "length", "<answer>Up"),
-        ({"content": "<answer>Up", "finish": "model_length"}, "length", "<answer>Up"),
         ({"content": "<answer>Up", "finish": ["odd"]}, "stop", "<answer>Up"),
         ({"content": [{"type": "refusal", "refusal": "I can't."}]}, "refusal", "I can't."),
         ({"content": None}, "empty", ""),
@@ -187,64 +152,42 @@ def test_full_context_that_is_said_with_a_good_status_is_an_ending(tmp_path, end
 
 
 def test_a_reply_that_grows_without_end_when_it_is_unpacked_is_cut(tmp_path, endpoint):
-    packed = gzip.compress(b" " * 100_000_000)
-    endpoint.script = lambda number, body: (
-        b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\n"
-        b"content-length: %d\r\n\r\n%b" % (len(packed), packed)
-    )
+    packed = raw(gzip.compress(b" " * 100_000_000), **{"content-encoding": "gzip"})
+    endpoint.script = lambda number, body: packed
     outcome, (episode,) = play(tmp_path, endpoint.url, episodes=1)
     assert (outcome.failed, episode.failure.kind) == (1, "nonsense")
     assert "longer than" in episode.failure.message
+
+
+DETAILS = [
+    {"type": "reasoning.text", "text": "h"},
+    {"type": "reasoning.summary", "summary": "m"},
+    {"type": "reasoning.encrypted", "data": "…"},
+]
 
 
 @pytest.mark.parametrize(
     "message",
     [
         {"content": GOOD, "reasoning_content": "hm"},
-        {"content": GOOD, "reasoning": "hm"},
-        {"content": GOOD, "thinking": "hm"},
-        {
-            "content": [
-                {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
-                {"type": "text", "text": GOOD},
-            ]
-        },
-        {"content": [{"type": "thinking", "thinking": "hm"}, GOOD]},
-        {"content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": GOOD}]},
-        {
-            "content": [
-                {"type": "reasoning", "summary": [{"text": "hm"}]},
-                {"type": "redacted_thinking", "data": "…"},
-                GOOD,
-            ]
-        },
-        {"content": GOOD, "reasoning": {"text": "hm"}},
         {"content": GOOD, "reasoning_content": ["h", {"text": "m"}]},
-        {"content": GOOD, "reasoning_text": "hm"},
+        {"content": GOOD, "reasoning": {"text": "hm"}},
         {"content": GOOD, "thinking_blocks": [{"type": "thinking", "thinking": "hm"}]},
-        {
-            "content": GOOD,
-            "reasoning_details": [
-                {"type": "reasoning.text", "text": "h"},
-                {"type": "reasoning.summary", "summary": "m"},
-                {"type": "reasoning.encrypted", "data": "…"},
-            ],
-        },
+        {"content": GOOD, "reasoning_details": DETAILS},
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, GOOD]},
+        {"content": [{"type": "reasoning", "summary": [{"text": "hm"}]}, {"type": "redacted_thinking", "data": "…"}, GOOD]},
     ],
-)
+)  # fmt: skip
 def test_reasoning_is_found_wherever_servers_put_it(tmp_path, endpoint, message):
     endpoint.script = lambda number, body: dict(message)
     _, (episode,) = play(tmp_path, endpoint.url, episodes=1)
-    assert {(turn["reply"], call["reasoning"]) for turn, call in zip(episode.turns, episode.calls, strict=True)} == {
-        (GOOD, "hm")
-    }
+    said = {(turn["reply"], call["reasoning"]) for turn, call in zip(episode.turns, episode.calls, strict=True)}
+    assert said == {(GOOD, "hm")}
 
 
 def test_an_answer_with_a_byte_order_mark_is_read(tmp_path, endpoint):
-    body = json.dumps(completion({"content": GOOD}, "stop")).encode("utf-8-sig")
-    endpoint.script = lambda number, asked: (
-        b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
-    )
+    answer = raw(json.dumps(completion({"content": GOOD}, "stop")).encode("utf-8-sig"))
+    endpoint.script = lambda number, asked: answer
     _, (episode,) = play(tmp_path, endpoint.url, episodes=1)
     assert {turn["reply"] for turn in episode.turns} == {GOOD}
 
@@ -256,12 +199,6 @@ def test_more_is_read_from_no_cache_than_was_asked(tmp_path, endpoint):
     assert {call["cached_tokens"] for call in episode.calls} == {10}
 
 
-def test_hidden_reasoning_is_kept_beside_the_reply(tmp_path, endpoint):
-    endpoint.script = lambda number, body: {"content": endpoint.good, "reasoning_content": "hm"}
-    _, (episode,) = play(tmp_path, endpoint.url, episodes=1)
-    assert (episode.calls[0]["reasoning"], episode.turns[0]["reply"]) == ("hm", endpoint.good)
-
-
 def test_run_stops_when_nothing_works(tmp_path, endpoint):
     endpoint.script = lambda number, body: 400
     outcome, episodes = play(tmp_path, endpoint.url, episodes=40, policy=Policy(concurrency=2, give_up_after=5))
@@ -269,16 +206,6 @@ def test_run_stops_when_nothing_works(tmp_path, endpoint):
     assert 5 <= outcome.failed <= 7
     assert outcome.left == 40 - outcome.failed
     assert len(episodes) == outcome.failed
-
-
-def test_failed_episodes_are_played_again_on_resume(tmp_path, endpoint):
-    endpoint.script = lambda number, body: 400
-    outcome, _ = play(tmp_path, endpoint.url)
-    assert outcome.failed == 2
-    endpoint.script = lambda number, body: endpoint.good
-    outcome, episodes = play(tmp_path, endpoint.url)
-    assert (outcome.played, outcome.failed) == (2, 0)
-    assert [episode.failure for episode in episodes] == [None, None]
 
 
 def test_key_is_sent_and_written_nowhere(tmp_path, endpoint, capfd):
@@ -347,31 +274,20 @@ def test_other_providers_are_played(tmp_path, endpoint, provider):
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind", "requests"),
+    ("fault", "kind"),
     [
-        (500, "server_error", 3),
-        (529, "server_error", 3),
-        ((429, {"retry-after": "0"}), "rate_limited", 3),
-        (401, "rejected", 3),
-        (b"", "unreachable", 3),
-        (
-            b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 4\r\n\r\n{{{{",
-            "nonsense",
-            3,
-        ),
-        ({"oops": 1}, "nonsense", 3),
+        (529, "server_error"),
+        ((429, {"retry-after": "0"}), "rate_limited"),
+        (401, "rejected"),
+        (b"", "unreachable"),
+        (raw("{{{{"), "nonsense"),
+        ({"oops": 1}, "nonsense"),
     ],
 )
-def test_faults_of_other_providers(tmp_path, endpoint, provider, fault, kind, requests):
+def test_faults_of_other_providers(tmp_path, endpoint, provider, fault, kind):
     endpoint.script = lambda number, body: fault
     outcome, (episode,) = play(tmp_path, endpoint.root, episodes=1, name=provider)
-    assert (outcome.failed, episode.failure.kind, len(endpoint.requests)) == (1, kind, requests)
-
-
-def test_slow_answers_of_other_providers(tmp_path, endpoint, provider):
-    endpoint.script = lambda number, body: 2.0
-    _, (episode,) = play(tmp_path, endpoint.root, episodes=1, name=provider, timeout=0.2, attempts=1)
-    assert episode.failure.kind == "timeout"
+    assert (outcome.failed, episode.failure.kind, len(endpoint.requests)) == (1, kind, 3)
 
 
 @pytest.mark.parametrize(
@@ -392,27 +308,6 @@ def test_odd_replies_of_other_providers(tmp_path, endpoint, who, answer, ending)
     outcome, (episode,) = play(tmp_path, endpoint.root, episodes=1, name=who)
     assert (outcome.played, outcome.failed) == (1, 0)
     assert {call["ending"] for call in episode.calls} == {ending}
-
-
-def test_registry_has_the_models_of_table_21():
-    rows = {
-        "vlm-r1-3b": "omlab/VLM-R1-Qwen2.5VL-3B-Math-0305",
-        "qwen2.5-vl-3b": "Qwen/Qwen2.5-VL-3B-Instruct",
-        "qwen2.5-vl-7b": "Qwen/Qwen2.5-VL-7B-Instruct",
-        "qwen2.5-vl-72b": "Qwen/Qwen2.5-VL-72B-Instruct",
-        "gpt-4o": "gpt-4o",
-        "gemini-2.0": "gemini-2.0-flash",
-        "claude-3.7-sonnet": "claude-3-7-sonnet-20250219",
-    }
-    registry = Registry()
-    for name, model_id in rows.items():
-        model = registry.find(name)
-        sampling = model.sampling()
-        assert (model.id, sampling.max_tokens, sampling.temperature) == (model_id, 400, 0.7)
-    for model in registry.models.values():
-        if model.price is not None:
-            assert model.price.date is not None
-            assert model.price.source
 
 
 def test_own_registry_is_added(tmp_path, endpoint):
@@ -437,24 +332,15 @@ def test_broken_registry_is_one_clear_error(tmp_path, text):
         Registry(tmp_path / "models.toml")
 
 
-def test_rate_limit_headers_hold_requests_back(tmp_path, endpoint):
-    limited = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "150ms"}
-    times = []
-
-    def script(number, body):
-        times.append(time.monotonic())
-        return (200, limited) if number == 0 else endpoint.good
-
-    endpoint.script = script
-    play(tmp_path, endpoint.url, episodes=1)
-    assert times[1] - times[0] >= 0.15
-
-
 @pytest.mark.timeout(60)
-def test_a_nonsensical_rate_limit_holds_up_nobody(tmp_path, endpoint):
-    limited = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1" * 64 + "x"}
+@pytest.mark.parametrize(("reset", "holds"), [("150ms", True), ("1" * 64 + "x", False)], ids=["said", "nonsense"])
+def test_rate_limit_headers_hold_requests_back(tmp_path, endpoint, monkeypatch, reset, holds):
+    limited = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": reset}
+    waits, sleep = [], asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda seconds, *more: (waits.append(seconds), sleep(seconds, *more))[1])
     endpoint.script = lambda number, body: endpoint.good if number else (200, limited)
     assert play(tmp_path, endpoint.url, episodes=1)[0].played == 1
+    assert any(0.05 < wait <= 0.15 for wait in waits) == holds
 
 
 @pytest.mark.parametrize(
@@ -477,42 +363,31 @@ def test_a_model_that_judges(tmp_path, endpoint, monkeypatch, answer, value):
     assert KEY not in (tmp_path / "run" / "episodes.jsonl").read_text()
 
 
+DEPLOYMENT = "/openai/deployments/m/chat/completions?api-version=1"
+
+
 @pytest.mark.parametrize(
     ("who", "base", "path"),
     [
-        ("openai:m", "/v1", "/v1/chat/completions"),
         ("openai:m", "/v1/", "/v1/chat/completions"),
         ("openai:m", "/v1/chat/completions", "/v1/chat/completions"),
-        ("openai:m", "/openai/deployments/m/chat/completions?api-version=1", "/openai/deployments/m/chat/completions?api-version=1"),
-        ("anthropic:c", "", "/v1/messages"),
+        ("openai:m", DEPLOYMENT, DEPLOYMENT),
         ("anthropic:c", "/v1", "/v1/messages"),
         ("anthropic:c", "/proxy/v1/messages/", "/proxy/v1/messages"),
         ("gemini:g", "/proxy", "/proxy/v1/models/g:generateContent"),
-        ("gemini:g", "/v1", "/v1/models/g:generateContent"),
         ("gemini:g", "/v1beta/", "/v1beta/models/g:generateContent"),
     ],
-)  # fmt: skip
-def test_base_url_may_end_with_what_is_added_to_it(tmp_path, endpoint, monkeypatch, who, base, path):
-    monkeypatch.setenv(f"{who.partition(':')[0].upper()}_API_KEY", "a-secret")
+)
+def test_base_url_may_end_with_what_is_added_to_it(tmp_path, endpoint, who, base, path):
     outcome, _ = play(tmp_path, endpoint.root + base, episodes=1, name=who)
     assert outcome.played == 1
     assert set(endpoint.paths) == {path}
 
 
-USAGES = [
-    {"promptTokenCount": -1, "candidatesTokenCount": 7},
-    {"promptTokenCount": 10**400},
-    {"promptTokenCount": 0.5},
-    {},
-]
-
-
-@pytest.mark.parametrize("usage", USAGES)
-def test_odd_numbers_of_gemini_spoil_no_reply(tmp_path, endpoint, monkeypatch, usage):
-    monkeypatch.setenv("GEMINI_API_KEY", "a-secret")
-    endpoint.script = lambda number, body: {
-        "candidates": [{"content": {"parts": [{"text": GOOD}]}, "finishReason": "STOP"}], "usageMetadata": usage
-    }  # fmt: skip
+@pytest.mark.parametrize("usage", [{"promptTokenCount": -1, "candidatesTokenCount": 7}, {"promptTokenCount": 0.5}, {}])
+def test_odd_numbers_of_gemini_spoil_no_reply(tmp_path, endpoint, usage):
+    candidate = {"content": {"parts": [{"text": GOOD}]}, "finishReason": "STOP"}
+    endpoint.script = lambda number, body: {"candidates": [candidate], "usageMetadata": usage}
     outcome, (episode,) = play(tmp_path, endpoint.root, episodes=1, name="gemini:g")
     assert outcome.played == 1
     assert all(call["estimated"] and 0 < call["prompt_tokens"] < 10**6 for call in episode.calls)
@@ -522,8 +397,7 @@ def test_odd_numbers_of_gemini_spoil_no_reply(tmp_path, endpoint, monkeypatch, u
     ("said", "kind"),
     [({"error": {"code": 503, "message": "overloaded"}}, "server_error"), ({"usageMetadata": {}}, "nonsense")],
 )
-def test_what_gemini_says_instead_of_an_answer_is_one_line(tmp_path, endpoint, monkeypatch, said, kind):
-    monkeypatch.setenv("GEMINI_API_KEY", "a-secret")
+def test_what_gemini_says_instead_of_an_answer_is_one_line(tmp_path, endpoint, said, kind):
     endpoint.script = lambda number, body: said
     _, (episode,) = play(tmp_path, endpoint.root, episodes=1, name="gemini:g")
     assert episode.failure.kind == kind

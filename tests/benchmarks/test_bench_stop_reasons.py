@@ -17,93 +17,49 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.results.compare import compare, read_side
 from vagen_benchmarks.results.stats import by_level, rate
-from vagen_benchmarks.results.summary import ERRORS
 from vagen_benchmarks.runs.plans import Plan, load_plan
 from vagen_benchmarks.stop_reasons import Stop, recognise
 
-AZURE = (
-    "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please modify "
-    "your prompt and retry."
-)
 SAID = [  # status, body as providers send it (where each is quoted stands in provider_errors.toml), what it means
     (400, {"error": {"message": "This model's maximum context length is 4097 tokens. However, your messages resulted in 4363 tokens. Please reduce the length of the messages.", "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}}, "context full"),
-    (400, {"error": {"message": "This model's maximum context length is 131072 tokens. However, you requested 131134 tokens (122942 in the messages, 8192 in the completion). Please reduce the length of the messages or completion.", "type": "invalid_request_error", "param": None, "code": "invalid_request_error"}}, "context full"),
-    (400, {"error": {"message": "Input tokens exceed the configured limit of 272000 tokens.", "type": "invalid_request_error"}}, "context full"),
     (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 208656 tokens > 200000 maximum"}}, "context full"),
-    (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "input length and `max_tokens` exceed context limit: 184915 + 20000 > 204648, decrease input length or `max_tokens` and try again"}}, "context full"),
-    (413, {"type": "error", "error": {"type": "request_too_large", "message": "Request exceeds the maximum size"}}, "context full"),
-    (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "Too much media: 0 document pages + 107 images > 100"}}, "context full"),
     (400, {"error": {"code": 400, "message": "The input token count (3475108) exceeds the maximum number of tokens allowed (1048576).", "status": "INVALID_ARGUMENT"}}, "context full"),
-    (400, {"error": {"code": 400, "message": "The input token count exceeds the maximum number of tokens allowed (1048576).", "status": "INVALID_ARGUMENT"}}, "context full"),
     (400, {"object": "error", "message": "The decoder prompt (length 15983) is longer than the maximum model length of 8192. Make sure that `max_model_len` is no smaller than the number of text tokens plus multimodal tokens.", "type": "BadRequestError", "param": None, "code": 400}, "context full"),
-    (400, {"object": "error", "message": "At most 5 image(s) may be provided in one request.", "type": "BadRequestError", "param": None, "code": 400}, "context full"),
-    (400, {"error": {"message": "At most 8 image(s) may be provided in one prompt. Set `--limit-mm-per-prompt` to increase this limit. (parameter=image)"}}, "context full"),
     (400, {"object": "error", "message": "The input (61709 tokens) is longer than the model's context length (40960 tokens).", "type": "BadRequestError", "param": None, "code": 400}, "context full"),
     (500, {"error": {"code": 500, "message": "the request exceeds the available context size. try increasing the context size or enable context shift", "type": "exceed_context_size_error", "n_prompt_tokens": 1407, "n_ctx": 256}}, "context full"),
-    (400, {"error": {"code": 400, "message": "the request exceeds the available context size, try increasing it", "type": "exceed_context_size_error"}}, "context full"),
     (500, {"error": "input exceeds context length"}, "context full"),
     (400, {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": json.dumps({"error": {"message": "Exceeded maximum number of images (50) allowed in the request.", "type": "invalid_request_error", "param": "input", "code": None}}), "provider_name": "Azure"}}}, "context full"),
     (400, {"error": {"message": "litellm.BadRequestError: litellm.ContextWindowExceededError: AnthropicError - {\"type\":\"error\"}", "type": None, "param": None, "code": "400"}}, "context full"),
-    (400, {"error": {"message": AZURE, "type": None, "param": "prompt", "code": "content_filter", "status": 400, "innererror": {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"sexual": {"filtered": True, "severity": "high"}}}}}, "content filter"),
-    (400, {"error": {"message": f"litellm.ContentPolicyViolationError: AzureException - {AZURE}", "code": "400"}}, "content filter"),
+    (400, {"error": {"message": "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.", "type": None, "param": "prompt", "code": "content_filter", "status": 400, "innererror": {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"sexual": {"filtered": True, "severity": "high"}}}}}, "content filter"),
     (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "Output blocked by content filtering policy"}}, "content filter"),
     (400, {"error": {"message": "Invalid prompt: your prompt was flagged as potentially violating our usage policy. Please try again with a different prompt", "type": "invalid_request_error", "param": None, "code": "invalid_prompt"}}, "policy refusal"),
-    (400, {"error": {"message": "You passed 4097 input tokens and requested 400 output tokens. However, the model's context length is only 4096 tokens, resulting in a maximum input length of 3696 tokens. Please reduce the length of the input prompt."}}, "context full"),
     (400, {"error": "Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough."}, "context full"),
-    (400, {"error": "Reached context length of 32000 tokens with model (arch: gpt-oss) that does not currently support mid-generation context overflow."}, "context full"),
     (422, {"error": "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000", "error_type": "validation"}, "context full"),
-    (400, {"message": "too many tokens: size limit exceeded by 19296 tokens. Try using shorter or fewer inputs."}, "context full"),
-    (400, {"error": {"message": "Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)", "type": "invalid_request_error"}}, "context full"),
     (400, {"error": {"code": "1261", "message": "Prompt exceeds max length"}}, "context full"),
-    (400, {"type": "error", "error": {"type": "bad_request_error", "message": "invalid params, context window exceeds limit (2013)"}}, "context full"),
-    (400, {"error": {"code": 400, "message": "Request payload size exceeds the limit: 20971520 bytes.", "status": "INVALID_ARGUMENT"}}, "context full"),
-    (400, {"message": "The model returned the following errors: Input Tokens Exceeded: Number of input tokens exceeds maximum length."}, "context full"),
     (400, {"detail": "Prompt length 9000 is greater than max_seq_len 8192"}, "context full"),
-    (400, {"object": "error", "message": "input token length exceeds session_len 8192", "code": 400}, "context full"),
-    (400, {"errors": [{"message": "AiError: The estimated number of input and maximum output tokens (9000) exceeded this model context window limit (8000).", "code": 5021}]}, "context full"),
-    (400, {"error": {"message": "prompt token count of 70000 exceeds the limit of 64000"}}, "context full"),
-    (400, {"error_code": "BAD_REQUEST", "message": "Input tokens exceed the context limit of the model"}, "context full"),
     (400, {"error": {"message": "Content Exists Risk", "type": "invalid_request_error"}}, "content filter"),
-    (400, {"error": {"message": "<400> InternalError.Algo.DataInspectionFailed: Output data may contain inappropriate content."}}, "content filter"),
     (400, {"error": {"code": "SensitiveContentDetected", "message": "The request failed because the input text may contain sensitive information."}}, "content filter"),
     (400, {"error": {"message": json.dumps({"error": "Violated guardrail policy"}), "code": "400"}}, "content filter"),
-    (446, {"error": {"message": "The guardrail checks defined in the config failed.", "type": "hooks_failed"}}, "content filter"),
     (500, {"error": {"message": "input is too large to process. increase the physical batch size"}}, "context full"),
-    (400, {"error": {"message": "inputs tokens + max_new_tokens must be <= 8193"}}, "context full"),
     (400, {"error": {"message": "The number of images (9) exceeds the limit (8)"}}, "context full"),
-    (400, {"error": {"message": "Only 1 image is supported per request"}}, "context full"),
     (400, {"error": {"message": "The engine prompt length 5000 exceeds the max_model_len 4096."}}, "context full"),
-    (400, {"error": {"message": "Unable to submit request because the input token count is 40301 but model only supports up to 32768. Reduce the input token count and try again."}}, "context full"),
-    (400, {"error": {"message": "'max_tokens' or 'max_completion_tokens' is too large: 400. This model's maximum context length is 8192 tokens and your request has 8100 input tokens (400 > 8192 - 8100). None"}}, "context full"),
     (400, {"error": {"message": "max_tokens must be at least 1, got -120."}}, "context full"),
-    (400, {"error": {"message": "length of prompt_tokens (33000) must be less than max_seq_len (32768)."}}, "context full"),
     (400, {"error": {"message": "Total tokens of image and text exceed max message tokens"}}, "context full"),
-    (400, {"error": {"message": "The number of image data in the request (17) exceeded the limit (16)."}}, "context full"),
     (500, {"error": {"message": "failed to decode: KV cache is full"}}, "context full"),
 ]  # fmt: skip
 NOT_ENDINGS = [
     (400, {"error": {"message": "The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is lower than 4096."}}),
     (400, {"error": {"message": "Image dimensions 9000x9000 exceed the maximum of 8000x8000 pixels"}}),
-    (400, {"error": {"message": "the number of messages in the batch exceeds the limit of 50000"}}),
-    (400, {"error": {"message": "prompt_cache_key exceeds the maximum length of 64"}}),
-    (400, {"error": {"message": "model name exceeds max length 64"}}),
     (400, {"error": {"message": "Invalid 'messages': array too long. Expected an array with maximum length 2048"}}),
-    (503, {"error": {"message": "Model is overloaded, queue length exceeds maximum"}}),
-    (400, {"error": {"message": "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens for m"}}),
-    (400, {"error": {"message": "max_tokens is too large: 100000. This model supports at most 16384 completion tokens, whereas you provided 100000."}}),
     (413, {"error": {"message": "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000, please reduce your message size and try again.", "code": "rate_limit_exceeded"}}),
-    (400, {"error": {"message": "The number of tokens exceeds the daily quota limit of your plan"}}),
-    (400, {"error": {"message": "Invalid input: stop sequences exceed the maximum number of 4"}}),
     (400, {"error": {"message": "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes"}}),
     (400, {"object": "error", "message": "At most 0 image(s) may be provided in one prompt."}),
     (429, {"error": {"message": "Rate limit reached for gpt-4o: maximum context length is 8192", "code": "rate_limit_exceeded"}}),
-    (401, {"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}),
     (400, {"error": {"message": "Unsupported value: 'temperature' does not support 0.7 with this model.", "code": "unsupported_value"}}),
-    (400, {"error": {"message": "Unsupported parameter: 'max_tokens' is not supported with this model.", "code": "unsupported_parameter"}}),
-    (404, {"error": {"message": "The model `m` does not exist", "code": "model_not_found"}}),
-    (500, {"error": {"message": "The server had an error while processing your request", "type": "server_error"}}),
     (503, {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}),
 ]  # fmt: skip
+
+UP = "<think>t</think><answer>Up</answer>"
 
 
 @pytest.mark.parametrize(("status", "body", "stop"), SAID)
@@ -128,16 +84,10 @@ def chat(url, **options):
 
 def full_after(pictures):
     """A server whose context holds so many pictures."""
-    body = SAID[0][1]
 
     def script(number, asked):
-        shown = sum(
-            part["type"] == "image_url"
-            for each in asked["messages"]
-            if each["role"] == "user"
-            for part in each["content"]
-        )
-        return (400, {}, body) if shown > pictures else "<think>t</think><answer>Up</answer>"
+        shown = json.dumps(asked["messages"]).count("data:image")
+        return (400, {}, SAID[0][1]) if shown > pictures else UP
 
     return script
 
@@ -182,10 +132,6 @@ def test_one_prompt_that_is_longer_than_all_others_is_the_models_loss(tmp_path, 
     assert Stop.CONTEXT in {episode.ended.kind for episode in runs.episodes(tmp_path)}
 
 
-def test_errors_name_every_unsolved_ending():
-    assert {stop.value for stop in Stop if stop.counts} - {"solved"} <= {*ERRORS}
-
-
 def failing(endpoint, every):
     """Each `every`-th episode's server dies; the others are played with one reply for ever."""
     seen = {}
@@ -193,7 +139,7 @@ def failing(endpoint, every):
     def script(number, asked):
         first = json.dumps(asked["messages"][1])
         at = seen.setdefault(first, len(seen))
-        return 500 if at % every == 0 else "<think>t</think><answer>Up</answer>"
+        return 500 if at % every == 0 else UP
 
     endpoint.script = script
 
@@ -215,31 +161,21 @@ def test_failures_bound_the_score_and_mark_it(tmp_path, endpoint):
 
 
 def test_what_was_never_played_bounds_the_score_too(tmp_path):
-    runs.play(tmp_path, [Oracle()], ["frozenlake"], episodes=30)
+    runs.play(tmp_path, [Oracle(), Random()], ["frozenlake"], episodes=30)
     lines = (tmp_path / "episodes.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "episodes.jsonl").write_text("".join(lines[:20]))
-    (row,) = runs.rows(tmp_path)
+    oracle = [line for line in lines if '"agent":"oracle"' in line]
+    (tmp_path / "episodes.jsonl").write_text("".join(oracle[:20]))
+    row, other = runs.rows(tmp_path)
     assert (row["played"], row["missing"], row["flagged"], row["success"]) == (20, 10, True, 1.0)
     assert row["low"] < 20 / 30 < row["high"] == 1.0
-
-
-def test_agent_that_played_nothing_has_a_row_without_a_rate(tmp_path):
-    runs.play(tmp_path, [Oracle(), Random()], ["frozenlake"], episodes=2)
-    lines = [
-        line
-        for line in (tmp_path / "episodes.jsonl").read_text().splitlines(keepends=True)
-        if '"agent":"oracle"' in line
-    ]
-    (tmp_path / "episodes.jsonl").write_text("".join(lines))
-    oracle, other = runs.rows(tmp_path)
-    assert (oracle["success"], other["success"], other["missing"]) == (1.0, None, 2)
+    assert (other["success"], other["missing"]) == (None, 30)  # nothing played: no rate
 
 
 def test_comparison_reports_the_pairs_it_lost(tmp_path, endpoint):
     options = {"strategy": "free_think"}
     failing(endpoint, 4)
     runs.play(tmp_path / "1", [chat(endpoint.url)], ["frozenlake"], episodes=16, options=options)
-    endpoint.script = lambda number, asked: "<think>t</think><answer>Up</answer>"
+    endpoint.script = lambda number, asked: UP
     runs.play(tmp_path / "2", [chat(endpoint.url)], ["frozenlake"], episodes=16, options=options)
     (line,) = compare(read_side(str(tmp_path / "1")), read_side(str(tmp_path / "2")))
     assert (line.count, line.lost, line.solved.value, line.p_value) == (12, 4, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that speaks chat completions, and any fault that is asked for."""
+"""A real HTTP server on loopback that speaks chat completions or what else it is told to, and any fault."""
 
 from __future__ import annotations
 
@@ -43,12 +43,20 @@ def completion(message, finish):
     }  # fmt: skip
 
 
+def raw(body, kind="application/json", status="200 OK", **headers):
+    """An answer in HTTP as it goes over the wire, after which the connection ends."""
+    body = body if isinstance(body, bytes) else body.encode()
+    fields = {"connection": "close", "content-type": kind, "content-length": len(body), **headers}
+    head = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
+    return "\r\n".join(head).encode() + body
+
+
 class Endpoint:
-    """The server. `script` maps the number of a request, from 0, to what is done with it.
+    """The server. `script` maps the number of a request, from 0, and its JSON to what is done with it.
 
     A step is a str (the reply's text), a dict with `content` (the reply's message, with `finish` its reason), any
-    other dict (answered as JSON), bytes (sent raw, then closed), an int, (int, headers) or (int, headers, data) (a status and its JSON), or a number of
-    seconds as a float (waited before a good answer).
+    other dict (answered as JSON), bytes or an iterator of bytes (sent raw, then closed), an int, (int, headers) or
+    (int, headers, data) (a status and its JSON), or a number of seconds as a float (waited before a good answer).
     """
 
     good = GOOD
@@ -65,40 +73,46 @@ class Endpoint:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                data = self.rfile.read(int(self.headers.get("content-length") or 0))
+                try:
+                    body = json.loads(data)
+                except ValueError:
+                    body = data
                 with lock:
                     number = len(endpoint.requests)
                     endpoint.requests.append(body)
                     endpoint.paths.append(self.path)
                     endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
-                step = endpoint.script(number, body)
+                try:
+                    self.answer(endpoint.script(number, body))
+                except OSError:  # the client gave up
+                    self.close_connection = True
+
+            do_GET = do_POST  # noqa: N815 - its name for a method of HTTP
+
+            def answer(self, step):
                 if isinstance(step, float):
                     time.sleep(step)
                     step = GOOD
                 if isinstance(step, str):
                     step = {"content": step}
-                if isinstance(step, dict) and "content" in step:
-                    step = dressed(self.path, dict(step))
-                if isinstance(step, bytes):
-                    self.wfile.write(step)
+                if isinstance(step, dict):
+                    step = 200, {}, dressed(self.path, dict(step)) if "content" in step else step
+                if isinstance(step, int):
+                    step = step, {}
+                if not isinstance(step, tuple):
+                    for piece in [step] if isinstance(step, bytes) else step:
+                        self.wfile.write(piece)
                     self.close_connection = True
                     return
-                status, headers, *said = (
-                    step if isinstance(step, tuple) else (step if isinstance(step, int) else 200, {})
-                )
-                data = (
-                    said[0] if said else step if isinstance(step, dict) else {"error": {"message": f"fault {status}"}}
-                )
+                status, headers, data = step if len(step) == 3 else (*step, {"error": {"message": f"fault {step[0]}"}})
                 payload = json.dumps(data).encode()
                 self.send_response(status)
                 for name, value in {"content-type": "application/json", **headers}.items():
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(payload)))
                 self.end_headers()
-                try:
-                    self.wfile.write(payload)
-                except OSError:  # the client gave up
-                    self.close_connection = True
+                self.wfile.write(payload)
 
             def log_message(self, *args):
                 pass
