@@ -20,7 +20,9 @@ class FallbackJudge(Judge):
     """
 
     def __init__(self, *judges: Judge) -> None:
-        self.judges = _several(judges)
+        if len(judges) < 2:
+            raise JudgeConfigError(f"{len(judges)} judges can't be put together; give at least two")
+        self.judges = judges
         self.name = f"fallback({','.join(judge.name for judge in judges)})"
         self.needs_pictures = any(judge.needs_pictures for judge in judges)
         self.reads = all(judge.reads for judge in judges)
@@ -35,7 +37,7 @@ class FallbackJudge(Judge):
             if not left:
                 break
             for i, later in zip(left, await judge.score_many([statements[i] for i in left]), strict=True):
-                scores[i] = _later(scores[i], later)
+                scores[i] = later if later.scored or not scores[i].scored else scores[i]
         return scores
 
     async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
@@ -50,18 +52,8 @@ class FallbackJudge(Judge):
         return found
 
 
-def _several(judges: Sequence[Judge]) -> tuple[Judge, ...]:
-    if len(judges) < 2:
-        raise JudgeConfigError(f"{len(judges)} judges can't be put together; give at least two")
-    return tuple(judges)
-
-
 def _left(score: Score) -> bool:
     return score.value is None or (bool(score.unread) and score.value < 1.0)
-
-
-def _later(first: Score, later: Score) -> Score:
-    return first if later.value is None and first.value is not None else later
 
 
 def _rest(statement: Statement, reading: Reading | Score) -> Statement:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from vagen_rewards.composed import FallbackJudge
@@ -11,15 +10,15 @@ from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.rule_judge import RuleJudge
 from vagen_rewards.scores import Judge
 
-NAMES = "rule, rule-direct, llm:MODEL, llm-structured:MODEL, clip:FOLDER, or several of them with commas between"
+NAMES = "rule, rule-direct, llm:MODEL, llm-structured:MODEL, or several of them with commas between"
 
 
 def make_judge(name: str, **llm_options: Any) -> Judge:
     """The judge of this name.
 
     Args:
-        name: `rule`, `rule-direct`, `llm:MODEL`, `llm-structured:MODEL`, `clip` or `clip:FOLDER`. Of several with
-            commas between, each is asked about what the one before left unscored or unread (`FallbackJudge`).
+        name: `rule`, `rule-direct`, `llm:MODEL` or `llm-structured:MODEL`. Of several with commas between, each is
+            asked about what the one before left unscored or unread (`FallbackJudge`).
         llm_options: of `LLMJudge`, for those that are one.
 
     Raises:
@@ -35,10 +34,6 @@ def make_judge(name: str, **llm_options: Any) -> Judge:
         return RuleJudge("direct")
     if kind in ("llm", "llm-structured") and model:
         return _llm_judge(kind, model, **llm_options)
-    if kind == "clip":
-        from vagen_rewards.clip import ClipJudge
-
-        return ClipJudge(Path(model) if model else None)
     raise JudgeConfigError(f"unknown judge {name!r}; use {NAMES}")
 
 

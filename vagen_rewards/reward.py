@@ -21,7 +21,7 @@ from vagen_envs.core import RewardTerm, Turn, VagenEnv
 from vagen_envs.errors import did_you_mean
 from vagen_rewards.contrast import LEAST, Contrast, contrast_for
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.hacking import RepetitionPenalty, names_in
+from vagen_rewards.hacking import RepetitionPenalty
 from vagen_rewards.judges import make_judge
 from vagen_rewards.reader import Fact, Reading
 from vagen_rewards.rule_judge import RuleJudge
@@ -49,8 +49,8 @@ class ReasoningReward:
             description earns 1 on average, a constant statement 0. Needs a judge that reads claims. `"plain"`: the
             judge's own score, from 0 to 1; with `RuleJudge()` the paper's F1, by which a constant statement earns
             0.2 to 1.0, depending on the environment.
-        penalty: of repeated wrong wordings, adds the term `repetition`: a `RepetitionPenalty`, `True` for one,
-            `"paper"` for the paper's form, `None` for none.
+        penalty: of frequent sentences with a low score, adds the term `repetition`: a `RepetitionPenalty`, `True` or
+            `"paper"` for the paper's, `None` for none.
         env_options: options of the environment whose turns are paid, as for `gym.make`. Peer states come from it.
             `of(env)` takes them from an environment.
 
@@ -123,7 +123,7 @@ class ReasoningReward:
             "betas": dict(self.betas),
             "gate": self.gate,
             "weighting": self.weighting,
-            "penalty": self.penalty.form if self.penalty else None,
+            "penalty": "paper" if self.penalty else None,
         }
 
     def prepare(self, env_id: str) -> None:
@@ -220,22 +220,12 @@ class ReasoningReward:
             metrics[part] = score.value
             terms.append(RewardTerm(part, self.betas[part] * score.value))
             if self.penalty is not None:
-                state = turn.before if part == "grounding" else turn.after
-                earned = score.value > 0 and self._is_right(Statement(part, text, state, turn.env_id))
-                fine += self.penalty.fine(text, score.value, earned=earned, names=names_in(state))
+                fine += self.penalty.fine(text, score.value)
         if fine:
             terms.append(RewardTerm(REPETITION, fine))
         kept = {name: value for name, value in turn.metrics.items() if name not in _OWN}
         rewards = (*(term for term in turn.rewards if term.name not in _OURS), *terms)
         return dataclasses.replace(turn, rewards=rewards, metrics={**kept, **metrics})
-
-    def _is_right(self, statement: Statement) -> bool:
-        """Return whether no claim that was read is false."""
-        try:
-            claims = RuleJudge().read(statement)
-        except JudgeConfigError:
-            return False
-        return isinstance(claims, Reading) and all(claim.holds(statement.state) is not False for claim in claims.claims)
 
     def __getstate__(self) -> dict[str, Any]:
         """For vector environments and workers, where the reference is played again."""
@@ -265,8 +255,6 @@ def _penalty(said: RepetitionPenalty | bool | str | None) -> RepetitionPenalty |
         return said
     if said in (None, False, ""):
         return None
-    if said is True or said == "masked":
+    if said is True or said == "paper":
         return RepetitionPenalty()
-    if said == "paper":
-        return RepetitionPenalty(form="paper")
-    raise JudgeConfigError(f"penalty {said!r} is not known; use 'masked' (or True), 'paper', or a RepetitionPenalty")
+    raise JudgeConfigError(f"penalty {said!r} is not known; use 'paper' (or True), or a RepetitionPenalty")

@@ -60,7 +60,7 @@ class Statement:
         text: the agent's words.
         state: the truth at the time the words speak of.
         env_id: the environment's id.
-        picture: PNG bytes of what was to be seen then, where known; only `ClipJudge` looks.
+        picture: PNG bytes of what was to be seen then, for a judge that `needs_pictures`.
     """
 
     part: Part

@@ -19,13 +19,6 @@ def entropy(texts: Iterable[str]) -> float:
     return math.fsum(-n / total * math.log2(n / total) for n in counts.values()) if total else 0.0
 
 
-def distinct(texts: Sequence[str], n: int = 2) -> float:
-    """Share of word n-grams that are different from one another (distinct-n, Li et al. 2016)."""
-    said = [text.lower().split() for text in texts]
-    grams = [tuple(words[i : i + n]) for words in said for i in range(len(words) - n + 1)]
-    return len(set(grams)) / len(grams) if grams else 0.0
-
-
 def distinct_responses(texts: Sequence[str]) -> float:
     """Share of texts that are different from one another, in one spelling."""
     return len({" ".join(text.lower().split()) for text in texts}) / len(texts) if texts else 0.0

@@ -242,7 +242,7 @@ def reasoning(
         judge: `rule`, `llm:MODEL` or another that `vagen_rewards.make_judge` knows.
         gate: judge only well-formed turns in which an action was executed.
         weighting: `plain`: the judge's own score, 0 to 1; `contrast`: claims are paid in contrast to peer states.
-        penalty: of repeated wrong wordings: `masked`, `paper`, or none.
+        penalty: of frequent sentences with a low score: `paper`, or none.
         options: of the environment, which its states are drawn with where information is asked for.
     """
     reward = ReasoningReward(judge, gate=gate, weighting=weighting, penalty=penalty or None, env_options=options)  # type: ignore[arg-type]

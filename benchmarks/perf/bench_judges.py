@@ -114,7 +114,7 @@ def test_in_flight_ours(benchmark: Any, endpoint: str) -> None:
     judge = LLMJudge("m", base_url=endpoint, api_key="none", concurrency=IN_FLIGHT)
 
     def forget() -> None:
-        judge.cache._recent.clear()
+        judge.cache._execute("DELETE FROM replies", ())
 
     benchmark.group = f"{REQUESTS} verdicts, {IN_FLIGHT} in flight, 50 ms each"
     benchmark.extra_info["at_most"] = 1.05

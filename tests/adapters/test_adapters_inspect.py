@@ -208,7 +208,7 @@ def test_what_nobody_can_judge_is_unscored_and_not_zero():
 @pytest.mark.parametrize(("gate", "judged"), [(True, False), (False, True)])
 def test_reasoning_is_what_the_reward_alone_pays(gate, judged):
     broken = "<observation>The box is above the player.</observation> and no answer"
-    task = inspect_env.TASKS["sokoban"](num_levels=1, max_turns=1, gate=gate, weighting="plain", penalty="masked")
+    task = inspect_env.TASKS["sokoban"](num_levels=1, max_turns=1, gate=gate, weighting="plain", penalty="paper")
     (sample,) = evaluated(task, mock(broken), max_samples=1).samples
     (turn,) = turns_of(sample)
     alone = ReasoningReward(gate=gate, weighting="plain", penalty=True)

@@ -95,7 +95,7 @@ def test_published_levels_are_played_by_number(tmp_path):
 
 
 def test_reasoning_is_paid_as_the_reward_alone_pays_it():
-    options = {"weighting": "plain", "judge": "rule", "penalty": "masked"}
+    options = {"weighting": "plain", "judge": "rule", "penalty": "paper"}
     replies, turns = oracle_episode(gym.make("vagen/Sokoban-v0"), 3, "test")
     with Served("vagen/Sokoban-v0", reasoning=options) as url, VagenClient(base_url=url).sync() as env:
         env.reset(seed=3, split="test")

@@ -129,7 +129,7 @@ def test_load_environment_plays_with_weights_and_options(endpoint):
 
 
 def test_reasoning_is_paid_as_the_reward_alone_pays_it(endpoint):
-    options = {"weighting": "plain", "judge": "rule", "penalty": "masked"}
+    options = {"weighting": "plain", "judge": "rule", "penalty": "paper"}
     known = oracle("vagen/Sokoban-v0", [5], "val")
     (replies, turns), *_ = known.values()
     endpoint.script = lambda number, body: replies[sum(each["role"] == "user" for each in body["messages"]) - 1]

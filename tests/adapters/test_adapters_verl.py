@@ -141,7 +141,7 @@ def test_tokens_in_tokens_out_with_pictures_and_turn_rewards(processor):
 
 
 def test_reasoning_is_paid_as_the_reward_alone_pays_it(tmp_path):
-    options = {"weighting": "plain", "judge": "rule", "penalty": "masked"}
+    options = {"weighting": "plain", "judge": "rule", "penalty": "paper"}
     pd.DataFrame(list(verl_env.levels("vagen/Sokoban-v0", num_levels=1, reasoning=options))).to_parquet(
         tmp_path / "rows.parquet"
     )

@@ -32,8 +32,7 @@ def test_calibrate_counts_verdicts_on_labelled_statements(tmp_path):
     assert RUNNER.invoke(app, ["judge", "calibrate", str(file)]).exit_code != 0
 
 
-def test_a_stored_run_is_scored_again(tmp_path, monkeypatch):
-    monkeypatch.delenv("VAGEN_CLIP_WEIGHTS", raising=False)
+def test_a_stored_run_is_scored_again(tmp_path):
     run = tmp_path / "run"
     played = RUNNER.invoke(app, ["bench", "-e", "frozenlake", "-a", "oracle", "-n", "2", "--out", str(run)])
     assert played.exit_code == 0, played.output
@@ -51,18 +50,6 @@ def test_a_stored_run_is_scored_again(tmp_path, monkeypatch):
     assert (tmp_path / "again" / "report.html").stat().st_size > 1000
 
 
-def test_a_judge_without_weights_leaves_the_run_unscored_and_says_what_to_do(tmp_path, monkeypatch):
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
-    monkeypatch.delenv("VAGEN_CLIP_WEIGHTS", raising=False)
-    run = tmp_path / "run"
-    played = RUNNER.invoke(app, ["bench", "-e", "frozenlake", "-a", "oracle", "-n", "1", "--out", str(run)])
-    assert played.exit_code == 0, played.output
-    done = RUNNER.invoke(app, ["judge", "rescore", str(run), "--judge", "clip", "--into", str(tmp_path / "clip")])
-    assert done.exit_code == 0, done.output
-    assert "hf download" in " ".join(done.output.split())
-
-
 REPLY = (
     "<think><observation>The goal is above and to the left of the player.</observation><reasoning>So I go.</reasoning>"
     "<prediction>The goal is above and to the left of the player.</prediction></think><answer>{}</answer>"
@@ -75,7 +62,6 @@ REPLY = (
         ([], {}),
         (["--no-gate"], {"gate": False}),
         (["--weighting", "contrast"], {"weighting": "contrast"}),
-        (["--no-gate", "--penalty", "masked"], {"gate": False, "penalty": "masked"}),
         (["--no-gate", "--penalty", "paper"], {"gate": False, "penalty": "paper"}),
     ],
 )

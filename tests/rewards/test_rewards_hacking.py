@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import collections
 import random
 
 import gymnasium as gym
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import vagen_envs  # noqa: F401
 from vagen_envs.frozen_lake.state import FrozenLakeState
-from vagen_envs.navigation.state import NavigationState, words
 from vagen_rewards import RepetitionPenalty, RuleJudge, Score, Statement, VisualReasoningReward
 from vagen_rewards.errors import JudgeConfigError, TooManyUnscoredError
-from vagen_rewards.hacking import FrequentSentences, masked, names_in
+from vagen_rewards.hacking import CAPACITY
 from vagen_rewards.scores import Judge, score_turn, score_turns_sync
-from vagen_rewards.variety import distinct, distinct_responses, entropy, rewarded_sentences
+from vagen_rewards.variety import distinct_responses, entropy, rewarded_sentences
 
 GIFT = "The player will be at the position of the gift."
 
@@ -44,61 +40,15 @@ def test_only_the_top_sentences_are_frequent():
     assert penalty.fine("down", 0.0) == -0.1
 
 
-def test_a_running_number_or_a_name_makes_no_new_wording():
-    for form, fined in (("masked", 40 - 8), ("paper", 0)):
-        penalty = RepetitionPenalty(form=form)
-        said = [f"Turn {i}: box{i} and the red_cube_{i} of Robot{i} are fine." for i in range(40)]
-        assert sum(penalty.fine(text, 0.0) < 0 for text in said) == fined
-    penalty = RepetitionPenalty()
-    lamps = NavigationState("DeskLamp", 1.7, "right", ()), NavigationState("TeddyBear", 1.7, "left", ())
-    said = [f"The {words(lamps[i % 2].target_type)} glows." for i in range(20)]
-    fines = [penalty.fine(text, 0.0, names=names_in(lamps[i % 2])) for i, text in enumerate(said)]
-    assert sum(fine < 0 for fine in fines) == 12
-    assert masked("The goal is left. The goal is right.") == ["the goal is left", "the goal is right"]
-
-
-def test_what_is_right_and_tells_something_is_never_fined():
-    env = VisualReasoningReward(gym.make("vagen/FrozenLake-v0"), penalty=True, beta_world_modeling=0.0)
-    plain = VisualReasoningReward(
-        gym.make("vagen/FrozenLake-v0"), penalty="paper", weighting="plain", beta_world_modeling=0.0
-    )
-    fines = dict.fromkeys((env, plain), 0)
-    for each in fines:
-        for seed in range(60):
-            each.reset(seed=seed)
-            truth = each.unwrapped.true_state
-            if len(truth.holes) < 2 or truth.target[0] <= truth.player[0]:
-                continue
-            said = each.unwrapped.grammar.render(
-                ["Left"], observation="The goal is below the player.", reasoning="-", prediction="-"
-            )
-            fines[each] += "repetition" in {term.name for term in each.step(said)[4]["turn"].rewards}
-    assert fines[env] == 0
-    assert fines[plain] > 5
-
-
-@given(st.lists(st.integers(0, 60), max_size=400), st.integers(1, 20))
-def test_counts_err_upwards_and_within_bounds(stream, capacity):
-    frequent = FrequentSentences(capacity)
-    for item in stream:
-        frequent.add(str(item))
-    true = collections.Counter(map(str, stream))
-    assert len(frequent.counts) <= capacity
-    for sentence, count in frequent.counts.items():
-        assert true[sentence] <= count <= true[sentence] + len(stream) / capacity
-    for sentence, count in true.items():  # what is frequent enough is never forgotten
-        assert count <= len(stream) / capacity or sentence in frequent.counts
-
-
 def test_memory_is_bounded():
-    penalty = RepetitionPenalty(capacity=50)
-    for i in range(5000):
-        penalty.fine(f"sentence number {i}.", 0.0)
-    assert len(penalty.frequent.counts) <= 50
-    assert len(penalty.frequent._heap) <= 201
+    penalty = RepetitionPenalty()
+    for i in range(3 * CAPACITY):
+        penalty.fine(f"sentence number {i}. {GIFT}", 0.0)
+    assert len(penalty.counts) <= 2 * CAPACITY
+    assert penalty.fine(GIFT, 0.0) == -0.1  # what is frequent is never forgotten
 
 
-@pytest.mark.parametrize("options", [{"amount": 0.1}, {"threshold": 2}, {"top": 0}, {"capacity": 0}])
+@pytest.mark.parametrize("options", [{"amount": 0.1}, {"threshold": 2}, {"top": 0}])
 def test_wrong_options_are_refused(options):
     with pytest.raises(JudgeConfigError):
         RepetitionPenalty(**options)
@@ -130,8 +80,6 @@ def test_variety():
     assert entropy([]) == 0.0
     assert entropy(["a b c d"]) == pytest.approx(2.0)
     assert entropy(["a a", "a"]) == 0.0
-    assert distinct(["a b a b"], 2) == pytest.approx(2 / 3)
-    assert distinct([""], 2) == 0.0
     assert distinct_responses(["A b", "a  b", "c"]) == pytest.approx(2 / 3)
 
 

@@ -10,7 +10,6 @@ import gymnasium as gym
 import pytest
 
 import vagen_envs  # noqa: F401
-from vagen_envs.navigation.state import NavigationState, words
 from vagen_rewards import ReasoningReward, RepetitionPenalty, VisualReasoningReward
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.scores import Judge, Score
@@ -125,7 +124,6 @@ def _claims(turn):
 
 
 def _with_prediction(turn, text):
-    import dataclasses
 
     return dataclasses.replace(turn, parsed=dataclasses.replace(turn.parsed, prediction=text))
 
@@ -171,8 +169,8 @@ def test_it_can_be_sent_to_a_worker(env):
 # -- penalty -----------------------------------------------------------------------------------------
 
 
-def fines(env, texts, **options):
-    reward = of(env, penalty=RepetitionPenalty(at_least=3, **options), weighting="plain")
+def fines(env, texts):
+    reward = of(env, penalty=RepetitionPenalty(at_least=3), weighting="plain")
     found = []
     for text in texts:
         env.reset(seed=3)
@@ -190,23 +188,8 @@ def test_a_running_number_beside_it_doesnt_evade_the_fine(env):
     assert fines(env, same)[-1] == pytest.approx(-0.1)
 
 
-def test_another_name_in_the_same_words_doesnt_evade_the_fine(env):
-    turn = turn_of(env)
-    targets = [NavigationState(kind, 2.0, "left", ()) for kind in ("DeskLamp", "FloorLamp", "Television", "Sofa")] * 3
-    replies = [f"The {words(each.target_type)} is on my right." for each in targets]
-    for form, fined in (("masked", True), ("paper", False)):
-        reward = ReasoningReward(penalty=RepetitionPenalty(at_least=5, form=form), weighting="plain", gate=False)
-        found = []
-        for state, text in zip(targets, replies, strict=True):
-            parsed = dataclasses.replace(turn.parsed, observation=text, prediction=None)
-            told = reward(dataclasses.replace(turn, before=state, after=state, parsed=parsed))
-            found.append({term.name: term.value for term in told}.get("repetition", 0.0))
-        assert (found[-1] < 0) is fined
-
-
-def test_what_is_true_is_not_fined_however_often_it_is_said(env):
-    true = [lambda env: state_of(env).describe("natural_language").split(". ")[0] + "."] * 12
-    assert fines(env, true) == [0.0] * 12
+def test_a_complete_description_is_not_fined_however_often_it_is_said(env):
+    assert fines(env, [lambda env: state_of(env).describe("natural_language")] * 12) == [0.0] * 12
 
 
 # -- options -----------------------------------------------------------------------------------------

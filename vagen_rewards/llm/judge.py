@@ -15,7 +15,7 @@ from vagen_rewards.llm.extract import facts_in
 from vagen_rewards.llm.verdicts import Prompts, read_object, read_verdict
 from vagen_rewards.reader import Claim, Reading, mark
 from vagen_rewards.rule_judge import RuleJudge
-from vagen_rewards.scores import Judge, Score, Statement
+from vagen_rewards.scores import Judge, Score, Statement, wait_for
 from vagen_rewards.usage import Price, Spending
 
 _VERDICT_SCHEMA = {
@@ -119,16 +119,15 @@ class LLMJudge(Judge):
 
     def score(self, statement: Statement) -> Score:
         """Score one statement; blocks until the model has answered."""
-        request = self._request(statement)
-        known = self.cache.get(self._key(request))
+        known = self.cache.get(self._key(self._request(statement)))
         if known is not None:
             return self._scored(statement, known)
-        return asyncio.run_coroutine_threadsafe(self._score_all([statement]), self.endpoint.running_loop()).result()[0]
+        return wait_for(self.score_many([statement]))[0]
 
     async def score_many(self, statements: Sequence[Statement]) -> list[Score]:
         """Score a batch; equal statements are asked once."""
-        future = asyncio.run_coroutine_threadsafe(self._score_all(list(statements)), self.endpoint.running_loop())
-        return await asyncio.wrap_future(future)
+        replies = await self._replies(statements)
+        return [self._scored(*each) for each in zip(statements, replies, strict=True)]
 
     async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
         """The claims that the model extracts; equal statements are asked once. `"structured"` only.
@@ -137,8 +136,8 @@ class LLMJudge(Judge):
         """
         if not self.reads:
             return await super().read_many(statements)
-        future = asyncio.run_coroutine_threadsafe(self._read_all(list(statements)), self.endpoint.running_loop())
-        return await asyncio.wrap_future(future)
+        replies = await self._replies(statements)
+        return [_claims_of(*each) for each in zip(statements, replies, strict=True)]
 
     def close(self) -> None:
         """Stop the judge's thread and close its files."""
@@ -157,12 +156,11 @@ class LLMJudge(Judge):
         """Models of one name at two endpoints are two models."""
         return key_of({**request, "endpoint": self.endpoint.address})
 
-    def _is_readable(self, statement: Statement, reply: str) -> bool:
-        if self.mode == "direct":
-            return read_verdict(reply, self.structured_output).scored
-        return not isinstance(_claims_of(statement, reply), Score)
-
-    def _scored(self, statement: Statement, reply: str) -> Score:
+    def _scored(self, statement: Statement, reply: str | Score) -> Score:
+        if not statement.text or statement.text.isspace():
+            return Score(0.0, "the statement is empty")
+        if isinstance(reply, Score):
+            return reply
         if self.mode == "direct":
             return read_verdict(reply, self.structured_output)
         reading = _claims_of(statement, reply)
@@ -170,26 +168,18 @@ class LLMJudge(Judge):
             return reading
         return self._rules.graded(reading, mark(statement.state, reading, statement.part))
 
-    async def _score_all(self, statements: list[Statement]) -> list[Score]:
-        return list(await asyncio.gather(*[self._score(statement) for statement in statements]))
+    async def _replies(self, statements: Sequence[Statement]) -> list[str | Score]:
+        """The model's replies, asked for on the endpoint's own thread."""
 
-    async def _read_all(self, statements: list[Statement]) -> list[Reading | Score]:
-        return list(await asyncio.gather(*[self._read(statement) for statement in statements]))
+        async def asked() -> list[str | Score]:
+            return list(await asyncio.gather(*[self._reply(statement) for statement in statements]))
 
-    async def _score(self, statement: Statement) -> Score:
-        if not statement.text or statement.text.isspace():
-            return Score(0.0, "the statement is empty")
-        reply = await self._reply(statement)
-        return reply if isinstance(reply, Score) else self._scored(statement, reply)
-
-    async def _read(self, statement: Statement) -> Reading | Score:
-        if not statement.text or statement.text.isspace():
-            return Reading()
-        reply = await self._reply(statement)
-        return reply if isinstance(reply, Score) else _claims_of(statement, reply)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked(), self.endpoint.running_loop()))
 
     async def _reply(self, statement: Statement) -> str | Score:
         """The model's reply, known or asked for; unscored if there is none."""
+        if not statement.text or statement.text.isspace():
+            return ""
         request = self._request(statement)
         key = self._key(request)
         known = self.cache.get(key)
@@ -197,7 +187,9 @@ class LLMJudge(Judge):
             return known
 
         def readable(reply: str) -> bool:
-            return self._is_readable(statement, reply)
+            if self.mode == "direct":
+                return read_verdict(reply, self.structured_output).scored
+            return not isinstance(_claims_of(statement, reply), Score)
 
         task = self._in_flight.get(key)
         if task is None:
@@ -225,8 +217,10 @@ class LLMJudge(Judge):
         self.cache, self.spending, self._in_flight = ReplyCache(path), self.endpoint.spending, {}
 
 
-def _claims_of(statement: Statement, reply: str) -> Reading | Score:
+def _claims_of(statement: Statement, reply: str | Score) -> Reading | Score:
     """The claims that the model extracted; their spans are the whole text."""
+    if isinstance(reply, Score) or not statement.text or statement.text.isspace():
+        return reply if isinstance(reply, Score) else Reading()
     data = read_object(reply)
     facts = None if data is None else facts_in(statement.state.kind, data)
     if facts is None:

@@ -8,9 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.sample.boxes import Box, NotBoxesError, iou, read_boxes
 from vagen_envs.sample.schema import Sample
@@ -64,28 +61,19 @@ def match(predicted: Sequence[Box], truth: Sequence[Box]) -> Match:
         if len(own) == len(true) == 1:
             pairs = [iou(own[0], true[0])]
         else:
-            table = _iou_table(own, true)
-            pairs = [float(table[i, j]) for i, j in zip(*_assignment(table), strict=True)]
+            table = [[iou(one, other) for other in true] for one in own]
+            pairs = [table[i][j] for i, j in zip(*_assignment(table), strict=True)]
         ious += [each for each in pairs if each > 0]
     return Match(tuple(sorted(ious, reverse=True)), max(len(predicted), len(truth), 1))
 
 
-def _iou_table(own: Sequence[Box], true: Sequence[Box]) -> NDArray[np.float64]:
-    """IoU of each predicted with each true box, float64 (predicted, true)."""
-    one, other = (np.array([box[:4] for box in boxes], np.float64).reshape(-1, 4) for boxes in (own, true))
-    low, high = np.maximum(one[:, None, :2], other[:, :2]), np.minimum(one[:, None, 2:], other[:, 2:])
-    areas = [np.prod(np.clip(boxes[:, 2:] - boxes[:, :2], 0, None), axis=1) for boxes in (one, other)]
-    shared = np.prod(np.clip(high - low, 0, None), axis=2) * (areas[0][:, None] > 0) * (areas[1] > 0)
-    union = areas[0][:, None] + areas[1] - shared
-    table: NDArray[np.float64] = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
-    return table
-
-
-def _assignment(table: NDArray[np.float64]) -> tuple[list[int], list[int]]:
+def _assignment(table: list[list[float]]) -> tuple[list[int], list[int]]:
     try:
         from scipy.optimize import linear_sum_assignment
     except ImportError as error:
         raise MissingExtraError("matching several boxes", "verify", "scipy") from error
+    if not table:
+        return [], []
     rows, columns = linear_sum_assignment(table, maximize=True)
     return rows.tolist(), columns.tolist()
 

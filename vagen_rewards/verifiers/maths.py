@@ -9,11 +9,9 @@ import itertools
 import json
 import os
 import re
-import select
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from typing import Any
 
@@ -153,12 +151,8 @@ class MathVerifyVerifier(Verifier):
 
     def _take(self) -> _ComparisonProcess:
         with self._lock:
-            while self._idle:
-                worker = self._idle.pop()
-                if worker.process.poll() is None:
-                    return worker
-                worker.end()
-        return self._start()
+            worker = self._idle.pop() if self._idle else None
+        return worker or self._start()
 
     def _start(self) -> _ComparisonProcess:
         worker = _ComparisonProcess(self.seconds)
@@ -168,12 +162,6 @@ class MathVerifyVerifier(Verifier):
     def _give(self, worker: _ComparisonProcess) -> None:
         with self._lock:
             self._idle.append(worker)
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        """The idle processes."""
-        with self._lock:
-            return tuple(worker.process.pid for worker in self._idle)
 
     def close(self) -> None:
         """End the processes. The next comparison starts a new one."""
@@ -235,15 +223,14 @@ class _ComparisonProcess:
 
     def _hear(self, patience: float) -> bytes:
         assert self.process.stdout is not None  # noqa: S101 - for the type checker
-        pipe, line = self.process.stdout.fileno(), b""
-        deadline = time.monotonic() + patience
-        while not line.endswith(b"\n"):
-            if not _readable(pipe, deadline - time.monotonic()):
-                raise _DiedError(spent=self._ready and not HAS_LIMITS)
-            part = os.read(pipe, 65_536)
-            if not part:
-                raise _DiedError(spent=self._ready and -self.process.wait() in _BY_LIMIT)
-            line += part
+        timer = threading.Timer(patience, self.process.kill)
+        timer.start()
+        try:
+            line = self.process.stdout.readline()
+        finally:
+            timer.cancel()
+        if not line.endswith(b"\n"):
+            raise _DiedError(spent=self._ready and (-self.process.wait() in _BY_LIMIT or not HAS_LIMITS))
         return line
 
     def end(self) -> None:
@@ -258,14 +245,6 @@ class _ComparisonProcess:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-
-
-def _readable(pipe: int, seconds: float) -> bool:
-    if sys.platform == "win32":  # select takes only sockets there
-        return True
-    poll = select.poll()
-    poll.register(pipe, select.POLLIN | select.POLLHUP)
-    return bool(poll.poll(max(0.0, seconds) * 1000))
 
 
 _BY_LIMIT = (27, 6, 11)  # SIGPROF, and SIGABRT and SIGSEGV, with which C code answers when memory or its stack ends

@@ -226,10 +226,7 @@ def _prepare(host: str, port: int, workers: int, modules: Sequence[str]) -> tupl
         raise MissingExtraError("the verifier service", "verify", error.name or "uvicorn") from error
     for module in modules:
         importlib.import_module(module)
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind((host, port))
-    listening.listen(2_048)
+    listening = socket.create_server((host, port), backlog=2_048)
     config = uvicorn.Config(make_app(workers), log_level="warning", timeout_keep_alive=30)
     return uvicorn.Server(config), listening
 

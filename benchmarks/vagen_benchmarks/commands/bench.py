@@ -86,7 +86,7 @@ def bench(
     weighting: Annotated[
         str, typer.Option(help="`plain`: the judge's own score. `contrast`: paid in contrast to peer states.")
     ] = "plain",
-    penalty: Annotated[str, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = "",
+    penalty: Annotated[str, typer.Option(help="`paper`: fine frequent sentences with a low score.")] = "",
     concurrency: Annotated[int, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")] = 16,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request and its whole answer.")] = 120.0,
     attempts: Annotated[int, typer.Option(min=1, help="Requests for one reply before its episode fails.")] = 6,

@@ -23,7 +23,6 @@ from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.meter import Meter
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import MissingExtraError
-from vagen_rewards.clip import GET, weights_missing
 
 
 def doctor() -> None:
@@ -73,7 +72,6 @@ def examine() -> Iterator[Finding]:
     yield _thor()
     for provider in Registry().providers.values():
         yield _provider(provider.name, provider.client, provider.key, required=provider.key_required)
-    yield _clip()
     export = importlib.util.find_spec("pyarrow") is not None
     yield Finding("Parquet", export, "pyarrow" if export else "no pyarrow", 'pip install "vagen-envs[export]"')
     browser = next(filter(None, map(shutil.which, ("xdg-open", "chromium", "google-chrome", "firefox", "open"))), None)
@@ -104,14 +102,6 @@ def _environment(env_id: str) -> Iterator[Finding]:
     yield Finding(env_id, True, f"{width}×{height} picture, a turn in {time.perf_counter() - began:.2f} s", needed=True)
     for option, lacking, fix in missing:
         yield Finding(f"{env_id} with {option}", False, f"missing: {lacking}", fix)
-
-
-def _clip() -> Finding:
-    module = next((each for each in ("torch", "transformers") if importlib.util.find_spec(each) is None), None)
-    if module is not None:
-        return Finding("judge clip", False, f"no {module}", 'pip install "vagen-envs[clip]"')
-    lacking = weights_missing()
-    return Finding("judge clip", not lacking, f"missing: {lacking}" if lacking else "weights are there", GET)
 
 
 def _opengl() -> Finding:

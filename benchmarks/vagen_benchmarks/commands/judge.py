@@ -40,7 +40,7 @@ JudgeName = Annotated[
     str,
     typer.Option(
         "--judge",
-        help="`rule`, `rule-direct`, `llm:MODEL`, `llm-structured:MODEL`, `clip`, `clip:FOLDER`; several with commas "
+        help="`rule`, `rule-direct`, `llm:MODEL`, `llm-structured:MODEL`; several with commas "
         "between (`rule,llm:MODEL`): each is asked about what the one before left unread or unscored.",
     ),
 ]
@@ -126,7 +126,7 @@ def rescore_command(
         str,
         typer.Option(help="`plain`: the judge's own score. `contrast`: claims are paid in contrast to peer states."),
     ] = "plain",
-    penalty: Annotated[str, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = "",
+    penalty: Annotated[str, typer.Option(help="`paper`: fine frequent sentences with a low score.")] = "",
     beta_grounding: Annotated[float, typer.Option(help="What a score of 1 adds to the reward.")] = 0.5,
     beta_world_modeling: Annotated[float, typer.Option(help="The same of the other part.")] = 0.5,
     sentences: Annotated[int, typer.Option(help="Show so many of the most rewarded sentences.")] = 5,

@@ -61,7 +61,7 @@ def train(
     weighting: Annotated[
         str | None, typer.Option(help="`contrast`: paid in contrast to peer states. `plain`: the judge's score.")
     ] = None,
-    penalty: Annotated[str | None, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = None,
+    penalty: Annotated[str | None, typer.Option(help="`paper`: fine frequent sentences with a low score.")] = None,
 ) -> None:
     """Train a vision-language model on environments with multi-turn PPO.
 
