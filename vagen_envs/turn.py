@@ -29,6 +29,9 @@ class State:
 
     Set `kind` (unique, short), else the definition raises ConfigError; built-in states live in
     `vagen_envs.<kind>.state`.
+
+    A state whose prompt's text says more than the task has a method `alike(others, options)`. It gets states of other
+    levels and the environment's options, and returns the states that look the same without the picture.
     """
 
     kind: ClassVar[str] = ""

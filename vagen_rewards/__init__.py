@@ -12,8 +12,6 @@ from vagen_rewards.scores import (
     Tally,
     TurnScores,
     score_turn,
-    score_turns,
-    score_turns_sync,
     statements_of,
 )
 from vagen_rewards.wrapper import VisualReasoningReward, with_reasoning
@@ -31,8 +29,6 @@ __all__ = [
     "VisualReasoningReward",
     "make_judge",
     "score_turn",
-    "score_turns",
-    "score_turns_sync",
     "statements_of",
     "with_reasoning",
 ]

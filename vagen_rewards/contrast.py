@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import gymnasium as gym
@@ -24,13 +23,11 @@ from vagen_envs.core import State, Turn, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.seeding import HashStream
 from vagen_rewards.reader import Fact, read
-from vagen_rewards.spans import PARTS, Part
+from vagen_rewards.reader.claims import Part
 
 SIZE = 96
-"""Transitions of a reference for each stage. The standard error of a share is 0.05 at most."""
-
-FEW = 24
-"""The same in PrimitiveSkill: its simulator takes half a second a turn, and peers are made of the state itself."""
+"""Transitions of a reference for each stage. The standard error of a share is 0.05 at most. A state whose simulator is
+slow gives a smaller number as `reference_turns`."""
 
 SHADOWS = 48
 """Shadow episodes for each sequence of actions."""
@@ -47,8 +44,6 @@ LEAST = 0.05
 LOWEST = -2.0
 """The lowest score, so that a long false statement doesn't outweigh an episode."""
 
-MOST_PERMUTATIONS = 24
-
 
 class Step(NamedTuple):
     """The states before and after a turn's actions, and the actions where the oracle chose them."""
@@ -56,22 +51,6 @@ class Step(NamedTuple):
     before: State
     after: State
     by_oracle: tuple[str, ...] = ()
-
-
-Peers = Callable[[Step, Sequence[Step], Mapping[str, Any]], Sequence[Step]]
-
-_PEERS: dict[str, Peers] = {}
-
-
-def register_peers(kind: str, peers: Peers) -> None:
-    """Make peers of states of a kind whose prompt's text says more than the task.
-
-    Args:
-        kind: the state's `kind`.
-        peers: gets a turn's states, those of the reference and the environment's options; returns the turns that look
-            the same to an agent that doesn't look. Without it, all turns of the reference do, and shadow episodes.
-    """
-    _PEERS[kind] = peers
 
 
 class Contrast:
@@ -140,7 +119,7 @@ class Contrast:
     def _share(self, part: Part, fact: Fact, step: Step, index: int, actions: tuple[str, ...]) -> float:
         """The share of peers in which a claim holds."""
         steps = self.reference[min(index, 1)] or self.reference[0]
-        if step.before.kind in _PEERS:
+        if hasattr(step.before, "alike"):
             return max(self._looking_alike(part, fact, step, index), self._usual(part, fact, step, index))
         known = self._known(part, fact, ("reference", min(index, 1)), steps)
         if actions and (index or part == "world_modeling"):
@@ -155,13 +134,13 @@ class Contrast:
 
     def _looking_alike(self, part: Part, fact: Fact, step: Step, index: int) -> float:
         """The share of peers that the state's hook makes."""
-        kind, steps = step.before.kind, self.reference[min(index, 1)] or self.reference[0]
+        steps = self.reference[min(index, 1)] or self.reference[0]
         sought = getattr(step.before, "target_type", None)
         if step.by_oracle or sought is None:
             return _mean(part, fact, self._peers_of(step, steps))
         name = ("reference", min(index, 1), sought)
         if name not in self._shadows:
-            self._shadows[name] = tuple(_PEERS[kind](step, steps, self.config))
+            self._shadows[name] = tuple(self._alike(step, steps))
         return self._known(part, fact, name, self._shadows[name])
 
     def _usual(self, part: Part, fact: Fact, step: Step, index: int) -> float:
@@ -184,8 +163,14 @@ class Contrast:
         """
         if self._last is None or self._last[0] is not step:
             others = [other for other in steps if other is not step]
-            self._last = step, _PEERS[step.before.kind](step, others, self.config)
+            self._last = step, self._alike(step, others)
         return self._last[1]
+
+    def _alike(self, step: Step, steps: Sequence[Step]) -> Sequence[Step]:
+        """The peers that the states make themselves, since their prompt's text says more than the task."""
+        before = cast(Any, step.before).alike([other.before for other in steps], self.config)
+        after = cast(Any, step.after).alike([other.after for other in steps], self.config)
+        return [Step(*pair) for pair in zip(before, after, strict=True)]
 
     def _known(self, part: Part, fact: Fact, key: Any, steps: Sequence[Step]) -> float:
         name = (part, fact, key)
@@ -211,8 +196,7 @@ class Contrast:
                 step, over = self._play(actions)
                 stages[min(index, 1)].append(step._replace(by_oracle=tuple(actions)) if seed % 2 == 0 else step)
                 index += 1
-            if stages[0][0].before.kind == "primitive_skill":
-                size = FEW
+            size = getattr(stages[0][0].before, "reference_turns", SIZE)
         return tuple(stages[0][:size]), tuple(stages[1][:size])
 
     def _actions(self, stream: HashStream, oracle: bool) -> Sequence[str]:
@@ -264,58 +248,3 @@ def contrast_for(env_id: str, options: str) -> Contrast:
         options: for `gym.make`, as JSON.
     """
     return Contrast(env_id, json.loads(options))
-
-
-# -- states whose prompts say more -------------------------------------------------------------------
-
-
-def _navigation(step: Step, steps: Sequence[Step], _options: Mapping[str, Any]) -> list[Step]:
-    """The instruction names the target: "the lamp is ahead" is what "the target is ahead" is in others."""
-    name = cast(Any, step.before).target_type
-
-    def sought(state: Any) -> State:
-        names = {state.target_type: name, name: state.target_type}
-        seen = tuple([(names.get(kind, kind), way, far) for kind, way, far in state.visible_objects])
-        return cast(State, dataclasses.replace(state, target_type=name, visible_objects=seen))
-
-    return [Step(sought(peer.before), sought(peer.after)) for peer in steps]
-
-
-def _primitive_skill(step: Step, steps: Sequence[Step], options: Mapping[str, Any]) -> Sequence[Step]:
-    """The text lists where things are, without names: which of several cubes is where must be seen."""
-    before = cast(Any, step.before)
-    if not options.get("positions_in_text", True):
-        return [peer for peer in steps if cast(Any, peer.before).positions.keys() == before.positions.keys()] or steps
-    kinds: dict[str, list[str]] = {}
-    for name in before.positions:
-        kinds.setdefault(name.rpartition("_")[2], []).append(name)
-    orders = [list(itertools.permutations(names)) for names in kinds.values()]
-    found = []
-    for order in itertools.islice(itertools.product(*orders), MOST_PERMUTATIONS):
-        new = dict(zip(itertools.chain(*kinds.values()), itertools.chain(*order), strict=True))
-        found.append(Step(_named(step.before, new), _named(step.after, new)))
-    return found
-
-
-def _named(state: Any, new: Mapping[str, str]) -> State:
-    positions = {new[name]: at for name, at in state.positions.items()}
-    return cast(State, dataclasses.replace(state, positions=positions, held=new.get(state.held, state.held)))
-
-
-def _svg(step: Step, steps: Sequence[Step], _options: Mapping[str, Any]) -> list[Step]:
-    """The agent wrote its drawings itself."""
-    before, after = (cast(Any, state).drawing for state in step[:2])
-    return [
-        Step(
-            cast(State, dataclasses.replace(cast(Any, peer.before), drawing=before)),
-            cast(State, dataclasses.replace(cast(Any, peer.after), drawing=after)),
-        )
-        for peer in steps
-    ]
-
-
-register_peers("navigation", _navigation)
-register_peers("primitive_skill", _primitive_skill)
-register_peers("svg", _svg)
-
-__all__ = ["PARTS", "Contrast", "Step", "contrast_for", "register_peers"]

@@ -11,16 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from vagen_envs.core import State, Turn
 from vagen_rewards.errors import JudgeConfigError, TooManyUnscoredError
-from vagen_rewards.spans import PARTS as PARTS
-from vagen_rewards.spans import Part as Part
-from vagen_rewards.spans import Span as Span
-
-if TYPE_CHECKING:
-    from vagen_rewards.reader import Reading
+from vagen_rewards.reader.claims import PARTS as PARTS
+from vagen_rewards.reader.claims import Part as Part
+from vagen_rewards.reader.claims import Reading
+from vagen_rewards.reader.claims import Span as Span
 
 T = TypeVar("T")
 
@@ -130,32 +128,6 @@ def score_turn(turn: Turn, judge: Judge) -> TurnScores:
     """Score what a turn's reply says. Blocks."""
     made = statements_of(turn, judge.needs_pictures)
     return TurnScores(**{statement.part: judge.score(statement) for statement in made})
-
-
-async def score_turns(turns: Sequence[Turn], judge: Judge, *, max_unscored: float | None = None) -> list[TurnScores]:
-    """Score a batch of turns together.
-
-    Args:
-        turns: any number.
-        judge: is given all statements at once.
-        max_unscored: raise if the judge failed at a larger share of the statements; what it merely didn't understand
-            doesn't count. `None` never raises.
-
-    Raises:
-        TooManyUnscoredError: see `max_unscored`.
-    """
-    made = [statements_of(turn, judge.needs_pictures) for turn in turns]
-    scores = iter(await judge.score_many([statement for each in made for statement in each]))
-    scored = [TurnScores(**{statement.part: next(scores) for statement in each}) for each in made]
-    tally = Tally(max_unscored)
-    tally.add_all(score for each in scored for _, score in each.by_part())
-    tally.check()
-    return scored
-
-
-def score_turns_sync(turns: Sequence[Turn], judge: Judge, *, max_unscored: float | None = None) -> list[TurnScores]:
-    """Call `score_turns` from synchronous code, with or without a running event loop."""
-    return wait_for(score_turns(turns, judge, max_unscored=max_unscored))
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:

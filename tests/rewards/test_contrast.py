@@ -9,8 +9,9 @@ import gymnasium as gym
 import pytest
 
 import vagen_envs  # noqa: F401
+from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_rewards import ReasoningReward
-from vagen_rewards.contrast import Contrast, Step, register_peers
+from vagen_rewards.contrast import Contrast, Step
 
 CONSTANTS = {
     "vagen/FrozenLake-v0": ("The target is below and on the right side of the player.", "The target is below the player.",
@@ -136,10 +137,7 @@ def test_a_prediction_that_copies_the_observation_earns_nothing():
 
 
 def test_peers_may_be_made_of_the_state_itself(monkeypatch):
-    from vagen_rewards import contrast
-
-    monkeypatch.setattr(contrast, "_PEERS", dict(contrast._PEERS))
-    register_peers("frozen_lake", lambda step, steps, options: [step])  # the text tells everything
+    monkeypatch.setattr(FrozenLakeState, "alike", lambda state, others, options: [state], raising=False)
     made = Contrast("vagen/FrozenLake-v0", {})
     assert made.norm("grounding", 0)[0] == 0.0
     assert isinstance(made.reference[0][0], Step)

@@ -12,7 +12,7 @@ from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_rewards import RepetitionPenalty, RuleJudge, Score, Statement, VisualReasoningReward
 from vagen_rewards.errors import JudgeConfigError, TooManyUnscoredError
 from vagen_rewards.hacking import CAPACITY
-from vagen_rewards.scores import Judge, score_turn, score_turns_sync
+from vagen_rewards.scores import Judge, score_turn
 from vagen_rewards.variety import distinct_responses, entropy, rewarded_sentences
 
 GIFT = "The player will be at the position of the gift."
@@ -126,13 +126,7 @@ def test_unscored_adds_nothing_and_is_counted():
     assert env.tally.unscored == 2
 
 
-def test_too_many_unscored_stop_a_batch():
-    env = gym.make("vagen/FrozenLake-v0")
-    env.reset(seed=0)
-    turn = env.step(env.unwrapped.oracle_reply())[4]["turn"]
-    with pytest.raises(TooManyUnscoredError, match="down"):
-        score_turns_sync([turn] * 50, Flaky(0.9), max_unscored=0.5)
-    assert len(score_turns_sync([turn] * 50, Flaky(0.1), max_unscored=0.5)) == 50
+def test_too_many_unscored_stop_a_training():
     wrapped = VisualReasoningReward(gym.make("vagen/FrozenLake-v0"), Flaky(1.0), max_unscored=0.2, weighting="plain")
 
     def play():

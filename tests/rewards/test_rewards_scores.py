@@ -19,8 +19,6 @@ from vagen_rewards import (
     TurnScores,
     VisualReasoningReward,
     score_turn,
-    score_turns,
-    score_turns_sync,
     statements_of,
 )
 from vagen_rewards.errors import TooManyUnscoredError
@@ -84,41 +82,14 @@ def test_where_nothing_is_seen_there_is_no_picture_to_judge():
     assert [each.picture for each in statements_of(turn, pictures=True)] == [None, None]
 
 
-@pytest.mark.parametrize("together", [score_turns_sync, lambda *args: asyncio.run(score_turns(*args))])
-def test_a_batch_is_asked_at_once_and_answered_in_order(together):
+def test_a_batch_is_asked_at_once_and_answered_in_order():
     turns = [a_turn(reply("a")), a_turn("no tags"), a_turn(reply("abc", "?"))]
     judge = Lengths()
-    assert together(turns, judge) == [score_turn(turn, Lengths()) for turn in turns]
-    assert together(turns, judge)[1] == TurnScores()
-    assert judge.batches == [4, 4]
-
-
-@pytest.mark.parametrize("needs_pictures", [False, True])
-def test_a_batch_brings_pictures_to_a_judge_that_needs_them(needs_pictures):
-    judge = Lengths(needs_pictures)
-    score_turns_sync([a_turn(reply())], judge)
-    assert [each.picture is not None for each in judge.asked] == [needs_pictures] * 2
-
-
-def test_a_batch_is_scored_inside_a_running_event_loop_and_its_error_arrives():
-    """As in a notebook cell."""
-    turns = [a_turn(reply("?1", "?2")), a_turn(reply())]
-
-    async def scored(most):
-        return score_turns_sync(turns, Lengths(), max_unscored=most)
-
-    assert asyncio.run(scored(0.5)) == score_turns_sync(turns, Lengths(), max_unscored=0.5)
-    with pytest.raises(TooManyUnscoredError):
-        asyncio.run(scored(0.49))
-
-
-def test_a_batch_with_too_much_unscored_is_refused():
-    turns = [a_turn(reply("?1", "?2")), a_turn(reply())]
-    assert score_turns_sync(turns, Lengths(), max_unscored=0.5)[0].grounding == Score(None, "no idea of ?1")
-    with pytest.raises(TooManyUnscoredError, match=r"^2 of 4 statements are unscored, more than the 49% allowed"):
-        score_turns_sync(turns, Lengths(), max_unscored=0.49)
-    with pytest.raises(TooManyUnscoredError):
-        asyncio.run(score_turns(turns, Lengths(), max_unscored=0.49))
+    reward = ReasoningReward(judge, weighting="plain", gate=False)
+    scores = [scored for _, scored in asyncio.run(reward.paid_all(turns))]
+    assert scores == [score_turn(turn, Lengths()) for turn in turns]
+    assert scores[1] == TurnScores()
+    assert judge.batches == [4]
 
 
 def test_a_tally_counts_and_complains_above_its_share_and_not_before_it_has_seen_enough():

@@ -23,6 +23,19 @@ class FrozenLakeState(State):
     """
 
     kind: ClassVar[str] = "frozen_lake"
+    related: ClassVar[tuple[tuple[str, str], ...]] = (("target", "player"), ("hole", "player"))
+    """Things whose relations a full description states."""
+    symbols: ClassVar[dict[str, tuple[str, ...]]] = {
+        "_": (),
+        ".": (),
+        "P": ("player",),
+        "O": ("hole",),
+        "H": ("hole",),
+        "G": ("target",),
+        "X": ("player", "hole"),
+        "*": ("player", "target"),
+    }
+    """What each symbol of a grid stands for."""
 
     size: int
     player: Position
@@ -35,6 +48,11 @@ class FrozenLakeState(State):
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.size, self.width or self.size
+
+    @property
+    def cells(self) -> dict[str, tuple[Position, ...]]:
+        """The cells of the things of each kind."""
+        return {"player": (self.player,), "target": (self.target, *self.more_targets), "hole": self.holes}
 
     @property
     def extent(self) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from vagen_envs.core import State
 from vagen_envs.things import Thing
@@ -66,6 +68,16 @@ class NavigationState(State):
                 "visible_objects": seen,
             }
         )
+
+    def alike(self, others: Iterable[NavigationState], _options: Mapping[str, Any]) -> list[NavigationState]:
+        """The instruction names the target: "the lamp is ahead" is what "the target is ahead" is in others."""
+
+        def renamed(other: NavigationState) -> NavigationState:
+            names = {other.target_type: self.target_type, self.target_type: other.target_type}
+            seen = tuple([(names.get(kind, kind), way, far) for kind, way, far in other.visible_objects])
+            return dataclasses.replace(other, target_type=self.target_type, visible_objects=seen)
+
+        return [renamed(other) for other in others]
 
     def things(self) -> tuple[Thing, ...]:
         """The nearest visible thing of each type: how many metres ahead it is, and how many to the right."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from vagen_envs.core import State
 from vagen_envs.primitive_skill.levels import Vector, say
 from vagen_envs.things import Thing
+
+_MOST_PERMUTATIONS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,8 @@ class PrimitiveSkillState(State):
     """
 
     kind: ClassVar[str] = "primitive_skill"
+    reference_turns: ClassVar[int] = 24
+    """The simulator takes half a second a turn, and states that look alike are made of the state itself."""
 
     task: str
     positions: dict[str, Vector]
@@ -43,6 +50,21 @@ class PrimitiveSkillState(State):
         if self.drawer_open_value is not None:
             entries.append(f"drawer_open_value: {self.drawer_open_value}")
         return "{" + ", ".join(entries) + "}"
+
+    def alike(self, others: Sequence[PrimitiveSkillState], options: Mapping[str, Any]) -> Sequence[PrimitiveSkillState]:
+        """The text lists where things are, without names: which of several cubes is where must be seen."""
+        if not options.get("positions_in_text", True):
+            return [other for other in others if other.positions.keys() == self.positions.keys()] or others
+        kinds: dict[str, list[str]] = {}
+        for name in self.positions:
+            kinds.setdefault(name.rpartition("_")[2], []).append(name)
+        orders = [itertools.permutations(names) for names in kinds.values()]
+        found = []
+        for order in itertools.islice(itertools.product(*orders), _MOST_PERMUTATIONS):
+            new = dict(zip(itertools.chain(*kinds.values()), itertools.chain(*order), strict=True))
+            positions = {new[name]: at for name, at in self.positions.items()}
+            found.append(dataclasses.replace(self, positions=positions, held=new.get(self.held, self.held)))
+        return found
 
     def things(self) -> tuple[Thing, ...]:
         """Each named thing with its place in millimetres and whether the gripper holds it, and the drawer."""

@@ -22,6 +22,18 @@ class SokobanState(State):
     """
 
     kind: ClassVar[str] = "sokoban"
+    related: ClassVar[tuple[tuple[str, str], ...]] = (("box", "player"), ("target", "player"), ("target", "box"))
+    """Things whose relations a full description states."""
+    symbols: ClassVar[dict[str, tuple[str, ...]]] = {
+        "#": (),
+        "_": (),
+        "P": ("player",),
+        "S": ("player", "target"),
+        "X": ("box",),
+        "*": ("box", "target"),
+        "O": ("target",),
+    }
+    """What each symbol of a grid stands for."""
 
     height: int
     width: int
@@ -29,6 +41,11 @@ class SokobanState(State):
     player: Position
     boxes: tuple[Position, ...]
     targets: tuple[Position, ...]
+
+    @property
+    def cells(self) -> dict[str, tuple[Position, ...]]:
+        """The cells of the things of each kind."""
+        return {"player": (self.player,), "box": self.boxes, "target": self.targets}
 
     @property
     def extent(self) -> tuple[tuple[int, int], tuple[int, int]]:

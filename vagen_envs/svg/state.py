@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from vagen_envs.core import State
 from vagen_envs.things import Thing
@@ -113,6 +114,10 @@ class SvgState(State):
         """Two lists of dictionaries; coordinates in percent of the picture from its upper left."""
         drawn = "None" if self.drawing is None else f"[{', '.join(map(_entry, self.drawing))}]"
         return f"{{target: [{', '.join(map(_entry, self.target))}], drawing: {drawn}}}"
+
+    def alike(self, others: Iterable[SvgState], _options: Mapping[str, Any]) -> list[SvgState]:
+        """The agent wrote its drawing itself."""
+        return [dataclasses.replace(other, drawing=self.drawing) for other in others]
 
     def things(self) -> tuple[Thing, ...]:
         """The elements of the target, in the left half of the picture, and those of the drawing, in its right half."""

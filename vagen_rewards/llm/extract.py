@@ -20,8 +20,9 @@ MOST_ENTRIES = 100
 
 Write = Callable[[dict[str, Any]], Fact | None]
 
-_OWN: dict[str, tuple[str, Write]] = {}
-OWN_RULES: dict[str, str] = {}
+OWN: dict[str, tuple[str, str, Write]] = {}
+"""Of kinds of state that others registered: the rules, the name of the list, and what makes a fact of an entry."""
+
 _THINGS = {"goal": "target", "crate": "box", "gift": "target", "agent": "player"}
 _WAYS = {"above": "up", "below": "down", "left": "left", "right": "right"}
 _NAME = re.compile(r"([a-z ]+?)\s*(\d*)")
@@ -43,14 +44,13 @@ def register_structured(kind: str, rules: str, entries: str, write: Write) -> No
         raise JudgeConfigError(
             f"the rules for states of kind {kind!r} don't tell the model to write a list {entries!r}"
         )
-    _OWN[kind] = (entries, write)
-    OWN_RULES[kind] = rules
+    OWN[kind] = (rules, entries, write)
 
 
 def facts_in(kind: str, data: dict[str, Any]) -> list[Fact] | None:
     """The facts of an extracted dictionary; `None` if it isn't of the asked form."""
-    if kind in _OWN:
-        entries, write = _OWN[kind]
+    if kind in OWN:
+        _, entries, write = OWN[kind]
         rows = _rows(data, entries)
         return None if rows is None else [fact for row in rows if (fact := write(row)) is not None]
     makers = _MAKERS.get(kind)

@@ -16,7 +16,7 @@ from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.llm.extract import OWN_RULES
+from vagen_rewards.llm.extract import OWN
 from vagen_rewards.scores import Score, Statement
 
 MAX_TEXT = 4000
@@ -29,7 +29,6 @@ _LINE = re.compile(r"^\W*(?:(?:final )?(?:verdict|answer)\W{1,6})?(yes|no)\W*$",
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|^.*</think(?:ing)?>", re.IGNORECASE | re.DOTALL)
 _TAGS = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _COMMA = re.compile(r",\s*([}\]])")
-_BOARD_THINGS = {"sokoban": ("player", "box", "target"), "frozen_lake": ("player", "target", "hole")}
 
 
 class Prompts:
@@ -68,9 +67,10 @@ class Prompts:
     def structured(self, statement: Statement) -> list[dict[str, str]]:
         """Messages that ask for a dictionary of the claims (appendix D.1.2). The truth isn't in them."""
         kind = statement.state.kind
-        name = "board_structured" if kind in _BOARD_THINGS else f"{kind}_structured"
-        known = _BOARD_THINGS.get(kind) or tuple(getattr(statement.state, "positions", ()))
-        asked = OWN_RULES.get(kind) or self.text(name)
+        cells = getattr(statement.state, "cells", None)
+        name = f"{kind}_structured" if cells is None else "board_structured"
+        known = getattr(statement.state, "positions", ()) if cells is None else cells
+        asked = OWN[kind][0] if kind in OWN else self.text(name)
         rules = Template(asked).safe_substitute(things=", ".join(known))
         return [
             {"role": "system", "content": Template(self.text("structured")).substitute(rules=rules)},
@@ -80,7 +80,7 @@ class Prompts:
 
 def truth_of(state: State) -> str:
     """The truth in the form of VAGEN, appendix D.1: sentences for boards, else a dictionary."""
-    return str(list(state.sentences())) if state.kind in _BOARD_THINGS else state.structured()
+    return str(list(state.sentences())) if hasattr(state, "cells") else state.structured()
 
 
 def fenced(text: str) -> str:

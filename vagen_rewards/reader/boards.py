@@ -9,26 +9,18 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
+from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.grid import Position
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Reading, Unclear, notes_on
+from vagen_envs.sokoban.state import SokobanState
+from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Unclear, notes_on
 from vagen_rewards.reader.clauses import Stated, parse
 from vagen_rewards.reader.relations import Mention, Region, Relation
 from vagen_rewards.reader.words import words_of
-from vagen_rewards.spans import Part
 
 RANKS = ("player", "box", "target", "hole")
 """Of two things the later one is the subject, so that a relation and its reverse are one fact."""
 
-_WANTED = {
-    "sokoban": (("box", "player"), ("target", "player"), ("target", "box")),
-    "frozen_lake": (("target", "player"), ("hole", "player")),
-}
-_SYMBOLS: dict[str, dict[str, tuple[str, ...]]] = {
-    "sokoban": {"#": (), "_": (), "P": ("player",), "S": ("player", "target"), "X": ("box",), "*": ("box", "target"),
-                "O": ("target",)},
-    "frozen_lake": {"_": (), ".": (), "P": ("player",), "O": ("hole",), "H": ("hole",), "G": ("target",),
-                    "X": ("player", "hole"), "*": ("player", "target")},
-}  # fmt: skip
+BOARDS = {board.kind: board for board in (SokobanState, FrozenLakeState)}
 _CELL = r"[\[(]\s*-?\d+\s*,\s*-?\d+\s*[\])]"
 _ENTRY = re.compile(
     r"[\"']?(player|box|target|goal|hole)(?:e?s)?(?:_?\d+)?(?:[_ ]?positions?)?[\"']?"
@@ -42,13 +34,6 @@ _PLAIN_REST = re.compile(
     r"|coordinates|a|an|there)\b|\[?\(\d+, ?\d+\)\]?)*",
     re.IGNORECASE,
 )
-
-
-def things_of(state: Any) -> dict[str, tuple[Position, ...]]:
-    """The cells of things by kind."""
-    if state.kind == "sokoban":
-        return {"player": (state.player,), "box": state.boxes, "target": state.targets}
-    return {"player": (state.player,), "target": (state.target, *state.more_targets), "hole": state.holes}
 
 
 class Where(NamedTuple):
@@ -73,7 +58,7 @@ class Where(NamedTuple):
 
     def holds(self, state: Any) -> bool | None:
         """Whether at least `nth` things of the subject's kind stand so to one of the other kind."""
-        things = things_of(state)
+        things = state.cells
         if self.subject not in things or self.other not in things:
             return None
         verdicts = [self._fits(at, seen_from) for at in things[self.subject] for seen_from in things[self.other]]
@@ -102,7 +87,7 @@ class Where(NamedTuple):
         """The most of them that hold of one pair of things."""
         if self.holds(state):
             return self.atoms()
-        things = things_of(state)
+        things = state.cells
         halves = (self._replace(horizontal=None, columns=None), self._replace(vertical=None, rows=None))
         pairs = [(a, b) for a in things[self.subject] for b in things[self.other]]
         if self.atoms() < 2 or self.nth > 1:
@@ -125,7 +110,7 @@ class At(NamedTuple):
 
     def holds(self, state: Any) -> bool | None:
         """Whether one of its kind is there; in a sentence, `None` if it is in (column, row) or counted from 1."""
-        cells = things_of(state).get(self.kind)
+        cells = state.cells.get(self.kind)
         if cells is None or self.cell in cells:
             return None if cells is None else True
         row, column = self.cell
@@ -153,7 +138,7 @@ class Within(NamedTuple):
 
     def holds(self, state: Any) -> bool | None:
         """Whether one of its kind is there; `None` where observers may differ."""
-        things = things_of(state).get(self.kind)
+        things = state.cells.get(self.kind)
         if things is None:
             return None
         verdicts = {self._fits(cell[self.axis == "column"], *state.extent[self.axis == "column"]) for cell in things}
@@ -188,7 +173,7 @@ class Between(NamedTuple):
 
     def holds(self, state: Any) -> bool | None:
         """Whether it is in the rectangle of two such things; `None` if it is so along one axis only."""
-        things = things_of(state)
+        things = state.cells
         if not {self.kind, self.one, self.other} <= things.keys():
             return None
         verdicts = {
@@ -223,18 +208,13 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
             unread.append((stated.span, True))
             continue
         for fact in facts:
-            if isinstance(fact, Where) and _is_one_of_several(stated):
+            other = stated.relation.other
+            if isinstance(fact, Where) and (stated.subject.label or (other and other.label)):
                 often[fact] += 1
                 claims.append(Claim(stated.span, fact._replace(nth=often[fact])))
             else:
                 claims.append(Claim(stated.span, fact))
-    return Reading(
-        tuple(claims), tuple(sorted(span for span, _ in unread)), tuple(sorted(s for s, matters in unread if matters))
-    )
-
-
-def _is_one_of_several(stated: Stated) -> bool:
-    return bool(stated.subject.label or (stated.relation.other and stated.relation.other.label))
+    return Reading.of(claims, unread)
 
 
 def facts_of(kind: str, stated: Stated) -> list[Fact] | None:
@@ -271,7 +251,7 @@ def _others(relation: Relation, subject: Mention) -> tuple[Mention, ...]:
 
 def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> list[Fact] | None:
     """The facts of a relation to one thing."""
-    known = ("player", "box", "target") if kind == "sokoban" else ("player", "target", "hole")
+    known = {name for pair in BOARDS[kind].related for name in pair}
     if subject.kind not in known or other.kind not in known or subject.plural or other.plural or relation.far:
         return None
     placed = _region(subject, relation.region) if relation.region else []
@@ -368,7 +348,7 @@ def sides_of(relation: Relation) -> tuple[int | None, int | None, int | None, in
 def _grid(kind: str, text: str) -> Reading | None:
     """A grid of symbols that fills the text."""
     rows = [row.strip().replace(" ", "") for row in text.strip().strip("`").strip().splitlines()]
-    symbols = _SYMBOLS[kind]
+    symbols = BOARDS[kind].symbols
     if len(rows) < 3 or len(set(map(len, rows))) != 1 or len(rows[0]) < 3 or not set("".join(rows)) <= set(symbols):
         return None
     found = [At(name, (i, j)) for i, row in enumerate(rows) for j, symbol in enumerate(row) for name in symbols[symbol]]
@@ -400,8 +380,9 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
     In FrozenLake a text must say truly where the goal is. Holes count for recall up to as many facts as the goal has,
     so that a lake full of holes needn't be described hole by hole.
     """
-    things = things_of(state)
-    lake = state.kind == "frozen_lake"
+    truth: Any = state
+    things = truth.cells
+    lake = "hole" in things
     right = wrong = cells = 0
     found = Counter[tuple[str, str]]()
     verdicts = {claim.key: claim.holds(state) for claim in reading.claims}
@@ -421,7 +402,7 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
     if cells or not found:
         # Two places, a row and a column, are worth a cell.
         return Marks(right, wrong, cells or right // 2, sum(map(len, things.values())), essential, notes)
-    wanted = {pair: _facts(things, *pair) for pair in _WANTED[state.kind]}
+    wanted = {pair: _facts(things, *pair) for pair in truth.related}
     if lake:
         wanted["hole", "player"] = min(wanted["hole", "player"], wanted["target", "player"])
     stated = sum(min(count, wanted.get(pair, 0)) for pair, count in found.items())

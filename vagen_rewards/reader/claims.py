@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.spans import Part, Span
+
+Part = Literal["grounding", "world_modeling"]
+PARTS: tuple[Part, ...] = ("grounding", "world_modeling")
+"""Parts of a reply that are judged."""
+
+Span = tuple[int, int]
+"""A piece of a text: its first character and the one after its last."""
 
 MAX_TEXT = 8000
 """Characters that are read; a description of these states needs a tenth of it."""
@@ -77,6 +83,12 @@ class Reading(NamedTuple):
     unread: tuple[Span, ...] = ()
     matters: tuple[Span, ...] = ()
 
+    @classmethod
+    def of(cls, claims: Iterable[Claim], unread: Iterable[tuple[Span, bool]]) -> Self:
+        """From claims and from spans that weren't read, with whether they matter."""
+        left = sorted(unread)
+        return cls(tuple(claims), tuple([span for span, _ in left]), tuple([span for span, matters in left if matters]))
+
 
 @dataclass(slots=True)
 class Marks:
@@ -95,6 +107,14 @@ class Marks:
     wanted: int = 0
     essential: bool = True
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, state: Any, reading: Reading, wanted: int | None = None) -> Self:
+        """Count each fact once; by default what is true is a full description."""
+        held = [fact.holds(state) for fact in dict.fromkeys(claim.key for claim in reading.claims)]
+        right = held.count(True)
+        wanted = right if wanted is None else wanted
+        return cls(right, held.count(False), right, wanted, True, notes_on(state, reading))
 
     @property
     def f1(self) -> float:
@@ -119,7 +139,7 @@ def register_reader(kind: str, reader: Reader, marker: Marker | None = None) -> 
         reader: gives the claims of a text. It must not raise because of the text.
         marker: counts a reading against a state for F1. By default what is true is a full description.
     """
-    _READERS[kind] = reader, marker or mark_claims
+    _READERS[kind] = reader, marker or (lambda state, reading, _part: Marks.of(state, reading))
     read.cache_clear()
 
 
@@ -132,13 +152,6 @@ def read(kind: str, text: str, part: Part) -> Reading:
 def mark(state: Any, reading: Reading, part: Part) -> Marks:
     """Count a reading against a state. Raises JudgeConfigError for an unknown kind of state."""
     return _entry(state.kind)[1](state, reading, part)
-
-
-def mark_claims(state: Any, reading: Reading, _part: Part) -> Marks:
-    """Count every claim by itself."""
-    held = [claim.holds(state) for claim in reading.claims]
-    right = held.count(True)
-    return Marks(right, held.count(False), right, right, True, notes_on(state, reading))
 
 
 def notes_on(state: Any, reading: Reading) -> tuple[str, ...]:

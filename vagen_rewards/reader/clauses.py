@@ -15,9 +15,9 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
+from vagen_rewards.reader.claims import Part, Span
 from vagen_rewards.reader.relations import Mention, Phrases, Relation
 from vagen_rewards.reader.words import Word
-from vagen_rewards.spans import Part, Span
 
 _BREAKS = ("and", "comma", "but", "with", "relative")
 _DENIED = ("in", "filler", "direction", "of", "mine", "comma", "exactly", "side")

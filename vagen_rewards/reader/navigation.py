@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_envs.navigation.state import words as spoken
-from vagen_rewards.reader.claims import Claim, Marks, Reading, Unclear, notes_on
+from vagen_rewards.reader.claims import Claim, Marks, Part, Reading, Unclear
 from vagen_rewards.reader.clauses import parse
 from vagen_rewards.reader.relations import Relation
 from vagen_rewards.reader.words import Word, is_slip, lexicon, words_of
-from vagen_rewards.spans import Part
 
 MOST_VISIBLE = 5
 """A state has the nearest visible objects, at most so many: another one of a type may be farther off."""
@@ -110,8 +110,7 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     """Directions of objects in a dictionary or in sentences."""
     if _WAY.search(text):
         return _dictionary(text)
-    words = [_renamed(word) for word in words_of(kind, text)]
-    joined = _objects(text, words)
+    joined = _objects(text, words_of(kind, text))
     parsed = parse(joined, part, beside=True)
     claims: list[Claim] = []
     unread: list[tuple[tuple[int, int], bool]] = []
@@ -130,8 +129,7 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
             )
         else:
             unread.append((stated.span, _is_seen_from_agent(stated.relation) and bool(stated.relation.ways)))
-    unread.sort()
-    return Reading(tuple(claims), tuple([span for span, _ in unread]), tuple([span for span, it in unread if it]))
+    return Reading.of(claims, unread)
 
 
 def _is_seen_from_agent(relation: Relation) -> bool:
@@ -144,11 +142,6 @@ def _seen(name: str, relation: Relation) -> Seen | None:
     if not ways or not _is_seen_from_agent(relation) or unclear or name in ("player", "wall") or relation.counts:
         return None
     return Seen(name, ways, relation.far)
-
-
-def _renamed(word: Word) -> Word:
-    """Words that are numbers of cells elsewhere are metres here."""
-    return word._replace(kind="filler") if word.kind == "unknown" and word.value == "~" else word
 
 
 def _objects(text: str, words: list[Word]) -> list[Word]:
@@ -192,11 +185,6 @@ def _dictionary(text: str) -> Reading:
 
 def mark(state: State, reading: Reading, _part: Part) -> Marks:
     """The target's direction must be stated; other objects count as claims."""
-    truth: Any = state
-    right = wrong = 0
-    found = False
-    for fact in dict.fromkeys(claim.key for claim in reading.claims):
-        held = fact.holds(truth)
-        right, wrong = right + (held is True), wrong + (held is False)
-        found = found or (held is True and isinstance(fact, Seen) and fact.is_target(truth) and bool(fact.ways))
-    return Marks(right, wrong, int(found), 1, found, notes_on(state, reading))
+    facts = [claim.key for claim in reading.claims if claim.holds(state)]
+    found = any(isinstance(fact, Seen) and fact.is_target(state) and fact.ways for fact in facts)
+    return dataclasses.replace(Marks.of(state, reading, 1), found=int(found), essential=found)

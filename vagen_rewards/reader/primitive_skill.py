@@ -7,8 +7,7 @@ import re
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Reading, notes_on
-from vagen_rewards.spans import Part
+from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading
 
 TOLERANCE = 10
 """Millimetres that a coordinate may be off; the paper's judge gives none. A cube is 40 wide."""
@@ -170,8 +169,7 @@ def claims_of(_kind: str, text: str, _part: Part) -> Reading:
             unread.append((span, bool(re.search(rf"{_NAMES}|cubes?|gripper|\d", rest, re.IGNORECASE))))
             found = found if clear else []
         claims += found
-    unread.sort()
-    return Reading(tuple(claims), tuple([s for s, _ in unread]), tuple([s for s, matters in unread if matters]))
+    return Reading.of(claims, unread)
 
 
 def _related(said: str) -> list[Fact]:
@@ -198,9 +196,5 @@ def _name(text: str) -> str:
 def mark(state: State, reading: Reading, _part: Part) -> Marks:
     """F1 over the things' positions and the drawer's opening. The gripper counts if it is named."""
     truth: Any = state
-    facts = dict.fromkeys(claim.key for claim in reading.claims)
-    held = [fact.holds(truth) for fact in facts]
-    right, wrong = held.count(True), held.count(False)
     wanted = len(truth.positions) + (truth.drawer_open_value is not None)
-    wanted += any(isinstance(fact, Holds) for fact in facts)
-    return Marks(right, wrong, right, wanted, True, notes_on(state, reading))
+    return Marks.of(state, reading, wanted + any(isinstance(claim.key, Holds) for claim in reading.claims))

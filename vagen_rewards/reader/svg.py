@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from vagen_envs.core import State
 from vagen_envs.svg.state import colour_name
 from vagen_rewards.reader import colours
-from vagen_rewards.reader.claims import Claim, Marks, Reading, notes_on
+from vagen_rewards.reader.claims import Claim, Marks, Part, Reading, Span
 from vagen_rewards.reader.words import is_slip
-from vagen_rewards.spans import Part, Span
 
 TOLERANCE = 15
 """Percent of the picture that a middle may be off."""
@@ -165,7 +164,7 @@ def claims_of(_kind: str, text: str, part: Part) -> Reading:
             claims += [Claim(span, fact) for fact in dict.fromkeys(found)]
         elif not _PLAIN.fullmatch(rest):
             unread.append((span, bool(found) or bool(re.search(rf"\b(?:{_SHAPE}|same|identical)\b", said))))
-    return Reading(tuple(claims), tuple([s for s, _ in unread]), tuple([s for s, matters in unread if matters]))
+    return Reading.of(claims, unread)
 
 
 @functools.cache
@@ -237,9 +236,6 @@ def mark(state: State, reading: Reading, part: Part) -> Marks:
     """F1 over elements: a description must cover the target, a prediction the drawing if there is one."""
     truth: Any = state
     facts = dict.fromkeys(claim.key for claim in reading.claims)
-    held = {fact: fact.holds(truth) for fact in facts}
     aim = "drawing" if part == "world_modeling" and truth.drawing is not None else "target"
     named = {aim, *(fact.where for fact in facts if isinstance(fact, Painted))}
-    right, wrong = list(held.values()).count(True), list(held.values()).count(False)
-    wanted = sum(len(set(getattr(truth, where) or ())) for where in named)
-    return Marks(right, wrong, right, wanted, True, notes_on(state, reading))
+    return Marks.of(state, reading, sum(len(set(getattr(truth, where) or ())) for where in named))

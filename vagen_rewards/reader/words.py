@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from vagen_rewards.spans import Span
+from vagen_rewards.reader.claims import Span
 
 _NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 NUMBERS = {name: number for number, name in enumerate(_NUMERALS)}
@@ -69,11 +69,12 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
     for unit, words in tables["units"].items():
         for text in words:
             add(text, "unit", unit)
-    boards = kind in ("sokoban", "frozen_lake")
+    own = [tables.get(kind, {})]
+    boards = "base" in own[0]
     if boards:
         for text, value in _regions():
             add(text, "region", value)
-    own = [tables["boards"], tables[kind]] if boards else [tables.get(kind, {})]
+        own.insert(0, tables[own[0]["base"]])
     for table in own:
         for value, words in table.get("directions", {}).items():
             for text in words:
@@ -126,7 +127,7 @@ def words_of(kind: str, text: str) -> list[Word]:
     plain = text.lower().translate(_LOOSE)
     if len(plain) != len(text):
         return []
-    if "(" in plain and kind in ("sokoban", "frozen_lake"):
+    if "(" in plain and "base" in lexicon()[kind]:
         plain = _ASIDE.sub(lambda aside: " " * len(aside[0]), plain)
         plain = _ROW_COLUMN.sub(lambda place: f" {place[1]} ", plain)
     plain = _HYPHEN.sub(" ", plain).replace("i.e.", "  , ").replace("e.g.", " ?  ")
@@ -171,7 +172,7 @@ def _single(kind: str, word: str, span: Span) -> Word:
         return Word("end", word, span)
     if word in ",:-=|>":
         return Word("comma", word, span)
-    meant = corrected(kind, word) if kind in ("sokoban", "frozen_lake", "navigation") else ""
+    meant = corrected(kind, word)
     if meant:
         entry = known[meant,]
         return Word(entry[0], entry[1], span, entry[2])

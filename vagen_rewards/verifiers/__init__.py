@@ -23,12 +23,11 @@ from vagen_rewards.verifiers.client import VerifierClient
 from vagen_rewards.verifiers.detection import DetectionVerifier
 from vagen_rewards.verifiers.maths import MathVerifyVerifier
 from vagen_rewards.verifiers.metrics import Scored, source_metrics
-from vagen_rewards.verifiers.schedule import DYNAMIC, LOOSE, SCHEDULES, STRICT, AdaptiveIoU, IoUSchedule
+from vagen_rewards.verifiers.schedule import DYNAMIC, LOOSE, STRICT, AdaptiveIoU, IoUSchedule
 
 __all__ = [
     "DYNAMIC",
     "LOOSE",
-    "SCHEDULES",
     "SCORING",
     "STRICT",
     "AdaptiveIoU",

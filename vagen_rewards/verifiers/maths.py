@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 import threading
-import weakref
 from typing import Any
 
 from vagen_envs.errors import MissingExtraError
@@ -78,23 +77,12 @@ class MathVerifyVerifier(Verifier):
     def __init__(self, workers: int = 2, seconds: float = SECONDS) -> None:
         self.seconds = seconds
         self._most = workers
-        self._all: weakref.WeakSet[_ComparisonProcess] = weakref.WeakSet()
-        self._forget()
+        self._begin()
         atexit.register(self.close)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._after_fork)
 
-    def _forget(self) -> None:
-        self._idle: list[_ComparisonProcess] = []
+    def _begin(self) -> None:
+        self._owner, self._idle = os.getpid(), list[_ComparisonProcess]()
         self._slots = threading.BoundedSemaphore(self._most)
-        self._lock = threading.Lock()
-
-    def _after_fork(self) -> None:
-        """The parent's processes aren't the child's."""
-        for worker in tuple(self._all):
-            worker.abandon()
-        self._all.clear()
-        self._forget()
 
     def verify(self, sample: Sample, response: str, iou_threshold: float) -> VerifierResult:
         format_score = tag_format(response)
@@ -128,6 +116,8 @@ class MathVerifyVerifier(Verifier):
         if _WORDS.fullmatch(words):
             gold, answer = f"\\text{{{words}}}", f"\\text{{{said.rstrip(' .')}}}"
         request = json.dumps([f"\\boxed{{{gold}}}", f"\\boxed{{{answer}}}"])
+        if self._owner != os.getpid():  # a fork: the parent's processes aren't the child's
+            self._begin()
         with self._slots:
             for _ in range(_TRIES):
                 worker = self._take()
@@ -136,13 +126,13 @@ class MathVerifyVerifier(Verifier):
                 except _DiedError as died:
                     worker.end()
                     if died.spent:
-                        self._give(self._start())  # starts up while nobody waits
+                        self._idle.append(_ComparisonProcess(self.seconds))  # starts up while nobody waits
                         return None
                     continue  # it was killed by something else: once more
                 except BaseException:
                     worker.end()
                     raise
-                self._give(worker)
+                self._idle.append(worker)
                 return told
         raise VerifierError(
             f"the process that compares answers died {_TRIES} times; try "
@@ -150,25 +140,15 @@ class MathVerifyVerifier(Verifier):
         )
 
     def _take(self) -> _ComparisonProcess:
-        with self._lock:
-            worker = self._idle.pop() if self._idle else None
-        return worker or self._start()
-
-    def _start(self) -> _ComparisonProcess:
-        worker = _ComparisonProcess(self.seconds)
-        self._all.add(worker)
-        return worker
-
-    def _give(self, worker: _ComparisonProcess) -> None:
-        with self._lock:
-            self._idle.append(worker)
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return _ComparisonProcess(self.seconds)
 
     def close(self) -> None:
         """End the processes. The next comparison starts a new one."""
-        with self._lock:
-            workers, self._idle = self._idle, []
-        for worker in workers:
-            worker.end()
+        while self._idle and self._owner == os.getpid():
+            self._idle.pop().end()
 
 
 def _depth(text: str) -> int:
@@ -234,13 +214,9 @@ class _ComparisonProcess:
         return line
 
     def end(self) -> None:
-        """Kill the process and wait until it is gone."""
+        """Kill the process, wait until it is gone, and close the pipes."""
         self.process.kill()
         self.process.wait()
-        self.abandon()
-
-    def abandon(self) -> None:
-        """Close our ends of the pipes and leave the process to whoever started it."""
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):

@@ -54,8 +54,7 @@ LOOSE = IoUSchedule((0.70, 0.80, 0.85))
 """Variant 1 of appendix J."""
 STRICT = IoUSchedule((0.90, 0.95, 0.99))
 """Variant 2 of appendix J."""
-SCHEDULES: Mapping[str, IoUSchedule] = {"dynamic": DYNAMIC, "loose": LOOSE, "strict": STRICT}
-"""By name. A fixed threshold is `IoUSchedule((0.5,), ())`."""
+# A fixed threshold is `IoUSchedule((0.5,), ())`.
 
 MILESTONES = (0.50, 0.55, 0.60, 0.65, 0.70, 0.75, 0.80, 0.85, 0.90, 0.95, 0.99)
 """𝒮 of appendix I."""

@@ -42,14 +42,7 @@ _CHUNK = 16  # items that one thread scores in one go
 
 
 class BadRequestError(Exception):
-    """A request that can't be read."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(status, message)
-        self.status = status
-
-    def __str__(self) -> str:
-        return str(self.args[1])
+    """A request that can't be read: its status and a message."""
 
 
 def make_app(workers: int) -> Any:
@@ -81,7 +74,8 @@ def make_app(workers: int) -> Any:
                 body = await read_body(request.headers.get("content-length"), request.stream())
             items, threshold = read_request(body)
         except BadRequestError as error:
-            return JSONResponse({"error": ascii(str(error))[1:-1]}, error.status)
+            status, message = error.args
+            return JSONResponse({"error": ascii(message)[1:-1]}, status)
         except TimeoutError:
             return JSONResponse({"error": f"the body took more than {BODY_SECONDS:g} seconds to arrive"}, 408)
         except ClientDisconnect:
@@ -204,7 +198,14 @@ def main() -> None:
     parser.add_argument("--with-parent", action="store_true", help="end when the standard input does")
     asked = parser.parse_args()
     try:
-        server, listening = _prepare(asked.host, asked.port, asked.workers, asked.modules)
+        if asked.workers < 1:
+            raise VerifierError(f"--workers {asked.workers} is not valid: it must be at least 1")
+        for module in asked.modules:
+            importlib.import_module(module)
+        app = make_app(asked.workers)
+        import uvicorn
+
+        listening = socket.create_server((asked.host, asked.port), backlog=2_048)
     except (VagenError, ImportError) as error:
         sys.exit(_say(str(error)))
     except OSError as error:
@@ -213,22 +214,7 @@ def main() -> None:
     if asked.with_parent:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     _say(f"http://{host}:{port}")
-    server.run(sockets=[listening])
-
-
-def _prepare(host: str, port: int, workers: int, modules: Sequence[str]) -> tuple[Any, socket.socket]:
-    """A server that isn't running yet, and its socket; port 0 takes a free one."""
-    if workers < 1:
-        raise VerifierError(f"--workers {workers} is not valid: it must be at least 1")
-    try:
-        import uvicorn
-    except ImportError as error:
-        raise MissingExtraError("the verifier service", "verify", error.name or "uvicorn") from error
-    for module in modules:
-        importlib.import_module(module)
-    listening = socket.create_server((host, port), backlog=2_048)
-    config = uvicorn.Config(make_app(workers), log_level="warning", timeout_keep_alive=30)
-    return uvicorn.Server(config), listening
+    uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_keep_alive=30)).run(sockets=[listening])
 
 
 def _say(line: str) -> int:
