@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-TESTED_ELSEWHERE = ("judges.md", "verifiers.md")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Blocks marked `py` instead of `python` need what can't be had everywhere, such as AI2-THOR, and are only shown.
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -34,7 +33,9 @@ NEEDS = {
     "adapters/trl.md": "trl",
     "adapters/verifiers.md": "verifiers",
     "adapters/verl.md": "verl",
+    "judges.md": "openai",
     "service.md": "ray",
+    "verifiers.md": "math_verify",
 }
 
 
@@ -49,8 +50,6 @@ def printed_by(block: str) -> list[str]:
 
 
 def blocks_of(page: Path) -> list[str]:
-    if page.parent == ROOT / "docs" and page.name in TESTED_ELSEWHERE:
-        return []
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
@@ -84,6 +83,7 @@ def test_python_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
     if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
         pytest.skip(f"{NEEDS[name]} is not installed")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setattr(sys, "path", [str(ROOT / "examples" / "lights_out"), *sys.path])
     seen: dict[str, object] = {}
     with served(*SERVERS[name]) if name in SERVERS else contextlib.nullcontext():
@@ -93,16 +93,6 @@ def test_python_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
             lines = iter(capsys.readouterr().out.splitlines())
             missing = [expected for expected in printed_by(block) if expected not in lines]  # in this order
             assert missing == [], f"{name} doesn't print it"
-
-
-def test_what_the_readme_states_is_true():
-    from vagen_rewards import RuleJudge
-    from vagen_rewards.scores import statements_of
-
-    seen: dict[str, object] = {}
-    exec(compile(blocks_of(ROOT / "README.md")[0], "README.md", "exec"), seen)  # noqa: S102
-    judged = {found.part: RuleJudge("direct").score(found).value for found in statements_of(seen["turn"])}
-    assert judged == {"grounding": 1.0, "world_modeling": 1.0}
 
 
 SHELL = re.compile(r"^```(?:sh|bash)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -130,33 +120,6 @@ def test_commands_of_a_page_can_be_parsed(page, tmp_path, monkeypatch):
             command = command.commands[words.pop(0)]
         if words and "--help" not in words and "--install-completion" not in words:  # a bare name refers to the command
             command.make_context(command.name, words)
-
-
-def test_the_readme_names_every_id():
-    import vagen_envs
-
-    assert [env_id for env_id in vagen_envs.ENV_IDS if env_id not in PAGES[0].read_text(encoding="utf-8")] == []
-
-
-LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
-HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-
-
-def anchors_of(page: Path) -> set[str]:
-    """The anchors of a page's headings, as a code host makes them."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in HEADING.findall(text)]
-    return {re.sub(r"[^\w\- ]", "", heading).strip().replace(" ", "-") for heading in plain}
-
-
-def test_links_and_anchors_lead_somewhere():
-    dead = []
-    for page in PAGES:
-        for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
-            file = page.parent / target if target else page
-            if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors_of(file)):
-                dead.append(f"{page.name}: {target}#{anchor}")
-    assert dead == []
 
 
 def test_the_package_index_shows_no_dead_link():

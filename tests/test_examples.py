@@ -65,10 +65,6 @@ def test_an_example_runs(example, needs, says, here):
     assert says in run(EXAMPLES / f"{example}.py")
 
 
-def test_the_sixth_environment_is_short():
-    assert len((LIGHTS / "lights_out.py").read_text().splitlines()) < 150
-
-
 def test_the_sixth_environment_passes_the_conformance_suite(monkeypatch):
     monkeypatch.syspath_prepend(str(LIGHTS))
     from vagen_envs.conformance import check

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 
 import gymnasium as gym
 import numpy as np
@@ -39,16 +37,6 @@ def test_ours_conform(env_id, options):
 class Unseeded(FrozenLakeEnv):
     def _load(self, stream, split):
         super()._load(type(stream)(random.SystemRandom().random()), split)
-
-
-class ForgetsNothing(FrozenLakeEnv):
-    """Its levels depend on how many episodes were played before."""
-
-    played = 0
-
-    def _load(self, stream, split):
-        self.played += 1
-        super()._load(stream.child(self.played), split)
 
 
 class UsesGlobalGenerator(FrozenLakeEnv):
@@ -112,18 +100,6 @@ class InfiniteReward(FrozenLakeEnv):
         return Executed(done.text, done.effective, (RewardTerm("step", float("inf")),))
 
 
-class NaNReward(FrozenLakeEnv):
-    def _execute(self, action):
-        done = super()._execute(action)
-        return Executed(done.text, done.effective, (RewardTerm("step", float("nan")),))
-
-
-class SeedsNumpy(FrozenLakeEnv):
-    def _load(self, stream, split):
-        np.random.seed(7)  # noqa: NPY002
-        super()._load(stream, split)
-
-
 class AllEffective(FrozenLakeEnv):
     def _execute(self, action):
         done = super()._execute(action)
@@ -158,7 +134,6 @@ class Hidden(gym.Env):
     ("broken", "reason"),
     [
         (Unseeded, "levels_follow_from_seeds|passes_gymnasiums_check"),
-        (ForgetsNothing, "levels_follow_from_seeds|passes_gymnasiums_check"),
         (UsesGlobalGenerator, "global_generators_are_left_alone: the global generator of `numpy.random`"),
         (OneLevel, "levels_follow_from_seeds: all seeds give the same level"),
         (LeaksSplits, "splits_share_no_level: train and val share"),
@@ -169,8 +144,6 @@ class Hidden(gym.Env):
         (LostOracle, "the_oracle_succeeds: seed 0: the oracle did not solve"),
         (NotJson, "Picture is not JSON serializable"),
         (InfiniteReward, "reward terms are not finite numbers: {'step': inf}"),
-        (NaNReward, "reward terms are not finite numbers: {'step': nan}"),
-        (SeedsNumpy, "global_generators_are_left_alone: the global generator of `numpy.random` was used or seeded"),
         (AllEffective, "only_changes_are_effective: seed .* changed nothing"),
         (NeverEnds, "the episode goes on after max_turns|disagree about the end"),
         (BeginsAnew, "a_snapshot_brings_the_moment_back: seed 0: restored here, another observation is shown"),
@@ -187,21 +160,3 @@ def test_one_seed_will_do_and_none_is_refused():
     check("vagen/FrozenLake-v0", seeds=(3,))
     with pytest.raises(ConfigError, match=r"seeds=\(\) is not valid"):
         check("vagen/FrozenLake-v0", seeds=())
-
-
-def test_it_means_the_same_without_asserts():
-    code = (
-        "import sys; sys.path.insert(0, 'tests/envs')\n"
-        "from vagen_envs.conformance import check\n"
-        "from vagen_envs.errors import ConformanceError\n"
-        "import test_conformance as t\n"
-        "check('vagen/FrozenLake-v0')\n"
-        "for broken in (t.LeaksSplits, t.WrongSpace, t.LostOracle, t.ForgetsNothing):\n"
-        "    try:\n"
-        "        check(broken)\n"
-        "    except ConformanceError:\n"
-        "        continue\n"
-        "    raise SystemExit(f'{broken} passed')\n"
-    )
-    done = subprocess.run([sys.executable, "-O", "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What the oracle plays here, to hold against what other libraries play, and the pictures that those are sent."""
+"""Episodes of the oracle, and the pictures that chat messages carry."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ import base64
 from vagen_envs import Picture
 
 
+def reply_of(env, *actions, text="I act."):
+    """A reply in full, which any way of reading executes."""
+    words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), text)
+    return env.unwrapped.grammar.render(actions, **words)
+
+
+def finish(env, say=None):
+    """The turns from here to the episode's end; the oracle replies, or `say(env)`."""
+    turns = []
+    while not turns or not (turns[-1].terminated or turns[-1].truncated):
+        turns.append(env.step(env.unwrapped.oracle_reply() if say is None else say(env))[4]["turn"])
+    return turns
+
+
 def oracle_episode(env, seed, split):
     """Replies and turns of the oracle's episode."""
     env.reset(seed=seed, options={"split": split})
-    replies, turns, over = [], [], False
-    while not over:
-        replies.append(env.unwrapped.oracle_reply())
-        *_, terminated, truncated, info = env.step(replies[-1])
-        turns.append(info["turn"])
-        over = terminated or truncated
-    return replies, turns
+    turns = finish(env)
+    return [turn.reply for turn in turns], turns
 
 
 def picture_of(message):
