@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import random
 import re
-import time
 
 import gymnasium as gym
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 import vagen_envs  # noqa: F401
 from vagen_envs.errors import ConfigError
-from vagen_envs.replies import FORMAT_CODES, STRATEGIES, TAGS, Grammar, Names
+from vagen_envs.replies import STRATEGIES, TAGS, Grammar, Names
 
 MOVES = Names("Up", "Down", "Left", "Right")
 THINKING = ("thinking", "observation", "reasoning", "prediction", "answer")
@@ -69,76 +66,6 @@ def test_an_answer_within_a_thought_is_not_taken_where_thoughts_are_untagged():
 @pytest.mark.parametrize("reply", ["<answer>Up</answer> so", "<answer>Up</answer><answer>Up</answer>", "Up"])
 def test_what_stands_after_the_first_field_is_no_thought(reply):
     assert not Grammar(MOVES, "free_think", layout="untagged").parse(reply).format_correct
-
-
-names = st.from_regex(r"[a-z][a-z0-9_-]{0,9}", fullmatch=True)
-tag_names = st.lists(names, min_size=5, max_size=5, unique=True).map(tuple)
-words = st.text(st.characters(exclude_characters="<>"), min_size=1).filter(lambda text: text.strip())
-grammars = st.builds(
-    Grammar,
-    st.just(MOVES),
-    strategy=st.sampled_from(STRATEGIES),
-    layout=st.sampled_from(["nested", "flat", "untagged"]),
-    tags=tag_names,
-    native_thinking=st.sampled_from(["reject", "allow"]),
-)
-
-
-@example(Grammar(MOVES, "no_think", layout="untagged", tags=("a", "b", "c", "d", "s")), "0")
-@example(Grammar(MOVES, "grounding", layout="untagged", tags=("a", "thought", "c", "d", "eos")), "0")
-@given(grammars, words)
-def test_prompt_parser_and_format_check_agree_on_any_names(grammar, word):
-    reply = grammar.render(["Up"], observation=word, reasoning=word, prediction=word, think=word)
-    parsed = grammar.parse(reply)
-    assert parsed.format_correct
-    assert not parsed.problems
-    assert parsed.answer == "Up"
-    if grammar.strategy == "free_think":
-        assert parsed.think == word.strip()
-    if "o" in grammar.strategy and "grounding" in grammar.strategy:
-        assert parsed.observation == word.strip()
-    shown = re.findall("</?[a-z][a-z0-9_-]*>", grammar.template())
-    assert shown == re.findall("</?[a-z][a-z0-9_-]*>", grammar.render(["Up"]))
-    assert all(tag.strip("</>") in grammar.tags for tag in shown)
-    assert grammar.parse(reply.upper()).well_formed == (reply.upper() == reply)
-
-
-@given(
-    st.sampled_from(STRATEGIES),
-    st.sampled_from([("untagged", "lenient"), ("nested", "released"), ("flat", "released"), ("untagged", "strict")]),
-    st.lists(
-        st.one_of(
-            st.sampled_from([f"<{slash}{name}>" for name in ("thinKing", *THINKING) for slash in ("", "/")]),
-            st.sampled_from(["Up", "down", ",", "<image>", " ", "\n", "<anſwer>"]),
-            st.text(),
-        )
-    ).map("".join),
-)
-def test_any_text_is_read(strategy, how, text):
-    layout, parsing = how
-    grammar = Grammar(MOVES, strategy, layout=layout, parsing=parsing, tags=THINKING, max_actions=2)
-    parsed = grammar.parse(text)
-    codes = {problem.code for problem in parsed.problems}
-    assert parsed.well_formed == (not FORMAT_CODES & codes)
-    assert all(0 <= problem.start <= problem.end <= len(text) for problem in parsed.problems)
-    for action in parsed.actions:
-        assert action.text.lower() in text[action.start : action.end].lower()
-
-
-@pytest.mark.parametrize("piece", ["<think>", "</think>", "<answer>", "</answer>\n", "</think><answer>", "<image>"])
-@pytest.mark.parametrize(("layout", "parsing"), [("untagged", "lenient"), ("nested", "released"), ("flat", "released")])
-def test_time_is_linear_in_the_text(piece, layout, parsing):
-    """Eight times the text takes far less than 64 times as long, which a quadratic parser would."""
-    grammar = Grammar(MOVES, "free_think", layout=layout, parsing=parsing)
-
-    def seconds(count: int) -> float:
-        text = "<think>" + piece * count + "</think>" + " \n" * count + "<answer>" + "Up," * count
-        began = time.process_time()
-        grammar.parse(text)
-        return time.process_time() - began
-
-    small = min(seconds(1_000) for _ in range(3))
-    assert any(seconds(8_000) < 32 * small + 0.05 for _ in range(3))
 
 
 @pytest.mark.parametrize(

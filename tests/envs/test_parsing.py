@@ -2,47 +2,60 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-import time
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vagen_envs.replies import FORMAT_CODES, STRATEGIES, Calls, FreeText, Grammar, Names, ParsedTurn, tool_call_reply
+from vagen_envs.replies import (
+    FORMAT_CODES,
+    STRATEGIES,
+    TAGS,
+    Calls,
+    FreeText,
+    Grammar,
+    Names,
+    ParsedTurn,
+    tool_call_reply,
+)
 from vagen_envs.seeding import HashStream
 
 MOVES = Names("Up", "Down", "Left", "Right")
-TAGS = [
-    f"<{slash}{name}>" for name in ("think", "observation", "reasoning", "prediction", "answer") for slash in ("", "/")
-]
 ACTION_CODES = {"no_action", "unknown_action", "bad_argument", "too_many_actions", "withheld", "answers_differ"}
 
+THINKING = ("thinking", "observation", "reasoning", "prediction", "answer")
+
 words = st.text(st.characters(exclude_characters="<>"), min_size=1).filter(lambda text: text.strip())
-grammars = st.builds(
-    Grammar,
-    st.just(MOVES),
-    strategy=st.sampled_from(STRATEGIES),
-    max_actions=st.integers(1, 5),
-    separator=st.sampled_from([",", "|", " ; "]),
-    layout=st.sampled_from(["nested", "flat"]),
-    reasoning=st.sampled_from(["optional", "required"]),
-    parsing=st.sampled_from(["strict", "lenient"]),
-    native_thinking=st.sampled_from(["reject", "allow"]),
-)
-texts = st.lists(
-    st.one_of(st.sampled_from([*TAGS, "Up", "down", ",", "<image>", " ", "\n", "<THINK>"]), st.text())
-).map("".join)
+tag_names = st.lists(st.from_regex(r"[a-z][a-z0-9_-]{0,9}", fullmatch=True), min_size=5, max_size=5, unique=True)
+LAYOUTS = ("nested", "flat", "untagged")
+
+
+def grammars(layouts=LAYOUTS, parsings=("strict", "lenient"), thinking=("reject", "allow")):
+    return st.builds(
+        Grammar,
+        st.just(MOVES),
+        strategy=st.sampled_from(STRATEGIES),
+        max_actions=st.integers(1, 5),
+        separator=st.sampled_from([",", "|", " ; "]),
+        layout=st.sampled_from(layouts),
+        reasoning=st.sampled_from(["optional", "required"]),
+        parsing=st.sampled_from(parsings),
+        native_thinking=st.sampled_from(thinking),
+        tags=st.just(TAGS) | st.just(THINKING) | tag_names.map(tuple),
+    )
 
 
 def codes(parsed: ParsedTurn) -> list[str]:
     return [problem.code for problem in parsed.problems]
 
 
-@given(grammars, words, words, words, st.lists(st.sampled_from(MOVES.names), min_size=1, max_size=5))
+@example(Grammar(MOVES, "no_think", layout="untagged", tags=("a", "b", "c", "d", "s")), "0", "0", "0", ["Up"])
+@example(Grammar(MOVES, "grounding", layout="untagged", tags=("a", "see", "c", "d", "eos")), "0", "0", "0", ["Up"])
+@given(grammars(), words, words, words, st.lists(st.sampled_from(MOVES.names), min_size=1, max_size=5))
 def test_a_rendered_reply_is_read_back(grammar, observation, reasoning, prediction, actions):
     actions = actions[: grammar.max_actions]
     reply = grammar.render(actions, observation=observation, reasoning=reasoning, prediction=prediction)
@@ -58,12 +71,17 @@ def test_a_rendered_reply_is_read_back(grammar, observation, reasoning, predicti
     assert parsed.prediction == (prediction.strip() if "p" in has else None)
     if grammar.strategy == "free_think":
         assert parsed.think == f"{observation} {reasoning}".strip()
+    shown = re.findall("</?[a-z][a-z0-9_-]*>", grammar.template())
+    assert shown == re.findall("</?[a-z][a-z0-9_-]*>", grammar.render(["Up"]))
+    assert {tag.strip("</>") for tag in shown} <= {*grammar.tags}
+    assert grammar.parse(reply.upper()).well_formed == (reply.upper() == reply)
+    assert ParsedTurn.from_json(json.loads(json.dumps(parsed.to_json()))) == parsed
 
 
-@given(grammars, st.lists(st.sampled_from([" ", "\n", "\t ", ""]), min_size=10, max_size=10))
+@given(grammars(), st.lists(st.sampled_from([" ", "\n", "\t ", ""]), min_size=10, max_size=10))
 def test_blanks_between_tags_and_around_texts_change_nothing(grammar, blanks):
     reply = grammar.render(["Up"], observation="o", reasoning="r", prediction="p")
-    pieces = re.split("(</?[a-z]+>)", reply)
+    pieces = re.split("(</?[a-z][a-z0-9_-]*>)", reply)
     spaced = "".join(f"{blank}{piece}{blank}" for piece, blank in zip(pieces, (blanks * 3)[: len(pieces)], strict=True))
     before, after = grammar.parse(reply), grammar.parse(spaced)
     assert after.format_correct
@@ -72,8 +90,11 @@ def test_blanks_between_tags_and_around_texts_change_nothing(grammar, blanks):
     assert spaced[after.actions[0].start : after.actions[0].end].strip() == "Up"
 
 
-@given(grammars, texts)
-def test_any_text_is_read(grammar, text):
+@given(grammars() | grammars(("nested", "flat"), ("released",)), st.data())
+def test_any_text_is_read(grammar, data):
+    tags = [f"<{slash}{name}>" for name in (*grammar.tags, "think", "thinKing") for slash in ("", "/")]
+    pieces = st.sampled_from([*tags, "Up", "down", ",", "<image>", " ", "\n", "<THINK>", "<anſwer>"]) | st.text()
+    text = "".join(data.draw(st.lists(pieces)))
     parsed = grammar.parse(text)
     assert set(codes(parsed)) <= FORMAT_CODES | ACTION_CODES
     assert parsed.well_formed == (not FORMAT_CODES & set(codes(parsed)))
@@ -85,44 +106,26 @@ def test_any_text_is_read(grammar, text):
         assert not parsed.actions
 
 
-@given(grammars.filter(lambda grammar: grammar.native_thinking == "reject"), st.data())
+@given(grammars(("nested", "flat"), thinking=("reject",)), st.data())
 def test_one_tag_amiss_breaks_the_format(grammar, data):
     reply = grammar.render(["Up"], observation="o", reasoning="r", prediction="p")
     assert grammar.parse(reply).well_formed
-    tag = data.draw(st.sampled_from(list(re.finditer("</?[a-z]+>", reply))))
+    tag = data.draw(st.sampled_from(list(re.finditer("</?[a-z][a-z0-9_-]*>", reply))))
     amiss = data.draw(st.sampled_from(["", tag[0] * 2, tag[0].upper(), f"x{tag[0]}" if tag.start() == 0 else ""]))
     assert not grammar.parse(reply[: tag.start()] + amiss + reply[tag.end() :]).well_formed
 
 
-@given(grammars, words)
-def test_json_gives_the_parse_back(grammar, word):
-    parsed = grammar.parse(grammar.render(["Up", word], observation=word, reasoning=word, prediction=word))
-    assert ParsedTurn.from_json(json.loads(json.dumps(asdict(parsed)))) == parsed
-
-
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    "piece", ["<think>", "</think>", "<answer>", "<answer></answer>", "<think></think>", "</answer><answer>"]
+    "piece", ["<think>", "</think>", "<answer>", "</answer>\n", "<answer></answer>", "</think><answer>", "<image>"]
 )
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_time_is_linear_in_the_text(piece, strategy):
-    """Eight times the text takes far less than 64 times as long, which a quadratic parser would."""
-
-    def seconds(count: int) -> float:
-        text = piece * count + "<answer>" + "Up," * count
-        began = time.process_time()
-        Grammar(MOVES, strategy).parse(text)
-        return time.process_time() - began
-
-    small = min(seconds(2_000) for _ in range(3))
-    assert any(seconds(16_000) < 32 * small + 0.05 for _ in range(3))
-
-
-def test_two_blocks_are_not_well_formed():
-    grammar = Grammar(MOVES, "free_think", max_actions=3)
-    block = grammar.render(["Up"], think="x")
-    parsed = grammar.parse(block + block)
-    assert not parsed.well_formed
-    assert "repeated_tag" in codes(parsed)
+@pytest.mark.parametrize(
+    "how", [{}, {"layout": "untagged"}, {"parsing": "released"}, {"parsing": "released", "layout": "flat"}]
+)
+def test_a_megabyte_is_read(piece, how):
+    """In about three seconds; in the square of its length it would be an hour."""
+    text = "<think>" + piece * 100_000 + "</think>" + " \n" * 100_000 + "<answer>" + "Up," * 100_000
+    Grammar(MOVES, "free_think", **how).parse(text)
 
 
 def test_a_malformed_reply_still_acts_when_lenient():
@@ -138,16 +141,6 @@ def test_a_malformed_reply_still_acts_when_lenient():
         assert [action.name for action in Grammar(MOVES, strategy).parse(text).actions] == ["Up"]
 
 
-def test_an_unknown_action_stops_the_turn_and_costs_the_format():
-    parsed = Grammar(MOVES, "no_think", max_actions=5).parse("<answer>Up,Jump,Down</answer>")
-    assert [action.name for action in parsed.actions] == ["Up"]
-    assert codes(parsed) == ["unknown_action"]
-    assert parsed.well_formed
-    assert not parsed.format_correct
-    problem = parsed.problems[0]
-    assert "<answer>Up,Jump,Down</answer>"[problem.start : problem.end] == "Jump"
-
-
 def test_actions_beyond_the_maximum_are_cut_and_marked_but_cost_nothing():
     parsed = Grammar(MOVES, "no_think", max_actions=2).parse("<answer>Up,Down,Up,Right</answer>")
     assert [action.name for action in parsed.actions] == ["Up", "Down"]
@@ -160,70 +153,36 @@ def test_names_ignore_case_blanks_empty_pieces_and_image_marks():
     assert [action.name for action in parsed.actions] == ["Up", "Down", "Left"]
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "<think>so I wonder</think><think><observation>o</observation><prediction>p</prediction></think><answer>Up</answer>",
-        "so I wonder</think>\n\n<think><observation>o</observation><prediction>p</prediction></think><answer>Up</answer>",
-        "<think>so I wonder <think><observation>o</observation><prediction>p</prediction></think><answer>Up</answer>",
-    ],
-    ids=["closed", "opened by the chat template", "never closed"],
-)
-def test_a_thinking_models_own_text_is_set_aside(reply):
-    rejected, allowed = Grammar(MOVES).parse(reply), Grammar(MOVES, native_thinking="allow").parse(reply)
-    assert rejected.native_thinking == allowed.native_thinking == "so I wonder"
-    assert rejected.observation == allowed.observation == "o"
-    assert codes(rejected) == ["native_thinking"]
-    assert allowed.format_correct
+SEEN = "<think><observation>o</observation><prediction>p</prediction></think><answer>Up</answer>"
+FLAT_SEEN = "<observation>o</observation><think>r</think><answer>Up</answer>"
 
 
 @pytest.mark.parametrize(
-    ("grammar", "reply"),
+    ("how", "reply", "native", "correct"),
     [
-        (Grammar(MOVES, "no_think", native_thinking="allow"), "<think>so I wonder</think><answer>Up</answer>"),
-        (Grammar(MOVES, "no_think", native_thinking="allow"), "so I wonder</think><answer>Up</answer>"),
-        (
-            Grammar(MOVES, "grounding", layout="flat", native_thinking="allow"),
-            "<think>so I wonder</think><observation>o</observation><answer>Up</answer>",
-        ),
-        (
-            Grammar(MOVES, "grounding", layout="flat", native_thinking="allow"),
-            "<think>so I wonder</think><observation>o</observation><think>r</think><answer>Up</answer>",
-        ),
+        ({}, f"<think>so I wonder</think>{SEEN}", "so I wonder", True),
+        ({}, f"so I wonder</think>\n\n{SEEN}", "so I wonder", True),  # opened by the chat template
+        ({}, f"<think>so I wonder {SEEN}", "so I wonder", True),  # never closed
+        ({}, "<think>so<think><answer>Up</answer>", "so", False),
+        ({}, "<think>so</think><think><answer>Up</answer>", "so", False),
+        ({}, "<think>so</think> hm <think><prediction>p</prediction></think><answer>Up</answer>", None, False),
+        ({"strategy": "no_think"}, "<think>so</think><answer>Up</answer>", "so", True),
+        ({"strategy": "no_think"}, "so</think><answer>Up</answer>", "so", True),
+        ({"strategy": "no_think"}, "<think>so <answer>Up</answer>", None, False),
+        ({"strategy": "grounding", "layout": "flat"}, f"<think>so</think>{FLAT_SEEN}", "so", True),
     ],
 )
-def test_a_thinking_models_own_text_is_set_aside_where_replies_begin_with_no_thought(grammar, reply):
-    parsed = grammar.parse(reply)
-    assert parsed.native_thinking == "so I wonder"
-    assert parsed.format_correct
+def test_a_thinking_models_own_text_is_set_aside(how, reply, native, correct):
+    parsed = Grammar(MOVES, native_thinking="allow", **how).parse(reply)
+    assert (parsed.native_thinking, parsed.format_correct) == (native, correct)
     assert [action.name for action in parsed.actions] == ["Up"]
-
-
-@pytest.mark.parametrize("closing", ["", "</think>"])
-def test_a_thought_is_set_aside_before_one_that_is_never_closed(closing):
-    parsed = Grammar(MOVES).parse(f"<think>so I wonder{closing}<think><answer>Up</answer>")
-    assert parsed.native_thinking == "so I wonder"
-
-
-@pytest.mark.parametrize(
-    ("grammar", "reply"),
-    [
-        (Grammar(MOVES), "<think>so</think> hm <think><prediction>p</prediction></think><answer>Up</answer>"),
-        (Grammar(MOVES, "no_think"), "<think>so <answer>Up</answer>"),
-    ],
-)
-def test_what_is_no_thinking_models_text_is_not_set_aside(grammar, reply):
-    parsed = grammar.parse(reply)
-    assert parsed.native_thinking is None
-    assert "native_thinking" not in codes(parsed)
+    assert not Grammar(MOVES, native_thinking="reject", **how).parse(reply).format_correct
 
 
 def test_other_tags_in_free_text_are_text():
     free = Grammar(MOVES, "free_think").parse("<think>I <observation>see</observation></think><answer>Up</answer>")
     assert free.think == "I <observation>see</observation>"
     assert free.format_correct
-    none = Grammar(MOVES, "no_think").parse("<observation>o</observation><answer>Up</answer>")
-    assert codes(none) == ["text_outside"]
 
 
 @pytest.mark.parametrize("end", ["", " so"])
@@ -256,40 +215,6 @@ def test_a_field_that_is_begun_twice_begins_at_the_first():
     assert Grammar(MOVES).parse(reply).observation == "a<observation>b"
 
 
-def test_reasoning_may_be_left_out_unless_it_is_required():
-    reply = "<think><observation>o</observation><prediction>p</prediction></think><answer>Up</answer>"
-    assert Grammar(MOVES).parse(reply).format_correct
-    assert codes(Grammar(MOVES, reasoning="required").parse(reply)) == ["missing_tag"]
-
-
-def test_an_empty_field_breaks_the_format():
-    reply = "<think><observation> </observation><prediction>p</prediction></think><answer>Up</answer>"
-    assert codes(Grammar(MOVES).parse(reply)) == ["empty_field"]
-
-
-def test_calls_read_numbers_and_say_what_is_wrong():
-    grammar = Grammar(Calls({"pick": 3, "push": 6}), "no_think", separator="|", max_actions=2)
-    parsed = grammar.parse("<answer>Pick(62, -55,20.0)|push(1,2,3,4,5,6)</answer>")
-    assert [(action.name, action.args) for action in parsed.actions] == [
-        ("pick", (62, -55, 20)),
-        ("push", (1, 2, 3, 4, 5, 6)),
-    ]
-    assert parsed.actions[0].text == "pick(62, -55, 20)"
-    for answer, code in {
-        "pick(1,2)": "bad_argument",
-        "pick(1,2,x)": "bad_argument",
-        "pick(1,2,3.5)": "bad_argument",
-        "pick(1,2,nan)": "bad_argument",
-        "pick(1,2,1e999)": "bad_argument",
-        "pick(1,2,٣)": "bad_argument",
-        "pik(1,2,3)": "unknown_action",
-        "pick 1 2 3": "unknown_action",
-        "pick(pick(1,2,3))": "unknown_action",
-    }.items():
-        assert codes(grammar.parse(f"<answer>{answer}</answer>")) == [code], answer
-    assert "Did you mean 'pick'" in grammar.parse("<answer>pik(1,2,3)</answer>").problems[0].message
-
-
 def test_free_text_is_one_action():
     grammar = Grammar(FreeText(), "no_think", separator="~~")
     parsed = grammar.parse("<answer>\n<svg><path d='M0,0'/></svg>\n</answer>")
@@ -317,11 +242,6 @@ def test_actions_drawn_at_random_are_actions(actions, seed):
 )
 def test_what_is_drawn_at_random_is_the_same_everywhere(actions, drawn):
     assert actions.random(HashStream("drawn"), 3) == drawn
-
-
-def test_numbers_are_drawn_from_minus_100_to_100():
-    (call,) = Calls({"pick": 2000}).random(HashStream("drawn"), 1)
-    assert set(map(int, re.findall(r"-?\d+", call))) == set(range(-100, 101))
 
 
 @pytest.mark.parametrize(
@@ -364,163 +284,78 @@ def test_the_format_in_the_prompt_is_the_published_one(strategy):
 
 
 OBSERVED = "<think><observation>o</observation>"
-THOUGHT = f"{OBSERVED}<reasoning>r</reasoning><prediction>p</prediction></think>"
+FORESEEN = "<prediction>p</prediction>"
+THOUGHT = f"{OBSERVED}<reasoning>r</reasoning>{FORESEEN}</think>"
 UP = "<answer>Up</answer>"
 GRAMMARS = {
     "all": Grammar(MOVES, max_actions=2),
     "none": Grammar(MOVES, "no_think", max_actions=2),
-    "free": Grammar(MOVES, "free_think"),
-    "firm": Grammar(MOVES, "free_think", parsing="strict"),
-    "world": Grammar(MOVES, "world_modeling", reasoning="required"),
+    "strict": Grammar(MOVES, "free_think", parsing="strict"),
+    "required": Grammar(MOVES, reasoning="required"),
+    "world": Grammar(MOVES, "world_modeling"),
     "calls": Grammar(Calls({"pick": 3, "home": 0}), "no_think", separator="|"),
     "floats": Grammar(Calls({"pick": 3}, integers=False), "no_think", separator="|"),
 }
 AMISS = [
-    (
-        "all",
-        "Up",
-        [
-            ("missing_tag", "<think> is missing", ""),
-            ("missing_tag", "<observation> is missing", ""),
-            ("missing_tag", "<prediction> is missing", ""),
-            ("text_outside", "text stands outside the tags", "Up"),
-            ("no_answer", "there is no <answer>…</answer>", "Up"),
-        ],
+    ("all", "Up", [*[("missing_tag", "")] * 3, ("text_outside", "Up"), ("no_answer", "Up")]),
+    ("all", THOUGHT, [("tag_order", THOUGHT), ("no_answer", THOUGHT)]),
+    ("all", f"hi {THOUGHT}<answer></answer>", [("text_outside", "hi "), ("no_action", "")]),
+    ("all", f"{THOUGHT} so {UP} then", [("text_outside", " so ")]),
+    ("all", f"{OBSERVED}</think>{UP}", [("missing_tag", "")]),
+    ("all", f"<think><observation>o{FORESEEN}</think>{UP}", [("unclosed_tag", "<observation>")]),
+    ("all", f"<think>o</observation>{FORESEEN}</think>{UP}", [("missing_tag", "</observation>")]),
+    ("all", f"{OBSERVED}<observation>q</observation>{FORESEEN}</think>{UP}", [("repeated_tag", "<observation>")]),
+    ("all", f"<think><Observation>o</observation>{FORESEEN}</think>{UP}", [("tag_form", "<Observation>")]),
+    ("all", f"{OBSERVED}<prediction> </prediction></think>{UP}", [("empty_field", "<prediction> </prediction>")]),
+    ("all", f"a thought</think>{THOUGHT}{UP}", [("native_thinking", "a thought</think>")]),
+    ("world", f"{THOUGHT}{UP}", [("unexpected_tag", "<observation>")]),
+    ("required", f"{OBSERVED}{FORESEEN}</think>{UP}", [("missing_tag", "")]),
+    ("none", f"<observation>o</observation>{UP}", [("text_outside", "<observation>o</observation>")]),
+    ("none", "<answer>Up, Jump</answer>", [("unknown_action", " Jump")]),
+    ("none", f"<answer>{'Up' * 30}</answer>", [("unknown_action", "Up" * 30)]),
+    ("none", "<answer>Up,Down,Up,Right</answer>", [("too_many_actions", "Up,Right")]),
+    ("none", "<answer>Up,Down,Left,Right</answer>", [("no_action", "Up,Down,Left,Right")]),
+    ("none", "<answer> , </answer>", [("no_action", " , ")]),
+    ("none", "<answer>Up", [("unclosed_tag", "<answer>")]),
+    ("strict", f"so {UP}", [("missing_tag", ""), ("text_outside", "so "), ("withheld", "Up")]),
+    ("calls", "<answer>pik(1,2,3)</answer>", [("unknown_action", "pik(1,2,3)")]),
+    ("calls", "<answer>pick 1</answer>", [("unknown_action", "pick 1")]),
+    ("calls", "<answer>pick(pick(1,2,3))</answer>", [("unknown_action", "pick(pick(1,2,3))")]),
+    ("calls", "<answer>home(1)</answer>", [("bad_argument", "home(1)")]),
+    *(
+        ("calls", f"<answer>pick(1,{wrong},3)</answer>", [("bad_argument", f"pick(1,{wrong},3)")])
+        for wrong in ("", "x", "2.5", "nan", "1e999", "٣")
     ),
-    (
-        "all",
-        THOUGHT,
-        [
-            ("tag_order", f"the tags don't stand as in {NESTED['grounding_world_modeling']}", THOUGHT),
-            ("no_answer", "there is no <answer>…</answer>", THOUGHT),
-        ],
-    ),
-    ("all", f"hi {THOUGHT}{UP}", [("text_outside", "text stands outside the tags", "hi ")]),
-    ("all", f"{THOUGHT} so {UP} then", [("text_outside", "text stands outside the tags", " so ")]),
-    ("all", f"{THOUGHT}{UP} then", [("text_outside", "text stands outside the tags", " then")]),
-    ("all", f"{OBSERVED}</think>{UP}", [("missing_tag", "<prediction> is missing", "")]),
-    (
-        "all",
-        f"<think><observation>o<prediction>p</prediction></think>{UP}",
-        [("unclosed_tag", "<observation> is not closed", "<observation>")],
-    ),
-    (
-        "all",
-        f"<think>o</observation><prediction>p</prediction></think>{UP}",
-        [("missing_tag", "</observation> closes what was never opened", "</observation>")],
-    ),
-    (
-        "all",
-        f"{OBSERVED}<observation>q</observation><prediction>p</prediction></think>{UP}",
-        [("repeated_tag", "<observation> stands 2 times", "<observation>")],
-    ),
-    (
-        "all",
-        f"<think><Observation>o</observation><prediction>p</prediction></think>{UP}",
-        [("tag_form", "<observation> must be written in lower case, without anything else in it", "<Observation>")],
-    ),
-    (
-        "all",
-        f"{OBSERVED}<prediction> </prediction></think>{UP}",
-        [("empty_field", "<prediction> is empty", "<prediction> </prediction>")],
-    ),
-    (
-        "all",
-        f"a thought</think>{THOUGHT}{UP}",
-        [("native_thinking", "text of a thinking model stands before the reply", "a thought</think>")],
-    ),
-    (
-        "all",
-        f"hi {THOUGHT}<answer></answer>",
-        [("text_outside", "text stands outside the tags", "hi "), ("no_action", "the answer has no action", "")],
-    ),
-    ("world", f"{THOUGHT}{UP}", [("unexpected_tag", "<observation> doesn't belong to this format", "<observation>")]),
-    (
-        "none",
-        "<answer>Up, Jump</answer>",
-        [("unknown_action", "'Jump' is not an action; use one of Up, Down, Left, Right", " Jump")],
-    ),
-    (
-        "none",
-        f"<answer>{'Up' * 30}</answer>",
-        [("unknown_action", f"'{'Up' * 20}…' is not an action; use one of Up, Down, Left, Right", "Up" * 30)],
-    ),
-    (
-        "none",
-        f"<answer>{'Up' * 20}</answer>",
-        [("unknown_action", f"'{'Up' * 20}' is not an action; use one of Up, Down, Left, Right", "Up" * 20)],
-    ),
-    (
-        "none",
-        "<answer>Up,Down,Up,Right</answer>",
-        [("too_many_actions", "only the first 2 action(s) count", "Up,Right")],
-    ),
-    (
-        "none",
-        "<answer>Up,Down,Left,Right</answer>",
-        [("no_action", "the answer repeats the list of all actions", "Up,Down,Left,Right")],
-    ),
-    ("none", "<answer> , </answer>", [("no_action", "the answer has no action", " , ")]),
-    ("none", "<answer>Up", [("unclosed_tag", "<answer> is not closed", "<answer>")]),
-    (
-        "free",
-        f"so {UP}",
-        [
-            ("missing_tag", "<think> is missing", ""),
-            ("text_outside", "text stands outside the tags", "so "),
-        ],
-    ),
-    (
-        "firm",
-        f"so {UP}",
-        [
-            ("missing_tag", "<think> is missing", ""),
-            ("text_outside", "text stands outside the tags", "so "),
-            ("withheld", "nothing was executed because the format is broken", "Up"),
-        ],
-    ),
-    (
-        "calls",
-        "<answer>pik(1,2,3)</answer>",
-        [("unknown_action", "'pik(1,2,3)' is not an action. Did you mean 'pick'?", "pik(1,2,3)")],
-    ),
-    (
-        "calls",
-        "<answer>pick 1</answer>",
-        [("unknown_action", "'pick 1' is not an action. Use one of pick(n1, n2, n3), home().", "pick 1")],
-    ),
-    ("calls", "<answer>pick(1,2)</answer>", [("bad_argument", "pick takes 3 numbers, not 2", "pick(1,2)")]),
-    ("calls", "<answer>home(1)</answer>", [("bad_argument", "home takes 0 numbers, not 1", "home(1)")]),
-    ("calls", "<answer>pick(1,x,3)</answer>", [("bad_argument", "'x' in pick(…) is not an integer", "pick(1,x,3)")]),
-    (
-        "calls",
-        "<answer>pick(1,2.5,3)</answer>",
-        [("bad_argument", "'2.5' in pick(…) is not an integer", "pick(1,2.5,3)")],
-    ),
-    (
-        "floats",
-        "<answer>pick(1,2,1e999)</answer>",
-        [("bad_argument", "'1e999' in pick(…) is not a finite number", "pick(1,2,1e999)")],
-    ),
+    ("floats", "<answer>pick(1,2,1e999)</answer>", [("bad_argument", "pick(1,2,1e999)")]),
 ]
 
 
 @pytest.mark.parametrize(("grammar", "reply", "wanted"), AMISS)
 def test_problems_say_what_is_amiss_and_where(grammar, reply, wanted):
-    """The model reads these messages, so that another wording is another version of the environments."""
     found = GRAMMARS[grammar].parse(reply).problems
-    assert [(problem.code, problem.message, reply[problem.start : problem.end]) for problem in found] == wanted
-    assert [problem.end - problem.start for problem in found] == [len(each[2]) for each in wanted]
+    assert [(problem.code, reply[problem.start : problem.end]) for problem in found] == wanted
+    assert [problem.end - problem.start for problem in found] == [len(quoted) for _, quoted in wanted]
 
 
-def test_calls_without_arguments_and_with_fractions():
-    reply = "<answer> home( ) | PICK(1.50, -2, 3e1)</answer>"
-    calls = Calls({"pick": 3, "home": 0}, integers=False)
-    home, pick = Grammar(calls, "no_think", separator="|", max_actions=2).parse(reply).actions
-    assert (home.name, home.args, home.text) == ("home", (), "home()")
-    assert (pick.name, pick.args, pick.text) == ("pick", (1.5, -2, 30), "pick(1.5, -2, 30)")
-    assert reply[home.start : home.end].strip() == "home( )"
-    assert reply[pick.start : pick.end].strip() == "PICK(1.50, -2, 3e1)"
+def test_the_words_of_problems_are_golden():
+    """The model reads these messages: another wording is another version of the environments."""
+    told = [problem.message for grammar, reply, _ in AMISS for problem in GRAMMARS[grammar].parse(reply).problems]
+    assert "'Jump' is not an action; use one of Up, Down, Left, Right" in told
+    assert hashlib.sha256("\n".join(told).encode()).hexdigest()[:16] == "54c498721e8764da"
+
+
+@pytest.mark.parametrize(
+    ("integers", "answer", "executed"),
+    [
+        (True, " Pick(62, -55,20.0)|home( )", [("pick", (62, -55, 20), "pick(62, -55, 20)"), ("home", (), "home()")]),
+        (False, "PICK(1.50, -2, 3e1)", [("pick", (1.5, -2, 30), "pick(1.5, -2, 30)")]),
+    ],
+)
+def test_calls_read_numbers(integers, answer, executed):
+    calls = Calls({"pick": 3, "home": 0}, integers=integers)
+    parsed = Grammar(calls, "no_think", separator="|", max_actions=2).parse(f"<answer>{answer}</answer>")
+    assert [(action.name, action.args, action.text) for action in parsed.actions] == executed
+    assert "|".join(f"<answer>{answer}</answer>"[each.start : each.end] for each in parsed.actions) == answer
 
 
 def test_markdown_acts_when_lenient_and_costs_the_format():
@@ -626,11 +461,16 @@ def test_an_answer_quoted_as_code_in_a_thought_is_not_executed():
 
 MARKS = [
     ("<think>", "</think>"),
+    ("", "</think>"),
     ("<thinking>", "</thinking>"),
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),
     ("<scratchpad>", "</scratchpad>"),
-    ("", "</think>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<|START_THINKING|>", "<|END_THINKING|><|START_RESPONSE|>"),
+    ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
+    ("<|channel>thought\n", "<channel|>"),
+    ("<unused94>thought\n", "<unused95>"),
 ]
 moves = st.lists(st.sampled_from(MOVES.names), min_size=1, max_size=3)
 drafts = st.sampled_from(
@@ -640,7 +480,7 @@ drafts = st.sampled_from(
 
 @given(
     st.sampled_from(STRATEGIES),
-    st.sampled_from(["nested", "flat"]),
+    st.sampled_from(LAYOUTS),
     st.sampled_from(MARKS),
     drafts,
     moves,

@@ -7,19 +7,6 @@ from hypothesis import strategies as st
 from vagen_envs.replies import Grammar, Names
 from vagen_envs.replies.special_tokens import without_tokens
 
-DRAFT = "It wants <answer>Up</answer>. So"
-THOUGHTS = [
-    f"<thinking>{DRAFT}</thinking>",
-    f"[THINK]{DRAFT}[/THINK]",
-    f"◁think▷{DRAFT}◁/think▷",
-    f"<seed:think>{DRAFT}</seed:think>",
-    f"<|START_THINKING|>{DRAFT}<|END_THINKING|><|START_RESPONSE|>",
-    f"<|channel|>analysis<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final<|message|>",
-    f"<|channel>thought\n{DRAFT}<channel|>",
-    f"<unused94>thought\n{DRAFT}<unused95>",
-    f"<think>{DRAFT}</think>",
-    f"{DRAFT}</think>",
-]
 REPLIES = [
     "<think>t</think><answer><|begin_of_box|>Down<|end_of_box|></answer>",
     "<think>t</think><|begin_of_box|><answer>Down</answer><|end_of_box|>",
@@ -37,13 +24,6 @@ def grammar(**options):
     return Grammar(Names("Up", "Down"), **{"strategy": "free_think", "layout": "untagged", **options})
 
 
-@pytest.mark.parametrize("thought", THOUGHTS)
-def test_answer_that_a_thought_drafts_is_not_executed(thought):
-    parsed = grammar().parse(f"{thought}\n<answer>Down</answer>")
-    assert ([action.name for action in parsed.actions], parsed.format_correct) == (["Down"], True)
-    assert "It wants" in parsed.think
-
-
 @pytest.mark.parametrize("reply", REPLIES)
 def test_tokens_of_a_template_are_set_aside(reply):
     parsed = grammar().parse(reply)
@@ -59,15 +39,6 @@ def test_what_follows_an_answer_is_not_the_thought():
     assert [action.name for action in parsed.actions] == ["Down"]
 
 
-@pytest.mark.parametrize("thought", THOUGHTS)
-@pytest.mark.parametrize("layout", ["nested", "flat"])
-def test_other_layouts_know_the_marks_too(thought, layout):
-    parsed = grammar(layout=layout).parse(f"{thought}\n<think>t</think><answer>Down</answer>")
-    assert [action.name for action in parsed.actions] == ["Down"]
-    assert parsed.think == "t"
-    assert "It wants" in parsed.native_thinking
-
-
 def test_tokens_break_the_format_of_other_layouts_and_nothing_else():
     parsed = grammar(layout="nested").parse("<think>t</think><answer><|x|>Down</answer><|im_end|>")
     assert [action.name for action in parsed.actions] == ["Down"]
@@ -75,7 +46,23 @@ def test_tokens_break_the_format_of_other_layouts_and_nothing_else():
 
 
 @given(
-    st.lists(st.sampled_from([*THOUGHTS, *REPLIES, "<answer>", "</answer>", "[/THINK]", "<|", "|>", "x"]), max_size=9)
+    st.lists(
+        st.sampled_from(
+            [
+                *REPLIES,
+                "[THINK]",
+                "◁think▷",
+                "<|channel>thought\n",
+                "<answer>",
+                "</answer>",
+                "[/THINK]",
+                "<|",
+                "|>",
+                "x",
+            ]
+        ),
+        max_size=9,
+    )
 )
 def test_places_stay_where_they_are(pieces):
     text = "".join(pieces)
