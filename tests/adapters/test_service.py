@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import io
 import json
 import os
 import random
 import re
 import signal
-import socket
 import threading
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import gymnasium as gym
 import numpy as np
@@ -26,7 +23,9 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 pytest.importorskip("httpx2", reason="needs httpx2")
 
 import httpx2 as httpx
+from chat_endpoint import Endpoint
 from gymnasium.vector import AutoresetMode
+from local_proxy import Balancer
 from PIL import Image
 from service_fixtures import LAKE, SOKOBAN, Served, kill, random_reply, wait_until
 from websockets.sync.server import serve as websocket_server
@@ -285,49 +284,8 @@ def test_a_move_that_is_said_again_is_not_played_again(served):
                for line in text.splitlines())  # fmt: skip
 
 
-class CutOnce:
-    """A proxy of bytes that swallows the answer to every `n`th request and cuts the connection."""
-
-    def __init__(self, port, every):
-        self._every, self._count, self._target = every, 0, port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self.cuts = 0
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection(("127.0.0.1", self._target))
-            threading.Thread(target=self._pump, args=(client, server, False), daemon=True).start()
-            threading.Thread(target=self._pump, args=(server, client, True), daemon=True).start()
-
-    def _pump(self, source, sink, answers):
-        try:
-            while data := source.recv(1 << 16):
-                if answers and not data.startswith(b"HTTP"):
-                    self._count += 1
-                    if self._count % self._every == 0:
-                        self.cuts += 1
-                        break
-                sink.sendall(data)
-        except OSError:
-            pass
-        finally:
-            for each in (source, sink):
-                with contextlib.suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
-                each.close()
-
-    def close(self):
-        self._listener.close()
-
-
 def test_lost_answers_are_asked_for_again_and_nothing_is_played_twice(served):
-    proxy = CutOnce(served.port, every=4)
+    proxy = Balancer(served.port, cut_every=4)
     remote = RemoteEnv(Service(f"http://127.0.0.1:{proxy.port}"), SOKOBAN)
     local = gym.make(SOKOBAN).unwrapped
     draw = random.Random(3)
@@ -417,28 +375,12 @@ def test_the_key_is_asked_for(monkeypatch):
         RemoteEnv(Service(served.url), LAKE).close()
 
 
-class Proxy(BaseHTTPRequestHandler):
-    """One whose server behind it is gone."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        said = b'{"error": "bad gateway"}'
-        self.send_response(502)
-        self.send_header("content-length", str(len(said)))
-        self.end_headers()
-        self.wfile.write(said)
-
-    def log_message(self, *args):
-        pass
-
-
 def test_what_a_proxy_says_is_not_taken_for_the_services_own_words():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
-        threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        with pytest.raises(ServiceError, match="gives no answer"):
-            RemoteEnv(Service(f"http://127.0.0.1:{proxy.server_port}", patience=0.1), LAKE)
-        proxy.shutdown()
+    proxy = Endpoint()
+    proxy.script = lambda number, body: (502, {}, {"error": "bad gateway"})
+    with pytest.raises(ServiceError, match="gives no answer"):
+        RemoteEnv(Service(proxy.root, patience=0.1), LAKE)
+    proxy.close()
 
 
 def test_a_server_of_another_kind_is_one_error():

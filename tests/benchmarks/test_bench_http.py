@@ -38,8 +38,7 @@ def environment(monkeypatch):
 
 @pytest.fixture
 def proxy(endpoint):
-    parts = urlsplit(endpoint.url)
-    made = Proxy((parts.hostname, parts.port))
+    made = Proxy(urlsplit(endpoint.url).port)
     yield made
     made.close()
 
@@ -110,17 +109,13 @@ def test_certificates_of_the_environment_are_trusted(model, variable, encrypted,
     assert proxy.asked == ["models.example"] * 2
 
 
+WRONG = {"ALL_PROXY": "carrier-pigeon://127.0.0.1:1", "SSL_CERT_FILE": "/nonexistent/certificates.pem"}
+
+
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("ALL_PROXY", "carrier-pigeon://127.0.0.1:1"),
-        ("SSL_CERT_FILE", "/nonexistent/certificates.pem"),
-        ("REQUESTS_CA_BUNDLE", "/nonexistent/certificates.pem"),
-    ],
-)
-def test_what_the_environment_names_wrongly_is_one_error(model, variable, value, monkeypatch):
-    monkeypatch.setenv(variable, value)
+@pytest.mark.parametrize("variable", WRONG)
+def test_what_the_environment_names_wrongly_is_one_error(model, variable, monkeypatch):
+    monkeypatch.setenv(variable, WRONG[variable])
     with pytest.raises(ProtocolError, match=variable):
         make_agents([model], Asked(base_url="https://models.example/v1"), None, [])
 

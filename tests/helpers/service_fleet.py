@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import itertools
-import subprocess
-import sys
 import threading
 
+from local_proxy import Balancer
 from service_fixtures import Command, kill
 
 
 class Fleet:
-    """Servers on ports of their own and a proxy in a process of its own before them. What is killed is started again."""
+    """Servers on ports of their own and a proxy before them. What is killed is started again."""
 
     def __init__(self, fronts, *arguments):
         self._arguments = arguments
@@ -24,9 +21,8 @@ class Fleet:
     def __enter__(self):
         for front in self.fronts:
             front.__enter__()
-        ports = [str(front.port) for front in self.fronts]
-        self._proxy = subprocess.Popen([sys.executable, __file__, *ports], stdout=subprocess.PIPE, text=True)
-        self.url = f"http://127.0.0.1:{self._proxy.stdout.readline().strip()}"
+        self._proxy = Balancer(*(front.port for front in self.fronts))
+        self.url = f"http://127.0.0.1:{self._proxy.port}"
         return self
 
     def strike(self, draw):
@@ -56,37 +52,6 @@ class Fleet:
     def __exit__(self, *_):
         for thread in self._starting:
             thread.join()
-        self._proxy.kill()
-        self._proxy.wait()
+        self._proxy.close()
         for front in self.fronts:
             front.__exit__()
-
-
-async def proxy(ports):
-    """Pass bytes on, each connection to the next server that takes it."""
-    turn = itertools.cycle(ports)
-
-    async def connected(reader, writer):
-        for port in itertools.islice(turn, len(ports)):
-            with contextlib.suppress(OSError):
-                there = await asyncio.open_connection("127.0.0.1", port)
-                break
-        else:
-            writer.close()
-            return
-        await asyncio.gather(pump(reader, there[1]), pump(there[0], writer))
-
-    async def pump(source, sink):
-        with contextlib.suppress(OSError):
-            while data := await source.read(1 << 16):
-                sink.write(data)
-                await sink.drain()
-        sink.close()
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-
-
-if __name__ == "__main__":
-    asyncio.run(proxy([int(port) for port in sys.argv[1:]]))
