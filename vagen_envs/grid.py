@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable
 from importlib.resources import files
 
 import numpy as np
 from PIL import Image
 
 from vagen_envs.pictures import Picture, Pixels
-from vagen_envs.things import Thing
 
 Position = tuple[int, int]
 
 KEPT_PICTURES = 512
 """Boards whose pictures a tile set remembers, at some 30 kB each."""
-
-SIDES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 
 @functools.cache
@@ -69,45 +66,6 @@ def relation(subject: str, at: Position, other: str, other_at: Position) -> str:
     if columns == 0:
         return f"{subject} is {vertical} and at the same column as {other}"
     return f"{subject} is {vertical} and on the {'left' if columns < 0 else 'right'} side of {other}"
-
-
-def on_board(
-    name: str,
-    at: Position,
-    size: tuple[int, int],
-    *,
-    beside: Mapping[str, Container[Position]],
-    ways: Mapping[str, Position],
-) -> Thing:
-    """A thing in a cell of a board of (rows, columns).
-
-    Args:
-        name: of its kind.
-        at: its cell.
-        size: of the board.
-        beside: cells by content; 1.0 for each side of the object that has it.
-        ways: cells of what matters; it is so many rows below and columns to the right of the thing.
-    """
-    (row, column), (rows, columns) = at, size
-    relations = {
-        f"{what} {side}": float((row + down, column + right) in cells)
-        for what, cells in beside.items()
-        for side, (down, right) in SIDES.items()
-    }
-    for what, (there_row, there_column) in ways.items():
-        relations |= {f"rows to {what}": float(there_row - row), f"columns to {what}": float(there_column - column)}
-    return Thing(name, ((column + 0.5) / columns, (row + 0.5) / rows), relations)
-
-
-def outside(rows: int, columns: int) -> frozenset[Position]:
-    """The cells around a board, which its edge keeps one from."""
-    sides = {(row, column) for row in range(rows) for column in (-1, columns)}
-    return frozenset(sides | {(row, column) for row in (-1, rows) for column in range(columns)})
-
-
-def nearest(at: Position, cells: tuple[Position, ...]) -> Position:
-    """Of some cells the one with the fewest moves between, the first of several."""
-    return min(cells, key=lambda cell: abs(cell[0] - at[0]) + abs(cell[1] - at[1]))
 
 
 class TileSet:

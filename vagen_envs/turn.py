@@ -14,7 +14,6 @@ from vagen_envs.errors import ConfigError, RecordError
 from vagen_envs.pictures import Picture
 from vagen_envs.registration import FOLDERS
 from vagen_envs.replies import ParsedTurn
-from vagen_envs.things import Thing
 
 SCHEMA_VERSION = 1
 """Version of the JSON form of `Turn`."""
@@ -62,10 +61,6 @@ class State:
         """What a truthful agent would write in this representation."""
         text: str = getattr(self, representation)()
         return text
-
-    def things(self) -> tuple[Thing, ...]:
-        """The things in the picture of this state, with their relations; none where that isn't known."""
-        return ()
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary from which `State.from_json` makes an equal state."""

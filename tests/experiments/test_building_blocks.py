@@ -20,12 +20,12 @@ from vagen_adapters.ppo.generation import Sampling, TransformersSampler, model_i
 from vagen_adapters.ppo.losses import explained_variance  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 from vagen_envs import RewardTerm  # noqa: E402
-from vagen_envs.things import Thing  # noqa: E402
 from vagen_experiments.critic_heads import ReadingHead  # noqa: E402
 from vagen_experiments.critic_pretraining import teach_critic  # noqa: E402
 from vagen_experiments.critics import StudyActorCritic, StudyConfig, StudyTrainer  # noqa: E402
 from vagen_experiments.evaluation import exact_f1  # noqa: E402
 from vagen_experiments.imitation import demonstrate, demonstrations, imitate, imitation_loss, sentences  # noqa: E402
+from vagen_experiments.things import Thing, things  # noqa: E402
 from vagen_experiments.vision_pretraining import teach_sight  # noqa: E402
 
 LEVELS = [Level(seed) for seed in range(24)]
@@ -161,7 +161,7 @@ def test_a_critic_that_is_told_the_state_knows_what_the_picture_does_not_show(ti
     shown = [each for prompt in prompts for each in prompt.shown]
     model = StudyActorCritic.from_pretrained(tiny_folder, critic="shared", heads={"told": True}).eval()
     told = model.critic_inputs(shown)
-    assert told["critic_counts"].tolist() == [len(each.state.things()) for each in shown]
+    assert told["critic_counts"].tolist() == [len(things(each.state)) for each in shown]
     assert not values_of(model, {**inputs, **told}).any()
     torch.nn.init.normal_(model.told_head.value.weight)
     values = values_of(model, {**inputs, **told})

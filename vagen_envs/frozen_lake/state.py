@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from vagen_envs.grid import Position, on_board, outside, relation
-from vagen_envs.things import Thing
+from vagen_envs.grid import Position, relation
 from vagen_envs.turn import State
 
 
@@ -99,20 +98,6 @@ class FrozenLakeState(State):
         row, column = self.player
         rows[row][column] = {"_": "P", "O": "X", "G": "*"}[rows[row][column]]
         return "\n".join(map("".join, rows))
-
-    def things(self) -> tuple[Thing, ...]:
-        """Player, target and holes, each with what is beside it and the way to the target or the player."""
-        size = self.shape
-        beside = {"hole": self.holes, "edge": outside(*size)}
-        to_target, to_player = {"target": self.target}, {"player": self.player}
-        return (
-            on_board("player", self.player, size, beside=beside, ways=to_target),
-            *(
-                on_board("target", goal, size, beside=beside, ways=to_player)
-                for goal in (self.target, *self.more_targets)
-            ),
-            *(on_board("hole", hole, size, beside=beside, ways=to_target | to_player) for hole in self.holes),
-        )
 
 
 _RARE = ("width", "more_targets")

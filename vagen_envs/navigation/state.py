@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from vagen_envs.core import State
-from vagen_envs.things import Thing
 
 Seen = tuple[str, str, float]
 
@@ -78,15 +76,6 @@ class NavigationState(State):
             return dataclasses.replace(other, target_type=self.target_type, visible_objects=seen)
 
         return [renamed(other) for other in others]
-
-    def things(self) -> tuple[Thing, ...]:
-        """The nearest visible thing of each type: how many metres ahead it is, and how many to the right."""
-        nearest: dict[str, Thing] = {}
-        for (kind, _, far), angle in zip(self.visible_objects, self.bearings, strict=False):
-            turned = math.radians(angle)
-            way = {"distance": far, "ahead": far * math.cos(turned), "to the right": far * math.sin(turned)}
-            nearest.setdefault(kind, Thing(words(kind), None, way))
-        return tuple(nearest.values())
 
 
 def words(kind: str) -> str:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from vagen_envs.core import State
 from vagen_envs.primitive_skill.levels import Vector, say
-from vagen_envs.things import Thing
 
 _MOST_PERMUTATIONS = 24
 
@@ -65,13 +64,3 @@ class PrimitiveSkillState(State):
             positions = {new[name]: at for name, at in self.positions.items()}
             found.append(dataclasses.replace(self, positions=positions, held=new.get(self.held, self.held)))
         return found
-
-    def things(self) -> tuple[Thing, ...]:
-        """Each named thing with its place in millimetres and whether the gripper holds it, and the drawer."""
-        things = [
-            Thing(say(name), None, {"x": float(x), "y": float(y), "z": float(z), "held": float(name == self.held)})
-            for name, (x, y, z) in self.positions.items()
-        ]
-        if self.drawer_open_value is not None:
-            things.append(Thing("opening", None, {"open": float(self.drawer_open_value)}))
-        return tuple(things)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from vagen_envs.grid import Position, nearest, on_board, relation
-from vagen_envs.things import Thing
+from vagen_envs.grid import Position, relation
 from vagen_envs.turn import State
 
 
@@ -102,19 +101,6 @@ class SokobanState(State):
             return "_" if floor >> row * width + column & 1 else "#"
 
         return "\n".join("".join(symbol(row, column) for column in range(width)) for row in range(self.height))
-
-    def things(self) -> tuple[Thing, ...]:
-        """Player, boxes and targets, with what is beside each and the way to the nearest of what matters to it."""
-        size, boxes, targets = (self.height, self.width), self.boxes, self.targets
-        cells = [(row, column) for row in range(self.height) for column in range(self.width)]
-        walls = {(row, column) for row, column in cells if not self.floor >> row * self.width + column & 1}
-        beside = {"wall": walls, "box": boxes, "target": targets, "player": (self.player,)}
-        to_box, to_player = {"box": nearest(self.player, boxes)}, {"player": self.player}
-        return (
-            on_board("player", self.player, size, beside=beside, ways=to_box),
-            *(on_board("box", box, size, beside=beside, ways={"target": nearest(box, targets)}) for box in boxes),
-            *(on_board("target", target, size, beside=beside, ways=to_player) for target in targets),
-        )
 
 
 def _numbered(name: str, count: int) -> list[str]:

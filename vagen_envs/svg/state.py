@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from vagen_envs.core import State
-from vagen_envs.things import Thing
 
 MOST_ELEMENTS = 16
 """More than these, the largest ones, are not told apart in words."""
@@ -118,21 +117,6 @@ class SvgState(State):
     def alike(self, others: Iterable[SvgState], _options: Mapping[str, Any]) -> list[SvgState]:
         """The agent wrote its drawing itself."""
         return [dataclasses.replace(other, drawing=self.drawing) for other in others]
-
-    def things(self) -> tuple[Thing, ...]:
-        """The elements of the target, in the left half of the picture, and those of the drawing, in its right half."""
-        halves = ((self.target, 0.0), (self.drawing or (), 0.5))
-        return tuple(_thing(element, left) for elements, left in halves for element in elements)
-
-
-def _thing(element: Element, left: float) -> Thing:
-    red, green, blue = (int(element.colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    size = {"width": float(element.width), "height": float(element.height)}
-    return Thing(
-        element.shape,
-        (left + element.x / 200, element.y / 100),
-        {**size, "filled": float(element.how == "filled"), "red": red, "green": green, "blue": blue},
-    )
 
 
 def _list(found: tuple[Element, ...]) -> str:

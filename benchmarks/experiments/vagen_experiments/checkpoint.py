@@ -18,6 +18,7 @@ from vagen_experiments import vision_pretraining as sight
 from vagen_experiments.critic_pretraining import teach_critic
 from vagen_experiments.critics import StudyActorCritic
 from vagen_experiments.experiment import CHECKPOINTS, Experiment
+from vagen_experiments.things import things
 
 # First seeds of the scripted play. PPO's training levels have small seeds, so they are new to the model.
 IMITATED, FOR_CRITIC = 1_000_000, 2_000_000
@@ -83,7 +84,7 @@ def _scripted_play(
 
 def _pretrain_vision(model: Any, encoder: ChatEncoder, played: Sequence[Episode], updates: int, report: Report) -> None:
     """Train the vision tower on the relations of objects; nine tenths of the images, the others measure it."""
-    seen = [(turn.shown, turn.turn.before.things()) for episode in played for turn in episode.turns]
+    seen = [(turn.shown, things(turn.turn.before)) for episode in played for turn in episode.turns]
     held_out = max(1, len(seen) // 10)
     with Meter("updates of the vision tower", updates) as meter:
         probe = sight.teach_sight(model, encoder, seen[:-held_out], updates, report=_progress(meter))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_envs.seeding import HashStream
+from vagen_experiments.things import things
 
 GRID = 8
 """Rows and columns of places that a reader tells apart, so that one head fits any picture."""
@@ -143,7 +144,7 @@ def pictures_in(inputs: dict[str, Tensor], embeddings: Tensor, merge: int) -> tu
 
 
 def told_of(shown: Sequence[Shown], width: int) -> dict[str, Tensor]:
-    """What is true of observations with pictures, for critics that are told it: `State.things`, one token each.
+    """What is true of observations with pictures, for critics that are told it: `things`, one token each.
 
     Returns:
         `THINGS`, (N, width), all things end to end, and `COUNTS`, (P,), how many each observation has.
@@ -151,14 +152,14 @@ def told_of(shown: Sequence[Shown], width: int) -> dict[str, Tensor]:
     Raises:
         TrainingConfigError: a state isn't known, or has no things.
     """
-    things = [each.state.things() if each.state is not None else () for each in shown if each.pictures]
-    if not all(things):
-        raise TrainingConfigError("critic_told needs environments whose states name their things (State.things)")
-    tokens = [
-        _token_of(thing.name, thing.at, tuple(thing.relations.items()), width) for each in things for thing in each
-    ]
+    told = [things(each.state) if each.state is not None else () for each in shown if each.pictures]
+    if not all(told):
+        raise TrainingConfigError(
+            "critic_told needs environments whose states name their things (vagen_experiments.things)"
+        )
+    tokens = [_token_of(thing.name, thing.at, tuple(thing.relations.items()), width) for each in told for thing in each]
     return {THINGS: torch.stack(tokens) if tokens else torch.zeros(0, width),
-            COUNTS: torch.tensor([len(each) for each in things], dtype=torch.int64)}  # fmt: skip
+            COUNTS: torch.tensor([len(each) for each in told], dtype=torch.int64)}  # fmt: skip
 
 
 @functools.lru_cache(maxsize=65_536)

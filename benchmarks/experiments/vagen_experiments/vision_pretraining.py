@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.introspection import vision_parameters
-from vagen_envs.things import Thing
 from vagen_experiments.supervised import Report, fit
+from vagen_experiments.things import Thing
 
 Seen = tuple[Shown, Sequence[Thing]]
-"""What was shown, one picture, and the things in it (`State.things`)."""
+"""What was shown, one picture, and the things in it (`things`)."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import vagen_envs
 from vagen_envs.navigation.state import NavigationState
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.svg.state import Element, SvgState
+from vagen_experiments.things import things
 
 MOVES = {"Up": "up", "Down": "down", "Left": "left", "Right": "right"}
 
@@ -35,7 +36,7 @@ def tried(env, action):
 
 
 def of(env, name):
-    return [thing for thing in env.imagine(()).things() if thing.name == name]
+    return [thing for thing in things(env.imagine(())) if thing.name == name]
 
 
 def test_what_is_beside_the_player_of_a_lake_is_what_its_moves_come_to():
@@ -86,12 +87,12 @@ def test_a_thing_is_where_it_is_shown(env_id):
 
 def test_things_without_a_place_in_the_picture_have_one_name_each():
     skill = PrimitiveSkillState("drawer", {"red_cube": (-6, 68, 20), "handle": (80, -100, 0)}, "red_cube", 35)
-    cube, handle, opening = skill.things()
+    cube, handle, opening = things(skill)
     assert cube == ("red cube", None, {"x": -6, "y": 68, "z": 20, "held": 1})
     assert handle.relations["held"] == 0
     assert opening.relations == {"open": 35}
     seen = (("Mug", "ahead", 1.5), ("DeskLamp", "ahead", 2.0), ("Mug", "right", 3.0))
-    mug, lamp = NavigationState("Mug", 2.0, "back", seen, bearings=(-30, 0, 48)).things()
+    mug, lamp = things(NavigationState("Mug", 2.0, "back", seen, bearings=(-30, 0, 48)))
     assert (mug.name, lamp.name) == ("mug", "desk lamp")
     assert mug.relations == pytest.approx({"distance": 1.5, "ahead": 1.5 * 0.75**0.5, "to the right": -0.75})
     assert lamp.relations == {"distance": 2.0, "ahead": 2.0, "to the right": 0.0}
@@ -99,7 +100,7 @@ def test_things_without_a_place_in_the_picture_have_one_name_each():
 
 def test_elements_stand_in_their_half_of_the_picture():
     square = Element("rectangle", "filled", "#ff0080", 50, 25, 40, 10)
-    target, drawn = SvgState((square,), (square,)).things()
+    target, drawn = things(SvgState((square,), (square,)))
     assert (target.at, drawn.at) == ((0.25, 0.25), (0.75, 0.25))
     assert target.relations == {"width": 40, "height": 10, "filled": 1, "red": 1, "green": 0, "blue": 128 / 255}
 
@@ -108,4 +109,4 @@ def test_a_state_that_knows_no_things_has_none():
     class Plain(vagen_envs.State):
         kind = "plain"
 
-    assert Plain().things() == ()
+    assert things(Plain()) == ()
