@@ -21,7 +21,6 @@ from vagen_envs.errors import ConfigError, LevelError, SimulatorError
 from vagen_envs.sample.boxes import read_boxes
 from vagen_envs.sample.generated import generated_samples
 from vagen_envs.sample.images import DrawnImage
-from vagen_envs.sample.reading import write_samples
 from vagen_envs.sample.schema import RewardModel, Sample
 from vagen_envs.sample.scoring import VerifierResult
 from vagen_envs.sample.state import SampleState
@@ -57,6 +56,8 @@ def test_it_conforms(options):
 
 def test_it_conforms_with_a_data_set(tmp_path):
     pytest.importorskip("pyarrow")
+    from samples import write_samples
+
     write_samples(generated_samples(60), tmp_path / "samples.parquet")
     check(ID, dataset=str(tmp_path))
 
@@ -208,6 +209,8 @@ def mine(images, number, verifier="mathverify"):
 
 def test_pictures_of_all_sizes_stand_side_by_side(tmp_path):
     samples = [mine([plain(20 + i, 10), plain(5, 30)], i) for i in range(40)]
+    from samples import write_samples
+
     write_samples(samples, tmp_path / "a.parquet")
     env = make(dataset=str(tmp_path))
     assert env.observation_space["image"].shape == (30, 59 + 8 + 5, 3)
@@ -257,6 +260,8 @@ def test_wrong_options_are_said(options, said):
 
 
 def test_an_unknown_verifier_and_an_empty_split_are_said(tmp_path):
+    from samples import write_samples
+
     write_samples([mine([], 1, verifier="mathverfy")], tmp_path / "a.parquet")
     texts = []
     for split in ("train", "val", "test"):

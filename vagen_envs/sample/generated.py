@@ -1,27 +1,22 @@
 """Samples of our own: counting, detection, grounding and arithmetic on pictures that code draws from a seed.
 
-    python -m vagen_envs.sample.generated OUT.parquet --count 1000 --split train
-
 They stand in for the kinds of task of V-Triune's corpus (section 4.1, appendix A) where its data can't be
 had; they are far easier. Boxes are thousandths of the picture's width and height, whole numbers.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vagen_envs.errors import ConfigError, did_you_mean
 from vagen_envs.pictures import Pixels
 from vagen_envs.sample.images import DrawnImage
-from vagen_envs.sample.reading import write_samples
 from vagen_envs.sample.schema import RewardModel, Sample
 from vagen_envs.sample.shapes import COLOURS, GROUNDS, SHAPES, SIDE, Shape, draw, draw_signs, scatter
-from vagen_envs.seeding import SPLITS, HashStream, Split, content_hash, split_of
+from vagen_envs.seeding import HashStream, Split, content_hash, split_of
 
 VERSION = 1
 """Of the samples; another one for any change of a scene, a question or an answer."""
@@ -196,20 +191,3 @@ SOURCES: dict[str, Callable[[HashStream], _Made]] = {
     "vagen/arithmetic": _arithmetic,
 }
 """The data sources, and what draws from each."""
-
-
-def main() -> None:
-    """Write samples as Parquet."""
-    parser = argparse.ArgumentParser(prog="python -m vagen_envs.sample.generated", description=main.__doc__)
-    parser.add_argument("out", help="the file to write, such as samples.parquet")
-    parser.add_argument("--count", type=int, default=1_000)
-    parser.add_argument("--split", choices=SPLITS, default="train")
-    parser.add_argument("--source", action="append", choices=tuple(SOURCES), default=[], help="may be repeated")
-    parser.add_argument("--first-seed", type=int, default=0)
-    asked = parser.parse_args()
-    samples = generated_samples(asked.count, asked.split, asked.source, asked.first_seed)
-    sys.stdout.write(f"{write_samples(samples, asked.out)} samples in {asked.out}\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,19 +1,16 @@
-"""Samples from and to files: Parquet, and the Arrow files of Hugging Face `datasets`."""
+"""Samples from files: Parquet, and the Arrow files of Hugging Face `datasets`."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from vagen_envs.errors import ConfigError, MissingExtraError, SampleError
-from vagen_envs.sample.schema import REWARD_FIELDS, Sample, sample_from_row
+from vagen_envs.errors import ConfigError, SampleError
+from vagen_envs.sample.schema import Sample, sample_from_row
 from vagen_envs.seeding import Split
 from vagen_envs.tables import (
     SUFFIXES,
@@ -54,69 +51,6 @@ def _samples_with_splits(path: str | Path) -> Iterator[tuple[Sample, Split | Non
         split = split_of_file(file, top)
         for number, row in enumerate(rows(file, "verify", SampleError)):
             yield sample_from_row(row, f"{file} row {number}", file.parent), split
-
-
-def write_samples(samples: Iterable[Sample], path: str | Path) -> int:
-    """Write samples as Parquet that this module and Hugging Face `datasets` read, pictures inside.
-
-    `verifier_parm` and `extra_info` become JSON, since Arrow has no free dictionaries.
-
-    Returns:
-        How many were written.
-
-    Raises:
-        MissingExtraError: pyarrow isn't installed.
-    """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtraError("writing samples", "verify", "pyarrow") from error
-    text, number = pa.string(), pa.float32()
-    schema = pa.schema(
-        {
-            "data_source": text,
-            "images": pa.list_(pa.struct({"bytes": pa.binary(), "path": text})),
-            "prompt": pa.list_(pa.struct({"content": text, "role": text})),
-            "ability": text,
-            "reward_model": pa.struct({name: number if "ratio" in name else text for name in REWARD_FIELDS}),
-            "extra_info": text,
-        },
-        metadata={"huggingface": json.dumps({"info": {"features": _features()}})},
-    )
-    count = 0
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    arrows = map(_as_arrow, samples)
-    with pq.ParquetWriter(target, schema) as out:
-        while group := list(itertools.islice(arrows, _ROW_GROUP)):
-            out.write_batch(pa.RecordBatch.from_pylist(group, schema=schema))
-            count += len(group)
-    return count
-
-
-_ROW_GROUP = 256  # samples with their pictures in memory at once
-
-
-def _as_arrow(sample: Sample) -> dict[str, Any]:
-    row = sample.to_row()
-    row["reward_model"]["verifier_parm"] = json.dumps(row["reward_model"]["verifier_parm"])
-    row["extra_info"] = json.dumps(row["extra_info"])
-    return row
-
-
-def _features() -> dict[str, Any]:
-    """The features as `datasets` writes them, so that it shows the pictures as pictures."""
-    text = {"dtype": "string", "_type": "Value"}
-    number = {"dtype": "float32", "_type": "Value"}
-    return {
-        "data_source": text,
-        "images": {"feature": {"_type": "Image"}, "_type": "List"},
-        "prompt": {"feature": {"content": text, "role": text}, "_type": "List"},
-        "ability": text,
-        "reward_model": {name: number if "ratio" in name else text for name in REWARD_FIELDS},
-        "extra_info": text,
-    }
 
 
 @dataclass(frozen=True)
