@@ -187,6 +187,27 @@ def test_the_vector_form_is_gymnasiums_over_local_environments(served, where):
     backend.close()
 
 
+def test_seeds_are_one_for_each_or_one_to_count_from(service):
+    envs = RemoteVectorEnv(service, LAKE, 2)
+    for good in (7, np.int64(7), [7, 8]):
+        assert envs.reset(seed=good)[1]["level"]["seed"].tolist() == [7, 8]
+    for wrong in ([7], [7, 8, 9], "78", 1.5):
+        with pytest.raises(ConfigError, match="seed="):
+            envs.reset(seed=wrong)
+    envs.close()
+
+
+def test_replies_are_one_for_each_and_text_but_for_ended_episodes(service):
+    envs = RemoteVectorEnv(service, LAKE, 2, max_turns=1)
+    envs.reset(seed=1)
+    for wrong in ("UU", ["Up"], ["Up"] * 3, ["Up", None], ["Up", b"Up"], None):
+        with pytest.raises(ReplyTypeError, match="2 environments"):
+            envs.step(wrong)
+    assert [turn.index for turn in envs.step(["Up", "Up"])[4]["turn"]] == [0, 0]
+    assert not envs.step([None, None])[3].any()
+    envs.close()
+
+
 def assert_equal(one, other):
     assert type(one) is type(other)
     if isinstance(one, np.ndarray):
