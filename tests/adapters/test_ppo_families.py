@@ -10,7 +10,7 @@ import torch
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.parity import tiny_model as tiny
-from vagen_adapters.ppo import family_checks, generation, introspection, layout_checks
+from vagen_adapters.ppo import family_checks, generation, introspection
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
@@ -70,7 +70,7 @@ def test_a_trained_familys_folder_is_read_again(name, folder_of, tmp_path):
 
 def refused(name, tmp_path, **changes):
     with pytest.raises(TrainingConfigError) as error:
-        layout_checks.check_layout(ChatEncoder.from_pretrained(families.save(name, tmp_path, **changes)))
+        family_checks.check_layout(ChatEncoder.from_pretrained(families.save(name, tmp_path, **changes)))
     return str(error.value)
 
 

@@ -1,4 +1,4 @@
-"""Losses by name, steered KL and corrections for the sampler, in the trainer."""
+"""Known losses, steered KL and corrections for the sampler, in the trainer."""
 
 import pytest
 
@@ -6,7 +6,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo import losses  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import Episode, Level, keep_differing  # noqa: E402
 from vagen_adapters.ppo.generation import Reply, TransformersSampler  # noqa: E402
@@ -34,9 +33,20 @@ def history(trainer, name):
     return [entry[name] for entry in trainer.state.log_history if name in entry]
 
 
-@pytest.mark.parametrize("name", losses.NAMED)
-def test_every_named_loss_trains(name, tiny_folder, tmp_path):
-    settings = {"advantage": "grpo", "group_size": 2, **losses.NAMED[name][1], "dynamic_sampling": 0}
+@pytest.mark.parametrize(
+    "loss",
+    [
+        {},
+        {"dual_clip": 3.0},
+        {"ratio_level": "sequence", "loss_level": "sequence", "clip_low": 3e-4, "clip_high": 4e-4},
+        {"ratio_level": "turn", "loss_level": "turn", "clip_low": 3e-4, "clip_high": 4e-4},
+        {"policy_loss": "cispo", "clip_low": 1.0, "clip_high": 2.0},
+        {"clip_high": 0.28, "overlong_share": 0.2},
+    ],
+    ids=["ppo", "dual-clip", "gspo", "gspo-turn", "cispo", "dapo"],
+)
+def test_every_known_loss_trains(loss, tiny_folder, tmp_path):
+    settings = {"advantage": "grpo", "group_size": 2, **loss}
     trainer = trained(tiny_folder, tmp_path, rollouts=1, **settings)
     assert max(history(trainer, "grad_norm")) > 0
 

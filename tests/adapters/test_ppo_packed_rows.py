@@ -107,10 +107,3 @@ def test_training_is_the_same_with_nothing_computed_for_padding(changes, tiny_fo
     assert none < some < 2 * none
     for name, weight in padded.model.named_parameters():
         torch.testing.assert_close(packed.model.get_parameter(name), weight, rtol=0, atol=2e-5, msg=name)
-
-
-def test_an_unknown_attention_is_one_line(tiny_folder, tmp_path):
-    with pytest.raises(TrainingConfigError, match="attn_implementation='sdpaa' is unknown to transformers"):
-        MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, attn_implementation="sdpaa"))
-    with pytest.raises(TrainingConfigError, match="needs the package flash-attn"):
-        MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, attn_implementation="flash_attention_2"))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.features import as_taken_by
-from vagen_adapters.ppo.introspection import logits_of, states_of, vision_parameters, without_head
+from vagen_adapters.ppo.introspection import logits_of, states_of, vision_parameters
 from vagen_adapters.ppo.packed_rows import in_one_row, in_rows
 from vagen_adapters.ppo.scoring import (
     PIECES,
@@ -87,12 +87,10 @@ class ActorCritic(nn.Module):
             heads: further arguments of a subclass.
             options: of transformers' `from_pretrained`.
         """
-        from transformers import AutoModelForImageTextToText
+        from transformers import AutoModel, AutoModelForImageTextToText
 
         policy = AutoModelForImageTextToText.from_pretrained(path, **options)
-        backbone = None
-        if critic == "own":
-            backbone = without_head(critic_class(policy.config).from_pretrained(critic_path or path, **options))
+        backbone = AutoModel.from_pretrained(critic_path or path, **options) if critic == "own" else None
         model = cls(policy, backbone, values=critic != "none", **(heads or {}))
         trained = Path(critic_path or path) / CRITIC_FILE
         if critic != "none" and trained.exists():
@@ -124,15 +122,9 @@ class ActorCritic(nn.Module):
         """Freeze the backbones and train low-rank adapters in them. `settings`: of `peft.LoraConfig`."""
         from peft import LoraConfig, get_peft_model
 
-        try:
-            self.policy = get_peft_model(self.policy, LoraConfig(**settings))
-            if self.critic is not None:
-                self.critic = get_peft_model(self.critic, LoraConfig(**settings))
-        except Exception as error:  # PEFT raises whatever it likes
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            raise TrainingConfigError(
-                f"lora={dict(settings)} can't be taken ({reason}); see peft.LoraConfig"
-            ) from error
+        self.policy = get_peft_model(self.policy, LoraConfig(**settings))
+        if self.critic is not None:
+            self.critic = get_peft_model(self.critic, LoraConfig(**settings))
 
     def add_reference(self, arithmetic: torch.dtype = torch.float32, path: str | None = None) -> None:
         """Remember the policy as it is now. With adapters that is the policy without them, and costs nothing.
@@ -315,10 +307,3 @@ class ActorCritic(nn.Module):
 
     def _backbones(self) -> list[Any]:
         return [self.policy] if self.critic is None else [self.policy, self.critic]
-
-
-def critic_class(config: Any) -> Any:
-    """Which of transformers' classes gives a critic: of families without a model that has no head, the one with it."""
-    from transformers import AutoModel, AutoModelForImageTextToText
-
-    return AutoModel if type(config) in AutoModel._model_mapping else AutoModelForImageTextToText

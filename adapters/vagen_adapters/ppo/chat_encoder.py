@@ -328,16 +328,13 @@ def _ids_of_pictures(family: Family) -> set[int]:
 
 def _inputs_of_model(family: Family) -> frozenset[str]:
     """The names that the forward pass of a family's model takes."""
-    from transformers import AutoModelForImageTextToText
+    from transformers import AutoModel, AutoModelForImageTextToText
 
-    known = AutoModelForImageTextToText._model_mapping
-    if type(family.config) not in known:
-        parts = [name for name in family.config.sub_configs if type(getattr(family.config, name, None)) in known]
-        fix = "train a vision-language model whose family has one"
-        if parts:
-            fix = f"save its part {parts[0].removesuffix('_config')!r} as a model of its own, and train that"
-        raise refusal(family.name, "its model", "transformers has none under AutoModelForImageTextToText", fix)
-    return frozenset(inspect.signature(known[type(family.config)].forward).parameters)
+    kind, known = type(family.config), AutoModelForImageTextToText._model_mapping
+    if kind not in known or kind not in AutoModel._model_mapping:
+        raise refusal(family.name, "its model", "transformers has none under AutoModelForImageTextToText and AutoModel",
+                      "train a vision-language model whose family has both, or save the part of it that has")  # fmt: skip
+    return frozenset(inspect.signature(known[kind].forward).parameters)
 
 
 def _placeholder(processor: Any) -> str | None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import inspect
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from trl.trainer.base_config import _BaseConfig
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo import advantages, group_advantages
 from vagen_adapters.ppo.actor_critic import Critic
 from vagen_adapters.ppo.environments import TrainingEnvironment, TrainingTask, read_environments
-from vagen_adapters.ppo.setting_types import WORDS, must_be
 from vagen_envs.context import ContextPolicy
 from vagen_envs.errors import ConfigError, did_you_mean
 
@@ -27,16 +29,11 @@ ESTIMATORS = {
     **{name: getattr(group_advantages, name) for name in IN_GROUPS},
 }
 
-AT_LEAST_1 = (
-    "num_envs", "env_threads", "rollouts", "episodes_per_rollout", "group_size", "max_length", "max_tokens",
-    "epochs_per_rollout", "minibatches", "eval_episodes",
-)  # fmt: skip
-AT_LEAST_0 = (
-    "continuations", "kl_coef", "kl_loss_coef", "learning_rate", "critic_learning_rate", "entropy_coef",
-    "critic_warmup_rollouts", "clip_low", "clip_high", "max_staleness", "dynamic_sampling", "eval_rollouts", "seed",
-)  # fmt: skip
-ABOVE_0 = ("temperature", "top_p", "value_clip")
-SHARES = ("top_p", "overlong_share")
+STRICT = ConfigDict(strict=True)
+Count = Annotated[int, Field(ge=1)]
+CountFrom0 = Annotated[int, Field(ge=0)]
+From0 = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 @dataclass
@@ -77,7 +74,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         clip_low: the ratio is clipped to [1 - clip_low, 1 + clip_high].
         clip_high: see `clip_low`.
         dual_clip: largest ratio that counts where the advantage is negative (Ye et al. 2020); None for no limit.
-        policy_loss: PPO's clipped surrogate or CISPO's clipped weights. `losses.NAMED` lists settings of known losses.
+        policy_loss: PPO's clipped surrogate or CISPO's clipped weights.
         ratio_level: ratios of tokens, or geometric means over turns (Turn-PPO) or sequences (GSPO).
         loss_level: what has equal weight in the policy's loss: tokens, turns or sequences.
         sampler_correction: truncated importance weights of trainer against sampler, capped at 2: per token, or per
@@ -104,48 +101,48 @@ class MultiTurnPPOConfig(_BaseConfig):
 
     environments: list[Any] = field(default_factory=lambda: ["vagen/Sokoban-v0"])
     level_sampler: Literal["uniform", "difficulty"] = "uniform"
-    num_envs: int = 32
-    env_threads: int = 1
-    rollouts: int = 300
-    episodes_per_rollout: int = 128
-    group_size: int = 1
+    num_envs: Count = 32
+    env_threads: Count = 1
+    rollouts: Count = 300
+    episodes_per_rollout: Count = 128
+    group_size: Count = 1
     context: str = "all"
-    max_length: int = 4096
-    temperature: float = 0.7
-    top_p: float = 0.95
-    max_tokens: int = 200
+    max_length: Count = 4096
+    temperature: Above0 = 0.7
+    top_p: Annotated[float, Field(gt=0, le=1)] = 0.95
+    max_tokens: Count = 200
     generation: Literal["transformers", "vllm", "vllm-server"] = "transformers"
     vllm_options: dict[str, Any] = field(default_factory=dict)
     advantage: str = "bilevel_gae"
     advantage_settings: dict[str, Any] = field(default_factory=dict)
-    continuations: int = 0
-    kl_coef: float = 0.001
-    kl_loss_coef: float = 0.0
-    learning_rate: float = 1e-6
-    critic_learning_rate: float = 1e-5
-    critic_warmup_rollouts: int = 0
-    value_clip: float | None = 0.5
-    entropy_coef: float = 0.0
-    clip_low: float = 0.2
-    clip_high: float = 0.2
-    dual_clip: float | None = None
+    continuations: CountFrom0 = 0
+    kl_coef: From0 = 0.001
+    kl_loss_coef: From0 = 0.0
+    learning_rate: From0 = 1e-6
+    critic_learning_rate: From0 = 1e-5
+    critic_warmup_rollouts: CountFrom0 = 0
+    value_clip: Above0 | None = 0.5
+    entropy_coef: From0 = 0.0
+    clip_low: From0 = 0.2
+    clip_high: From0 = 0.2
+    dual_clip: Annotated[float, Field(gt=1, allow_inf_nan=False)] | None = None
     policy_loss: Literal["clip", "cispo"] = "clip"
     ratio_level: Literal["token", "turn", "sequence"] = "token"
     loss_level: Literal["token", "turn", "sequence"] = "token"
     sampler_correction: Literal["none", "token", "sequence"] = "none"
     reasoning_credit: Literal["turn", "span"] = "turn"
-    max_staleness: int = 0
-    dynamic_sampling: int = 0
-    overlong_share: float = 0.0
-    epochs_per_rollout: int = 1
-    minibatches: int = 4
+    max_staleness: CountFrom0 = 0
+    dynamic_sampling: CountFrom0 = 0
+    overlong_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    epochs_per_rollout: Count = 1
+    minibatches: Count = 4
     packing: bool = False
     attn_implementation: str | None = None
     freeze_vision: bool = False
     shared_backbone: bool = False
     lora: dict[str, Any] = field(default_factory=dict)
-    eval_rollouts: int = 0
-    eval_episodes: int = 128
+    eval_rollouts: CountFrom0 = 0
+    eval_episodes: Count = 128
 
     @property
     def steps_per_rollout(self) -> int:
@@ -216,21 +213,9 @@ class MultiTurnPPOConfig(_BaseConfig):
 
     def _check_fields(self) -> None:
         """Types, choices and ranges of single settings."""
-        for name, annotation in inspect.get_annotations(MultiTurnPPOConfig, eval_str=True).items():
-            setting = getattr(self, name)
-            kind = must_be(MultiTurnPPOConfig, name, setting)
-            self._require(kind is None, name, str(kind))
-            choices = [choice for choice in get_args(annotation) if isinstance(choice, str)]
-            if choices:
-                self._require(setting in choices, name, f"one of {', '.join(choices)}")
-        bounds = ((AT_LEAST_1, 1, "at least 1"), (AT_LEAST_0, 0, "at least 0"), (ABOVE_0, 1e-300, "above 0"))
-        for names, least, words in bounds:
-            for name in names:
-                setting = getattr(self, name)
-                self._require(setting is None or least <= setting < math.inf, name, words)
-        for name in SHARES:
-            self._require(getattr(self, name) <= 1, name, "at most 1")
-        self._require(self.dual_clip is None or self.dual_clip > 1, "dual_clip", "above 1, or None")
+        for name in inspect.get_annotations(MultiTurnPPOConfig):
+            check_setting(name, getattr(self, name))
+        check_setting("seed", self.seed)
         try:
             policy = ContextPolicy.parse(self.context)
         except ConfigError as error:
@@ -246,9 +231,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         for name, setting in self.advantage_settings.items():
             if name not in known:
                 raise TrainingConfigError(f"{self.advantage} has no setting {name!r}.{did_you_mean(name, known)}")
-            kind = known[name].annotation
-            if not (isinstance(setting, bool) if kind is bool else _is_number(setting)):
-                raise TrainingConfigError(f"{self.advantage} can't take {name}={setting!r}: it must be {WORDS[kind]}")
+            _check(f"{self.advantage}'s {name}", setting, TypeAdapter(known[name].annotation, config=STRICT))
             if name.startswith(("gamma", "lam")):
                 advantages.check_unit(**{name: setting})
         if self.advantage_settings.get("gamma_token", 1) != 1:
@@ -294,5 +277,31 @@ class MultiTurnPPOConfig(_BaseConfig):
             raise TrainingConfigError(f"{name}={getattr(self, name)!r} is not valid: it must be {must_be}")
 
 
-def _is_number(setting: Any) -> bool:
-    return isinstance(setting, int | float) and not isinstance(setting, bool) and math.isfinite(setting)
+@functools.cache
+def _types() -> dict[str, TypeAdapter[Any]]:
+    """The types of all settings.
+
+    transformers' annotations don't say all that is taken: of its settings only switches and numbers are known, by their
+    defaults.
+    """
+    own = {**inspect.get_annotations(MultiTurnPPOConfig, eval_str=True), "seed": CountFrom0}
+    inherited = {bool: bool | None, int: int, float: Annotated[float, Field(allow_inf_nan=False)]}
+    return {
+        each.name: TypeAdapter(own.get(each.name, inherited.get(type(each.default), Any)), config=STRICT)
+        for each in dataclasses.fields(MultiTurnPPOConfig)
+    }
+
+
+def check_setting(name: str, setting: Any) -> None:
+    """Raise TrainingConfigError for an unknown setting, or one of another type, choice or range than its field."""
+    if name not in _types():
+        raise TrainingConfigError(f"the trainer has no setting {name!r}.{did_you_mean(name, _types())}")
+    _check(name, setting, _types()[name])
+
+
+def _check(name: str, setting: Any, kind: TypeAdapter[Any]) -> None:
+    try:
+        kind.validate_python(setting)
+    except ValidationError as error:
+        reasons = dict.fromkeys(entry["msg"].removeprefix("Input should be ") for entry in error.errors())
+        raise TrainingConfigError(f"{name}={setting!r} is not valid: it must be {', or '.join(reasons)}") from None

@@ -14,7 +14,6 @@ from torch import Tensor
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
-from vagen_adapters.ppo.family_checks import check_attention
 
 T = TypeVar("T")
 
@@ -55,7 +54,6 @@ def load_actor_critic(
     cls: type[ActorCritic], model: str, critic: str | None, args: MultiTurnPPOConfig, heads: Mapping[str, Any]
 ) -> ActorCritic:
     """Read policy, critic and reference as the settings ask for them."""
-    check_attention(args.attn_implementation)
     # An update of 1e-6 of a weight is lost in bfloat16, so weights are float32, and autocast computes in bfloat16.
     # DeepSpeed keeps float32 copies of its own, and adapters are small beside the frozen weights.
     deepspeed = getattr(args, "deepspeed_plugin", None) is not None

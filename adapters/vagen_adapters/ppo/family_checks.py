@@ -1,29 +1,30 @@
 """Whether a family's model can be trained, found out by trying, before the first rollout.
 
 No list of names decides. A family passes whose processor, template and model do here what training rests on; any
-other is refused with the check that failed. `layout_checks` need no weights, `check_model` makes five short passes.
+other is refused with the check that failed. `check_layout` needs no weights.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
-from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER
+from vagen_adapters.ppo.chat_encoder import TOKEN_TYPES, ChatEncoder, Shown, as_features
+from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
 from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs
-from vagen_adapters.ppo.layout_checks import REPLIES, SIZES, SYSTEM, checkered, failed, shortened
-from vagen_adapters.ppo.packed_rows import positions_by, rope_index_of
+from vagen_adapters.ppo.introspection import vision_parameters
 from vagen_adapters.ppo.processors import refusal
-from vagen_adapters.ppo.vision_cache import VisionFeatureCache, can_be_kept
-from vagen_envs.errors import did_you_mean
+from vagen_adapters.ppo.vision_cache import GIVEN, VisionFeatureCache
 
 GAP = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}
 """How far log-probabilities of one token may be apart, computed two ways, by the weights' type."""
@@ -33,8 +34,94 @@ NOISE = 8
 """Times a token's log-probability changes with the number of rows beside it, which is allowed too: kernels of large
 models sum in another order for another batch."""
 
+SYSTEM, REPLIES = "Play well.", ("Up", "Down")
+TEXTS = (f"Look: {IMAGE_PLACEHOLDER}\nNow move.", f"{IMAGE_PLACEHOLDER} And now?", f"Last.\n{IMAGE_PLACEHOLDER}")
 
-@torch.no_grad()
+
+def check_layout(encoder: ChatEncoder) -> None:
+    """Compare what the encoder lays out with what the family's processor and template say of a whole conversation.
+
+    Raises:
+        TrainingConfigError: they differ.
+    """
+    try:
+        shown = [_show(encoder, number, text) for number, text in enumerate(TEXTS)]
+        for text, one in zip(TEXTS, shown, strict=True):
+            _check_observation(encoder, text, one)
+    except TrainingConfigError:
+        raise
+    except Exception as error:  # a processor raises whatever it likes
+        raise _failed(encoder, "pictures", f"its processor refuses one: {_shortened(error)}",
+                      "give the folder the family's own tokenizer and picture settings") from error  # fmt: skip
+    _check_continuation(encoder, shown)
+
+
+def _check_observation(encoder: ChatEncoder, text: str, shown: Shown) -> None:
+    """Placeholders, features and token types, against the processor's own call."""
+    if not shown.image_tokens:
+        raise _failed(encoder, "pictures", "a picture takes none of the tokens that its model knows pictures by",
+                      "train a family whose pictures stand among the tokens")  # fmt: skip
+    made = encoder.processor(
+        text=[encoder.conversation.prompt(SYSTEM, [text], [])], images=[picture.pil for picture in shown.pictures],
+        add_special_tokens=False, return_tensors="pt", return_mm_token_type_ids=True,
+    )  # fmt: skip
+    ids = made["input_ids"]
+    if parting := _parting(encoder, shown.first_ids, [*encoder.beginning, *ids[0].tolist()]):
+        raise _failed(encoder, "pictures", f"its processor lays out an observation in other tokens: {parting}",
+                      "turn off in the folder's processor_config.json what it adds or numbers")  # fmt: skip
+    for name, feature in encoder.features_of([shown]).items():
+        if name in made and not torch.equal(as_features(made[name]), feature):
+            raise _failed(encoder, "pictures", f"its processor gives other {name} than its parts do",
+                          "use the family's own processor_config.json")  # fmt: skip
+    types = next((made[name] for name in TOKEN_TYPES if name in made), None)
+    ours = next(iter(encoder.token_types(ids).values()), None)
+    if types is not None and ours is not None and not torch.equal(types.int(), ours):
+        raise _failed(encoder, "pictures", "its processor gives token types to other tokens than a picture's",
+                      "train a family that marks pictures alone")  # fmt: skip
+
+
+def _check_continuation(encoder: ChatEncoder, shown: Sequence[Shown]) -> None:
+    """A longer conversation must extend the shorter one, in text and in tokens, and its splices be what is rendered.
+
+    A template may open a reply in a prompt (with empty thoughts, or a space) and leave that out of a reply that it is
+    given, or the other way round: what a policy has read or said stays as it was.
+    """
+    last = [_pieces(encoder, TEXTS[:number])[-1] for number in range(1, len(TEXTS) + 1)]
+    for number, (written, opened) in enumerate(zip(_pieces(encoder, TEXTS), last, strict=True), start=1):
+        one, other = ("".join(text.split()) for text in (written, opened))
+        if not (one.startswith(other) or other.startswith(one)):
+            raise _failed(encoder, "continuation", f"what stands before reply {number} is written in another way once "
+                          f"others follow: {opened[-60:]!r}, then {written[-60:]!r}",
+                          "use a template that keeps a conversation as it was")  # fmt: skip
+    said = [text for one in shown for text in encoder.look([picture.pixels for picture in one.pictures])[1]]
+    ends = [f"{reply}{encoder.end_text}" for reply in REPLIES]
+    text = "".join(piece for pair in zip(last, [*ends, ""], strict=True) for piece in pair)
+    whole = [*encoder.beginning, *encoder.encode(text, said)]
+    spliced = list(shown[0].first_ids)
+    for reply, one in zip(REPLIES, shown[1:], strict=True):
+        spliced += [*encoder.encode(reply), *one.next_ids]
+    # A template that ends a prompt in line breaks may have them cut in another way before a reply: they are read as
+    # they are when it is sampled, and say the same.
+    if whole != spliced and encoder.tokenizer.decode(whole) != encoder.tokenizer.decode(spliced):
+        raise _failed(encoder, "continuation", "a whole conversation has other tokens than its turns one by one: "
+                      f"{_parting(encoder, spliced, whole)}", "use a template that ends a reply with a token")  # fmt: skip
+
+
+def _pieces(encoder: ChatEncoder, texts: Sequence[str]) -> list[str]:
+    """A conversation's text cut at its replies."""
+    return encoder.conversation.prompt(SYSTEM, texts, [REPLY] * (len(texts) - 1)).split(REPLY)
+
+
+def _parting(encoder: ChatEncoder, ours: Sequence[int], theirs: Sequence[int]) -> str:
+    """Where two layouts part; empty where they are the same."""
+    pairs = enumerate(itertools.zip_longest(ours, theirs))
+    at = next((at for at, (one, other) in pairs if one != other), None)
+    if at is None:
+        return ""
+    one, other = (encoder.tokenizer.convert_ids_to_tokens([*ids[at : at + 4]]) for ids in (ours, theirs))
+    return f"{len(theirs)} instead of {len(ours)}; token {at} on, the encoder has {one}, the family {other}"
+
+
 def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool = False) -> None:
     """Compare what a model's weights say of the same tokens alone, padded, sampled and trained on.
 
@@ -46,33 +133,52 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
     Raises:
         TrainingConfigError: they differ, or the model refuses its inputs.
     """
-    was_training, policy = model.training, model.policy
-    model.eval()
-    try:
+    with _trying(model, encoder, "the model's forward pass",
+                 "train a model of a family that takes several pictures in a conversation"):  # fmt: skip
         prompts = _prompts(encoder)
-        _check_sight(encoder, model, prompts[0])
-        if not turn_by_turn:
-            _check_later_picture(encoder, model, prompts[0])
-        _check_positions(encoder, policy, prompts)
-        noise = max(GAP[torch.float32], NOISE * _noise(encoder, model, prompts[0]))
-        allowed = max(GAP.get(policy.dtype, BATCH_GAP), BATCH_GAP, noise)
-        _check_padding(encoder, model, prompts, allowed)
-        replies = TransformersSampler(policy, encoder).sample(prompts, _FEW, range(len(prompts)))
-        gap = _gap(encoder, model, prompts, replies)
-        if not gap <= allowed:
-            raise failed(encoder, "sampler against trainer", f"sampled tokens' log-probabilities are {gap:.1e} apart, "
-                          f"where {allowed:.0e} is allowed", "use a release of transformers where generate and the "
-                          "forward pass agree")  # fmt: skip
-    except TrainingConfigError:
-        raise
-    except Exception as error:  # a model raises whatever it likes
-        raise refusal(encoder.family.name, "the model's forward pass", shortened(error),
-                      "train a model of a family that takes several pictures in a conversation") from error  # fmt: skip
+        _check_sight(encoder, model, prompts[0], turn_by_turn=turn_by_turn)
+        allowed = max(GAP.get(model.policy.dtype, BATCH_GAP), BATCH_GAP, NOISE * _noise(encoder, model, prompts[0]))
+        together = _logprobs(encoder, model, prompts)
+        for row, prompt in enumerate(prompts):
+            alone = _logprobs(encoder, model, [prompt])[0]
+            _compare(encoder, "position ids", alone, together[row, : len(prompt.ids)], allowed,
+                     "a conversation's log-probabilities in a batch",
+                     "train a family whose pictures are told apart by their places among the tokens")  # fmt: skip
+        # Sampled with a cache and padding on the left, trained on with padding on the right.
+        replies = TransformersSampler(model.policy, encoder).sample(prompts, _FEW, range(len(prompts)))
+        whole = [Prompt((*one.ids, *reply.ids), one.shown) for one, reply in zip(prompts, replies, strict=True)]
+        for scored, prompt, reply in zip(_logprobs(encoder, model, whole), prompts, replies, strict=True):
+            trained = scored[len(prompt.ids) :][: len(reply.ids)]
+            _compare(encoder, "sampler against trainer", trained, torch.tensor(reply.logprobs), allowed,
+                     "sampled tokens' log-probabilities",
+                     "use a release of transformers where generate and the forward pass agree")  # fmt: skip
+
+
+def check_packing(model: ActorCritic, encoder: ChatEncoder) -> None:
+    """Compare what a model says of conversations in one row with what it says of each in a row of its own.
+
+    Raises:
+        TrainingConfigError: they differ, or the model refuses such a row.
+    """
+    packs = model.packs
+    try:
+        with _trying(model, encoder, "packing", "leave packing out"):
+            prompts = _prompts(encoder)
+            prompts += prompts[:1]
+            allowed = _strictly(encoder, model, prompts[0])
+            model.packs = False
+            alone = _logprobs(encoder, model, prompts)
+            model.packs = True
+            together = _logprobs(encoder, model, prompts)
     finally:
-        model.train(was_training)
+        model.packs = packs
+    for row, prompt in enumerate(prompts):
+        one, other = (found[row, : len(prompt.ids)] for found in (alone, together))
+        _compare(encoder, "packing", one, other, allowed,
+                 "its layers look past a sequence's beginning: log-probabilities of conversations in one row",
+                 "leave packing out, or name an attn_implementation that keeps them apart")  # fmt: skip
 
 
-@torch.no_grad()
 def vision_cache_for(model: ActorCritic, encoder: ChatEncoder, most: int) -> VisionFeatureCache | None:
     """What lets frozen towers look at each picture once, or None if they are trained or it makes a difference.
 
@@ -81,146 +187,96 @@ def vision_cache_for(model: ActorCritic, encoder: ChatEncoder, most: int) -> Vis
         encoder: theirs.
         most: bytes that it may keep.
     """
-    models = [each for each in (model.policy, model.critic, model.reference) if each is not None]
-    if not most or not all(can_be_kept(each, encoder) for each in models):
+    models = [one for one in (model.policy, model.critic, model.reference) if one is not None]
+    trained = any(parameter.requires_grad for one in models for parameter in vision_parameters(one))
+    if not most or trained or not encoder.takes(GIVEN):
         return None
-    tried = [each for each in models if each is not model.reference]  # it may be stored as only autocast can read it
-    was_training = model.training
-    model.eval()
-    try:
+    same = False
+    with contextlib.suppress(TrainingConfigError), _trying(model, encoder, "frozen vision features", "train them"):
         model.vision_cache = VisionFeatureCache(models, encoder, most)
-        same = _sees_the_same(model, encoder, tried)
-    except Exception:  # a model raises whatever it likes; its tower looks at every picture each time then
-        same = False
-    finally:
-        found, model.vision_cache = model.vision_cache, None
-        model.train(was_training)
+        same = _sees_the_same(model, encoder)
+    found, model.vision_cache = model.vision_cache, None
     if found is None or not same:
         return None
     found.clear()
     return found
 
 
-@torch.no_grad()
-def check_packing(model: ActorCritic, encoder: ChatEncoder) -> None:
-    """Compare what a model says of conversations in one row with what it says of each in a row of its own.
-
-    Raises:
-        TrainingConfigError: they differ, or the model refuses such a row.
-    """
-    was_training, packs = model.training, model.packs
-    model.eval()
-    found = math.inf
-    try:
-        prompts = _prompts(encoder)
-        prompts += prompts[:1]
-        allowed = max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(encoder, model, prompts[0]))
-        model.packs = False
-        alone = _logprobs(encoder, model, prompts)
-        model.packs = True
-        gaps = (alone - _logprobs(encoder, model, prompts)).abs()
-        found = max(float(gap[: len(each.ids)].max()) for gap, each in zip(gaps, prompts, strict=True))
-    except Exception as error:  # a model raises whatever it likes
-        raise failed(encoder, "packing", shortened(error), "leave packing out") from error
-    finally:
-        model.packs = packs
-        model.train(was_training)
-    if not found <= allowed:
-        raise failed(encoder, "packing", f"log-probabilities of conversations in one row are {found:.1e} off, where "
-                      f"{allowed:.0e} is allowed: its layers look past a sequence's beginning",
-                      "leave packing out, or name an attn_implementation that keeps them apart")  # fmt: skip
-
-
-def _sees_the_same(model: ActorCritic, encoder: ChatEncoder, models: Sequence[Any]) -> bool:
+def _sees_the_same(model: ActorCritic, encoder: ChatEncoder) -> bool:
     """Twice: what a tower has just said, and what was kept of it, in another order."""
-    vision_cache, device = model.vision_cache, model.policy.device
-    few = _prompts(encoder)
-    allowed = max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(encoder, model, few[0]))
+    few, device = _prompts(encoder), model.policy.device
+    allowed = _strictly(encoder, model, few[0])
     for prompts in (few, few[::-1]):
-        pixels, numbers = (model_inputs(prompts, encoder, device, vision_cache=each) for each in (None, vision_cache))
+        pixels = model_inputs(prompts, encoder, device)
+        numbers = model_inputs(prompts, encoder, device, vision_cache=model.vision_cache)
         mask = pixels["attention_mask"].bool()
-        for each in models:
-            states = model.hidden(each, pixels)[mask]
-            gap = (states - model.hidden(each, numbers)[mask]).abs().max() / states.abs().max().clamp(min=1)
+        # Not the reference's, which may be stored as only autocast can read it.
+        for one in filter(None, (model.policy, model.critic)):
+            states = model.hidden(one, pixels)[mask]
+            gap = (states - model.hidden(one, numbers)[mask]).abs().max() / states.abs().max().clamp(min=1)
             if not float(gap) <= allowed:
                 return False
     return True
 
 
-def _check_sight(encoder: ChatEncoder, model: ActorCritic, prompt: Prompt) -> None:
-    """Another picture must change what comes after it, and nothing that stands before it."""
+def _check_sight(encoder: ChatEncoder, model: ActorCritic, prompt: Prompt, *, turn_by_turn: bool) -> None:
+    """Other pictures must change what comes after them, and nothing that stands before."""
+    own, other = prompt.shown, [_show(encoder, number + 7, size=number) for number in range(2)]
     first = _logprobs(encoder, model, [prompt])[0]
-    other = [encoder.show(SYSTEM, _observation(number + 7, size)) for number, size in enumerate(SIZES)]
     changed = _logprobs(encoder, model, [Prompt(prompt.ids, tuple(other))])[0]
-    where = prompt.ids.index(encoder.image_token_id)
+    places = [at for at, token in enumerate(prompt.ids) if token == encoder.image_token_id]
+    allowed = GAP.get(model.policy.dtype, GAP[torch.float32])
     if not first.isfinite().all():
-        raise failed(encoder, "the model's forward pass", "log-probabilities are no numbers", "check its weights")
+        raise _failed(encoder, "the model's forward pass", "log-probabilities are no numbers", "check its weights")
     if torch.equal(first, changed):
-        raise failed(encoder, "pictures", "another picture changes nothing of what the model says",
+        raise _failed(encoder, "pictures", "another picture changes nothing of what the model says",
                       "check that the model's forward pass takes what its processor gives")  # fmt: skip
-    if (gap := float((first - changed)[: where + 1].abs().max())) > GAP.get(model.policy.dtype, GAP[torch.float32]):
-        raise failed(encoder, "pictures", f"a picture changes what stands before it, by {gap:.1e}",
-                      "train a decoder")  # fmt: skip
-
-
-def _check_later_picture(encoder: ChatEncoder, model: ActorCritic, prompt: Prompt) -> None:
-    """A reply must say the same once a later turn's picture is there: some models' pictures look at each other."""
-    before, later = prompt.shown
-    other = encoder.show(SYSTEM, _observation(8, SIZES[1]))
-    pictures = [at for at, token in enumerate(prompt.ids) if token == encoder.image_token_id]
-    upto = pictures[before.image_tokens] + 1
-    prompts = [Prompt(prompt.ids, (before, each)) for each in (later, other)]
-    first, changed = (_logprobs(encoder, model, [each])[0, :upto] for each in prompts)
-    gap = float((first - changed).abs().max())
-    if gap > GAP.get(model.policy.dtype, GAP[torch.float32]):
-        raise failed(encoder, "pictures", f"a later turn's picture changes a reply before it, by {gap:.1e}",
-                      "set context=last:N, so that each turn is trained on as it was sampled")  # fmt: skip
-
-
-def _check_positions(encoder: ChatEncoder, policy: Any, prompts: Sequence[Prompt]) -> None:
-    """Where the model gives a token's place in a picture, padding on either side must not change it."""
-    own = rope_index_of(policy)
-    if own is None:
-        return
-    alone = [positions_by(own, model_inputs([prompt], encoder, policy.device)) for prompt in prompts]
-    for left in (False, True):
-        inputs = model_inputs(prompts, encoder, policy.device, left=left)
-        for row, (place, mask) in enumerate(
-            zip(positions_by(own, inputs).unbind(1), inputs["attention_mask"], strict=True)
-        ):
-            if not torch.equal(place[:, mask.bool()], alone[row][:, 0]):
-                raise failed(encoder, "position ids", f"those of conversation {row} change with padding on the "
-                              f"{'left' if left else 'right'}", "use another release of transformers")  # fmt: skip
-
-
-def _noise(encoder: ChatEncoder, model: ActorCritic, prompt: Prompt) -> float:
-    alone, among = _logprobs(encoder, model, [prompt])[0], _logprobs(encoder, model, [prompt] * 3)[0]
-    return float((alone - among).abs().max())
-
-
-def _check_padding(encoder: ChatEncoder, model: ActorCritic, prompts: Sequence[Prompt], allowed: float) -> None:
-    """Rows of a batch must not change each other, with as many pictures as they like."""
-    together = _logprobs(encoder, model, prompts)
-    for row, prompt in enumerate(prompts):
-        gap = float((_logprobs(encoder, model, [prompt])[0] - together[row, : len(prompt.ids)]).abs().max())
-        if not gap <= allowed:
-            raise failed(encoder, "position ids", f"a conversation's log-probabilities change by {gap:.1e} in a batch, "
-                          f"where {allowed:.0e} is allowed", "train a family whose pictures are told apart by their "
-                          "places among the tokens")  # fmt: skip
+    before = places[0] + 1
+    _compare(encoder, "pictures", first[:before], changed[:before], allowed,
+             "a picture changes what stands before it: log-probabilities", "train a decoder")  # fmt: skip
+    if not turn_by_turn:  # a reply must stay the same with a later turn's picture: some models' look at each other
+        later = _logprobs(encoder, model, [Prompt(prompt.ids, (own[0], other[1]))])[0]
+        before = places[own[0].image_tokens] + 1
+        _compare(encoder, "pictures", first[:before], later[:before], allowed,
+                 "a later turn's picture changes a reply before it: log-probabilities",
+                 "set context=last:N, so that each turn is trained on as it was sampled")  # fmt: skip
 
 
 _FEW = Sampling(temperature=1.0, top_p=1.0, max_tokens=3)
 
 
-def _gap(encoder: ChatEncoder, model: ActorCritic, prompts: Sequence[Prompt], replies: Sequence[Reply]) -> float:
-    """Between what was sampled, with a cache and padding on the left, and what is trained on."""
-    whole = [Prompt((*prompt.ids, *reply.ids), prompt.shown) for prompt, reply in zip(prompts, replies, strict=True)]
-    gaps = [
-        abs(one - other)
-        for scored, prompt, reply in zip(_logprobs(encoder, model, whole).tolist(), prompts, replies, strict=True)
-        for one, other in zip(scored[len(prompt.ids) :], reply.logprobs, strict=False)
-    ]
-    return max(gaps) if all(map(math.isfinite, gaps)) else math.inf
+@contextlib.contextmanager
+def _trying(model: ActorCritic, encoder: ChatEncoder, check: str, fix: str) -> Iterator[None]:
+    """Evaluation mode without gradients; whatever the model raises is a refusal."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    except TrainingConfigError:
+        raise
+    except Exception as error:  # a model raises whatever it likes
+        raise _failed(encoder, check, _shortened(error), fix) from error
+    finally:
+        model.train(was_training)
+
+
+def _compare(
+    encoder: ChatEncoder, check: str, ours: Tensor, theirs: Tensor, allowed: float, what: str, fix: str
+) -> None:
+    gap = float((ours.cpu() - theirs.cpu()).abs().max())
+    if not gap <= allowed:
+        raise _failed(encoder, check, f"{what} are {gap:.1e} apart, where {allowed:.0e} is allowed", fix)
+
+
+def _strictly(encoder: ChatEncoder, model: ActorCritic, prompt: Prompt) -> float:
+    """What may differ where shapes are the same."""
+    return max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(encoder, model, prompt))
+
+
+def _noise(encoder: ChatEncoder, model: ActorCritic, prompt: Prompt) -> float:
+    alone, among = _logprobs(encoder, model, [prompt])[0], _logprobs(encoder, model, [prompt] * 3)[0]
+    return float((alone - among).abs().max())
 
 
 def _logprobs(encoder: ChatEncoder, model: ActorCritic, prompts: Sequence[Prompt]) -> Tensor:
@@ -233,30 +289,24 @@ def _logprobs(encoder: ChatEncoder, model: ActorCritic, prompts: Sequence[Prompt
 
 def _prompts(encoder: ChatEncoder) -> list[Prompt]:
     """A conversation of two turns, and one of one."""
-    first, second = (encoder.show(SYSTEM, _observation(number, size)) for number, size in enumerate(SIZES))
+    first, second = (_show(encoder, number) for number in range(2))
     said = Reply((*encoder.encode(REPLIES[0]), encoder.end_id), ())
     turn: Any = PlayedTurn(first, said, None, ())  # type: ignore[arg-type]
     return [lay_out([turn], (), second).prompt, lay_out((), (), first).prompt]
 
 
-def _observation(number: int, size: tuple[int, int]) -> dict[str, Any]:
-    return {"text": f"Here {IMAGE_PLACEHOLDER} it is.", "image": checkered(number, size)}
+def _show(encoder: ChatEncoder, number: int, text: str = f"Here {IMAGE_PLACEHOLDER} it is.", size: int = -1) -> Shown:
+    """An observation whose picture is checkered: noise would be the same everywhere to a tower that averages."""
+    rows, columns = np.indices(((64, 64), (64, 96))[(number if size < 0 else size) % 2])
+    checks = ((rows // 8 + columns // (8 + number)) % 2)[..., None] * np.array([200, 90 + 9 * number, 40])
+    return encoder.show(SYSTEM, {"text": text, "image": (checks + 30).astype(np.uint8)})
 
 
-def check_attention(name: str | None) -> None:
-    """Raise TrainingConfigError if transformers doesn't know this attention, or its package isn't installed."""
-    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
-    from transformers.utils import is_flash_attn_2_available, is_flash_attn_3_available
+def _shortened(error: Exception) -> str:
+    """In one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
-    if name is None:
-        return
-    known = {"eager", *ALL_ATTENTION_FUNCTIONS.valid_keys()}
-    if name not in known and "/" not in name:  # with a slash it is a kernel of the hub
-        raise TrainingConfigError(
-            f"attn_implementation={name!r} is unknown to transformers.{did_you_mean(name, known)}"
-        )
-    installed = {"flash_attention_2": is_flash_attn_2_available, "flash_attention_3": is_flash_attn_3_available}
-    if name in installed and not installed[name]():
-        raise TrainingConfigError(
-            f"attn_implementation={name!r} needs the package flash-attn and a GPU, which aren't here"
-        )
+
+def _failed(encoder: ChatEncoder, check: str, found: str, fix: str) -> TrainingConfigError:
+    """See `refusal`."""
+    return refusal(encoder.family.name, check, found, fix)

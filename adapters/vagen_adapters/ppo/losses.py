@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -18,21 +16,6 @@ MOST = 20.0
 """Bound of |log π_θ - log π_old|: e^20 is 5e8. An infinite one would make the gradient NaN where A is 0 or clipped."""
 SAMPLER_CAP = 2.0
 """Largest truncated importance weight (Yao et al. 2025)."""
-
-NAMED: Mapping[str, tuple[str, Mapping[str, Any]]] = MappingProxyType({
-    "ppo": ("Schulman et al. 2017, arXiv:1707.06347, eq. 7", {"policy_loss": "clip"}),
-    "dual-clip": ("Ye et al. 2020, arXiv:1912.09729, eq. 5", {"policy_loss": "clip", "dual_clip": 3.0}),
-    "gspo": ("Zheng et al. 2025, arXiv:2507.18071, eq. 5 to 7",
-             {"ratio_level": "sequence", "loss_level": "sequence", "clip_low": 3e-4, "clip_high": 4e-4}),
-    "gspo-turn": ("the same with a turn's reply for a sequence, as Turn-PPO has it",
-                  {"ratio_level": "turn", "loss_level": "turn", "clip_low": 3e-4, "clip_high": 4e-4}),
-    "cispo": ("MiniMax-M1, arXiv:2506.13585, eq. 4 and 5; no lower bound, and the upper one is ours",
-              {"policy_loss": "cispo", "clip_low": 1.0, "clip_high": 2.0}),
-    "dapo": ("Yu et al. 2025, arXiv:2503.14476, eq. 8 and 13; its overlong buffer is a fifth of a reply",
-             {"clip_low": 0.2, "clip_high": 0.28, "loss_level": "token", "overlong_share": 0.2,
-              "dynamic_sampling": 10}),
-})  # fmt: skip
-"""Losses by name: where each is from, and the settings of `MultiTurnPPOConfig` that make it."""
 
 
 def token_weights(mask: Tensor, turn_ids: Tensor, level: Level) -> Tensor:

@@ -37,9 +37,8 @@ from vagen_adapters.ppo.experience import (
     shortest_first,
     trajectories_of,
 )
-from vagen_adapters.ppo.family_checks import check_model, check_packing, vision_cache_for
+from vagen_adapters.ppo.family_checks import check_layout, check_model, check_packing, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, Sampler, model_inputs
-from vagen_adapters.ppo.layout_checks import check_layout
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.rollout import Score

@@ -105,11 +105,6 @@ class VisionFeatureCache:
         ]
 
 
-def can_be_kept(model: Any, encoder: ChatEncoder) -> bool:
-    """Whether a model's tower is frozen, and its language model accepts the tower's output."""
-    return encoder.takes(GIVEN) and not any(parameter.requires_grad for parameter in vision_parameters(model))
-
-
 def _same_tower(one: Any, other: Any) -> bool:
     pairs = zip(vision_parameters(one), vision_parameters(other), strict=True)
     return all(mine is its or torch.equal(mine, its.to(mine.dtype)) for mine, its in pairs)

@@ -16,7 +16,6 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_benchmarks.agents.trained import BEST, CARD
 from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
-from vagen_benchmarks.commands.settings import check_settings
 from vagen_benchmarks.commands.warmstart import EXTRA
 from vagen_benchmarks.runs.protocol import resolve_id
 from vagen_envs.errors import MissingExtraError
@@ -75,7 +74,7 @@ def train(
     if start is None:
         raise TrainingConfigError(f"recipe {recipe} names no model; give --model")
     settings = {"disable_tqdm": True, **parse_options(setting or [])}
-    check_settings(settings, "--set", show=str)
+    _check_settings(settings)
     environments = _environments(env or chosen.environments, parse_options(option or []))
     said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     given = {name: value for name, value in said.items() if value is not None}
@@ -92,6 +91,15 @@ def train(
     except OSError as error:
         raise TrainingConfigError(f"--out {out} can't be made ({error.strerror}); name a folder") from error
     _train(config, start, resume, score)
+
+
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    from vagen_adapters.ppo.config import check_setting
+
+    for name, setting in settings.items():
+        if name in ("environments", "output_dir"):
+            raise TrainingConfigError(f"--set {name}: the command has an option of its own for it, --env or --out")
+        check_setting(name, setting)
 
 
 def _environments(entries: Sequence[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
