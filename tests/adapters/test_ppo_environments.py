@@ -138,10 +138,10 @@ def test_wrong_entries_are_refused(entries, reason, tmp_path):
 def test_simulators_are_made_when_needed_and_used_again():
     tasks = TrainingEnvironment.read(BOTH[0]).tasks()
     pool = EnvironmentPool(2, tasks)
-    first, second = (pool.take(Level(0, environment=f"{SOKOBAN}:0")) for _ in range(2))
+    level = Level(0, environment=f"{SOKOBAN}:0")
+    first, second = (pool.take(level) for _ in range(2))
     assert first is not second
-    assert pool.task_of(second) == f"{SOKOBAN}:0"
-    pool.give_back(second)
+    pool.give_back(level, second)
     assert pool.take(Level(1, environment=f"{SOKOBAN}:0")) is second
     assert pool.take(Level(1, environment=f"{SOKOBAN}:1")).unwrapped.config.difficulty == 1
     pool.close()

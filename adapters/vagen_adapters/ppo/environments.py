@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -149,44 +149,39 @@ class EnvironmentPool:
 
     def __init__(self, size: int, tasks: Sequence[TrainingTask]) -> None:
         self.size = size
-        self._makers: dict[str, Callable[[], gym.Env[Any, Any]]] = {task.name: task.make for task in tasks}
+        self._tasks = {task.name: task for task in tasks}
         self._prompts = {task.name: task.prompts() for task in tasks}
-        self._free = {task.name: deque([task.make()]) for task in tasks}
-        self._used: dict[int, tuple[str, gym.Env[Any, Any]]] = {}
+        self._made: dict[str, list[gym.Env[Any, Any]]] = {task.name: [task.make()] for task in tasks}
+        self.reclaim()
 
     @classmethod
     def of(cls, envs: Sequence[gym.Env[Any, Any]]) -> EnvironmentPool:
         """A pool of these, which are alike, for levels that name no task."""
         pool = cls(len(envs), [])
-        pool._free[""] = deque(envs)
+        pool._made[""] = list(envs)
         return pool
 
     def take(self, level: Level) -> gym.Env[Any, Any]:
         """A simulator for a level's task, with the level's prompts."""
-        free = self._free[level.environment]
-        env = free.popleft() if free else self._makers[level.environment]()
-        self._used[id(env)] = level.environment, env
-        if prompts := self._prompts.get(level.environment):
+        name = level.environment
+        if not self._free[name]:
+            self._made[name].append(self._tasks[name].make())
+            self._free[name].append(self._made[name][-1])
+        env = self._free[name].popleft()
+        if prompts := self._prompts.get(name):
             env.unwrapped.prompts = prompts[level.prompts]  # type: ignore[attr-defined]
         return env
 
-    def task_of(self, env: gym.Env[Any, Any]) -> str:
-        """The name of the task that a simulator in use plays."""
-        return self._used[id(env)][0]
-
-    def give_back(self, env: gym.Env[Any, Any]) -> None:
-        """Let other episodes use a simulator."""
-        name, _ = self._used.pop(id(env))
-        self._free[name].append(env)
+    def give_back(self, level: Level, env: gym.Env[Any, Any]) -> None:
+        """Let other episodes use the simulator of a level's task."""
+        self._free[level.environment].append(env)
 
     def reclaim(self) -> None:
         """Take back all simulators: what was played in them is not played on."""
-        for _, env in list(self._used.values()):
-            self.give_back(env)
+        self._free = {name: deque(envs) for name, envs in self._made.items()}
 
     def close(self) -> None:
         """Close all simulators."""
-        self.reclaim()
-        for free in self._free.values():
-            while free:
-                free.pop().close()
+        for envs in self._made.values():
+            while envs:
+                envs.pop().close()

@@ -107,6 +107,11 @@ class Episode:
         return Episode(replace(self.level, draw=draw), turns, copy.copy(here.shown), begins_at=here.snapshot)
 
     @property
+    def over(self) -> bool:
+        """Whether it isn't played on."""
+        return self.terminated or self.truncated or self.failure is not None
+
+    @property
     def success(self) -> bool:
         """Whether the task was solved."""
         return bool(self.turns) and self.turns[-1].turn.success

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
 
-from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.environments import EnvironmentPool
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, lay_out, remembered
@@ -21,26 +21,13 @@ from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling
 from vagen_adapters.ppo.span_credit import Judged
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.seeding import HashStream
-from vagen_rewards.credit import Words
 
 Score = Callable[[Turn], Sequence[RewardTerm] | Turn | Judged]
 """Reward terms of a turn beside the environment's own, such as those of `vagen_rewards`; or the turn with them, and
 with metrics that are logged; or that and which of its words are true."""
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """The results of an environment and a judge for a reply, and the seconds that they took."""
-
-    before: bytes
-    observation: dict[str, Any]
-    terminated: bool
-    truncated: bool
-    turn: Turn
-    rewards: tuple[RewardTerm, ...]
-    words: tuple[Words, ...]
-    environment_time: float
-    judge_time: float
+Playing = tuple[gym.Env[Any, Any], Episode]
+Step = tuple[PlayedTurn, dict[str, Any], bool, bool]
+"""A turn, the observation after it, and whether it terminated or truncated the episode."""
 
 
 class Rollout:
@@ -59,8 +46,8 @@ class Rollout:
             for a simulator or a server. 1 takes one after the other in the calling thread.
 
     Attributes:
-        times: seconds since `play` began that went into `generation`, `environment` and `judge`. With several
-            threads those of the latter two are shared out as they would be one after the other.
+        times: seconds since `play` began that went into `generation`, `environment` and `judge`; those of several threads
+            are divided by their number.
         calls: how often replies have been sampled since.
         version: of the sampler's weights, which turns are marked with.
     """
@@ -86,8 +73,8 @@ class Rollout:
             raise TrainingConfigError(f"threads={threads} is not valid: it must be at least 1")
         self.encoder, self.sampler, self.sampling = encoder, sampler, sampling
         self.window, self.max_length, self.score = window, max_length, score
-        self._takes_snapshots = False
         self.pool = ThreadPoolExecutor(threads, "environment") if threads > 1 else None
+        self.threads, self.snapshots = threads, False
         self.times: dict[str, float] = {}
         self.calls = self.version = 0
 
@@ -112,120 +99,122 @@ class Rollout:
 
     def turns(self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False) -> Iterator[None]:
         """As `play_on`, a reply of each environment at a time: what gives replies may change between them."""
-        self._prepare(snapshots)
-        waiting = deque(episodes)
-        playing: list[tuple[gym.Env[Any, Any], Episode]] = []
+        self.snapshots, self.calls = snapshots, 0
+        self.times = dict.fromkeys(("generation", "environment", "judge"), 0.0)
+        self.environments.reclaim()
+        waiting, playing = deque(episodes), list[Playing]()
         while True:
             while waiting and (free := self.environments.size - len(playing)):
                 next_ones = [waiting.popleft() for _ in range(min(free, len(waiting)))]
-                begun = [(self.environments.take(episode.level), episode) for episode in next_ones]
-                self._begin_all(begun)
-                playing += self._give_back_unless(begun, [episode.failure is None for _, episode in begun])
+                playing += self._begin([(self.environments.take(episode.level), episode) for episode in next_ones])
             if not playing:
                 return
             self.calls += 1
-            replies = self._sample([episode for _, episode in playing], seed)
-            steps = self._step_all([(env, reply) for (env, _), reply in zip(playing, replies, strict=True)])
-            over = [
-                self.advance(env, episode, reply, step)
-                for (env, episode), reply, step in zip(playing, replies, steps, strict=True)
-            ]
-            playing = self._give_back_unless(playing, [not ended for ended in over])
+            playing = self._advance(playing, self._sample([episode for _, episode in playing], seed))
             yield
 
-    def _give_back_unless(
-        self, pairs: Sequence[tuple[gym.Env[Any, Any], Episode]], playing: Sequence[bool]
-    ) -> list[tuple[gym.Env[Any, Any], Episode]]:
-        """The pairs that still play; the environments of the others are free."""
-        for (env, _), plays in zip(pairs, playing, strict=True):
-            if not plays:
-                self.environments.give_back(env)
-        return list(itertools.compress(pairs, playing))
+    def _begin(self, pairs: Sequence[Playing]) -> list[Playing]:
+        """Reset environments to their episodes' levels; return the pairs that can be played."""
+        for (env, episode), observation in zip(pairs, self._each(self._reset, pairs), strict=True):
+            try:
+                if episode.last_shown is None or isinstance(observation, Exception):
+                    episode.last_shown = self._show(env, observation)
+            except Exception as error:  # an environment or a processor may raise anything
+                episode.failure = _failure(error, "at reset")
+            else:
+                if not self._has_room(episode):
+                    episode.failure = f"no room for the first reply in {self.max_length} tokens; raise max_length"
+        return self._still_playing(pairs)
 
-    def _prepare(self, snapshots: bool) -> None:
-        self._takes_snapshots = snapshots
-        self.environments.reclaim()
-        self.calls = 0
-        self.times = dict.fromkeys(("generation", "environment", "judge"), 0.0)
+    def _reset(self, env: gym.Env[Any, Any], episode: Episode) -> dict[str, Any]:
+        with self._timed("environment"):
+            observation: dict[str, Any] = env.reset(seed=episode.level.seed, options={"split": episode.level.split})[0]
+            if episode.begins_at:
+                env.unwrapped.restore(episode.begins_at)  # type: ignore[attr-defined]
+        return self._held(observation)
 
     def _sample(self, episodes: Sequence[Episode], seed: int) -> list[Reply]:
-        started = time.perf_counter()
-        seeds = [self.seed(seed, episode) for episode in episodes]
-        replies = self.sampler.sample([self.prompt(episode) for episode in episodes], self.sampling, seeds)
-        self.times["generation"] += time.perf_counter() - started
-        return replies
+        with self._timed("generation", threads=1):
+            seeds = [self._seed(seed, episode) for episode in episodes]
+            return self.sampler.sample([self._prompt(episode) for episode in episodes], self.sampling, seeds)
 
-    def _step_all(self, moves: Sequence[tuple[gym.Env[Any, Any], Reply]]) -> list[Step | Exception | None]:
-        started = time.perf_counter()
-        texts = [
-            self.encoder.read(reply.ids) if reply.ids else None for _, reply in moves
-        ]  # tokenizers keep to a thread
-        pairs = [(env, text) for (env, _), text in zip(moves, texts, strict=True)]
-        steps = list(self.pool.map(self.step, pairs)) if self.pool else [self.step(pair) for pair in pairs]
-        took = time.perf_counter() - started
-        done = [step for step in steps if isinstance(step, Step)]
-        spent = sum(step.environment_time + step.judge_time for step in done)
-        judged = took * sum(step.judge_time for step in done) / spent if spent else 0.0
-        self.times["judge"] += judged
-        self.times["environment"] += took - judged
-        return steps
+    def _advance(self, playing: Sequence[Playing], replies: Sequence[Reply]) -> list[Playing]:
+        """Play a turn of each; return the pairs that still play."""
+        moves = []
+        for (env, episode), reply in zip(playing, replies, strict=True):
+            if not reply.ids:
+                episode.failure = f"the sampler gave no token in turn {len(episode.turns)}"
+            elif not all(map(math.isfinite, reply.logprobs)):
+                episode.failure = f"the sampler gave a log-probability that is no number in turn {len(episode.turns)}"
+            else:
+                moves.append((env, episode, reply, self.encoder.read(reply.ids)))  # tokenizers keep to a thread
+        for (env, episode, *_), step in zip(moves, self._each(self._step, moves), strict=True):
+            try:
+                self._take(env, episode, step)
+            except Exception as error:  # an environment, a judge or a processor may raise anything
+                episode.failure = _failure(error, f"in turn {len(episode.turns)}")
+        return self._still_playing(playing)
 
-    def step(self, move: tuple[gym.Env[Any, Any], str | None]) -> Step | Exception | None:
-        """Step an environment and score the turn. An exception is returned: it costs its episode only."""
-        env, text = move
-        if text is None:
-            return None
-        try:
-            started = time.perf_counter()
-            before = env.unwrapped.snapshot() if self._takes_snapshots else b""  # type: ignore[attr-defined]
+    def _step(self, env: gym.Env[Any, Any], episode: Episode, reply: Reply, text: str) -> Step:
+        """Step an environment and score the turn."""
+        with self._timed("environment"):
+            before = env.unwrapped.snapshot() if self.snapshots else b""  # type: ignore[attr-defined]
             observation, _, terminated, truncated, info = env.step(text)
-            stepped = time.perf_counter()
+        with self._timed("judge"):
             turn: Turn = info["turn"]
-            score = self.score
-            if isinstance(score, Mapping):
-                score = score.get(self.environments.task_of(env))
+            score = self.score.get(episode.level.environment) if isinstance(self.score, Mapping) else self.score
             scored = score(turn) if score else ()
             scored, words = (scored.turn, scored.words) if isinstance(scored, Judged) else (scored, ())
             turn, rewards = (scored, scored.rewards) if isinstance(scored, Turn) else (turn, (*turn.rewards, *scored))
-            observation, turn = self._held(observation), self._held_turn(turn)
-        except Exception as error:  # an environment or a judge may raise anything
-            return error
-        judged = time.perf_counter()
-        return Step(
-            before, observation, terminated, truncated, turn, rewards, words, stepped - started, judged - stepped
-        )
+        for term in rewards:
+            if not math.isfinite(term.value):
+                raise TrainingDataError(f"reward {term.name!r} of turn {turn.index} is {term.value}")
+        shown = episode.last_shown
+        assert shown is not None  # noqa: S101 - for the type checker
+        played = PlayedTurn(shown, reply, self._held_turn(turn), rewards, words, before, self.version)
+        return played, self._held(observation), terminated, truncated
 
-    def _begin_all(self, pairs: Sequence[tuple[gym.Env[Any, Any], Episode]]) -> None:
-        """Reset environments to their episodes' levels. An episode that can't be played has a `failure` then."""
+    def _take(self, env: gym.Env[Any, Any], episode: Episode, step: Step | Exception) -> None:
+        """Take a step into its episode."""
+        if isinstance(step, Exception):
+            raise step
+        played, observation, terminated, truncated = step
+        last_shown = None if terminated else self._show(env, observation)  # nobody reads on after an end
+        episode.turns.append(played)
+        episode.last_shown, episode.terminated = last_shown, terminated
+        if terminated:
+            return
+        if self._fits(episode):
+            episode.truncated = truncated or not self._has_room(episode)
+            return
+        episode.last_shown = episode.turns.pop().shown  # the value of what comes next couldn't be read
+        episode.truncated = True
+        if not episode.turns:
+            episode.failure = f"no room for the first turn in {self.max_length} tokens; raise max_length"
+
+    def _still_playing(self, pairs: Sequence[Playing]) -> list[Playing]:
+        """The pairs whose episodes aren't over; the environments of the others are free."""
+        for env, episode in pairs:
+            if episode.over:
+                self.environments.give_back(episode.level, env)
+        return [(env, episode) for env, episode in pairs if not episode.over]
+
+    def _each(self, act: Callable[..., Any], moves: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The results, or the exceptions: whatever an environment or a judge raises costs its episode only."""
+
+        def tried(move: tuple[Any, ...]) -> Any:
+            try:
+                return act(*move)
+            except Exception as error:
+                return error
+
+        return list(self.pool.map(tried, moves) if self.pool else map(tried, moves))
+
+    @contextlib.contextmanager
+    def _timed(self, part: str, threads: int | None = None) -> Iterator[None]:
         started = time.perf_counter()
-        observations = list(self.pool.map(self.reset, pairs)) if self.pool else [self.reset(pair) for pair in pairs]
-        for (env, episode), observation in zip(pairs, observations, strict=True):
-            self.begin(env, episode, observation)
-        self.times["environment"] += time.perf_counter() - started
-
-    def begin(self, env: gym.Env[Any, Any], episode: Episode, observation: dict[str, Any] | Exception) -> None:
-        """Take what `reset` gave into its episode, which has a `failure` then if it can't be played."""
-        try:
-            if isinstance(observation, Exception):
-                raise observation
-            episode.last_shown = episode.last_shown or self._show(env, observation)
-        except Exception as error:  # as below
-            episode.failure = f"{type(error).__name__} at reset: {' '.join(str(error).split())}"
-        else:
-            if not self._has_room(episode):
-                episode.failure = f"no room for the first reply in {self.max_length} tokens; raise max_length"
-
-    def reset(self, pair: tuple[gym.Env[Any, Any], Episode]) -> dict[str, Any] | Exception:
-        env, episode = pair
-        try:
-            observation: dict[str, Any] = env.reset(
-                seed=episode.level.seed, options={"split": episode.level.split}
-            )[0]  # fmt: skip
-            if episode.begins_at:
-                env.unwrapped.restore(episode.begins_at)  # type: ignore[attr-defined]
-            return self._held(observation)
-        except Exception as error:  # an environment may raise anything
-            return error
+        yield
+        self.times[part] += (time.perf_counter() - started) / (threads or self.threads)
 
     def _held(self, observation: dict[str, Any]) -> dict[str, Any]:
         """The observation with its picture as PNG, encoded in the thread that plays."""
@@ -241,62 +230,32 @@ class Rollout:
         }
         return replace(turn, **seen)
 
-    def advance(self, env: gym.Env[Any, Any], episode: Episode, reply: Reply, step: Step | Exception | None) -> bool:
-        """Take a step into its episode. True if the episode is over."""
-        if step is None:
-            episode.failure = f"the sampler gave no token in turn {len(episode.turns)}"
-            return True
-        if not all(map(math.isfinite, reply.logprobs)):
-            episode.failure = f"the sampler gave a log-probability that is no number in turn {len(episode.turns)}"
-            return True
-        shown = episode.last_shown
-        assert shown is not None  # noqa: S101 - for the type checker
-        try:
-            if isinstance(step, Exception):
-                raise step
-            last_shown = None if step.terminated else self._show(env, step.observation)  # nobody reads on
-        except Exception as error:  # as above
-            episode.failure = f"{type(error).__name__} in turn {len(episode.turns)}: {' '.join(str(error).split())}"
-            return True
-        for term in step.rewards:
-            if not math.isfinite(term.value):
-                episode.failure = f"reward {term.name!r} of turn {step.turn.index} is {term.value}"
-                return True
-        turn = PlayedTurn(shown, reply, step.turn, step.rewards, step.words, step.before, self.version)
-        episode.turns.append(turn)
-        episode.last_shown = last_shown
-        episode.terminated = step.terminated
-        if step.terminated:
-            return True
-        if not self._fits(episode):  # the value of what comes next couldn't be read: go back one turn
-            episode.last_shown = episode.turns.pop().shown
-            episode.truncated = True
-            if not episode.turns:
-                episode.failure = f"no room for the first turn in {self.max_length} tokens; raise max_length"
-            return True
-        episode.truncated = step.truncated or not self._has_room(episode)
-        return episode.truncated
-
-    def _show(self, env: gym.Env[Any, Any], observation: dict[str, Any]) -> Shown:
+    def _show(self, env: gym.Env[Any, Any], observation: dict[str, Any] | Exception) -> Shown:
+        if isinstance(observation, Exception):
+            raise observation
         core: Any = env.unwrapped
         state = getattr(core, "true_state", None)  # a remote one says none
         return self.encoder.show(core.system_prompt, observation, state)
 
-    def seed(self, seed: int, episode: Episode) -> int:
+    def _seed(self, seed: int, episode: Episode) -> int:
         """Of an episode's next reply, where the whole is drawn from `seed`."""
         level = episode.level
         return HashStream("reply", seed, level.split, level.seed, level.draw, len(episode.turns)).bits(48)
 
-    def prompt(self, episode: Episode) -> Prompt:
+    def _prompt(self, episode: Episode) -> Prompt:
         """The tokens and pictures before an episode's next reply."""
         history = remembered(episode.turns, len(episode.turns), self.window)
         return lay_out(history, (), episode.last_shown).prompt
 
     def _has_room(self, episode: Episode) -> bool:
         """Whether another reply can be read and written."""
-        return len(self.prompt(episode).ids) + self.sampling.max_tokens <= self.max_length
+        return len(self._prompt(episode).ids) + self.sampling.max_tokens <= self.max_length
 
     def _fits(self, episode: Episode) -> bool:
         """Whether the last turn with its history and the observation after it can be read."""
         history = remembered(episode.turns, len(episode.turns) - 1, self.window)
         return len(lay_out(history, episode.turns[-1:], episode.last_shown).prompt.ids) <= self.max_length
+
+
+def _failure(error: Exception, when: str) -> str:
+    return f"{type(error).__name__} {when}: {' '.join(str(error).split())}"
