@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 torch = pytest.importorskip("torch")
-from batches import batches  # noqa: E402
+from batches import batches, without  # noqa: E402
 from hypothesis import HealthCheck, assume, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
@@ -208,7 +208,7 @@ def test_one_row_a_turn_in_any_order_equals_whole_episodes(name, data):
 @given(batch=batches(), seed=st.integers(0, 1000))
 def test_a_lost_episode_leaves_the_others_as_if_it_had_never_been(name, batch, seed):
     lost = torch.rand(len(batch.turn_ids), generator=torch.Generator().manual_seed(seed)) < 0.5
-    found = getattr(ppo, name)(batch.without(lost))
+    found = getattr(ppo, name)(without(batch, lost))
     alone = getattr(ppo, name)(batch)
     assert not found.mask[lost].any()
     assert not found.advantages[lost].any()
@@ -237,7 +237,7 @@ def test_turn_gae_trains_the_critic_once_a_turn():
 
 @pytest.mark.parametrize("name", [*WITH_CRITIC, "grpo"])
 def test_batch_without_any_sampled_token_gives_zeros(name):
-    batch = an_episode(group_ids=torch.tensor([0])).without(torch.tensor([True]))
+    batch = without(an_episode(group_ids=torch.tensor([0])), torch.tensor([True]))
     found = estimator(name)(batch)
     assert not any(each.any() for each in (found.advantages, found.mask, found.returns, found.value_mask))
     assert_equal(found.whitened(), found)
@@ -311,9 +311,9 @@ def test_a_number_that_is_none_is_refused_where_it_counts(name, field, culprit):
 def test_an_episode_with_a_broken_reward_is_refused_until_it_is_left_out(name):
     rewards = torch.tensor([[1.0, torch.nan]], dtype=torch.float64)
     batch = an_episode(turn_rewards=rewards, group_ids=torch.tensor([0]))
-    with pytest.raises(TrainingDataError, match=r"row 0: turn_rewards holds nan.*\.without\(rows\)"):
+    with pytest.raises(TrainingDataError, match="row 0: turn_rewards holds nan"):
         estimator(name)(batch)
-    assert not estimator(name)(batch.without(torch.tensor([True]))).mask.any()
+    assert not estimator(name)(without(batch, torch.tensor([True]))).mask.any()
 
 
 def test_a_bootstrap_value_that_is_nan_is_refused_for_a_truncated_episode():

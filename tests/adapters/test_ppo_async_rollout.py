@@ -6,6 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
+from token_scores import score_tokens  # noqa: E402
 from transformers import TrainerCallback  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
@@ -13,7 +14,6 @@ from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import lay_out  # noqa: E402
 from vagen_adapters.ppo.generation import Reply, model_inputs  # noqa: E402
-from vagen_adapters.ppo.scoring import score_tokens  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 from vagen_envs import RewardTerm  # noqa: E402
 
@@ -128,7 +128,7 @@ def test_a_sampler_that_fails_beside_an_update_ends_the_run(tiny_folder, tmp_pat
 @pytest.mark.parametrize(("changes", "reason"), [
     ({"max_staleness": 4}, "max_staleness=.* is not valid"),
     ({"max_staleness": -1}, "max_staleness=.* is not valid"),
-    ({"max_staleness": 0.5}, "a whole number"),
+    ({"max_staleness": 0.5}, "a valid integer"),
     ({"sampler_correction": "none"}, "0 without sampler_correction"),
     ({"generation": "vllm"}, "use vllm-server"),
 ])  # fmt: skip

@@ -41,7 +41,7 @@ def test_a_picture_takes_as_many_tokens_as_its_merged_patches(encoder):
 def test_a_picture_is_held_once_as_png_and_processed_when_a_model_reads_it(encoder, monkeypatch):
     encoder.show("", observation(side=96))  # the layout of a shape is asked for once
     looks, look = [], encoder.look
-    monkeypatch.setattr(encoder, "look", lambda pictures: looks.append(len(pictures)) or look(pictures))
+    monkeypatch.setattr(encoder, "look", lambda picture: looks.append(1) or look(picture))
     first = encoder.show("", observation(side=96))
     again, other = encoder.show("play", observation("<image> and other words", side=96)), observation(side=96)
     assert again.pictures[0] is first.pictures[0]
@@ -50,7 +50,7 @@ def test_a_picture_is_held_once_as_png_and_processed_when_a_model_reads_it(encod
     assert encoder.show("", other).pictures[0] is not first.pictures[0]
     assert encoder.show("", other).number != first.number == again.number
     assert not looks
-    found, fresh = encoder.features_of([first, again]), look([first.pictures[0].pixels])[0]
+    found, fresh = encoder.features_of([first, again]), look(first.pictures[0].pixels)[0]
     assert looks == [1]  # the second is the first
     assert all(torch.equal(found[name], torch.cat([fresh[name]] * 2)) for name in fresh)
     assert found.keys() == fresh.keys() >= {"pixel_values"}
@@ -58,7 +58,7 @@ def test_a_picture_is_held_once_as_png_and_processed_when_a_model_reads_it(encod
 
 def test_a_processor_whose_layout_depends_on_the_picture_is_refused(encoder, monkeypatch):
     shown, look = encoder.show("", observation(side=160)), encoder.look
-    monkeypatch.setattr(encoder, "look", lambda pictures: (look(pictures)[0], ("elsewhere",)))
+    monkeypatch.setattr(encoder, "look", lambda picture: (look(picture)[0], "elsewhere"))
     with pytest.raises(TrainingDataError, match="lays out two pictures"):
         encoder.features_of([shown])
 

@@ -6,10 +6,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 from tensor_memory import peak_bytes  # noqa: E402
+from token_scores import score_tokens  # noqa: E402
 
 from vagen_adapters.ppo.actor_critic import CRITIC_FILE, ActorCritic  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
-from vagen_adapters.ppo.scoring import SMALL, Distribution, score, score_tokens  # noqa: E402
+from vagen_adapters.ppo.scoring import SMALL, Distribution, score  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 
 WANT = ("logprobs", "entropies", "reference_logprobs")

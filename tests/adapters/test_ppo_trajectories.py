@@ -74,15 +74,3 @@ def test_rows_of_one_episode_share_a_group():
     assert two_rows(**pieces, group_ids=torch.tensor([5, 5])).row_order.tolist() == [1, 0]
     with pytest.raises(TrainingDataError, match=r"^the rows of one episode have different group ids; give"):
         two_rows(**pieces, group_ids=torch.tensor([5, 6]))
-
-
-def test_leaving_a_row_out_leaves_its_whole_episode_out():
-    batch = two_rows(
-        turn_ids=torch.tensor([[-1, 0, 0], [-1, 1, -1]]),
-        turn_rewards=torch.tensor([[1.0, 0.0], [0.0, 2.0]]),
-        values=torch.zeros(2, 4),
-        episode_ids=torch.tensor([9, 9]),
-    )
-    kept = batch.without(torch.tensor([False, True]))
-    assert not kept.mask.any()
-    assert not kept.turn_rewards.any()

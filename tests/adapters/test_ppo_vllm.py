@@ -26,6 +26,7 @@ os.environ.update(CPU)
 
 import gymnasium as gym  # noqa: E402
 from accelerate import Accelerator  # noqa: E402
+from token_scores import score_tokens  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
@@ -34,7 +35,6 @@ from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import Prompt, Sampling, model_inputs  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
-from vagen_adapters.ppo.scoring import score_tokens  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 from vagen_adapters.ppo.vllm_samplers import WORKER_EXTENSION, VLLMSampler, VLLMServerSampler  # noqa: E402
 from vagen_envs import RewardTerm  # noqa: E402

@@ -43,20 +43,32 @@ def run(*words):
         (["--model", "{cut}"], "model.safetensors can't be read"),
         (["--model", "{model}", "--resume", "nosuch"], "--resume nosuch is no checkpoint"),
         (["--model", "{model}", "--out", "{file}"], "is a file; name a folder"),
-        (["--model", "{model}", "-s", "learning_rate=fast"], "learning_rate='fast' is not valid: it must be a valid number"),
+        (
+            ["--model", "{model}", "-s", "learning_rate=fast"],
+            "learning_rate='fast' is not valid: it must be a valid number",
+        ),
         (["--model", "{model}", "-s", "freeze_vision=1"], "freeze_vision=1 is not valid: it must be a valid boolean"),
         (["--model", "{model}", "-s", "save_strategy=often"], "save_strategy=often"),
         (["--model", "{model}", "-s", "eval_rollout=2"], "eval_rollouts"),
         (["--model", "{model}", "-s", "report_to=tensorbord"], "tensorbord"),
         (["--model", "{model}", "-s", "rollouts=1.5"], "rollouts=1.5 is not valid: it must be a valid integer"),
-        (["--model", "{model}", "-s", "learning_rate=null"], "learning_rate=None is not valid: it must be a valid number"),
-        (["--model", "{model}", "-s", "learning_rate=-1"], "learning_rate=-1 is not valid: it must be greater than or equal to 0"),
+        (
+            ["--model", "{model}", "-s", "learning_rate=null"],
+            "learning_rate=None is not valid: it must be a valid number",
+        ),
+        (
+            ["--model", "{model}", "-s", "learning_rate=-1"],
+            "learning_rate=-1 is not valid: it must be greater than or equal to 0",
+        ),
         (["--model", "{model}", "-s", "context=answers"], "context='answers' is not valid: it must be all or last:N"),
         (["--model", "{model}", "-s", "seed=-1"], "seed=-1 is not valid"),
         (["--model", "{model}", "-s", "loss_level=nonsense"], "loss_level='nonsense' is not valid"),
         (["--model", "{model}", "-s", "generation=nonsense"], "generation='nonsense' is not valid"),
         (["--model", "{model}", "-s", "lora=true"], "lora=True is not valid: it must be a valid dictionary"),
-        (["--model", "{model}", "-s", 'advantage_settings={{"gamma": "x"}}'], "gamma='x' is not valid: it must be a valid number"),
+        (
+            ["--model", "{model}", "-s", 'advantage_settings={{"gamma": "x"}}'],
+            "gamma='x' is not valid: it must be a valid number",
+        ),
         (
             [
                 "--model",

@@ -1,5 +1,7 @@
 """Batches of episodes for the estimators."""
 
+import dataclasses
+
 import torch
 from hypothesis import strategies as st
 
@@ -45,4 +47,12 @@ def batches(draw, max_rows=4, max_tokens=4, kl=True):
         values=values.where(read, torch.nan),
         kl_rewards=0.1 * normal(len(rows), length).where(turn_ids >= 0, torch.nan) if kl else None,
         bootstrap_values=draw(st.sampled_from([None, normal(len(rows)).where(~terminated, torch.nan)])),
+    )
+
+
+def without(batch, rows):
+    """The same batch with nothing sampled in `rows`, (B,) bool."""
+    turn_ids = batch.turn_ids.masked_fill(rows.unsqueeze(1), -1)
+    return dataclasses.replace(
+        batch, turn_ids=turn_ids, turn_rewards=batch.turn_rewards.masked_fill(rows.unsqueeze(1), 0.0)
     )

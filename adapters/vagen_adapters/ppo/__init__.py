@@ -8,7 +8,7 @@ In the order of a rollout's way through it:
     environments    the environments of a training and their simulators; level_sampler: which levels a rollout plays
     episodes        what was played, and the token sequences that are trained on
     rollout         plays many episodes at once; rollout_worker: a training's rollouts; async_rollout: beside updates
-    actor_critic    policy, critic and reference; introspection finds the parts of a model
+    actor_critic    policy, critic and reference; introspection: the parts of a model; family_checks
     scoring         log-probabilities of sampled tokens without the logits of all others
     experience      a rollout as tensors; trajectories: the input of the estimators; packing: their tokens end to end
     advantages      token, turn, Bi-Level and dual-discount GAE, VinePPO; group_advantages: GRPO, RLOO, GiGPO

@@ -103,11 +103,6 @@ class ChatEncoder:
         named = sorted(filter(None, special), key=len, reverse=True)  # an id beyond the tokenizer's has no name
         self._special = re.compile("|".join(map(re.escape, named)))
         self.beginning = self._beginning()
-        self._image_settings = processor._merge_kwargs(
-            processor.valid_processor_kwargs, tokenizer_init_kwargs=self.tokenizer.init_kwargs, return_tensors="pt"
-        )["images_kwargs"]
-        self._says_parts = True
-        self._says_parts = self._tries_parts()
         self._pictures: weakref.WeakValueDictionary[str, Picture] = weakref.WeakValueDictionary()
         self._recent: RecentlyUsed[dict[str, Tensor]] = RecentlyUsed(RECENT)
         self._layout_of = functools.lru_cache(maxsize=256)(self._look_at_shape)
@@ -151,8 +146,8 @@ class ChatEncoder:
                 f"an observation has {len(pictures)} picture(s) but {text.count(IMAGE_PLACEHOLDER)} placeholder(s) "
                 f"{IMAGE_PLACEHOLDER} in its text; there must be one for each"
             )
-        sizes, placeholders = self._layout_of(tuple(picture.shape for picture in pictures))
-        first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, placeholders)
+        sizes, placeholder = self._layout_of(pictures[0].shape) if pictures else ({}, "")
+        first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, placeholder)
         tokens = first_ids.count(self.image_token_id)
         return Shown(first_ids, next_ids, tokens, pictures, sizes, state)
 
@@ -164,7 +159,7 @@ class ChatEncoder:
             held = self._pictures.setdefault(picture.sha256, picture.encoded())
         return held
 
-    def encode(self, text: str, placeholders: Sequence[str] = ()) -> tuple[int, ...]:
+    def encode(self, text: str, *placeholders: str) -> tuple[int, ...]:
         """Tokens of rendered text, each picture's placeholder replaced by what the processor says in its place."""
         left = iter(placeholders)
         whole = re.sub(re.escape(self.conversation.image_token), lambda _: next(left), text)
@@ -204,57 +199,42 @@ class ChatEncoder:
                 "a reply with image tokens or a sequence cut within a picture does that"
             )
 
-    def _lay_out(
-        self, system: str | None, text: str, placeholders: tuple[str, ...]
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _lay_out(self, system: str | None, text: str, placeholder: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The tokens of an observation as the beginning of a conversation, and as the continuation of one."""
-        first = self.beginning + self.encode(self.conversation.prompt(system, [text], []), placeholders)
-        return first, self.encode(self.end_text + self.conversation.after_reply(system, text), placeholders)
+        first = self.beginning + self.encode(self.conversation.prompt(system, [text], []), placeholder)
+        return first, self.encode(self.end_text + self.conversation.after_reply(system, text), placeholder)
 
-    def look(self, pictures: Sequence[NDArray[np.uint8]]) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-        """What the model is given of pictures, and what the processor says in the place of each."""
-        if not pictures:
-            return {}, ()
-        token, images = self.conversation.image_token, [Image.fromarray(picture) for picture in pictures]
-        if self._says_parts:
-            laid_out = self.processor.prepare_inputs_layout(images=images, text=[token * len(images)])[0]
-            made, placeholders = self.processor._process_images(laid_out, **self._image_settings)
-        else:
-            made = self.processor(
-                text=[token * len(images)], images=images, add_special_tokens=False, return_tensors="pt"
-            )
-            placeholders = [self.tokenizer.decode(made["input_ids"][0], skip_special_tokens=False)]
+    def look(self, picture: NDArray[np.uint8]) -> tuple[dict[str, Tensor], str]:
+        """What the model is given of a picture, and what the processor says in its place."""
+        token, images = self.conversation.image_token, [Image.fromarray(picture)]
+        made = self.processor(text=[token], images=images, add_special_tokens=False, return_tensors="pt")
         features = self._accepted - {"input_ids", "attention_mask", *TOKEN_TYPES}
-        return {name: as_features(made[name]) for name in made if name in features}, tuple(placeholders)
+        placeholder = self.tokenizer.decode(made["input_ids"][0], skip_special_tokens=False)
+        return {name: as_features(made[name]) for name in made if name in features}, placeholder
 
     def features_of(self, shown: Sequence[Shown], wanted: Container[str] | None = None) -> dict[str, Tensor]:
         """What the model is given of these observations' pictures, or those of it by name that are wanted."""
         return joined_features([self._features(one) for one in shown], wanted)
 
     def _features(self, shown: Shown) -> dict[str, Tensor]:
+        if not shown.pictures:
+            return {}
         found = self._recent.get(shown.number)
         if found is None:
-            found, placeholders = self.look([picture.pixels for picture in shown.pictures])
-            expected = self._layout_of(tuple(picture.shape for picture in shown.pictures))[1]
-            if placeholders != expected:
+            (picture,) = shown.pictures
+            found, placeholder = self.look(picture.pixels)
+            if placeholder != self._layout_of(picture.shape)[1]:
                 raise TrainingDataError(
-                    f"the processor of {self.family.name} lays out two pictures of {shown.pictures[0].shape} in "
-                    "different tokens; resize pictures before, or use the family's own picture settings"
+                    f"the processor of {self.family.name} lays out two pictures of {picture.shape} in different "
+                    "tokens; resize pictures before, or use the family's own picture settings"
                 )
             self._recent.put(shown.number, found, sum(tensor.nbytes for tensor in found.values()))
         return found
 
-    def _look_at_shape(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-        """As `look` at pictures of these shapes, without pixels."""
-        features, placeholders = self.look([np.zeros(shape, np.uint8) for shape in shapes])
-        return {name: tensor for name, tensor in features.items() if name not in PIXELS}, placeholders
-
-    def _tries_parts(self) -> bool:
-        """Whether the processor says what stands for a picture apart from the text; a few do so as a whole only."""
-        try:
-            return bool(self.look([np.zeros((64, 64, 3), np.uint8)])[1])
-        except Exception:  # it raises whatever it likes
-            return False
+    def _look_at_shape(self, shape: tuple[int, ...]) -> tuple[dict[str, Tensor], str]:
+        """As `look` at a picture of this shape, without pixels."""
+        features, placeholder = self.look(np.zeros(shape, np.uint8))
+        return {name: tensor for name, tensor in features.items() if name not in PIXELS}, placeholder
 
     def _ids_of_types(self) -> list[int]:
         """What the processor marks as a picture's, if the model asks: the borders of its rows too, in some families."""
@@ -308,16 +288,12 @@ def _first_of(*candidates: int | None) -> int:
 
 
 def _image_token_id(family: Family) -> int:
-    for holder in (family.config, family.processor, family.processor.tokenizer):
-        for name in ("image_token_id", "image_token_index"):
-            if not isinstance(found := getattr(holder, name, None), int):
-                continue
-            if not 0 <= found < (words := len(family.processor.tokenizer)):
-                raise refusal(family.name, "pictures", f"{name} is {found}, where the tokenizer has {words} tokens",
-                              "give the folder the family's own tokenizer")  # fmt: skip
-            return found
-    raise refusal(family.name, "pictures", "neither its configuration nor its processor names an image token",
-                  "train a family whose pictures stand among the tokens")  # fmt: skip
+    named = (getattr(family.config, name, None) for name in ("image_token_id", "image_token_index"))
+    found = next((token for token in named if isinstance(token, int)), -1)
+    if not 0 <= found < (words := len(family.processor.tokenizer)):
+        raise refusal(family.name, "pictures", f"its image token is {found}, where the tokenizer has {words} tokens",
+                      "train a family whose pictures stand among the tokens, with its own tokenizer")  # fmt: skip
+    return found
 
 
 def _ids_of_pictures(family: Family) -> set[int]:
@@ -332,33 +308,19 @@ def _inputs_of_model(family: Family) -> frozenset[str]:
 
     kind, known = type(family.config), AutoModelForImageTextToText._model_mapping
     if kind not in known or kind not in AutoModel._model_mapping:
-        raise refusal(family.name, "its model", "transformers has none under AutoModelForImageTextToText and AutoModel",
-                      "train a vision-language model whose family has both, or save the part of it that has")  # fmt: skip
+        raise refusal(family.name, "its model", "transformers has no AutoModelForImageTextToText and AutoModel of it",
+                      "train a vision-language model whose family has both, or save its part that has")  # fmt: skip
     return frozenset(inspect.signature(known[kind].forward).parameters)
-
-
-def _placeholder(processor: Any) -> str | None:
-    """What stands for a picture in a chat template's text."""
-    for holder in (processor, processor.tokenizer):
-        token = getattr(holder, "image_token", None)
-        token = getattr(token, "content", token)  # a few hold the token itself, with how it is to be cut
-        if isinstance(token, str) and token:
-            return token
-    return None
 
 
 def _conversation(family: Family) -> Conversation:
     processor = family.processor
     template = getattr(processor, "chat_template", None) or processor.tokenizer.chat_template
-    token = _placeholder(processor)
-    if not isinstance(template, str) or not isinstance(token, str):
-        raise refusal(
-            family.name, "chat template",
-            "its folder has none" if not isinstance(template, str) else "its processor names no picture's placeholder",
-            "put the family's chat_template.jinja there, or train an instruction-tuned model",
-        )  # fmt: skip
+    token = str(getattr(processor, "image_token", None) or getattr(processor.tokenizer, "image_token", None) or "")
     try:
+        if not isinstance(template, str) or not token:
+            raise ValueError("there is none, or its processor names no picture's placeholder")
         return Conversation(processor.tokenizer, template, token)
     except ValueError as error:
         raise refusal(family.name, "chat template", str(error),
-                      "give the folder one that writes all of them, and a placeholder each") from error  # fmt: skip
+                      "give the folder one that writes all of them") from error  # fmt: skip

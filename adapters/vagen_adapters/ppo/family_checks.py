@@ -17,7 +17,7 @@ from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
-from vagen_adapters.ppo.chat_encoder import TOKEN_TYPES, ChatEncoder, Shown, as_features
+from vagen_adapters.ppo.chat_encoder import TOKEN_TYPES, ChatEncoder, Shown
 from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
 from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs
@@ -56,7 +56,7 @@ def check_layout(encoder: ChatEncoder) -> None:
 
 
 def _check_observation(encoder: ChatEncoder, text: str, shown: Shown) -> None:
-    """Placeholders, features and token types, against the processor's own call."""
+    """Placeholders and token types, against the processor's own call."""
     if not shown.image_tokens:
         raise _failed(encoder, "pictures", "a picture takes none of the tokens that its model knows pictures by",
                       "train a family whose pictures stand among the tokens")  # fmt: skip
@@ -68,10 +68,6 @@ def _check_observation(encoder: ChatEncoder, text: str, shown: Shown) -> None:
     if parting := _parting(encoder, shown.first_ids, [*encoder.beginning, *ids[0].tolist()]):
         raise _failed(encoder, "pictures", f"its processor lays out an observation in other tokens: {parting}",
                       "turn off in the folder's processor_config.json what it adds or numbers")  # fmt: skip
-    for name, feature in encoder.features_of([shown]).items():
-        if name in made and not torch.equal(as_features(made[name]), feature):
-            raise _failed(encoder, "pictures", f"its processor gives other {name} than its parts do",
-                          "use the family's own processor_config.json")  # fmt: skip
     types = next((made[name] for name in TOKEN_TYPES if name in made), None)
     ours = next(iter(encoder.token_types(ids).values()), None)
     if types is not None and ours is not None and not torch.equal(types.int(), ours):
@@ -92,18 +88,19 @@ def _check_continuation(encoder: ChatEncoder, shown: Sequence[Shown]) -> None:
             raise _failed(encoder, "continuation", f"what stands before reply {number} is written in another way once "
                           f"others follow: {opened[-60:]!r}, then {written[-60:]!r}",
                           "use a template that keeps a conversation as it was")  # fmt: skip
-    said = [text for one in shown for text in encoder.look([picture.pixels for picture in one.pictures])[1]]
+    said = [encoder.look(one.pictures[0].pixels)[1] for one in shown]
     ends = [f"{reply}{encoder.end_text}" for reply in REPLIES]
     text = "".join(piece for pair in zip(last, [*ends, ""], strict=True) for piece in pair)
-    whole = [*encoder.beginning, *encoder.encode(text, said)]
+    whole = [*encoder.beginning, *encoder.encode(text, *said)]
     spliced = list(shown[0].first_ids)
-    for reply, one in zip(REPLIES, shown[1:], strict=True):
-        spliced += [*encoder.encode(reply), *one.next_ids]
+    for reply, following in zip(REPLIES, shown[1:], strict=True):
+        spliced += [*encoder.encode(reply), *following.next_ids]
     # A template that ends a prompt in line breaks may have them cut in another way before a reply: they are read as
     # they are when it is sampled, and say the same.
     if whole != spliced and encoder.tokenizer.decode(whole) != encoder.tokenizer.decode(spliced):
-        raise _failed(encoder, "continuation", "a whole conversation has other tokens than its turns one by one: "
-                      f"{_parting(encoder, spliced, whole)}", "use a template that ends a reply with a token")  # fmt: skip
+        raise _failed(encoder, "continuation",
+                      f"a whole conversation isn't what its turns are one by one: {_parting(encoder, spliced, whole)}",
+                      "use a template that ends a reply with a token")  # fmt: skip
 
 
 def _pieces(encoder: ChatEncoder, texts: Sequence[str]) -> list[str]:

@@ -31,8 +31,7 @@ def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[st
         counts["rollout/equal_groups"] = mean([float(have_equal_returns(group)) for group in groups])
     return {
         **counts,
-        "rollout/success": mean([float(episode.success) for episode in sound]),
-        "rollout/return": mean([episode.rewards for episode in sound]),
+        **{f"rollout/{name}": entry for name, entry in _outcome(sound).items()},
         "rollout/turns": len(turns) / len(sound),
         "rollout/truncated": mean([float(episode.truncated) for episode in sound]),
         "rollout/reply_tokens": mean([float(len(turn.reply.ids)) for turn in turns]),
@@ -48,16 +47,18 @@ def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[st
 def of_evaluation(episodes: Sequence[Episode]) -> dict[str, float]:
     """Success rate and return of the episodes that didn't fail, of each source if there are several, and failures."""
     sound = [episode for episode in episodes if episode.failure is None]
-    found = {
-        "success": mean([float(episode.success) for episode in sound]),
-        "return": mean([episode.rewards for episode in sound]),
-        "failed": float(len(episodes) - len(sound)),
-    }
+    found = {**_outcome(sound), "failed": float(len(episodes) - len(sound))}
     sources = _by_source(sound)
     for source, batch in sources.items() if len(sources) > 1 else ():
-        found[f"success/{source}"] = mean([float(episode.success) for episode in batch])
-        found[f"return/{source}"] = mean([episode.rewards for episode in batch])
+        found |= {f"{name}/{source}": entry for name, entry in _outcome(batch).items()}
     return found
+
+
+def _outcome(episodes: Sequence[Episode]) -> dict[str, float]:
+    return {
+        "success": mean([float(episode.success) for episode in episodes]),
+        "return": mean([episode.rewards for episode in episodes]),
+    }
 
 
 def _of_reasoning(turns: Sequence[Turn]) -> dict[str, float]:
@@ -98,11 +99,22 @@ def _of_sources(episodes: Sequence[Episode]) -> dict[str, float]:
     Of its episodes their number, `success`, `return` and `reward/…` as over all; of its turns `reply_tokens`,
     `cut_replies`, `reflection/ratio` and `reflection/success` (appendix H), and `metric/…`, the environment's own.
     """
-    return {
-        f"source/{source}/{name}": entry
-        for source, batch in _by_source(episodes).items()
-        for name, entry in _of_source(batch).items()
-    }
+    found: dict[str, float] = {}
+    for source, batch in _by_source(episodes).items():
+        parts: dict[str, list[float]] = defaultdict(list)
+        for played in (turn for episode in batch for turn in episode.turns):
+            parts["reply_tokens"].append(float(len(played.reply.ids)))
+            parts["cut_replies"].append(float(played.cut))
+            parts["reflection/ratio"].append(float(is_reflective(played.turn.reply)))
+            if parts["reflection/ratio"][-1]:
+                parts["reflection/success"].append(float(played.turn.success))
+            for name, entry in played.turn.metrics.items():
+                if name != "success" and not isinstance(entry, str):
+                    parts[f"metric/{name}"].append(float(entry))
+        means = {name: mean(entries) for name, entries in parts.items()}
+        entries = {"episodes": float(len(batch)), **_outcome(batch), **_reward_terms(batch), **means}
+        found |= {f"source/{source}/{name}": entry for name, entry in entries.items()}
+    return found
 
 
 def _by_source(episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
@@ -110,27 +122,6 @@ def _by_source(episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
     for episode in episodes:
         by_source[episode.source].append(episode)
     return dict(sorted(by_source.items()))
-
-
-def _of_source(episodes: Sequence[Episode]) -> dict[str, float]:
-    parts: dict[str, list[float]] = defaultdict(list)
-    for turn in (turn for episode in episodes for turn in episode.turns):
-        parts["reply_tokens"].append(float(len(turn.reply.ids)))
-        parts["cut_replies"].append(float(turn.cut))
-        reflective = is_reflective(turn.turn.reply)
-        parts["reflection/ratio"].append(float(reflective))
-        if reflective:
-            parts["reflection/success"].append(float(turn.turn.success))
-        for name, entry in turn.turn.metrics.items():
-            if name != "success" and not isinstance(entry, str):
-                parts[f"metric/{name}"].append(float(entry))
-    return {
-        "episodes": float(len(episodes)),
-        "success": mean([float(episode.success) for episode in episodes]),
-        "return": mean([episode.rewards for episode in episodes]),
-        **_reward_terms(episodes),
-        **{name: mean(entries) for name, entries in parts.items()},
-    }
 
 
 def _reward_terms(episodes: Sequence[Episode]) -> dict[str, float]:

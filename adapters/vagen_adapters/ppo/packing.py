@@ -154,7 +154,7 @@ class PackedTokens:
             rows = self.row if rows is None else rows
             raise TrainingDataError(
                 f"row {int(rows[broken][0])}: {name} holds {entries[broken][0].item()} where it counts; "
-                "leave the episode out with .without(rows), or find out why the model gives it"
+                "leave the episode out, or find out why the model gives it"
             )
         return entries
 

@@ -46,8 +46,8 @@ class Rollout:
             for a simulator or a server. 1 takes one after the other in the calling thread.
 
     Attributes:
-        times: seconds since `play` began that went into `generation`, `environment` and `judge`; those of several threads
-            are divided by their number.
+        times: seconds since `play` began that went into `generation`, `environment` and `judge`; those of several
+            threads are divided by their number.
         calls: how often replies have been sampled since.
         version: of the sampler's weights, which turns are marked with.
     """

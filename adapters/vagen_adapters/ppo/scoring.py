@@ -130,17 +130,6 @@ def score(
     return {name: torch.cat(entries) for name, entries in zip(want, zip(*scored, strict=True), strict=True)}
 
 
-def score_tokens(
-    policy: Any, inputs: dict[str, Tensor], *, temperature: float, forbidden_ids: tuple[int, ...]
-) -> tuple[Tensor, Tensor]:
-    """(B, L), (B, L). Log-probability and entropy of every token, by the policy's own forward pass; 0 at the first."""
-    tokens = SampledTokens(torch.ones_like(inputs["input_ids"], dtype=torch.bool))
-    logits = tokens.before(policy(**inputs, use_cache=False).logits)
-    ids = tokens.ids(inputs["input_ids"])
-    found = score(("logprobs", "entropies"), Distribution(temperature, forbidden_ids), ids, lambda each: each, logits)
-    return tokens.back(found["logprobs"]), tokens.back(found["entropies"])
-
-
 def _pieces(entries: Tensor | None, pieces: int) -> list[Any]:
     return [None] * pieces if entries is None else list(entries.tensor_split(pieces))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -49,7 +49,7 @@ class Trajectories:
 
     Raises:
         TrainingDataError: The tensors do not fit together. NaN and infinity are met by the estimators, where they
-            count, so that `without` can leave an episode out first.
+            count.
     """
 
     turn_ids: Tensor
@@ -89,18 +89,6 @@ class Trajectories:
             return None
         by_turn = self._first_turns().argsort(stable=True)
         return by_turn[self.episode_ids[by_turn].argsort(stable=True)]
-
-    def without(self, rows: Tensor) -> Trajectories:
-        """The same batch with all episodes that have a row in `rows` ((B,) bool) left out of the training.
-
-        For episodes lost to a broken environment or judge: their tokens, rewards and weight in a group go.
-        """
-        episodes = self.episodes
-        out = torch.isin(episodes, episodes[rows]).unsqueeze(1)
-        kept = {field.name: getattr(self, field.name) for field in fields(self)}
-        kept["turn_ids"] = self.turn_ids.masked_fill(out, NOT_SAMPLED)
-        kept["turn_rewards"] = self.turn_rewards.masked_fill(out, 0.0)
-        return Trajectories(**kept)
 
     def _first_turns(self) -> Tensor:
         return torch.where(self.mask, self.turn_ids, _TOO_LATE).amin(1)
@@ -162,7 +150,7 @@ class Trajectories:
         if stray.any():
             raise TrainingDataError(
                 f"row {_first(stray)}: a turn without tokens has a reward, which no token could be credited for; "
-                "add it to a neighbouring turn, or leave the episode out with .without(rows)"
+                "add it to a neighbouring turn, or leave the episode out"
             )
 
     def _check_episodes(self) -> None:

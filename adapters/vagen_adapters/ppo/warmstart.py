@@ -89,13 +89,13 @@ class Demonstrations(Dataset[Demonstration]):
 
     def __init__(self, env_id: str, options: Mapping[str, Any], encoder: ChatEncoder, count: int, noise: float) -> None:
         self._env = gym.make(env_id, **options)
-        self._codec, self._count, self._noise = encoder, count, noise
+        self._encoder, self._count, self._noise = encoder, count, noise
 
     def __len__(self) -> int:
         return self._count
 
     def __getitem__(self, number: int) -> Demonstration:
-        return demonstrate(self._env, self._codec, Level(FIRST_SEED + number), self._noise)
+        return demonstrate(self._env, self._encoder, Level(FIRST_SEED + number), self._noise)
 
     def close(self) -> None:
         """Close the environment."""
