@@ -31,9 +31,7 @@ class Conversation:
         for self._of_text in (True, False):  # whether a system message and a reply are strings, or lists of parts
             if self._is_whole():
                 return
-        raise ValueError(
-            f"it drops a system prompt, observation, reply, or a picture's placeholder, {image_token}"
-        )
+        raise ValueError(f"it drops a system prompt, observation, reply, or a picture's placeholder, {image_token}")
 
     def prompt(self, system: str | None, observations: Sequence[str], replies: Sequence[str]) -> str:
         """The text before the reply to the last of `observations`, each of the others with its reply."""
