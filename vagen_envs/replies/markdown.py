@@ -30,9 +30,11 @@ _EMOJI = frozenset("⬆🔼⬇🔽⬅◀➡▶")
 _HANDS = frozenset("👆👇👈👉")
 _COUNTED = ("action", "actions", "step", "move", "turn")
 
-_STRUCK = re.compile(r"~~.*?~~|<(s|del|strike)>.*?</\1>|<!--.*?-->|/\*.*?\*/|<(think|thinking)>.*?</\2>", re.DOTALL)
+_STRUCK = re.compile(
+    r"(?<!~)~~(?!~).*?(?<!~)~~(?!~)|<(s|del|strike)>.*?</\1>|<!--.*?-->|/\*.*?\*/|<(think|thinking)>.*?</\2>", re.DOTALL
+)
 _MARKUP = re.compile(
-    r"```[A-Za-z]*|\\(?:boxed|text(?:bf|it|tt|rm|sf)?|math(?:rm|bf|tt|sf|it)|operatorname|quad|left|right(?=[)\]\\]))(?![A-Za-z])"
+    r"(?:```|~~~)[A-Za-z]*|\\(?:boxed|text(?:bf|it|tt|rm|sf)?|math(?:rm|bf|tt|sf|it)|operatorname|quad|left|right(?=[)\]\\]))(?![A-Za-z])"
     r"|\\[,;!: ]"
     r"|</?(?:actions?|answer|moves?|step|item|b|i|em|strong|code|pre|p|br|ol|ul|li|span|div|text|center|u)(?:\s[^<>]{0,200})?/?>",
     re.IGNORECASE,
@@ -40,26 +42,37 @@ _MARKUP = re.compile(
 _LATEX_ARROW = re.compile(r"\\(?:long)?(?:(up|down|left|right)arrow|to)(?![A-Za-z])", re.IGNORECASE)
 _COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#(?!\d)|//)[^\n]*")
 _COMMENT_LINE = re.compile(r"^[ \t]*(?:#|//)[^\n]*", re.MULTILINE)
+_TEXT_COMMAND = re.compile(r"\\(?:text|math|operatorname)[a-z]{0,3}\{(\w+)\}")
 _KEYCAP = re.compile(r"(\d)\s?\u20e3")
 _CIRCLED = re.compile(r"([①-⑨])\s")
+_ROMAN = re.compile(r"(?<!\w)(III|II|IV|I|V)([.)])(?=\s)")
+_ROMAN_DIGITS = {"I": "1", "II": "2", "III": "3", "IV": "4", "V": "5"}
+_WORD_NUMBERED = re.compile(r"\b(?:step|action|move|turn)\s+(?:one|two|three|four|five)(?=\s*[:.)-])", re.IGNORECASE)
 _BRACKETED = re.compile(r"<\s*([A-Za-z_ -]{1,30}?)\s*/?>")
 _TOKEN = re.compile(
     r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d+)|(?P<arrow>[↑↓←→⬆⬇⬅➡🔼🔽◀▶⇧⇩⇦⇨👆👇👈👉])|(?P<other>.)",
     re.DOTALL,
 )
-_CALL = re.compile(r"(?<!\w)([A-Za-z]\w*)\s*[:=]?\s*(?:([(\[{])|(?=[-+]?\d+(?:\.\d+)?\s*,\s*[-+]?\d))")
+_CALL = re.compile(r"(?<!\w)([A-Za-z]\w*)(?:\s+at\b)?\s*[:=]?\s*(?:([(\[{])|(?=[-+]?\d+(?:\.\d+)?\s*,\s*[-+]?\d))")
 _BARE_NUMBERS = re.compile(r"[-+]?\d+(?:\.\d+)?(?:\s*,\s*[-+]?\d+(?:\.\d+)?)+")
-_COUNT_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "once": 1, "twice": 2, "thrice": 3}
+_COUNT_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "once": 1, "twice": 2, "thrice": 3}
+_UNITS = r"(?:times?|steps?|cells?|tiles?|squares?|spaces?)"
 _REPEAT = re.compile(
     r"(?:\(\))?[\s*_`\"']*?(?:\(?\s*(?:[x×]|(?<!\*)\*)\s*(?P<after>\d{1,2})\b\)?"
-    r"|[(\[]?\s*(?:(?P<times>\d{1,2})|(?P<word>two|three|four|five))\s*(?:x|×|times?|steps?|cells?|tiles?|squares?)\b[)\]]?"
+    r"|[(\[]?\s*(?:(?P<times>\d{1,2})|(?P<word>two|three|four|five))\s*(?:x|×|" + _UNITS + r")\b[)\]]?"
+    r"| (?P<bare>\d|two|three|four|five)(?= *(?:[,;\n]|\.?\s*\Z|and\b|then\b))"
     r"|,?\s*(?P<said>once|twice|thrice)\b|(?:by\s+)?90\s*(?:°|deg(?:rees)?\b)"
     r"|\(\s*(?:[a-z_]{1,20}\s*=\s*)?(?:90|0?\.\d+)\s*\)"  # an angle or a length, no count
     r"|\(\s*\d+(?:\.\d+)?\s*(?:°|deg(?:rees)?|c?m|met(?:er|re)s?)\s*\))",
     re.IGNORECASE,
 )
 _KEYWORD_BEFORE = re.compile(r"\b(?:direction|action|move|answer)s?\s*\Z", re.IGNORECASE)
-_REPEAT_BEFORE = re.compile(r"(?<![\w.])(\d{1,2})\s*[x×]\s*\Z", re.IGNORECASE)
+_COUNT_BEFORE = re.compile(  # "2x Up", "two steps to the left", "2 Down"
+    rf"(?P<count>\d{{1,2}}|one|two|three|four|five)\s*(?P<unit>[x×]|{_UNITS})?\s+(?:to\s+)?(?:the\s+)?", re.IGNORECASE
+)
+_JOINT = re.compile(r"[\s,;.&+|*_`]*(?:(?:and|then|next)\b[\s,]*)*\Z", re.IGNORECASE)
+_SO = re.compile(r"[\s,;.]*(?:so|therefore|thus|hence)\b", re.IGNORECASE)
+_IS = re.compile(r"\s*(?:is|was|would be|leads? (?:in)?to|hits)(?: an?| the)?\s*\Z", re.IGNORECASE)
 _ESCAPED_BREAK = re.compile(r"\\[nrt](?![a-z])")
 _NEUTRAL_MARKS = frozenset(" \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒↦➜➔、。「」『』【】，：；（）،؛")
 _MOST_REPEATS = 20
@@ -95,7 +108,14 @@ def read_markdown(text: str, start: int, end: int, separator: str, actions: Acti
         if not found:
             return None
     echo = isinstance(actions, Names) and actions.echoed([action.name for action in found])
-    return [] if echo else found
+    return [] if echo or _is_menu(piece, separator, actions, found) else found
+
+
+def _is_menu(piece: str, separator: str, actions: ActionGrammar, found: list[Action]) -> bool:
+    """Whether an answer lists all actions in any order, as in `Up|Left|Down|Right`, where `|` doesn't separate actions."""
+    if "|" in separator or not isinstance(actions, Names) or piece.count("|") != len(found) - 1:
+        return False
+    return len(found) == len(actions.names) > 2 and {action.name for action in found} == {*actions.names}
 
 
 def is_doubtful(piece: str) -> bool:
@@ -111,6 +131,9 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
         lambda key: f"{key[1]}.".ljust(len(key[0])), _blank(_STRUCK, piece) if separator != "~~" else piece
     )
     piece = _CIRCLED.sub(lambda digit: f"{ord(digit[1]) - ord('①') + 1}.", piece)
+    piece = _ROMAN.sub(lambda roman: f"{_ROMAN_DIGITS[roman[1]]}.".rjust(len(roman[0])), piece)
+    piece = _blank(_WORD_NUMBERED, piece)
+    piece = _TEXT_COMMAND.sub(lambda text: text[1].rjust(len(text[0])), piece)
     piece = _ESCAPED_BREAK.sub("  ", piece)
     piece = _LATEX_ARROW.sub(lambda arrow: _ONE_ARROW[(arrow[1] or "right").lower()].ljust(len(arrow[0])), piece)
     piece = _blank(_MARKUP, _blank(_COMMENT, _blank(_COMMENT_LINE, piece) if calls else piece))
@@ -139,6 +162,8 @@ class _Scanner:
             initials = [name[0].casefold() for name in grammar.called]
             self.initials = {} if len({*initials}) < len(initials) else dict(zip(initials, grammar.called, strict=True))
         self.numbers: list[int] = []
+        self.bare_counts: list[int] = []
+        self.count = 1  # of the next action
 
     def actions(self) -> list[Action]:
         """The actions; none if any part of the answer is unclear."""
@@ -162,6 +187,8 @@ class _Scanner:
                 i = i + 1 if token.lastgroup == "arrow" or self._is_mark(i) else -1
         if i < 0 or (self.numbers and self.numbers != [*range(1, len(self.numbers) + 1)]):
             return []
+        if len(self.bare_counts) > 1 and self.bare_counts == [*range(1, len(self.bare_counts) + 1)]:
+            return []  # "1 Up 2 Left" may count or number
         return self.found if not self.numbers or self.numbers[-1] <= len(self.found) else []
 
     # -- tokens: each gives the index of the next one, or -1 where the answer is unclear ------------------------------
@@ -173,7 +200,9 @@ class _Scanner:
             self._take(mention)
             return self._after(self.last_end)
         word = token[0].casefold().replace("’", "'")
-        if word in _DOUBT:
+        if word in _COUNT_WORDS and (counted := self._counted(i)) >= 0:
+            return counted
+        if word in _DOUBT or (word == "one" and self._next_word(i) == "of"):
             return -1
         if word in _NOT or (word == "but" and self._next_word(i) in _NOT):
             return self._denied(i)
@@ -186,11 +215,11 @@ class _Scanner:
     def _number(self, i: int) -> int:
         token = self.tokens[i]
         before = self.piece[: token.start()].rstrip()
-        if any(before.casefold().endswith(word) for word in _COUNTED):
+        labels = before[-1:] == "#" or any(before.casefold().endswith(word) for word in _COUNTED)
+        if (counted := self._counted(i, with_unit=labels)) >= 0:
+            return counted
+        if labels and before[-1:] != "#":
             return i + 1
-        if re.match(r"\s*[x×]\s", self.piece[token.end() : token.end() + 3], re.IGNORECASE):  # "3x Up"
-            following = next((j for j in range(i + 1, len(self.tokens)) if self._mention(j)), None)
-            return -1 if following is None else self._skip_x(i)
         follows = self.piece[token.end() : token.end() + 2].lstrip()[:1]
         starts_item = not before or before[-1] in ",;|\n.)*-!>([#" or "\n" in self.piece[len(before) : token.start()]
         numbers = (follows in (".", ")", ":", "]") and (starts_item or self.last_end >= 0)) or before[-1:] == "#"
@@ -200,9 +229,27 @@ class _Scanner:
         self.numbers.append(int(token[0]))
         return i + 2 if self._next_mention_before_number(i) else -1
 
-    def _skip_x(self, i: int) -> int:
-        """Past the `x` of "3x Up"; `_take` looks back for the count."""
-        return next(j for j in range(i + 1, len(self.tokens)) if self.tokens[j].lastgroup == "word") + 1
+    def _counted(self, i: int, *, with_unit: bool = False) -> int:
+        """The action that this number counts, as in "two steps left"; -1 if it counts none.
+
+        `with_unit`: only with a unit, because the number may label a step, as in "step 2 left".
+        """
+        start = self.tokens[i].start()
+        match = _COUNT_BEFORE.match(self.piece, start) if isinstance(self.grammar, Names) else None
+        if (
+            match is None
+            or (with_unit and not match["unit"])
+            or (self.found and _JOINT.match(self.piece, self.last_end, start) is None)
+        ):
+            return -1
+        j = self._after(match.end())
+        mention = self._mention(j) if j < len(self.tokens) and self.tokens[j].lastgroup == "word" else None
+        if mention is None or self.piece[mention.end : mention.end + 4].casefold() == " of ":
+            return -1
+        self.count = _count(match["count"])
+        if not match["unit"] and match["count"].isdigit():
+            self.bare_counts.append(self.count)
+        return j
 
     def _next_mention_before_number(self, i: int) -> bool:
         for j in range(i + 1, len(self.tokens)):
@@ -291,16 +338,11 @@ class _Scanner:
         self.last_end = mention.end
         if mention.action is None:
             return
-        count = 1
-        if isinstance(self.grammar, Names):
-            repeat = _REPEAT.match(self.piece, mention.end)
-            before = _REPEAT_BEFORE.search(self.piece, 0, mention.start)
-            if repeat is not None:
-                said = repeat["word"] or repeat["said"]
-                number = repeat["after"] or repeat["times"] or "1"
-                count, self.last_end = _COUNT_WORDS[said.lower()] if said else int(number), repeat.end()
-            elif before is not None:
-                count = int(before[1])
+        count, self.count = self.count, 1
+        repeat = _REPEAT.match(self.piece, mention.end) if isinstance(self.grammar, Names) else None
+        if repeat is not None:
+            written = repeat["word"] or repeat["said"] or repeat["after"] or repeat["times"] or repeat["bare"]
+            count, self.last_end = _count(written or "1"), repeat.end()
         self.found += [mention.action] * min(count, _MOST_REPEATS)
 
     def _after(self, at: int) -> int:
@@ -344,6 +386,12 @@ class _Scanner:
             return -1
         token = self.tokens[i]
         word = token[0].casefold()
+        if word in _VERDICTS and self.found and _IS.fullmatch(self.piece, self.last_end, token.start()):
+            so = _SO.match(self.piece, token.end())  # "Up is blocked, so Left"
+            if so is None:
+                return -1
+            self.found.pop()
+            return self._after(so.end())
         if word in _CAPTIONS and re.match(r"[ *_]*(?:\w+[ *_]*)?:", self.piece[token.end() :]):
             return len(self.tokens)
         gap = self.piece[self.last_end : token.start()]
@@ -389,6 +437,10 @@ class _Scanner:
 def _blank(pattern: re.Pattern[str], text: str) -> str:
     """The text with blanks for what matches; a line break keeps its place."""
     return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def _count(written: str) -> int:
+    return int(written) if written.isdigit() else _COUNT_WORDS[written.casefold()]
 
 
 def _closing(text: str, opened: int, most: int = 300) -> int:

@@ -45,7 +45,7 @@ _MARKS = (
     (r"^thinking\.\.\.[ \t]*$", r"^\.\.\.done thinking\.?"),  # Ollama's
 )
 _CHANNEL = (r"<\|channel\|>analysis\b[^<]{0,80}<\|message\|>", r"<\|channel\|>(?:final|commentary)\b")  # gpt-oss'
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
+_CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.DOTALL)
 
 
 class Thinking(NamedTuple):
@@ -76,7 +76,7 @@ def within(at: int, spans: Sequence[Span]) -> bool:
 
 def code_spans(text: str) -> list[Span]:
     """Fenced and inline code, in which tags are mostly quoted."""
-    return [match.span() for match in _CODE.finditer(text)] if "`" in text else []
+    return [match.span() for match in _CODE.finditer(text)] if "`" in text or "~~~" in text else []
 
 
 def find_thinking(text: str, names: TagNames, quoted: Sequence[Span] = ()) -> Thinking:
