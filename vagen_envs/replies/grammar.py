@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
 from vagen_envs.replies.answer import Found, find_answers
-from vagen_envs.replies.markdown import is_doubtful, read_markdown
+from vagen_envs.replies.markdown import read_markdown
 from vagen_envs.replies.parsed import FORMAT_CODES, REFUSED_CODES, ParsedTurn, Problem
 from vagen_envs.replies.reference import ReferenceParser, Rule
 from vagen_envs.replies.special_tokens import in_ascii, without_tokens
@@ -30,6 +30,7 @@ from vagen_envs.replies.tags import (
     without_tags,
 )
 from vagen_envs.replies.thinking import Span, Thinking
+from vagen_envs.replies.vocabulary import is_doubtful
 
 Strategy = Literal["no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)

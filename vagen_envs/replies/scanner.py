@@ -1,0 +1,345 @@
+"""Reading an answer word by word: which actions it names, how often, and which of them it takes back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
+from vagen_envs.replies.calls import find_calls
+from vagen_envs.replies.vocabulary import (
+    ARROWS,
+    CAPTIONS,
+    DENIAL,
+    DOUBT,
+    NEUTRAL,
+    REASON,
+    SYNONYMS,
+    VERDICTS,
+    is_doubtful,
+)
+
+_CROSSES = frozenset("❌✗✘🚫⛔❎☒")
+_LEADS = re.compile(r"[:(]|\s[-–—]+\s|[—–]|\[")
+_EMOJI = frozenset("⬆🔼⬇🔽⬅◀➡▶")
+_HANDS = frozenset("👆👇👈👉")
+_COUNTED = ("action", "actions", "step", "move", "turn")
+
+_TOKEN = re.compile(
+    r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d+)|(?P<arrow>[↑↓←→⬆⬇⬅➡🔼🔽◀▶⇧⇩⇦⇨👆👇👈👉])|(?P<other>.)",
+    re.DOTALL,
+)
+_COUNT_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "once": 1, "twice": 2, "thrice": 3}
+_UNITS = r"(?:times?|steps?|cells?|tiles?|squares?|spaces?)"
+_REPEAT = re.compile(
+    r"(?:\(\))?[\s*_`\"']*?(?:\(?\s*(?:[x×]|(?<!\*)\*)\s*(?P<after>\d{1,2})\b\)?"
+    r"|[(\[]?\s*(?:(?P<times>\d{1,2})|(?P<word>two|three|four|five))\s*(?:x|×|" + _UNITS + r")\b[)\]]?"
+    r"| (?P<bare>\d|two|three|four|five)(?= *(?:[,;\n]|\.?\s*\Z|and\b|then\b))"
+    r"|,?\s*(?P<said>once|twice|thrice)\b|(?:by\s+)?90\s*(?:°|deg(?:rees)?\b)"
+    r"|\(\s*(?:[a-z_]{1,20}\s*=\s*)?(?:90|0?\.\d+)\s*\)"  # an angle or a length, no count
+    r"|\(\s*\d+(?:\.\d+)?\s*(?:°|deg(?:rees)?|c?m|met(?:er|re)s?)\s*\))",
+    re.IGNORECASE,
+)
+_KEYWORD_BEFORE = re.compile(r"\b(?:direction|action|move|answer)s?\s*\Z", re.IGNORECASE)
+_COUNT_BEFORE = re.compile(  # "2x Up", "two steps to the left", "2 Down"
+    rf"(?P<count>\d{{1,2}}|one|two|three|four|five)\s*(?P<unit>[x×]|{_UNITS})?\s+(?:to\s+)?(?:the\s+)?", re.IGNORECASE
+)
+_JOINT = re.compile(r"[\s,;.&+|*_`]*(?:(?:and|then|next)\b[\s,]*)*\Z", re.IGNORECASE)
+_SO = re.compile(r"[\s,;.]*(?:so|therefore|thus|hence)\b", re.IGNORECASE)
+_IS = re.compile(r"\s*(?:is|was|would be|leads? (?:in)?to|hits)(?: an?| the)?\s*\Z", re.IGNORECASE)
+_NEUTRAL_MARKS = frozenset(" \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒↦➜➔、。「」『』【】，：；（）،؛")
+_MOST_REPEATS = 20
+
+
+class _Mention(NamedTuple):
+    """An action in an answer, or `None` for one that is denied."""
+
+    action: Action | None
+    start: int
+    end: int
+
+
+class AnswerScanner:
+    """Reads one answer from left to right."""
+
+    def __init__(self, piece: str, offset: int, separator: str, grammar: ActionGrammar) -> None:
+        self.piece, self.offset, self.grammar = piece, offset, grammar
+        self.marks = _NEUTRAL_MARKS | set(separator)
+        self.tokens = list(_TOKEN.finditer(piece))
+        self.calls = dict(self._calls()) if isinstance(grammar, Calls) else {}
+        self.found: list[Action] = []
+        self.last_end = -1
+        self.denied = False
+        words = [token[0] for token in self.tokens if token.lastgroup == "word"]
+        self.initials: dict[str, str] = {}
+        if isinstance(grammar, Names) and words and all(len(word) == 1 for word in words):  # "U, D"
+            initials = [name[0].casefold() for name in grammar.called]
+            self.initials = {} if len({*initials}) < len(initials) else dict(zip(initials, grammar.called, strict=True))
+        self.numbers: list[int] = []
+        self.bare_counts: list[int] = []
+        self.count = 1  # of the next action
+
+    def actions(self) -> list[Action]:
+        """The actions; none if any part of the answer is unclear."""
+        arrows = {token[0] for token in self.tokens if token.lastgroup == "arrow"}
+        worded = any(self._mention(i) for i, token in enumerate(self.tokens) if token.lastgroup == "word")
+        walk = frozenset() if worded else arrows & _EMOJI or arrows & _HANDS or arrows
+        i = 0
+        while 0 <= i < len(self.tokens):
+            token = self.tokens[i]
+            if token.lastgroup == "word":
+                i = self._word(i)
+            elif token.lastgroup == "number":
+                i = self._number(i)
+            elif token[0] in walk:
+                action = self._read(ARROWS[token[0]], token.start(), token.end())
+                if action is None:
+                    return []
+                self._take(_Mention(action, token.start(), token.end()))
+                i += 1
+            else:
+                i = i + 1 if token.lastgroup == "arrow" or self._is_mark(i) else -1
+        if i < 0 or (self.numbers and self.numbers != [*range(1, len(self.numbers) + 1)]):
+            return []
+        if len(self.bare_counts) > 1 and self.bare_counts == [*range(1, len(self.bare_counts) + 1)]:
+            return []  # "1 Up 2 Left" may count or number
+        return self.found if not self.numbers or self.numbers[-1] <= len(self.found) else []
+
+    # -- tokens: each gives the index of the next one, or -1 where the answer is unclear ------------------------------
+
+    def _word(self, i: int) -> int:
+        token = self.tokens[i]
+        mention = self._mention(i)
+        if mention is not None:
+            self._take(mention)
+            return self._after(self.last_end)
+        word = token[0].casefold().replace("’", "'")
+        if word in _COUNT_WORDS and (counted := self._counted(i)) >= 0:
+            return counted
+        if word in DOUBT or (word == "one" and self._next_word(i) == "of"):
+            return -1
+        if word in DENIAL or (word == "but" and self._next_word(i) in DENIAL):
+            return self._denied(i)
+        if word == "but" and self.denied:
+            return i + 1
+        if word in NEUTRAL and not (word == "to" and self._explains(i)):
+            return i + 1
+        return self._explained(i)
+
+    def _number(self, i: int) -> int:
+        token = self.tokens[i]
+        before = self.piece[: token.start()].rstrip()
+        labels = before[-1:] == "#" or any(before.casefold().endswith(word) for word in _COUNTED)
+        if (counted := self._counted(i, with_unit=labels)) >= 0:
+            return counted
+        if labels and before[-1:] != "#":
+            return i + 1
+        follows = self.piece[token.end() : token.end() + 2].lstrip()[:1]
+        starts_item = not before or before[-1] in ",;|\n.)*-!>([#" or "\n" in self.piece[len(before) : token.start()]
+        numbers = (follows in (".", ")", ":", "]") and (starts_item or self.last_end >= 0)) or before[-1:] == "#"
+        numbers = numbers or (follows == "|" and before[-1:] == "|")  # a table's first column
+        if not numbers or self.piece[token.end() + 1 : token.end() + 2].isdigit():
+            return -1
+        self.numbers.append(int(token[0]))
+        return i + 2 if self._next_mention_before_number(i) else -1
+
+    def _counted(self, i: int, *, with_unit: bool = False) -> int:
+        """The action that this number counts, as in "two steps left"; -1 if it counts none.
+
+        `with_unit`: only with a unit, because the number may label a step, as in "step 2 left".
+        """
+        start = self.tokens[i].start()
+        match = _COUNT_BEFORE.match(self.piece, start) if isinstance(self.grammar, Names) else None
+        if (
+            match is None
+            or (with_unit and not match["unit"])
+            or (self.found and _JOINT.match(self.piece, self.last_end, start) is None)
+        ):
+            return -1
+        j = self._after(match.end())
+        mention = self._mention(j) if j < len(self.tokens) and self.tokens[j].lastgroup == "word" else None
+        if mention is None or self.piece[mention.end : mention.end + 4].casefold() == " of ":
+            return -1
+        self.count = _count(match["count"])
+        if not match["unit"] and match["count"].isdigit():
+            self.bare_counts.append(self.count)
+        return j
+
+    def _next_mention_before_number(self, i: int) -> bool:
+        for j in range(i + 1, len(self.tokens)):
+            if self.tokens[j].lastgroup == "number" and j not in self.calls:
+                return False
+            if self.tokens[j].lastgroup == "arrow" or (self.tokens[j].lastgroup == "word" and self._mention(j)):
+                return True
+        return False
+
+    def _is_mark(self, i: int) -> bool:
+        token = self.tokens[i]
+        mark, at = token[0], token.start()
+        if mark in self.marks:
+            return True
+        before, after = self.piece[at - 1 : at], self.piece[at + 1 : at + 2]
+        if mark in "-–—":
+            return not after or after.isspace() or after in ">-*|" or (before in ("", "\n") and after.isalpha())
+        if mark == ">":
+            return before != "<"
+        if mark == "=":  # an arrow, or a keyword
+            return after == ">" or _KEYWORD_BEFORE.search(self.piece, max(0, at - 12), at) is not None
+        if mark in _CROSSES:
+            return False
+        return mark in "✅✔👉" or ord(mark) >= 0x1F000 or (0x2300 <= ord(mark) < 0x2C00 and not mark.isalnum())
+
+    # -- the parts of an answer ----------------------------------------------------------------------------------------
+
+    def _mention(self, i: int) -> _Mention | None:
+        """The action that begins with this word: up to three words make a name."""
+        if i in self.calls:
+            return self.calls[i]
+        if isinstance(self.grammar, Calls):
+            return None
+        first = self.tokens[i]
+        words, end = [first[0]], first.end()
+        best = None
+        spans = [(list(words), end)]
+        for _ in range(2):
+            joint = self.piece[end : end + 1]
+            following = re.compile(r"[^\W\d_]+").match(self.piece, end + 1) if joint and joint in " _-" else None
+            if following is None:
+                break
+            words, end = [*words, following[0]], following.end()
+            spans.append((words, end))
+        for parts, stop in reversed(spans):
+            action = self._read_words(parts, first.start(), stop)
+            if action is not None:
+                best = _Mention(action, first.start(), stop)
+                break
+        return best
+
+    def _read_words(self, parts: list[str], start: int, end: int) -> Action | None:
+        plain = "".join(parts)
+        meant = "".join(SYNONYMS.get(part.casefold(), part) for part in parts)
+        forms = ["_".join(parts), plain, self.initials.get(plain.casefold(), meant)]
+        if len(parts) == 1:
+            forms += [f"move{meant}"] if meant in ("ahead", "back") else []
+            forms += [plain[len(lead) :] for lead in ("move", "go", "arrow") if plain.casefold().startswith(lead)]
+        for form in dict.fromkeys(forms):
+            action = self._read(form, start, end) if form else None
+            if action is not None:
+                return action
+        return None
+
+    def _read(self, said: str, start: int, end: int) -> Action | None:
+        action = self.grammar.read(said, self.offset + start, self.offset + end)
+        return None if isinstance(action, Refused) else action
+
+    def _calls(self) -> Iterator[tuple[int, _Mention]]:
+        """Calls by the index of their first token."""
+        index = {token.start(): i for i, token in enumerate(self.tokens)}
+        for start, end, read_to, call in find_calls(self.piece):
+            action = self._read(call, start, end) if call else None
+            if action is not None:
+                yield index[start], _Mention(action, start, read_to)
+
+    def _take(self, mention: _Mention) -> None:
+        self.last_end = mention.end
+        if mention.action is None:
+            return
+        count, self.count = self.count, 1
+        repeat = _REPEAT.match(self.piece, mention.end) if isinstance(self.grammar, Names) else None
+        if repeat is not None:
+            written = repeat["word"] or repeat["said"] or repeat["after"] or repeat["times"] or repeat["bare"]
+            count, self.last_end = _count(written or "1"), repeat.end()
+        self.found += [mention.action] * min(count, _MOST_REPEATS)
+
+    def _after(self, at: int) -> int:
+        return next((j for j, token in enumerate(self.tokens) if token.start() >= at), len(self.tokens))
+
+    def _next_word(self, i: int) -> str:
+        return next((token[0].casefold() for token in self.tokens[i + 1 :] if token.lastgroup == "word"), "")
+
+    def _denied(self, i: int) -> int:
+        """Past the action that a negation denies, and those that go on from it: "not Up or Left"."""
+        j, denied = i + 1, False
+        while j < len(self.tokens):
+            token = self.tokens[j]
+            if token.lastgroup == "word":
+                mention = self._mention(j)
+                word = token[0].casefold()
+                if mention is not None:
+                    j, denied = self._after(mention.end), True
+                    rest = re.match(r"[\s*_`]*(?:,\s*)?(?:or|nor)\s+", self.piece[mention.end :])
+                    if rest is None:
+                        break
+                    j = self._after(mention.end + rest.end())
+                    continue
+                if word not in NEUTRAL and word not in DENIAL and word not in ("than", "of"):
+                    return -1
+            elif not token[0].isspace() and token[0] not in "*_`\"'":
+                return -1
+            j += 1
+        self.denied = self.denied or denied
+        return j if denied else -1
+
+    def _explains(self, i: int) -> bool:
+        """Whether "to" leads to an explanation and not to an action."""
+        return self.last_end >= 0 and not any(
+            self._mention(j) for j in range(i + 1, min(i + 6, len(self.tokens))) if self.tokens[j].lastgroup == "word"
+        )
+
+    def _explained(self, i: int) -> int:
+        """Past the explanation that this word belongs to, if it follows an action."""
+        if self.last_end < 0:
+            return -1
+        token = self.tokens[i]
+        word = token[0].casefold()
+        if word in VERDICTS and self.found and _IS.fullmatch(self.piece, self.last_end, token.start()):
+            so = _SO.match(self.piece, token.end())  # "Up is blocked, so Left"
+            if so is None:
+                return -1
+            self.found.pop()
+            return self._after(so.end())
+        if word in CAPTIONS and re.match(r"[ *_]*(?:\w+[ *_]*)?:", self.piece[token.end() :]):
+            return len(self.tokens)
+        gap = self.piece[self.last_end : token.start()]
+        words = re.findall(r"[^\W\d_]+", gap.casefold())
+        leads = _LEADS.search(gap) or word in REASON or any(word in REASON for word in words)
+        sentence = re.search(r"[.!\n]", gap)
+        if not leads and not sentence:
+            return -1
+        line = self.piece.find("\n", token.start())
+        end = self._next_item(token.start(), len(self.piece) if line < 0 else line)
+        said = self.piece[token.start() : end]
+        if word in VERDICTS or self._judges(i) or is_doubtful(said.replace(".", " ")):
+            return -1
+        if not leads and any(
+            self._mention(j)
+            for j, other in enumerate(self.tokens)
+            if other.lastgroup == "word" and token.start() <= other.start() < end
+        ):
+            return -1
+        return self._after(end)
+
+    def _judges(self, i: int) -> bool:
+        """Whether the explanation is "a hole": the verdict on an action in a list of all."""
+        return self.tokens[i][0].casefold() in ("a", "an", "the") and self._next_word(i) in VERDICTS
+
+    def _next_item(self, start: int, end: int) -> int:
+        """Where the next action of a list begins: after a separator, alone or with an explanation of its own."""
+        for match in re.finditer(
+            r"[,;|]\s*(?:(?:and|then|next)\s+)*|\)\s*[,;|]?\s*(?=\S)|\s(?=\d{1,2}[.)]\s)", self.piece[start:end]
+        ):
+            at = start + match.end()
+            j = self._after(at)
+            if j < len(self.tokens) and self.tokens[j].start() < end:
+                token = self.tokens[j]
+                if token.lastgroup == "number":
+                    return at
+                mention = self._mention(j) if token.lastgroup == "word" else None
+                if mention and re.match(r"[\s*_`]*(?:[:(,;|.\n–—-]|\Z)", self.piece[mention.end :]):
+                    return at
+        return end
+
+
+def _count(written: str) -> int:
+    return int(written) if written.isdigit() else _COUNT_WORDS[written.casefold()]
