@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
+from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names
 from vagen_envs.replies.answer import Found, find_answers
-from vagen_envs.replies.markdown import read_markdown
-from vagen_envs.replies.parsed import FORMAT_CODES, REFUSED_CODES, ParsedTurn, Problem
+from vagen_envs.replies.execution import AnswerReader, Parsing
+from vagen_envs.replies.parsed import FORMAT_CODES, ParsedTurn, Problem
 from vagen_envs.replies.reference import ReferenceParser, Rule
 from vagen_envs.replies.special_tokens import in_ascii, without_tokens
 from vagen_envs.replies.tags import (
@@ -30,13 +30,11 @@ from vagen_envs.replies.tags import (
     without_tags,
 )
 from vagen_envs.replies.thinking import Span, Thinking
-from vagen_envs.replies.vocabulary import is_doubtful
 
 Strategy = Literal["no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 Layout = Literal["nested", "flat", "untagged"]
-Parsing = Literal["strict", "lenient", "released"]
 Reasoning = Literal["optional", "required"]
 NativeThinking = Literal["reject", "allow"]
 
@@ -92,6 +90,7 @@ class Grammar:
     _places: dict[tuple[str, ...], dict[int, str]] = field(init=False, repr=False, compare=False)
     _leaves: dict[str, str] = field(init=False, repr=False, compare=False)
     _reference: ReferenceParser | None = field(init=False, repr=False, compare=False)
+    _reader: AnswerReader = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -112,6 +111,8 @@ class Grammar:
         sequences = (full, without) if self.reasoning == "optional" and self.parsing != "released" else (full,)
         set_field(self, "_sequences", sequences)
         set_field(self, "_places", {self._written(forms): self._places_in(forms) for forms in sequences})
+        reader = AnswerReader(self.actions, self.separator, self.max_actions, self.parsing, self.tags[-1])
+        set_field(self, "_reader", reader)
         set_field(self, "_reference", None)
         if self.parsing == "released":
             if self.layout == "untagged":
@@ -224,7 +225,7 @@ class Grammar:
             elif not piece:
                 return None
         problems: list[Problem] = []
-        actions = self._read_actions(text, (start, end), problems)
+        actions = self._reader.read(text, (start, end), problems)
         return _turn(said, None, actions, True, problems)
 
     def _read_any(self, text: str) -> ParsedTurn:
@@ -253,63 +254,11 @@ class Grammar:
             tags = [tag for tag in tags if tag.name in ("think", "answer")]
         shown = plain if self.layout == "untagged" else text
         problems += format_problems(shown, tags, begin, self._sequences, self.template(), self.tags)
-        actions, answer = self._execute(text, plain, found, problems, begin)
+        actions, answer = self._reader.execute(text, plain, found, problems, begin)
         said.update((name, self._field(text, tags, tag, found, begin)) for tag, name in self._leaves.items())
         said["answer"] = self._said(text, answer)
         well_formed = not any(problem.code in FORMAT_CODES for problem in problems)
         return _turn(said, native, actions, well_formed, problems)
-
-    def _execute(
-        self, text: str, plain: str, found: Found, problems: list[Problem], begin: int
-    ) -> tuple[tuple[Action, ...], Sequence[Span]]:
-        """The actions, and the answer they stand in; adds to the problems."""
-        if found.differ:
-            message = "the reply has answers that differ; the last one after the thoughts counts"
-            problems.append(Problem("answers_differ", message, 0, found.end))
-        if not found.tagged:
-            if found.empty is None:
-                problems.append(Problem("no_answer", f"there is no {self._answer('…')}", begin, len(text)))
-            for group in found.choices:
-                actions = self._read_loosely(plain, group, problems)
-                if actions:
-                    return actions, group
-            if found.empty is not None:
-                problems.append(Problem("no_action", "the answer has no action", *found.empty))
-                return (), (found.empty,)
-            return (), ()
-        if self.parsing == "strict" and any(problem.code in FORMAT_CODES for problem in problems):
-            last = found.choices[0][-1]
-            problems.append(Problem("withheld", "nothing was executed because the format is broken", *last))
-            return (), found.choices[0]
-        best: tuple[tuple[Action, ...], Sequence[Span], list[Problem]] | None = None
-        for group in found.choices:
-            amiss: list[Problem] = []
-            actions = ()
-            for span in group:
-                actions += self._read_actions(plain if self.parsing == "lenient" else text, span, amiss, len(actions))
-            if best is None or actions:
-                best = (actions, group, amiss)
-            if actions:
-                break
-        assert best is not None  # noqa: S101  (there is a group where an answer is tagged)
-        problems += best[2]
-        return best[0], best[1]
-
-    def _read_loosely(self, text: str, group: Sequence[Span], problems: list[Problem]) -> tuple[Action, ...]:
-        """The actions of an answer that isn't between the format's tags; none if it isn't clear."""
-        actions: list[Action] = []
-        for start, end in group:
-            if isinstance(self.actions, Names | Calls):
-                actions += read_markdown(text, start, end, self.separator, self.actions) or ()
-            elif self._is_selective and (piece := text[start:end].strip()):
-                read = self.actions.read(piece, start, end)
-                actions += [] if isinstance(read, Refused) else [read]
-        return self._limited(actions, group[-1][1], problems) if actions else ()
-
-    @functools.cached_property
-    def _is_selective(self) -> bool:
-        """Whether the grammar finds its action among other text, and refuses a text without one."""
-        return isinstance(self.actions.read("-", 0, 1), Refused)
 
     def _field(self, text: str, tags: list[Tag], name: str, found: Found, begin: int) -> str | None:
         """The text of a field that belongs to the answer, not to a draft or a quoted example before it."""
@@ -324,9 +273,6 @@ class Grammar:
     def _said(self, text: str, answer: Sequence[Span]) -> str | None:
         return self.separator.join(text[start:end].strip() for start, end in answer) if answer else None
 
-    def _answer(self, text: str) -> str:
-        return f"<{self.tags[-1]}>{text}</{self.tags[-1]}>"
-
     def _read_as_released(self, text: str, reference: ReferenceParser) -> ParsedTurn:
         """As VAGEN's released parsers read it."""
         found = reference.read(text)
@@ -340,77 +286,13 @@ class Grammar:
         actions: tuple[Action, ...] = ()
         answer = found.spans.get("answer")
         if answer is None:
-            problems.append(Problem("no_answer", f"there is no {self._answer('…')} in its place", 0, len(text)))
+            problems.append(
+                Problem("no_answer", f"there is no <{self.tags[-1]}>…</{self.tags[-1]}> in its place", 0, len(text))
+            )
         else:
-            actions = self._read_actions(text, answer, problems)
+            actions = self._reader.read(text, answer, problems)
         said = {name: text[start:end].strip() for name, (start, end) in found.spans.items()}
         return _turn(said, None, actions, found.well_formed and answer is not None, problems)
-
-    def _read_actions(self, text: str, span: Span, problems: list[Problem], before: int = 0) -> tuple[Action, ...]:
-        """The actions of an answer, after `before` others; adds to the problems."""
-        start, end = span
-        actions: list[Action] = []
-        lenient = self.parsing == "lenient" and isinstance(self.actions, Names | Calls)
-        for piece, left, right in self._pieces(text, start, end):
-            read = self.actions.read(piece, left, right)
-            if isinstance(read, Refused):
-                meant = read_markdown(text, start, end, self.separator, self.actions) if lenient else None
-                if meant:
-                    return self._limited(meant, end, problems, before, in_markdown=True)
-                if meant is not None:
-                    actions = []
-                    problems.append(Problem(read.code, read.message, left, right))
-                    break
-                if before + len(actions) >= self.max_actions:
-                    problems.append(self._too_many(left, end))
-                    break
-                problems.append(Problem(read.code, read.message, left, right))
-                if lenient and is_doubtful(text[start:end]):
-                    actions = []
-                break
-            actions.append(read)
-        if self.parsing != "released" and self._is_echo(actions):
-            message = "the answer repeats the list of all actions"
-            problems.append(Problem("no_action", message, start, end))
-            return ()
-        if before + len(actions) > self.max_actions:
-            problems.append(self._too_many(actions[self.max_actions - before].start, end))
-            actions = actions[: self.max_actions - before]
-        if not actions and not before and not (problems and problems[-1].code in {*REFUSED_CODES, "too_many_actions"}):
-            problems.append(Problem("no_action", "the answer has no action", start, end))
-        return tuple(actions)
-
-    def _is_echo(self, actions: Sequence[Action]) -> bool:
-        return isinstance(self.actions, Names) and self.actions.echoed([action.name for action in actions])
-
-    def _limited(
-        self, actions: list[Action], end: int, problems: list[Problem], before: int = 0, *, in_markdown: bool = False
-    ) -> tuple[Action, ...]:
-        """Actions among markdown, at most as many as count."""
-        if in_markdown:
-            example = self._answer(self.separator.join([action.text for action in actions[:2]]))
-            message = f"an answer is only actions, such as {example}"
-            problems.append(Problem("markdown_answer", message, actions[0].start, end))
-        if before + len(actions) > self.max_actions:
-            problems.append(self._too_many(min(actions[-1].start, end), end))
-        return tuple(actions[: self.max_actions - before])
-
-    def _too_many(self, start: int, end: int) -> Problem:
-        return Problem("too_many_actions", f"only the first {self.max_actions} action(s) count", start, end)
-
-    def _pieces(self, text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
-        """The non-empty pieces between separators, stripped, with their spans."""
-        left = start
-        # An action that can contain the separator, as an SVG can, finds it itself.
-        find = getattr(self.actions, "find_separator", str.find)
-        while left <= end:
-            right = find(text, self.separator, left, end)
-            if right < 0:
-                right = end
-            piece = text[left:right].replace("<image>", "").strip()
-            if piece:
-                yield piece, left, right
-            left = right + len(self.separator)
 
 
 _MOST_THOUGHTS = 8  # of a thinking model before its reply, so that time stays linear
