@@ -46,6 +46,10 @@ SAID = [  # status, body as providers send it (where each is quoted stands in pr
     (400, {"error": {"message": "max_tokens must be at least 1, got -120."}}, "context full"),
     (400, {"error": {"message": "Total tokens of image and text exceed max message tokens"}}, "context full"),
     (500, {"error": {"message": "failed to decode: KV cache is full"}}, "context full"),
+    (400, {"error": {"message": "Prompt has 256468 tokens, but the configured context size is 256000 tokens"}}, "context full"),
+    (400, {"error": {"message": "This request requires 12000 tokens of context but the model has 8192"}}, "context full"),
+    (400, {"error": {"message": "The request's token count (150000) is above the limit (131072)"}}, "context full"),
+    (400, {"error": {"message": "You uploaded 30 images, the maximum is 20"}}, "context full"),
 ]  # fmt: skip
 NOT_ENDINGS = [
     (400, {"error": {"message": "The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is lower than 4096."}}),
@@ -57,6 +61,11 @@ NOT_ENDINGS = [
     (429, {"error": {"message": "Rate limit reached for gpt-4o: maximum context length is 8192", "code": "rate_limit_exceeded"}}),
     (400, {"error": {"message": "Unsupported value: 'temperature' does not support 0.7 with this model.", "code": "unsupported_value"}}),
     (503, {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}),
+    (400, {"error": {"message": "Context window too small: minimum is 1000 tokens"}}),
+    (400, {"error": {"message": "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40."}}),
+    (400, {"error": {"message": "ThrottlingException: Too many tokens, please wait before trying again"}}),
+    (400, {"error": {"message": "output token count of 9000 exceeds the limit of 8192"}}),
+    (422, {"detail": [{"loc": ["body", "max_tokens"], "msg": "Input should be less than or equal to 4096"}]}),
 ]  # fmt: skip
 
 UP = "<think>t</think><answer>Up</answer>"

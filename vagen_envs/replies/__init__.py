@@ -1,17 +1,17 @@
 """Replies: from a model's text to a `ParsedTurn` and back.
 
-Calls go one way: `tags` → `thinking` → `answer` → `markdown` and `actions` → `grammar`. `special_tokens` and
-`tool_calls` prepare text for them; `reference` holds the rules of VAGEN's released parsers instead.
+Calls go one way: `tags` → `thinking` → `answer` → `execution` (by `actions` and `markdown`) → `grammar`. `special_tokens`
+and `tool_calls` prepare text for them; `reference` holds the rules of VAGEN's released parsers instead.
 """
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, FreeText, Names, Refused, call_text
 from vagen_envs.replies.answer import last_answer
+from vagen_envs.replies.execution import Parsing
 from vagen_envs.replies.grammar import (
     STRATEGIES,
     Grammar,
     Layout,
     NativeThinking,
-    Parsing,
     Reasoning,
     Strategy,
     check_tags,
