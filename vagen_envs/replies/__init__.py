@@ -1,7 +1,7 @@
 """Replies: from a model's text to a `ParsedTurn` and back.
 
-Calls go one way: `tags` → `thinking` → `answer` → `execution` (by `actions` and `markdown`) → `grammar`. `special_tokens`
-and `tool_calls` prepare text for them; `reference` holds the rules of VAGEN's released parsers instead.
+Calls go one way: `tags` → `thinking` → `answer` → `execution` (by `actions` and `markdown`) → `grammar`.
+`special_tokens` and `tool_calls` prepare text for them; `reference` holds the rules of VAGEN's released parsers.
 """
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, FreeText, Names, Refused, call_text
