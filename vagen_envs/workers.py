@@ -36,10 +36,11 @@ class Worker:
         module: run as `python -m MODULE FD ARGUMENTS…`; it calls `answer_calls`.
         arguments: for the module, after the number of its socket.
         timeout: seconds after which a worker that doesn't answer is killed.
+        environment: variables that its environment has besides.
     """
 
-    def __init__(self, name: str, module: str, *arguments: str, timeout: float = TIMEOUT) -> None:
-        self.process, ours = started(module, *arguments)
+    def __init__(self, name: str, module: str, *arguments: str, timeout: float = TIMEOUT, **environment: str) -> None:
+        self.process, ours = started(module, *arguments, **environment)
         self._name, self._timeout = name, timeout
         self._connection = Connection(ours.detach())
         self._arrival = _arrival_at(self._connection)

@@ -5,22 +5,19 @@ from __future__ import annotations
 import atexit
 import functools
 import importlib.util
-import json
 import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any
 
 import numpy as np
 
 from vagen_envs.errors import MissingExtraError, VagenError
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.check import MAX_LENGTH
-from vagen_envs.workers import started
+from vagen_envs.workers import Worker, WorkerDied
 
 SECONDS = 1.0
 """CPU time for one drawing, some 300 times what an icon takes. On a busy machine it is several seconds by the clock."""
@@ -29,11 +26,14 @@ MEMORY = 1 << 30
 MAX_SIZE = 1024
 """Pixels a side of a drawing."""
 
-_START_SECONDS = 60.0
 _PATIENCE = 60.0  # a worker that has no answer so long after its CPU time was stopped from outside
 _TEXTS_FAULT = (signal.SIGPROF, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
 """Time, memory or the stack is spent. Other signals come from outside."""
 _TRIES = 2  # something else than the text may have ended the first worker
+
+
+_LOST: list[list[Worker]] = []
+"""Of the process before a fork, which alone may end them."""
 
 
 class RendererError(VagenError, RuntimeError):
@@ -53,56 +53,6 @@ class Drawing:
     pixels: Pixels | None
     problem: str | None
     marks: tuple[tuple[str, str, str, float, float, float, float], ...] = ()
-
-
-class _Died(Exception):  # noqa: N818 - not an error of ours
-    """The process ended by this signal; 0 if it doesn't answer."""
-
-    def __init__(self, number: int = 0) -> None:
-        super().__init__(number)
-        self.signal = number
-
-
-class _DrawingProcess:
-    """One process and the socket to it."""
-
-    def __init__(self, seconds: float, memory: int, renderer: str) -> None:
-        # A pool of threads has stacks that count as memory; a panic's backtrace takes longer than most drawings.
-        quiet = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
-        self.process, ours = started("vagen_envs.svg.worker", str(seconds), str(memory), renderer, **quiet)
-        self.connection = Connection(ours.detach())
-        self.ready = False
-
-    def get_ready(self) -> None:
-        """Wait until the process has started."""
-        if not self.ready:
-            if problem := self._answer(_START_SECONDS)["problem"]:
-                raise RendererError(f"the renderer does not work here: {problem}; reinstall vagen-envs[svg]")
-            self.ready = True
-
-    def draw(self, text: str, size: int, timeout: float) -> Drawing:
-        """Raises _Died if the process ends before it has answered."""
-        try:
-            self.connection.send((text, size))
-            header = self._answer(timeout)
-            if header["problem"] is not None:
-                return Drawing(None, header["problem"])
-            pixels = np.frombuffer(self.connection.recv_bytes(), np.uint8).reshape(size, size, 3)
-        except (EOFError, OSError):
-            raise _Died(-self.process.wait()) from None
-        return Drawing(pixels, None, tuple(map(tuple, header["marks"])))
-
-    def _answer(self, timeout: float) -> dict[str, Any]:
-        if not self.connection.poll(timeout):
-            raise _Died
-        answer: dict[str, Any] = json.loads(self.connection.recv_bytes())
-        return answer
-
-    def end(self) -> None:
-        """Kill the process and wait until it is gone."""
-        self.connection.close()
-        self.process.kill()
-        self.process.wait()
 
 
 class Renderer:
@@ -132,15 +82,13 @@ class Renderer:
         os.register_at_fork(after_in_child=self._after_fork)
 
     def _forget(self) -> None:
-        self._idle: list[_DrawingProcess] = []
-        self._all: list[_DrawingProcess] = []
+        self._idle: list[Worker] = []
+        self._all: list[Worker] = []
         self._slots = threading.BoundedSemaphore(self._most)
         self._lock = threading.Lock()
 
     def _after_fork(self) -> None:
-        for worker in self._all:
-            worker.connection.close()
-            worker.process.returncode = 0  # the parent's child, not this process's
+        _LOST.append(self._all)
         self._forget()
 
     def draw(self, text: str, size: int = 224) -> Drawing:
@@ -151,20 +99,22 @@ class Renderer:
         """
         if len(text) > MAX_LENGTH:
             return Drawing(None, f"the SVG has {len(text)} characters; at most {MAX_LENGTH} are allowed")
-        problem = None
+        problem = ""
         with self._slots:
             for _ in range(_TRIES):
                 try:
                     with self._worker() as worker:
-                        worker.get_ready()
-                        problem = "makes the drawing process fail"
-                        return worker.draw(text, size, self.seconds + self.patience)
-                except _Died as died:
-                    if problem and died.signal in _TEXTS_FAULT:
-                        spent = died.signal == signal.SIGPROF
+                        unfit, marks, pixels = worker.call(text, size)
+                        drawn = np.frombuffer(pixels, np.uint8).reshape(size, size, 3) if unfit is None else None
+                        return Drawing(drawn, unfit, tuple(marks))
+                except WorkerDied as death:
+                    ended = -worker.process.returncode
+                    problem = "makes the drawing process fail" if death.during else problem
+                    if death.during and ended in _TEXTS_FAULT:
+                        spent = ended == signal.SIGPROF
                         problem = f"takes longer than {self.seconds:g} seconds" if spent else "is too deep or too large"
                         break
-        if problem is None:
+        if not problem:
             raise RendererError("the drawing process does not start; its messages are on the standard error")
         return Drawing(None, f"the SVG can't be drawn: it {problem}")
 
@@ -175,24 +125,26 @@ class Renderer:
             return tuple(worker.process.pid for worker in self._all)
 
     @contextmanager
-    def _worker(self) -> Iterator[_DrawingProcess]:
+    def _worker(self) -> Iterator[Worker]:
         """An idle process, or a new one. One in which something is raised is replaced, since it may be at work."""
         with self._lock:
             worker = self._idle.pop() if self._idle else self._start()
         try:
             yield worker
         except BaseException:
-            worker.end()
+            worker.close()
             with self._lock:
                 self._all.remove(worker)
-                if worker.ready:
-                    self._idle.append(self._start())  # starts up while nobody waits
             raise
         with self._lock:
             self._idle.append(worker)
 
-    def _start(self) -> _DrawingProcess:
-        worker = _DrawingProcess(self.seconds, self.memory, self.renderer)
+    def _start(self) -> Worker:
+        # A pool of threads has stacks that count as memory; a panic's backtrace takes longer than most drawings.
+        quiet = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
+        arguments = str(self.seconds), str(self.memory), self.renderer
+        timeout = self.seconds + self.patience
+        worker = Worker("SVG renderer", "vagen_envs.svg.worker", *arguments, timeout=timeout, **quiet)
         self._all.append(worker)
         return worker
 
@@ -201,7 +153,7 @@ class Renderer:
         with self._lock:
             workers, self._all, self._idle = self._all, [], []
         for worker in workers:
-            worker.end()
+            worker.close()
 
 
 def _check_that_it_works(renderer: str) -> None:

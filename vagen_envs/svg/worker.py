@@ -1,15 +1,12 @@
 """A process that draws one SVG after the other within limits: `python -m … DESCRIPTOR SECONDS BYTES RENDERER`.
 
-Reads pairs of a text and a size from the socket of that descriptor until the other end closes it. Answers JSON
-`{"problem", "marks"}`, and then the pixels if there is no problem. The kernel ends the process when a drawing takes
-too much CPU time (a timer whose default action kills, also within C code) or too much memory. Once warm, it refuses
-to open files, sockets or processes.
+The kernel ends it when a drawing takes too much CPU time (a timer whose default action kills, also within C code) or
+too much memory. Once warm, it refuses to open files, sockets or processes.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import signal
@@ -21,8 +18,9 @@ from PIL import Image
 
 from vagen_envs.svg.check import SvgError, clean
 from vagen_envs.svg.drawing import draw
-from vagen_envs.svg.marks import marks_of
+from vagen_envs.svg.marks import Mark, marks_of
 from vagen_envs.svg.styles import resolve
+from vagen_envs.workers import answer_calls
 
 WARM_UP = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><linearGradient id="g"><stop offset="0"
 stop-color="red"/></linearGradient><style>.a{fill:hsl(9 9% 9% / 9%)}</style><path class="a"
@@ -56,12 +54,16 @@ def forbid_the_outside() -> None:
     sys.addaudithook(refuse)
 
 
-def answer(text: str, size: int, renderer: str) -> tuple[dict[str, Any], bytes]:
-    """The answer's header, and the pixels, which are empty if there is a problem."""
+Answer = tuple[str | None, list[Mark], bytes]
+"""The problem, if there is one; marks and pixels otherwise."""
+
+
+def answer(text: str, size: int, renderer: str) -> Answer:
+    """Draw a text, whatever it is."""
     try:
         root = clean(text)
         marks = marks_of(root, resolve(root), size)
-        return {"problem": None, "marks": marks}, draw(root, size, renderer).tobytes()
+        return None, marks, draw(root, size, renderer).tobytes()
     except SvgError as error:
         problem = str(error)
     except (KeyboardInterrupt, SystemExit):
@@ -69,35 +71,31 @@ def answer(text: str, size: int, renderer: str) -> tuple[dict[str, Any], bytes]:
     except BaseException as error:  # a panic in Rust is no Exception
         kind = type(error).__name__
         problem = f"the SVG can't be drawn: {_IN_WORDS.get(kind) or f'{kind}: {error}'[:200]}"
-    return {"problem": problem, "marks": []}, b""
+    return problem, [], b""
 
 
-def main() -> None:
+def main(connection: Connection, seconds: float, memory: int, renderer: str) -> None:
     """Warm up, give up all rights, and serve."""
-    connection, seconds, memory, renderer = (
-        Connection(int(sys.argv[1])),
-        float(sys.argv[2]),
-        int(sys.argv[3]),
-        sys.argv[4],
-    )
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
-    Image.init()  # all formats, while files may be opened
-    header, _ = answer(WARM_UP, 32, renderer)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a panic in Rust writes its backtrace there
-    limit(memory)
-    forbid_the_outside()
-    connection.send_bytes(json.dumps(header).encode())
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            text, size = connection.recv()
-            signal.setitimer(signal.ITIMER_PROF, seconds)
-            header, pixels = answer(text, size, renderer)
+
+    def warm_up() -> None:
+        Image.init()  # all formats, while files may be opened
+        if problem := answer(WARM_UP, 32, renderer)[0]:
+            raise RuntimeError(f"it does not work here ({problem}); reinstall vagen-envs[svg]")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a panic in Rust writes its backtrace there
+        limit(memory)
+        forbid_the_outside()
+
+    def timed(text: str, size: int) -> Answer:
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        try:
+            return answer(text, size, renderer)
+        finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-            connection.send_bytes(json.dumps(header).encode())
-            if pixels:
-                connection.send_bytes(pixels)
+
+    with contextlib.suppress(EOFError, OSError):
+        answer_calls(connection, timed, warm_up)
     os._exit(0)
 
 
 if __name__ == "__main__":
-    main()
+    main(Connection(int(sys.argv[1])), float(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
