@@ -14,18 +14,10 @@ from dataclasses import dataclass, field, replace
 from xml.etree.ElementTree import Element
 
 import numpy as np
+from fontTools.misc.transform import Offset, Transform
 
 from vagen_envs.svg.check import local_name, natural_size, pixels, view_box
-from vagen_envs.svg.outlines import (
-    IDENTITY,
-    Matrix,
-    Points,
-    apply,
-    outlines_of,
-    read_transform,
-    shape_of,
-    times,
-)
+from vagen_envs.svg.outlines import Points, apply, outlines_of, read_transform, shape_of
 from vagen_envs.svg.styles import Style, colour, hexadecimal, opacity, style_of
 
 Mark = tuple[str, str, str, float, float, float, float]
@@ -63,7 +55,7 @@ def marks_of(root: Element, styles: Mapping[Element, Style], size: int) -> list[
 class _Place:
     """Where and how an element is painted: transform to pixels, style, size of the viewport, opacity of the groups."""
 
-    matrix: Matrix
+    matrix: Transform
     style: Style
     viewport: tuple[float, float]
     opacity: float
@@ -75,7 +67,7 @@ class _Place:
         found = pixels(text, whole)
         return 0.0 if math.isnan(found) else found
 
-    def around(self, matrix: Matrix, origin: str | None) -> Matrix:
+    def around(self, matrix: Transform, origin: str | None) -> Transform:
         """A transform around a `transform-origin`."""
         if not origin:
             return matrix
@@ -83,7 +75,7 @@ class _Place:
         if origin.split()[0] in ("top", "bottom"):
             words.reverse()
         x, y = self.length(words[0], "x"), self.length(words[1], "y")
-        return times(times((1, 0, 0, 1, x, y), matrix), (1, 0, 0, 1, -x, -y))
+        return Offset(x, y).transform(matrix).translate(-x, -y)
 
 
 @dataclass
@@ -118,7 +110,7 @@ class _Walk:
         if style.get("display") == "none":
             return True
         around = outer.around(read_transform(style.get("transform")), style.get("transform-origin"))
-        matrix = times(outer.matrix, around)
+        matrix = outer.matrix.transform(around)
         place = _Place(matrix, style, outer.viewport, outer.opacity * opacity(style.get("opacity")), outer.depth + 1)
         if name == "use":
             self._visit_use(element, place)
@@ -138,7 +130,7 @@ class _Walk:
         if target is None or element in set(target.iter()):
             return
         x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
-        place = replace(place, matrix=times(place.matrix, (1, 0, 0, 1, x, y)))
+        place = replace(place, matrix=place.matrix.translate(x, y))
         if local_name(target) in ("symbol", "svg"):
             self._visit_nested(target, element, replace(place, style=style_of(self.styles[target], place.style)))
         else:
@@ -156,7 +148,7 @@ class _Walk:
         if width <= 0 or height <= 0:
             return
         matrix, viewport = _viewport(element, x, y, width, height)
-        self.visit_children(element, replace(place, matrix=times(place.matrix, matrix), viewport=viewport))
+        self.visit_children(element, replace(place, matrix=place.matrix.transform(matrix), viewport=viewport))
 
     def _note_shape(self, element: Element, place: _Place) -> None:
         name, outlines = outlines_of(element, place.length)
@@ -254,11 +246,13 @@ _SHAPES = frozenset({"path", "rect", "circle", "ellipse", "line", "polyline", "p
 _ALIGN = {"Min": 0.0, "Mid": 0.5, "Max": 1.0}
 
 
-def _viewport(element: Element, x: float, y: float, width: float, height: float) -> tuple[Matrix, tuple[float, float]]:
+def _viewport(
+    element: Element, x: float, y: float, width: float, height: float
+) -> tuple[Transform, tuple[float, float]]:
     """The transform from a viewport's content to its parent, and the content's width and height."""
     box = view_box(element)
     if box is None:
-        return times((1, 0, 0, 1, x, y), IDENTITY), (width, height)
+        return Offset(x, y), (width, height)
     across, down = width / box[2], height / box[3]
     words = element.get("preserveAspectRatio", "xMidYMid").split()
     if words[:1] != ["none"]:
@@ -267,7 +261,7 @@ def _viewport(element: Element, x: float, y: float, width: float, height: float)
         place = (_ALIGN[match[1]], _ALIGN[match[2]]) if match else (0.5, 0.5)
         x += (width - across * box[2]) * place[0]
         y += (height - down * box[3]) * place[1]
-    return (across, 0.0, 0.0, down, x - across * box[0], y - down * box[1]), (box[2], box[3])
+    return Transform(across, 0.0, 0.0, down, x - across * box[0], y - down * box[1]), (box[2], box[3])
 
 
 def _runs(element: Element) -> Iterator[tuple[str, Element]]:

@@ -9,23 +9,24 @@ from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
 import numpy as np
+from fontTools.misc.transform import Identity, Offset, Scale, Transform
+from fontTools.pens.recordingPen import RecordingPen
+from fontTools.svgLib.path.parser import parse_path
 from numpy.typing import NDArray
 
 from vagen_envs.svg.check import local_name
 
 Points = NDArray[np.float64]
 """Of shape (count, 2): x and y."""
-Matrix = tuple[float, float, float, float, float, float]
-"""As in SVG: x' = a x + c y + e, y' = b x + d y + f."""
-
-IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 Length = Callable[[str | None, str], float]
 """Pixels of a length: its text and its axis, `x`, `y` or `r` for neither."""
 
 _NUMBER = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?")
 _TRANSFORM = re.compile(r"(?<!\w)(\w++)\s*+\(([^()]*+)\)")
 _SHARES = np.arange(1, 9) / 8  # 8 points of a curve: boxes are then right to 1 % of its size
-_CUBIC = np.stack([math.comb(3, i) * _SHARES**i * (1 - _SHARES) ** (3 - i) for i in range(4)], axis=1)
+_CUBIC, _QUADRATIC = (
+    np.stack([math.comb(n, i) * _SHARES**i * (1 - _SHARES) ** (n - i) for i in range(n + 1)], axis=1) for n in (3, 2)
+)
 _TURN = np.linspace(0, 2 * math.pi, 32, endpoint=False)
 _CIRCLE = np.stack((np.cos(_TURN), np.sin(_TURN)), axis=1)
 
@@ -35,52 +36,46 @@ def numbers(text: str) -> list[float]:
     return [float(word) for word in _NUMBER.findall(text)]
 
 
-def times(one: Matrix, other: Matrix) -> Matrix:
-    """The transform that does `other` first."""
-    a, b, c, d, e, f = one
-    g, h, i, j, k, m = other
-    return a * g + c * h, b * g + d * h, a * i + c * j, b * i + d * j, a * k + c * m + e, b * k + d * m + f
-
-
-def apply(matrix: Matrix, points: Points) -> Points:
+def apply(matrix: Transform, points: Points) -> Points:
     """The transformed points."""
     a, b, c, d, e, f = matrix
     return points @ np.array([[a, b], [c, d]]) + (e, f)
 
 
-def read_transform(text: str | None) -> Matrix:
+def read_transform(text: str | None) -> Transform:
     """The matrix of a `transform`; functions that aren't known, or lack numbers, change nothing."""
-    matrix = IDENTITY
+    matrix = Identity
     for name, inside in _TRANSFORM.findall(text or ""):
         values = numbers(inside)
         if "rad" in inside and "grad" not in inside:
             values[:1] = [math.degrees(angle) for angle in values[:1]]
-        matrix = times(matrix, _function(name, values))
+        matrix = matrix.transform(_function(name, values)) if values else matrix
     return matrix
 
 
-def _function(name: str, values: list[float]) -> Matrix:
-    if not values:
-        return IDENTITY
+def _function(name: str, values: list[float]) -> Transform:
     first, second = values[0], values[1] if len(values) > 1 else None
-    if name == "matrix" and len(values) == 6:
-        return tuple(values)  # type: ignore[return-value]
-    if name.startswith("translate"):
-        x, y = (0.0, first) if name == "translateY" else (first, second or 0.0)
-        return 1.0, 0.0, 0.0, 1.0, x, y
-    if name.startswith("scale"):
-        x, y = (first, first if second is None else second) if name == "scale" else (first, 1.0)
-        return (x if name != "scaleY" else 1.0), 0.0, 0.0, (y if name != "scaleY" else first), 0.0, 0.0
-    turn = math.radians(first)
-    if name == "rotate":
-        x, y = (values[1], values[2]) if len(values) == 3 else (0.0, 0.0)
-        spin = (math.cos(turn), math.sin(turn), -math.sin(turn), math.cos(turn), 0.0, 0.0)
-        return times(times((1.0, 0.0, 0.0, 1.0, x, y), spin), (1.0, 0.0, 0.0, 1.0, -x, -y))
-    if name == "skewX":
-        return 1.0, 0.0, math.tan(turn), 1.0, 0.0, 0.0
-    if name == "skewY":
-        return 1.0, math.tan(turn), 0.0, 1.0, 0.0, 0.0
-    return IDENTITY
+    match name:
+        case "matrix" if len(values) == 6:
+            return Transform(*values)
+        case "translate" | "translateX":
+            return Offset(first, second or 0.0)
+        case "translateY":
+            return Offset(0.0, first)
+        case "scale":
+            return Scale(first, second)
+        case "scaleX":
+            return Scale(first, 1.0)
+        case "scaleY":
+            return Scale(1.0, first)
+        case "rotate":
+            x, y = values[1:] if len(values) == 3 else (0.0, 0.0)
+            return Offset(x, y).rotate(math.radians(first)).translate(-x, -y)
+        case "skewX":
+            return Identity.skew(math.radians(first))
+        case "skewY":
+            return Identity.skew(0.0, math.radians(first))
+    return Identity
 
 
 def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Points]]:
@@ -110,51 +105,21 @@ def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Poin
     return None, []
 
 
-class _PointPen:
-    """Collects the contours of a path as points, eight for each curve. The methods are those of fontTools' pens."""
-
-    def __init__(self) -> None:
-        self.points: list[tuple[float, float]] = []
-        self.begins: list[int] = []
-        self.curves: list[tuple[tuple[float, float], ...]] = []
-        self.places: list[int] = []
-
-    def moveTo(self, point: tuple[float, float]) -> None:  # noqa: N802
-        self.begins.append(len(self.points))
-        self.points.append(point)
-
-    def lineTo(self, point: tuple[float, float]) -> None:  # noqa: N802
-        self.points.append(point)
-
-    def curveTo(self, *controls: tuple[float, float]) -> None:  # noqa: N802
-        self.curves.append((self.points[-1], *controls))
-        self.places.append(len(self.points))
-        self.points += controls[-1:] * len(_CUBIC)
-
-    def qCurveTo(self, control: tuple[float, float], end: tuple[float, float]) -> None:  # noqa: N802
-        (x0, y0), (x1, y1), (x2, y2) = self.points[-1], control, end
-        self.curveTo(((x0 + 2 * x1) / 3, (y0 + 2 * y1) / 3), ((x2 + 2 * x1) / 3, (y2 + 2 * y1) / 3), end)
-
-    def closePath(self) -> None:  # noqa: N802
-        pass
-
-    endPath = closePath  # noqa: N815
-
-    def contours(self) -> list[Points]:
-        points = np.array(self.points, float).reshape(-1, 2)
-        if self.curves:  # all at once: a call of NumPy takes longer than a curve
-            places = np.array(self.places)[:, None] + np.arange(len(_CUBIC))
-            points[places] = _CUBIC @ np.array(self.curves)
-        return [contour for contour in np.split(points, self.begins[1:]) if len(contour) > 1]
-
-
 def _path(data: str) -> list[Points]:
-    from fontTools.svgLib.path.parser import parse_path
-
-    pen = _PointPen()
+    """The contours of a path, with eight points for each curve."""
+    pen = RecordingPen()
     with contextlib.suppress(Exception):  # what stands before an error is drawn (SVG 2, section 9.5.4)
         parse_path(data, pen)
-    return pen.contours()
+    contours: list[list[tuple[float, float]]] = []
+    for command, points in pen.value:
+        if command == "moveTo":
+            contours.append([*points])
+        elif command == "lineTo":
+            contours[-1] += points
+        elif points:
+            curve = np.array([contours[-1][-1], *points])
+            contours[-1] += ((_CUBIC if len(curve) == 4 else _QUADRATIC) @ curve).tolist()
+    return [np.array(contour) for contour in contours if len(contour) > 1]
 
 
 def shape_of(outlines: list[Points]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 import cssselect2
+import numpy as np
 import tinycss2
 import tinycss2.color5
 
@@ -28,6 +28,14 @@ INHERITED = frozenset(
 _READ = INHERITED | _PAINTS | {"display", "opacity", "stop-opacity", "transform", "transform-origin"}
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*(?:\([^()]*\)[^()]*)*))?\)")
 _KEYWORDS = {word.lower(): word for word in ("none", "currentColor", "inherit", "initial", "transparent")}
+
+
+_LINEAR = (
+    (12831 / 3959, -329 / 214, -1974 / 3959),
+    (-851781 / 878810, 1648619 / 878810, 36519 / 878810),
+    (705 / 12673, -2585 / 12673, 705 / 667),
+)
+"""From XYZ to linear sRGB, CSS Color 4, section 17."""
 
 
 class _Css(NamedTuple):
@@ -148,22 +156,10 @@ def colour(text: str, current: str = "black") -> tuple[float, float, float, floa
     return red, green, blue, parsed.alpha
 
 
-def _from_oklab(parsed: Any) -> tuple[float, float, float]:
-    """The sRGB of OKLab and OKLCH (B. Ottosson 2020, the matrices of CSS Color 4, section 17)."""
-    lightness, a, b = parsed.coordinates
-    if parsed.space == "oklch":
-        a, b = a * math.cos(math.radians(b)), a * math.sin(math.radians(b))
-    long, medium, short = (
-        (lightness + i * a + j * b) ** 3
-        for i, j in ((0.3963377774, 0.2158037573), (-0.1055613458, -0.0638541728), (-0.0894841775, -1.2914855480))
-    )
-    linear = (
-        4.0767416621 * long - 3.3077115913 * medium + 0.2309699292 * short,
-        -1.2684380046 * long + 2.6097574011 * medium - 0.3413193965 * short,
-        -0.0041960863 * long - 0.7034186147 * medium + 1.7076147010 * short,
-    )
-    red, green, blue = (12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055 for c in linear)
-    return red, green, blue
+def _from_oklab(parsed: Any) -> list[float]:
+    """The sRGB of OKLab and OKLCH (CSS Color 4, section 17)."""
+    linear = np.array(_LINEAR) @ parsed.to("xyz-d65").coordinates
+    return [12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055 for c in linear.tolist()]
 
 
 def opacity(text: str | None) -> float:
