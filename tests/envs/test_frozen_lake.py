@@ -10,21 +10,15 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv as TheirLake
+from oracle import finish, reply_of
 
 import vagen_envs  # noqa: F401
 from vagen_envs.config import RUNGS
 from vagen_envs.errors import ConfigError, LevelError
-from vagen_envs.frozen_lake import levels
 from vagen_envs.frozen_lake.levels import ACTIONS
 from vagen_envs.frozen_lake.state import FrozenLakeState
 
 THEIRS = ("Left", "Down", "Right", "Up")
-
-
-def reply_of(env, *actions):
-    """A reply in full, which any way of reading executes."""
-    words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I act.")
-    return env.unwrapped.grammar.render(actions, **words)
 
 
 def their_map(state: FrozenLakeState) -> list[str]:
@@ -122,20 +116,12 @@ def test_slips_follow_from_the_seed_and_imagination_sees_them():
         assert turn.after == expected
 
 
-def test_the_prompt_tells_the_truth_about_the_ice():
-    assert "not slippery" in gym.make("vagen/FrozenLake-v0").unwrapped.system_prompt
-    assert "The ice is slippery" in gym.make("vagen/FrozenLake-v0", is_slippery=True).unwrapped.system_prompt
-
-
 def test_the_oracle_solves_every_test_level_within_the_window():
     env = gym.make("vagen/FrozenLake-v0", split="test")
     for seed in range(500):
         env.reset(seed=seed)
         assert 5 <= len(env.unwrapped.plan()) <= 9
-        terminated = truncated = False
-        while not (terminated or truncated):
-            *_, terminated, truncated, info = env.step(env.unwrapped.oracle_reply())
-        assert info["turn"].success, seed
+        assert finish(env)[-1].success, seed
 
 
 def test_starts_and_goals_are_anywhere():
@@ -195,12 +181,6 @@ def test_a_window_that_few_lakes_fit_is_told_at_the_reset():
         env.reset(seed=1)
 
 
-@pytest.mark.parametrize("size", [3, 4])
-def test_no_way_is_longer_than_what_is_called_the_longest(size):
-    assert not levels._all_ways(size, levels.longest_way(size) + 1)
-    assert levels._all_ways(size, levels.longest_way(size))
-
-
 @pytest.mark.parametrize("options", [{"preset": "released"}, {"corners": True}])
 @pytest.mark.parametrize("more", [{"size": 8}, {"size": 16}, *({"difficulty": rung} for rung in RUNGS)])
 def test_from_corner_to_corner_there_are_lakes_of_every_size_and_rung(options, more):
@@ -208,10 +188,7 @@ def test_from_corner_to_corner_there_are_lakes_of_every_size_and_rung(options, m
     for seed in range(2):
         env.reset(seed=seed)
         assert env.true_state.player == (0, 0)
-        terminated = truncated = False
-        while not (terminated or truncated):
-            *_, terminated, truncated, _ = env.step(env.oracle_reply())
-        assert terminated
+        assert finish(env)[-1].success
 
 
 def test_states_read_as_in_the_paper():

@@ -8,6 +8,7 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 from gymnasium.envs.registration import load_env_creator
+from oracle import finish
 
 import measure_ladder
 import vagen_envs  # noqa: F401
@@ -16,7 +17,6 @@ from vagen_envs.errors import ConfigError
 
 GRIDS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"]
 ALL = [*GRIDS, "vagen/Navigation-v0", "vagen/PrimitiveSkill-v0", "vagen/SVGReconstruction-v0"]
-PAGES = {ALL[0]: "sokoban", ALL[2]: "navigation", ALL[3]: "primitive_skill", ALL[4]: "svg"}
 GOLDEN = Path(__file__).parent.parent / "golden" / "ladder.json"
 
 
@@ -43,14 +43,6 @@ def test_noisy_play_solves_less_on_higher_rungs(env_id):
     assert low > middle > high
 
 
-def test_all_boxes_stand_off_target_on_every_rung():
-    for rung in RUNGS:
-        env = gym.make("vagen/Sokoban-v0", difficulty=rung)
-        for seed in range(10):
-            state = env.reset(seed=seed)[1]["state"]
-            assert not set(state.boxes) & set(state.targets)
-
-
 def test_four_boxes_stand_off_target_and_long_levels_fit_their_turns():
     env = gym.make(
         "vagen/Sokoban-v0", num_boxes=4, dim_room=(8, 8), max_solution_length=12, observation="text"
@@ -62,10 +54,7 @@ def test_four_boxes_stand_off_target_and_long_levels_fit_their_turns():
     env = gym.make("vagen/Sokoban-v0", **long).unwrapped
     for seed in range(5):
         env.reset(seed=seed)
-        terminated = truncated = False
-        while not (terminated or truncated):
-            *_, terminated, truncated, _ = env.step(env.oracle_reply())
-        assert terminated
+        assert finish(env)[-1].success
 
 
 def test_what_is_given_wins_over_the_rung():
@@ -109,12 +98,6 @@ def test_a_task_that_a_rung_has_no_room_for_is_told(task, rung):
     assert config_of(ALL[3], difficulty=rung, task="stack").task == "stack"
 
 
-@pytest.mark.parametrize("wrong", [6, -1, "hard", 2.0, True, "3"])
-def test_a_rung_that_is_not_there_is_refused(wrong):
-    with pytest.raises(ConfigError, match="difficulty"):
-        gym.make("vagen/Sokoban-v0", difficulty=wrong)
-
-
 def test_turns_follow_from_the_level_and_what_the_oracle_cannot_solve_is_refused():
     def made(**options):
         return gym.make("vagen/Sokoban-v0", **options).unwrapped.config
@@ -126,21 +109,3 @@ def test_turns_follow_from_the_level_and_what_the_oracle_cannot_solve_is_refused
     for options in ({"max_turns": 3, "max_solution_length": 10}, {"max_steps": 5, "max_solution_length": 9}):
         with pytest.raises(ConfigError, match="at least"):
             made(**options)
-
-
-@pytest.mark.parametrize(
-    ("env_id", "some"),
-    [
-        (ALL[0], {"dim_room", "boards"}),
-        (ALL[2], {"rooms", "min_solution_length", "facing", "fov"}),
-        (ALL[3], {"task", "cubes", "distractors", "covered", "assets"}),
-        (ALL[4], {"dataset", "max_target_length", "min_shapes", "max_shapes"}),
-    ],
-)
-def test_the_options_that_choose_a_level_are_known(env_id, some):
-    config_class = load_env_creator(gym.spec(env_id).entry_point).config_class
-    options = config_class.level_options()
-    assert some <= set(options)
-    assert not {"max_turns", "max_steps", "positions_in_text", "success_score", "scorer"} & set(options)
-    page = Path(__file__).parent.parent.parent / "docs" / "environments" / f"{PAGES[env_id]}.md"
-    assert f"these options: {', '.join(f'`{name}`' for name in options)}." in page.read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle import finish, reply_of
 
 import vagen_envs  # noqa: F401
 from perf import peers
@@ -37,12 +38,6 @@ def tiles_read_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawing, "imageio", SimpleNamespace(imread=functools.cache(drawing.imageio.imread)))
         yield
-
-
-def reply_of(env, *actions):
-    """A reply in full, which any way of reading executes."""
-    words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I act.")
-    return env.unwrapped.grammar.render(actions, **words)
 
 
 def peer_at(state):
@@ -108,10 +103,7 @@ def test_the_oracle_solves_every_test_level():
     env = gym.make("vagen/Sokoban-v0", split="test")
     for seed in range(500):
         env.reset(seed=seed)
-        terminated = truncated = False
-        while not (terminated or truncated):
-            *_, terminated, truncated, info = env.step(env.unwrapped.oracle_reply())
-        assert info["turn"].success, seed
+        assert finish(env)[-1].success, seed
 
 
 def test_the_oracle_finds_its_way_back_from_anywhere_or_says_that_a_box_is_stuck():

@@ -6,6 +6,7 @@ import gymnasium as gym
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle import finish, reply_of
 
 import vagen_envs  # noqa: F401
 from vagen_envs.errors import ConfigError, LevelError, SnapshotError
@@ -192,11 +193,7 @@ def test_the_oracle_solves_them_in_every_split(tmp_path, text):
             assert env.observation_space.contains(observation)
             assert observation["image"].shape == (16 * boards.height, 16 * boards.width, 3)
             seen.add(info["level"]["content"])
-            over = False
-            while not over:
-                _, _, terminated, truncated, info = env.step(env.oracle_reply())
-                over = terminated or truncated
-            assert info["turn"].success
+            assert finish(env)[-1].success
         assert 1 <= len(seen) <= len(boards.splits[split])
 
 
@@ -205,7 +202,7 @@ def test_a_board_that_is_too_large_for_the_oracle_is_played_without(tmp_path):
     (split,) = [split for split, of_split in load_boards(str(path)).splits.items() if of_split]
     env = env_of(path, split=split)
     env.reset(seed=0)
-    _, _, _, _, info = env.step(env.grammar.render(["Up", "Left"], observation="…", reasoning="…", prediction="…"))
+    _, _, _, _, info = env.step(reply_of(env, "Up", "Left"))
     assert [each.text for each in info["turn"].executed] == ["Up", "Left"]
     copy = env_of(path, split=split)
     copy.restore(env.snapshot())
@@ -258,6 +255,8 @@ def test_a_file_without_a_board_is_an_error(tmp_path):
     for text in ("", "# Level 1", "#####\n#####", "no board here"):
         with pytest.raises(ConfigError, match="has no board"):
             env_of(written(tmp_path, text))
+    with pytest.raises(ConfigError, match="neither a file nor a folder"):
+        env_of("/nowhere")
 
 
 @pytest.mark.parametrize(
@@ -317,11 +316,6 @@ def test_what_the_file_says_is_not_said_twice(tmp_path, options):
         env_of(written(tmp_path, BOXOBAN), **options)
 
 
-def test_a_path_that_is_not_there_is_said():
-    with pytest.raises(ConfigError, match="neither a file nor a folder"):
-        env_of("/nowhere")
-
-
 def test_only_an_operator_names_paths(tmp_path):
     path = str(written(tmp_path, BOXOBAN))
     with pytest.raises(ConfigError, match="closed to clients"):
@@ -371,22 +365,6 @@ def test_twins_are_in_one_split(tmp_path):
     assert [len(of_split) for of_split in boards.splits.values() if of_split] in ([3], [4])
 
 
-def scattered(count):
-    """So many boards of 8x8 cells with one box, no two alike, as rows."""
-    stream = HashStream("boards of others")
-    for i in range(count):
-        level = draw_level(stream, SPLITS[i % 3], height=8, width=8, num_boxes=1, shortest=3, longest=30)
-        yield xsb(level)
-
-
-def test_of_boards_four_in_five_are_for_train(tmp_path):
-    boards = load_boards(str(written(tmp_path, "\n\n".join(scattered(300)))))
-    held = {split: len(of_split) / 300 for split, of_split in boards.splits.items()}
-    assert 0.74 < held["train"] < 0.86
-    assert 0.05 < held["val"] < 0.15
-    assert 0.05 < held["test"] < 0.15
-
-
 ONE, OTHER = "######\n#@$. #\n######\n", "######\n#@ $.#\n######\n"
 
 
@@ -416,6 +394,6 @@ def test_every_loaded_board_is_reset_though_it_cannot_be_solved(tmp_path):
     short = playable(written(tmp_path, GOOD, "b.txt"), max_steps=2)
     for env in (hard, short):
         env.reset(seed=0)
-        env.step(env.grammar.render(["Left"], observation="…", reasoning="…", prediction="…"))
+        env.step(reply_of(env, "Left"))
     with pytest.raises(LevelError, match="stuck"):
         hard.oracle_reply()

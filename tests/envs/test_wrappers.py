@@ -21,14 +21,12 @@ ID = "vagen/Sokoban-v0"
 def oracle_episode(env, seed):
     """Messages at each point, replies, turns."""
     messages, _ = env.reset(seed=seed)
-    shown, replies, turns, over = [messages], [], [], False
-    while not over:
-        replies.append(env.unwrapped.oracle_reply())
-        messages, _, terminated, truncated, info = env.step(replies[-1])
+    shown, turns = [messages], []
+    while not turns or not (turns[-1].terminated or turns[-1].truncated):
+        messages, *_, info = env.step(env.unwrapped.oracle_reply())
         shown.append(messages)
         turns.append(info["turn"])
-        over = terminated or truncated
-    return shown, replies, turns
+    return shown, [turn.reply for turn in turns], turns
 
 
 def pictures_of(messages, kind):
