@@ -26,25 +26,28 @@ def their_map(state: FrozenLakeState) -> list[str]:
     return ["".join(letters[symbol] for symbol in row) for row in state.symbolic().splitlines()]
 
 
+def play_beside(env, theirs, chooser):
+    """The last turn of an episode in both, or None where sixty moves end nothing."""
+    for _ in range(60):
+        action = chooser.choice([*ACTIONS, *env.plan()])
+        turn = env.step(reply_of(env, action))[4]["turn"]
+        cell, reward, over, *_ = theirs.step(THEIRS.index(action))
+        at = divmod(int(cell), theirs.desc.shape[1])
+        assert (turn.after.player, turn.terminated, turn.success) == (at, over, reward == 1)
+        if over:
+            return turn
+    return None
+
+
 @pytest.mark.parametrize("options", [{}, {"size": 8, "max_solution_length": 14}, {"preset": "released"}])
 def test_moves_and_ends_are_those_of_gymnasium(options):
-    env = gym.make("vagen/FrozenLake-v0", **options, max_turns=100)
-    chooser = random.Random(0)
-    ends = Counter()
+    env = gym.make("vagen/FrozenLake-v0", **options, max_turns=100).unwrapped
+    chooser, ends = random.Random(0), Counter()
     for seed in range(60):
-        _, info = env.reset(seed=seed)
-        theirs = TheirLake(desc=their_map(info["state"]), is_slippery=False)
+        theirs = TheirLake(desc=their_map(env.reset(seed=seed)[1]["state"]), is_slippery=False)
         theirs.reset(seed=0)
-        for _ in range(40):
-            action = chooser.choice([*ACTIONS, *env.unwrapped.plan()])
-            _, _, terminated, _, info = env.step(reply_of(env, action))
-            cell, reward, their_end, *_ = theirs.step(THEIRS.index(action))
-            assert divmod(int(cell), env.unwrapped.config.size) == info["state"].player
-            assert terminated == their_end
-            assert info["turn"].success == (reward == 1)
-            if terminated:
-                ends[info["turn"].success] += 1
-                break
+        if (turn := play_beside(env, theirs, chooser)) is not None:
+            ends[turn.success] += 1
     assert min(ends.values()) > 3
 
 
@@ -61,36 +64,22 @@ def test_moves_and_ends_are_those_of_gymnasium(options):
     ids=str,
 )
 def test_maps_are_those_that_gymnasium_takes(desc):
-    env = gym.make("vagen/FrozenLake-v0", desc=desc, max_turns=100).unwrapped
+    env, copy = (gym.make("vagen/FrozenLake-v0", desc=desc, max_turns=100).unwrapped for _ in range(2))
     theirs = TheirLake(desc=desc, is_slippery=False)
-    rows, columns = theirs.desc.shape
-    chooser = random.Random(0)
-    starts = set()
+    shape, chooser, starts = theirs.desc.shape, random.Random(0), set()
     for seed in range(20):
         observation, info = env.reset(seed=seed)
-        assert observation["image"].shape == (32 * rows, 32 * columns, 3)
+        assert observation["image"].shape == (32 * shape[0], 32 * shape[1], 3)
         starts.add(info["state"].player)
         theirs.reset(seed=0)
-        theirs.s = int(np.ravel_multi_index(info["state"].player, (rows, columns)))
-        while True:
-            action = chooser.choice([*ACTIONS, *env.plan()])
-            _, _, terminated, _, info = env.step(reply_of(env, action))
-            cell, reward, their_end, *_ = theirs.step(THEIRS.index(action))
-            assert divmod(int(cell), columns) == info["state"].player
-            assert (terminated, info["turn"].success) == (their_end, reward == 1)
-            if terminated:
-                break
-        goals = (info["state"].target, *info["state"].more_targets)
+        theirs.s = int(np.ravel_multi_index(info["state"].player, shape))
+        play_beside(env, theirs, chooser)
+        goals = (env.true_state.target, *env.true_state.more_targets)
         assert sorted(goals) == [tuple(map(int, at)) for at in np.argwhere(theirs.desc == b"G")]
     assert len(starts) == (theirs.desc == b"S").sum()
-    copy = gym.make("vagen/FrozenLake-v0", desc=desc, max_turns=100).unwrapped
-    env.reset(seed=1)
     copy.restore(env.snapshot())
-    assert (
-        copy.true_state
-        == env.true_state
-        == type(env.true_state).from_json(json.loads(json.dumps(env.true_state.to_json())))
-    )
+    read = type(env.true_state).from_json(json.loads(json.dumps(env.true_state.to_json())))
+    assert copy.true_state == env.true_state == read
 
 
 def test_slippery_steps_go_where_gymnasiums_go_a_third_each():

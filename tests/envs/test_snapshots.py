@@ -93,18 +93,6 @@ def test_a_seed_of_numpy_is_the_seed(env_id):
     assert copy.deepcopy(env).snapshot() == env.snapshot() == other.snapshot()
 
 
-def test_a_fork_does_not_disturb_what_it_came_from():
-    env = played(max_turns=9)
-    moment = env.snapshot()
-    ways = []
-    for _ in range(2):
-        for action in ("Up", "Down", "Left", "Right"):
-            env.restore(moment)
-            ways.append(env.step(f"<answer>{action}</answer>")[4]["turn"].to_json())
-    assert ways[:4] == ways[4:]
-    assert len({json.dumps(way["after"]) for way in ways}) > 1
-
-
 def test_before_the_first_reset_and_after_the_end_there_is_a_moment_too():
     fresh = gym.make(SOKOBAN).unwrapped
     moment, twin = fresh.snapshot(), played()
@@ -236,15 +224,9 @@ def test_whatever_is_said_of_the_world_is_refused_or_playable(env_id, world, pla
 @given(st.binary(max_size=300))
 def test_no_bytes_are_believed(data):
     env = played()
-    for snapshot in (data, env._heading + data, forged(env.snapshot(), data)):
+    for snapshot in (data, bytearray(data), str(data), None, env._heading + data, forged(env.snapshot(), data)):
         with pytest.raises(SnapshotError):
             env.restore(snapshot)
-
-
-def test_only_bytes_are_read():
-    for wrong in (None, "text", 7, bytearray(b"x")):
-        with pytest.raises(SnapshotError, match="a snapshot is bytes"):
-            played().restore(wrong)
 
 
 def test_a_generator_of_another_kind_is_said_and_one_of_the_users_own_is_kept():
