@@ -48,3 +48,4 @@ def test_a_room_with_a_full_corner_is_a_level():
     env = make(room="bedroom", step_length=0.5, max_actions_per_turn=2, max_turns=4, facing="any")
     env.reset(seed=1001149, options={"split": "train"})
     assert env.plan()
+    assert env.simulator.house.kind == "bedroom"

@@ -8,6 +8,7 @@ import json
 import gymnasium as gym
 import numpy as np
 import pytest
+from oracle import finish
 
 import vagen_envs  # noqa: F401
 from vagen_envs.errors import ConfigError, SimulatorError
@@ -121,19 +122,14 @@ def test_it_plays(data):
     x, y, z = state.positions["handle"]
     assert (x, z) == (-500, 200)
     assert abs(y + 400) <= 1
-    paid, over = {}, False
-    while not over:
-        expected = env.imagine(list(env.plan())[:2])
-        *_, terminated, truncated, info = env.step(env.oracle_reply())
-        turn = info["turn"]
-        assert turn.after == expected
-        assert "in the way" not in turn.result.text
-        for term in turn.rewards:
-            paid[term.name] = paid.get(term.name, 0) + term.value
-        over = terminated or truncated
-    assert turn.success
-    assert (paid["stage"], paid["success"]) == (6.0, 10.0)
-    assert turn.after.drawer_open_value <= 100
+    expected = env.imagine(list(env.plan())[:2])
+    turns = finish(env)
+    assert turns[0].after == expected
+    assert not any("in the way" in turn.result.text for turn in turns)
+    paid = [(term.name, term.value) for turn in turns for term in turn.rewards]
+    assert sum(value for name, value in paid if name == "stage") == 6.0
+    assert ("success", 10.0) in paid
+    assert turns[-1].after.drawer_open_value <= 100
     env.close()
 
 

@@ -8,6 +8,7 @@ import signal
 import threading
 
 import gymnasium as gym
+import oracle
 import pytest
 
 import vagen_envs  # noqa: F401
@@ -49,12 +50,7 @@ def test_a_snapshot_passes_between_other_numbers_of_workers():
 
 def finish(env):
     """Let the oracle play on: the states."""
-    states, over = [], False
-    while not over:
-        *_, terminated, truncated, info = env.step(env.oracle_reply())
-        states.append(info["state"])
-        over = terminated or truncated
-    return states
+    return [turn.after for turn in oracle.finish(env)]
 
 
 def kill(worker):
