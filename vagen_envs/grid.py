@@ -6,11 +6,10 @@ A board is a flat sequence of cells, row by row from the upper left; a position 
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Callable
 from importlib.resources import files
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from vagen_envs.pictures import Picture, Pixels
@@ -22,37 +21,27 @@ KEPT_PICTURES = 512
 
 
 @functools.cache
-def symmetries(height: int, width: int, stride: int = 0) -> tuple[Callable[[bytes], bytes], ...]:
+def symmetries(height: int, width: int, stride: int = 0) -> NDArray[np.intp]:
     """The board's symmetries: all 8 for a square, the 4 that lie it down for a rectangle.
-
-    They are functions on its cells, filled up to 256 bytes if they are fewer.
 
     Args:
         height: of the board, in cells.
         width: of the board, in cells.
         stride: how many cells of the sequence a row takes up, `width` by default.
+
+    Returns:
+        For each symmetry, the places in the sequence that its cells come from.
     """
     board = np.arange(height * (stride or width)).reshape(height, -1)[:, :width]
     turned = [np.rot90(board, k) for k in range(4)]
     lying = (min(height, width), max(height, width))
-    images = [image for each in turned for image in (each, each[:, ::-1]) if image.shape == lying]
-    return tuple(_permuting(image.ravel().tolist(), height * (stride or width)) for image in images)
-
-
-def _permuting(order: list[int], count: int) -> Callable[[bytes], bytes]:
-    """A function that gives `count` cells in another order."""
-    if count <= 256:  # as a table of 256 bytes they are looked up in a tenth of the time
-        places = bytes(order)
-        return places.translate
-    pick = operator.itemgetter(*order)
-    return lambda cells: bytes(pick(cells))
+    return np.array([image.ravel() for each in turned for image in (each, each[:, ::-1]) if image.shape == lying])
 
 
 def canonical(cells: bytes, height: int, width: int, stride: int = 0) -> bytes:
     """The same bytes for every board that is `cells` turned or mirrored."""
-    filled = cells.ljust(256)
-    images = [image(filled) for image in symmetries(height, width, stride)]
-    return bytes((min(height, width), max(height, width))) + min(images)
+    board = np.frombuffer(cells.ljust(height * (stride or width)), np.uint8)
+    return bytes((min(height, width), max(height, width))) + min(map(bytes, board[symmetries(height, width, stride)]))
 
 
 def relation(subject: str, at: Position, other: str, other_at: Position) -> str:

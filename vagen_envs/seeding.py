@@ -58,8 +58,11 @@ class HashStream:
 
     def bits(self, n: int) -> int:
         """An integer of `n` random bits, 0 ≤ value < 2**n."""
-        if self._left < n:
-            self._draw(n)
+        while self._left < n:
+            block = hashlib.blake2b(self._counter.to_bytes(8, "little"), key=self._key).digest()
+            self._counter += 1
+            self._bits |= int.from_bytes(block, "little") << self._left
+            self._left += 512
         value = self._bits & ((1 << n) - 1)
         self._bits >>= n
         self._left -= n
@@ -70,23 +73,9 @@ class HashStream:
         if n < 1:
             raise ValueError(f"below({n}): the bound must be at least 1")
         width = (n - 1).bit_length()
-        mask = (1 << width) - 1
-        while True:  # what `bits` does: a level draws some dozens of these
-            if self._left < width:
-                self._draw(width)
-            value = self._bits & mask
-            self._bits >>= width
-            self._left -= width
-            if value < n:
-                return value
-
-    def _draw(self, n: int) -> None:
-        """Have at least `n` bits at hand."""
-        while self._left < n:
-            block = hashlib.blake2b(self._counter.to_bytes(8, "little"), key=self._key).digest()
-            self._counter += 1
-            self._bits |= int.from_bytes(block, "little") << self._left
-            self._left += 512
+        while (value := self.bits(width)) >= n:
+            pass
+        return value
 
     def random(self) -> float:
         """A uniform float, 0.0 ≤ value < 1.0, with 53 random bits."""
