@@ -18,9 +18,10 @@ import vagen_envs  # noqa: F401
 from vagen_envs.conformance import check
 from vagen_envs.core import State
 from vagen_envs.errors import ConfigError, LevelError, SimulatorError
+from vagen_envs.pictures import Picture
 from vagen_envs.sample.boxes import read_boxes
 from vagen_envs.sample.generated import generated_samples
-from vagen_envs.sample.images import DrawnImage
+from vagen_envs.sample.images import SampleImage
 from vagen_envs.sample.schema import RewardModel, Sample
 from vagen_envs.sample.scoring import VerifierResult
 from vagen_envs.sample.state import SampleState
@@ -199,7 +200,7 @@ class Echo:
 
 
 def plain(width, height):
-    return DrawnImage(lambda: np.full((height, width, 3), (width, 0, 0), np.uint8), (width, height))
+    return SampleImage(Picture(np.full((height, width, 3), (width, 0, 0), np.uint8)).png, "plain")
 
 
 def mine(images, number, verifier="mathverify"):

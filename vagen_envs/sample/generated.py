@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vagen_envs.errors import ConfigError, did_you_mean
-from vagen_envs.pictures import Pixels
-from vagen_envs.sample.images import DrawnImage
+from vagen_envs.pictures import Picture, Pixels
+from vagen_envs.sample.images import SampleImage
 from vagen_envs.sample.schema import RewardModel, Sample
-from vagen_envs.sample.shapes import COLOURS, GROUNDS, SHAPES, SIDE, Shape, draw, draw_signs, scatter
+from vagen_envs.sample.shapes import COLOURS, GROUNDS, SHAPES, Shape, draw, draw_signs, scatter
 from vagen_envs.seeding import HashStream, Split, content_hash, split_of
 
 VERSION = 1
@@ -73,7 +73,7 @@ def _sample(source: str, made: _Made, name: str) -> Sample:
     boxes = source in ("vagen/detection", "vagen/grounding")
     return Sample(
         source,
-        (DrawnImage(made.picture, (SIDE, SIDE)),),
+        (SampleImage(Picture(made.picture()).png, source),),
         ({"role": "user", "content": f"<image>\n{made.question} {_BOXES if boxes else _BOXED}"},),
         source.partition("/")[2],
         RewardModel(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import base64
-import functools
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -110,25 +109,3 @@ class SampleImage:
             raise SampleError(
                 f"{self._where} is {size} not a readable picture ({error}); store PNG, JPEG or WebP"
             ) from error
-
-
-class DrawnImage(SampleImage):
-    """A picture that code draws when its pixels are asked for.
-
-    Args:
-        draw: gives the pixels, uint8 (height, width, 3), always the same.
-        size: width and height in pixels.
-    """
-
-    def __init__(self, draw: Callable[[], Pixels], size: tuple[int, int]) -> None:
-        self._draw, self.size = draw, size
-
-    @functools.cached_property
-    def encoded(self) -> bytes:
-        data = io.BytesIO()
-        Image.fromarray(self.pixels).save(data, "PNG")
-        return data.getvalue()
-
-    @property
-    def pixels(self) -> Pixels:
-        return self._draw()
