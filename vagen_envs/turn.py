@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import importlib
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 from vagen_envs.errors import ConfigError, RecordError
 from vagen_envs.pictures import Picture
@@ -64,7 +63,7 @@ class State:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary from which `State.from_json` makes an equal state."""
-        return {"kind": self.kind, **{name: getattr(self, name) for name in _names_of(self)}}
+        return {"kind": self.kind, **_fields_of(self)}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> State:
@@ -101,10 +100,6 @@ class RewardTerm:
     name: str
     value: float
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON-able dictionary."""
-        return {"name": self.name, "value": self.value}
-
 
 @dataclass(frozen=True, slots=True)
 class Executed:
@@ -121,15 +116,6 @@ class Executed:
     effective: bool
     rewards: tuple[RewardTerm, ...] = ()
     feedback: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON-able dictionary."""
-        return {
-            "text": self.text,
-            "effective": self.effective,
-            "rewards": [each.to_json() for each in self.rewards],
-            "feedback": self.feedback,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,19 +195,15 @@ class Turn:
         """A JSON-able dictionary with a schema version. Pictures stand in it by content hash."""
         return {
             "schema": SCHEMA_VERSION,
-            "env_id": self.env_id,
+            **_fields_of(self),
             "level": dict(self.level),
-            "index": self.index,
             "observed": self.observed.to_json(),
-            "reply": self.reply,
             "parsed": self.parsed.to_json(),
-            "executed": [each.to_json() for each in self.executed],
+            "executed": [{**_fields_of(each), "rewards": _as_json(each.rewards)} for each in self.executed],
             "before": self.before.to_json(),
             "after": self.after.to_json(),
-            "rewards": [each.to_json() for each in self.rewards],
+            "rewards": _as_json(self.rewards),
             "metrics": dict(self.metrics),
-            "terminated": self.terminated,
-            "truncated": self.truncated,
             "result": self.result.to_json(),
         }
 
@@ -242,38 +224,29 @@ class Turn:
                 "Read it with the version of vagen-envs that wrote it"
             )
         try:
-            executed = tuple(
-                Executed(each["text"], each["effective"], _terms(each["rewards"]), each["feedback"])
-                for each in data["executed"]
-            )
-            return cls(
-                env_id=data["env_id"],
-                level=data["level"],
-                index=data["index"],
-                observed=Observation.from_json(data["observed"], pictures or {}),
-                reply=data["reply"],
-                parsed=ParsedTurn.from_json(data["parsed"]),
-                executed=executed,
-                before=State.from_json(data["before"]),
-                after=State.from_json(data["after"]),
-                rewards=_terms(data["rewards"]),
-                metrics=data["metrics"],
-                terminated=data["terminated"],
-                truncated=data["truncated"],
-                result=Observation.from_json(data["result"], pictures or {}),
-            )
+            read: dict[str, Any] = {
+                "observed": Observation.from_json(data["observed"], pictures or {}),
+                "parsed": ParsedTurn.from_json(data["parsed"]),
+                "executed": tuple(
+                    Executed(**{**each, "rewards": _terms(each["rewards"])}) for each in data["executed"]
+                ),
+                "before": State.from_json(data["before"]),
+                "after": State.from_json(data["after"]),
+                "rewards": _terms(data["rewards"]),
+                "result": Observation.from_json(data["result"], pictures or {}),
+            }
+            return cls(**{**{name: value for name, value in data.items() if name != "schema"}, **read})
         except (KeyError, TypeError, AttributeError) as error:
             raise RecordError(f"damaged turn ({type(error).__name__}: {error}); its line must be left out") from error
 
 
-def _names_of(value: State) -> tuple[str, ...]:
-    return _names(cast(Hashable, type(value)))
+def _fields_of(value: Any) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
-@functools.cache
-def _names(kind: Any) -> tuple[str, ...]:
-    return tuple([field.name for field in dataclasses.fields(kind)])
+def _as_json(terms: Sequence[RewardTerm]) -> list[dict[str, Any]]:
+    return list(map(_fields_of, terms))
 
 
 def _terms(data: Sequence[Mapping[str, Any]]) -> tuple[RewardTerm, ...]:
-    return tuple(RewardTerm(each["name"], each["value"]) for each in data)
+    return tuple(RewardTerm(**each) for each in data)
