@@ -10,15 +10,14 @@ from typing import Any
 from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.custom import custom_agent
 from vagen_benchmarks.agents.factory import Asked, make_agents
-from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.compare import Pairs, compare, read_side
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.protocol import Protocol, make_tasks
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter, new_folder
+from vagen_benchmarks.runs.job import baselines_of, make_job
+from vagen_benchmarks.runs.protocol import make_tasks
+from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runs.runner import Outcome, Policy, run
-from vagen_benchmarks.runs.scoring import make_scoring
 
 
 @dataclass(frozen=True)
@@ -102,20 +101,17 @@ def bench(
         [envs] if isinstance(envs, str) else list(envs),
         options=options, split=split, first_seed=first_seed, episodes=episodes,
     )  # fmt: skip
-    baselines = list(dict.fromkeys(name for task in tasks for name in task.baselines))
     made: list[Agent] = []
     for each in several:
         named = isinstance(each, str)
-        made += make_agents([each], asked or Asked(), None, baselines) if named else [custom_agent(each)]
-    if len({agent.name for agent in made}) < len(made):
-        raise ProtocolError(f"two agents have the same name: {', '.join(agent.name for agent in made)}; rename one")
-    for agent in made:
-        for task in tasks:
-            agent.check(task.env_id, task.config)
-    scoring = make_scoring({"judge": judge} if judge else None)
-    said = scoring.describe() if scoring else None
-    protocol = Protocol(tuple(tasks), tuple(agent.describe() for agent in made), repeats, scoring=said)
-    path = Path(out) if out is not None else new_folder()
-    with RunWriter(path, protocol, new=not resume) as folder:
-        outcome = run(folder, made, policy=policy, scoring=scoring)
-    return Run(path, outcome)
+        made += make_agents([each], asked or Asked(), None, baselines_of(tasks)) if named else [custom_agent(each)]
+    job = make_job(
+        Path(out) if out else None,
+        tasks,
+        made,
+        repeats=repeats,
+        scoring={"judge": judge} if judge else None,
+        policy=policy,
+    )
+    with RunWriter(job.path, job.protocol, new=not resume) as folder:
+        return Run(job.path, run(folder, made, policy=job.policy, scoring=job.scoring))

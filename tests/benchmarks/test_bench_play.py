@@ -1,16 +1,9 @@
-"""A person at a terminal: arrow keys, slips of the fingers, and pictures in characters."""
+"""A person at a terminal: slips of the fingers, and pictures in characters."""
 
 from __future__ import annotations
 
-import base64
 import io
-import os
-import pty
-import re
-import select
-import subprocess
 import sys
-import time
 
 import gymnasium as gym
 import numpy as np
@@ -20,7 +13,7 @@ from rich.console import Console
 
 import vagen_envs  # noqa: F401
 from vagen_benchmarks.agents.human import play
-from vagen_benchmarks.agents.terminal import HalfBlocks, draws_pictures, kitty
+from vagen_benchmarks.agents.terminal import HalfBlocks
 from vagen_envs.pictures import Picture
 
 
@@ -55,32 +48,6 @@ def test_an_icon_can_be_typed(monkeypatch):
     assert turns[0].executed[0].effective
 
 
-def test_arrow_keys_write_actions():
-    """In a terminal of its own, with keys as they arrive: two arrows, one taken back, and Enter."""
-    command = [sys.executable, "-m", "vagen_benchmarks", "play", "frozenlake", "--seed", "1"]
-    leader, follower = pty.openpty()
-    settings = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "120", "LINES": "40"}
-    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=settings) as process:
-        os.close(follower)
-        seen = until(leader, "> ")
-        os.write(leader, b"\x1b[A\x1b[D" + b"\x7f" * 5 + b"\rq\r")
-        seen += until(leader, "turn ")
-        process.wait(60)
-        os.close(leader)
-    executed = re.findall(r"(Up|Left) +(?:done|no effect)", seen)
-    assert executed == ["Up"]
-    assert process.returncode == 0
-
-
-def until(leader, words, seconds=60.0):
-    seen, end = "", time.monotonic() + seconds
-    while words not in seen:
-        assert time.monotonic() < end, seen
-        if select.select([leader], [], [], 1)[0]:
-            seen += os.read(leader, 4096).decode(errors="replace")
-    return seen
-
-
 def test_grid_lines_survive_the_half_blocks():
     env = gym.make("vagen/FrozenLake-v0")
     pixels = env.reset(seed=1)[0]["image"]
@@ -94,20 +61,6 @@ def test_grid_lines_survive_the_half_blocks():
         return column.max() - column.min()
 
     assert contrast(shown) > 1.3 * contrast(faded)
-
-
-def test_terminals_that_draw_get_the_picture_itself(monkeypatch):
-    for name in ("KITTY_WINDOW_ID", "TERM_PROGRAM"):
-        monkeypatch.delenv(name, raising=False)
-    assert not draws_pictures()
-    monkeypatch.setenv("TERM_PROGRAM", "ghostty")
-    assert draws_pictures()
-    picture = Picture(np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8))
-    codes = re.findall(r"\x1b_G([^;]*);([^\x1b]*)\x1b\\", kitty(picture, 40))
-    assert codes[0][0] == "a=T,f=100,c=40,m=1"
-    assert [head for head, _ in codes[1:]] == ["m=1"] * (len(codes) - 2) + ["m=0"]
-    assert all(len(piece) <= 4096 for _, piece in codes)
-    assert base64.standard_b64decode("".join(piece for _, piece in codes)) == picture.png
 
 
 def test_who_looks_on_sees_the_oracle_solve_it(monkeypatch):

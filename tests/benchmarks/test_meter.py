@@ -2,7 +2,6 @@
 
 import io
 import time
-import types
 
 import pytest
 from rich.console import Console
@@ -59,24 +58,3 @@ def test_a_terminal_shows_a_bar_in_a_bar_and_what_others_print():
 
 def test_seconds_are_said_in_the_unit_that_fits():
     assert [spoken(each) for each in (0, 89, 90, 5000, 7200)] == ["0 s", "89 s", "2 min", "83 min", "2.0 h"]
-
-
-def test_the_bar_of_a_training_that_raises_goes_with_it(monkeypatch):
-    """A terminal has its cursor back, and no line that still counts."""
-    pytest.importorskip("transformers")
-    from vagen_benchmarks.rollout_meter import RolloutMeter
-
-    written = io.StringIO()
-    monkeypatch.setattr(meter, "_CONSOLE", Console(file=written, force_terminal=True, width=80))
-    config = types.SimpleNamespace(steps_per_rollout=4, rollouts=3)
-    state = types.SimpleNamespace(is_world_process_zero=True, global_step=0)
-    told = RolloutMeter(config)
-
-    def train():
-        with told:
-            told.on_train_begin(config, state, None)
-            raise FloatingPointError
-
-    with pytest.raises(FloatingPointError):
-        train()
-    assert written.getvalue().rindex("\x1b[?25h") > written.getvalue().rindex("\x1b[?25l")

@@ -176,14 +176,11 @@ def test_a_checkpoint_that_is_not_whole_is_refused_before_anything_begins(folder
     first, last = sorted(out.glob("checkpoint-*"))
     for name, reason in (
         ("complete", f"The last one that was is {last}"),
-        ("optimizer.pt", "its optimizer.pt is missing or cut off"),
-        ("rng_state.pth", "its rng_state.pth is missing"),
         ("model.safetensors", "model.safetensors can't be read"),
-        ("trainer_state.json", "its trainer_state.json can't be read"),
     ):
         file = first / name
         before = file.read_bytes()
-        file.unlink() if name in ("complete", "rng_state.pth") else file.write_bytes(before[: len(before) // 2])
+        file.unlink() if name == "complete" else file.write_bytes(before[: len(before) // 2])
         error = run(*words, "--resume", first).exception
         assert isinstance(error, TrainingConfigError), name
         assert reason in str(error)

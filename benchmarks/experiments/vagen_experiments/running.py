@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from vagen_benchmarks.meter import Meter
-from vagen_benchmarks.rollout_meter import RolloutMeter
 from vagen_experiments import plots
 from vagen_experiments.checkpoint import make_checkpoint, make_privileged_critic
 from vagen_experiments.critics import StudyTrainer
@@ -144,11 +143,9 @@ def _start_of(experiment: Experiment, recipe: str, out: Path, report: Report) ->
 def _train(experiment: Experiment, recipe: str, seed: int, start: Path, out: Path) -> dict[str, Any]:
     config = training_config(experiment, recipe, seed, out / "models" / f"{recipe}-{seed}")
     began, evaluations = time.perf_counter(), Evaluations(config)
-    meter = RolloutMeter(config, f"rollouts of {recipe}, seed {seed}")
     score = reward_of(experiment, recipe, config)
-    trainer = StudyTrainer(str(start), config, score=score, callbacks=[evaluations, meter])
-    with meter:
-        trainer.train()
+    trainer = StudyTrainer(str(start), config, score=score, callbacks=[evaluations])
+    trainer.train()
     seconds = time.perf_counter() - began
     trainer.save_model(config.output_dir)
     trainer.worker.rollout.environments.close()  # simulators hold windows and processes until they are closed

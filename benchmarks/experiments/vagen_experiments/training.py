@@ -42,7 +42,7 @@ def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> 
     or one that is given the state.
     """
     given = {**experiment.settings, **experiment.variant(name).settings}
-    fixed = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True}
+    fixed = {"report_to": "none", "save_strategy": "no", "use_cpu": True}
     settings = recipe_of(experiment, name).settings_for(
         [{"id": experiment.env, "options": dict(experiment.options)}], str(out), seed=seed, **{**fixed, **given}
     )

@@ -10,14 +10,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from vagen_benchmarks.agents.base import Agent, Game, Reply
-from vagen_benchmarks.agents.terminal import HalfBlocks, ask, draws_pictures, kitty
+from vagen_benchmarks.agents.terminal import HalfBlocks
 from vagen_benchmarks.errors import EndpointError, Stopped
 from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import VagenError
 from vagen_envs.pictures import Picture
 
-ACTIONS = "Write actions such as [bold]{actions}[/]{arrows}, or a whole reply that begins with [bold]<[/]. "
+ACTIONS = "Write actions such as [bold]{actions}[/], or a whole reply that begins with [bold]<[/]. "
 HELP = ACTIONS + (
     "[bold]?[/] shows the oracle's reply, [bold]![/] lets the oracle play this turn, [bold]s[/] shows the system "
     "prompt, [bold]h[/] this help, [bold]q[/] stops."
@@ -26,21 +26,10 @@ RECORDED = ACTIONS + (
     "[bold]s[/] shows the system prompt, [bold]h[/] this help, [bold]q[/] gives this episode up. "
     "Ctrl-C stops the run; `vagen resume` continues it."
 )
-DIRECTIONS = {"up": ("Up", "moveahead"), "down": ("Down", "moveback"), "left": ("Left", "rotateleft"),
-              "right": ("Right", "rotateright")}  # fmt: skip
-"""What an arrow key may stand for; the first that the environment knows."""
-
-
-def arrows_of(env: VagenEnv) -> dict[str, str]:
-    """The action of each arrow key; empty where actions aren't moves."""
-    names = getattr(env.grammar.actions, "names", ())
-    found = {key: next((each for each in meant if each in names), "") for key, meant in DIRECTIONS.items()}
-    return {key: name for key, name in found.items() if name}
 
 
 def _help(env: VagenEnv, words: str) -> str:
-    arrows = " (arrow keys write them)" if arrows_of(env) else ""
-    return words.format(actions=escape(env.grammar.actions.summary()), arrows=arrows)
+    return words.format(actions=escape(env.grammar.actions.summary()))
 
 
 class Human(Agent):
@@ -104,10 +93,7 @@ def _show(shown: dict[str, Any], env: VagenEnv, console: Console) -> None:
         # A character is half as wide as it is high; ten lines are left for words.
         columns = max(24, min(console.width, 2 * (console.height - 10), 96))
         picture = Picture(shown["image"].copy())
-        if draws_pictures():
-            console.file.write(kitty(picture, columns // 2) + "\n")
-        else:
-            console.print(HalfBlocks(picture, columns))
+        console.print(HalfBlocks(picture, columns))
     else:
         console.print(env.render(), markup=False, highlight=False)
     # From the limit on, the text says how a model must write; a person has the help above.
@@ -125,7 +111,7 @@ def _read(env: VagenEnv, console: Console, *, helped: bool = True) -> str | None
     """
     while True:
         try:
-            line = ask(console, "> ", arrows_of(env), env.grammar.separator).strip()
+            line = console.input("> ", markup=False).strip()
         except EOFError:
             if not helped:
                 raise

@@ -1,11 +1,6 @@
-"""A picture in a terminal: as it is where the terminal draws pictures, else two pixels a character."""
+"""A picture in a terminal, two pixels a character."""
 
 from __future__ import annotations
-
-import base64
-import os
-import sys
-from collections.abc import Mapping
 
 import numpy as np
 from PIL import Image
@@ -51,53 +46,3 @@ class HalfBlocks:
                 upper, lower = (f"#{r:02x}{g:02x}{b:02x}" for r, g, b in (pixels[column, row], pixels[column, row + 1]))  # type: ignore[misc]
                 yield Segment("▀", Style(color=upper, bgcolor=lower))
             yield Segment.line()
-
-
-PIECE = 4096
-"""Most characters of a picture in one escape code of kitty's protocol."""
-
-
-def draws_pictures() -> bool:
-    """Whether the terminal says that it knows kitty's graphics protocol, as kitty, Ghostty and WezTerm do."""
-    return "KITTY_WINDOW_ID" in os.environ or os.environ.get("TERM_PROGRAM", "").lower() in ("ghostty", "wezterm")
-
-
-def kitty(picture: Picture, columns: int) -> str:
-    """The escape codes that draw a picture so many characters wide, by kitty's graphics protocol."""
-    data = base64.standard_b64encode(picture.png).decode()
-    pieces = [data[i : i + PIECE] for i in range(0, len(data), PIECE)]
-    codes = []
-    for i, piece in enumerate(pieces):
-        first = f"a=T,f=100,c={columns}," if i == 0 else ""
-        codes.append(f"\x1b_G{first}m={int(i + 1 < len(pieces))};{piece}\x1b\\")
-    return "".join(codes)
-
-
-ARROWS = {"up": "A", "down": "B", "right": "C", "left": "D"}
-"""The last letter of what a terminal sends for an arrow key."""
-
-
-def ask(console: Console, prompt: str, arrows: Mapping[str, str], separator: str = ",") -> str:
-    """A line from a person, in which an arrow key writes the action of that direction.
-
-    Args:
-        console: where it is typed.
-        prompt: what stands before it.
-        arrows: actions by direction: `up`, `down`, `left`, `right`.
-        separator: what goes between two actions.
-
-    Raises:
-        EOFError: there is no more input.
-    """
-    if not (arrows and sys.stdin.isatty()):
-        return console.input(prompt, markup=False)
-    try:
-        import readline
-    except ImportError:  # as on Windows: actions are typed in full there
-        return input(prompt)
-    other = "libedit" in (readline.__doc__ or "")  # macOS has another line editor under the same name
-    for direction, action in arrows.items():
-        for between in "[O":  # in a terminal's normal and in its application mode
-            key, keys = f"\\e{between}{ARROWS[direction]}", f"{action}{separator}"
-            readline.parse_and_bind(f'bind -s "{key}" "{keys}"' if other else f'"{key}": "{keys}"')
-    return input(prompt).strip().removesuffix(separator)

@@ -8,17 +8,14 @@ from typing import Annotated
 import typer
 
 from vagen_benchmarks.agents.factory import Asked, make_agents
-from vagen_benchmarks.commands.completion import complete_agent, complete_env
 from vagen_benchmarks.commands.options import Names, OptionPairs, parse_options, read_temperature
 from vagen_benchmarks.commands.printing import err
 from vagen_benchmarks.commands.running import play_job
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.runs.job import Job, baselines_of, parse_headers
+from vagen_benchmarks.runs.job import baselines_of, make_job, parse_headers
 from vagen_benchmarks.runs.plans import load_plan
-from vagen_benchmarks.runs.protocol import Protocol, make_tasks
-from vagen_benchmarks.runs.run_folder import new_folder
+from vagen_benchmarks.runs.protocol import make_tasks
 from vagen_benchmarks.runs.runner import Policy
-from vagen_benchmarks.runs.scoring import make_scoring
 from vagen_envs.context import ContextPolicy
 
 
@@ -27,20 +24,9 @@ def bench(
     protocol: Annotated[
         str | None, typer.Option("--protocol", "-p", help="`paper`, `paper-representations`, `strategies` or a file.")
     ] = None,
-    env: Annotated[
-        Names,
-        typer.Option(
-            "--env", "-e", autocompletion=complete_env, help="An environment; may be repeated. All by default."
-        ),
-    ] = None,
+    env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")] = None,
     agent: Annotated[
-        Names,
-        typer.Option(
-            "--agent",
-            "-a",
-            autocompletion=complete_agent,
-            help="`oracle`, `random`, `blind`, a model, `FILE.py:NAME` …",
-        ),
+        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, `blind`, a model, `FILE.py:NAME` …")
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
     episodes: Annotated[
@@ -76,8 +62,7 @@ def bench(
     max_dollars: Annotated[float | None, typer.Option(min=0.0, help="Begin no request that could cost more.")] = None,
     max_total_tokens: Annotated[int | None, typer.Option(min=1, help="Begin no request that could take more.")] = None,
     context: Annotated[
-        Names,
-        typer.Option(help="What prompts show of earlier turns: `all`, `last:2`, `answers` …; may be repeated."),
+        Names, typer.Option(help="What prompts show of earlier turns: `all`, `last:2`, `answers` …; may be repeated.")
     ] = None,
     judge: Annotated[
         str | None, typer.Option(help="Judge what agents say: `rule`, `llm:MODEL` …, as `vagen judge` does.")
@@ -129,25 +114,24 @@ def bench(
         contexts=[plan.context] if plan else [ContextPolicy.parse(text) for text in dict.fromkeys(context or ["all"])],
     )  # fmt: skip
     own = baselines_of(tasks)
-    agents = make_agents(agent or ["oracle", *own, "random", "blind"], asked, models, own)
-    for player in agents:
-        for task in tasks:
-            player.check(task.env_id, task.config)
-    named = {"name": plan.name, **plan.data} if plan else None
-    own_scoring = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty} if judge else None
-    said = plan.data.get("scoring") if plan else own_scoring
-    path = folder or new_folder()
-    policy = Policy(concurrency, give_up_after=give_up_after, max_dollars=max_dollars, max_tokens=max_total_tokens)
-    scoring = make_scoring(said)
-    made = Protocol(
-        tuple(tasks), tuple(each.describe() for each in agents), repeats, named, scoring.describe() if scoring else None
-    )
+    judged = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty} if judge else None
     how = {
         "base_url": base_url, "models": models, "timeout": timeout, "headers": header or None, "patience": patience,
         "attempts": attempts, "concurrency": concurrency, "give_up_after": give_up_after, "max_dollars": max_dollars,
         "max_tokens": max_total_tokens,
     }  # fmt: skip
-    raise typer.Exit(play_job(Job(path, made, agents, scoring, skipped, policy, how), new=True))
+    job = make_job(
+        folder,
+        tasks,
+        make_agents(agent or ["oracle", *own, "random", "blind"], asked, models, own),
+        repeats=repeats,
+        plan={"name": plan.name, **plan.data} if plan else None,
+        scoring=plan.data.get("scoring") if plan else judged,
+        skipped=skipped,
+        policy=Policy(concurrency, give_up_after=give_up_after, max_dollars=max_dollars, max_tokens=max_total_tokens),
+        how=how,
+    )
+    raise typer.Exit(play_job(job, new=True))
 
 
 SAID_BY_PROTOCOL = ("env", "split", "episodes", "first_seed", "strategy", "option", "max_tokens", "temperature",

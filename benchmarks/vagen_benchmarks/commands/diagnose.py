@@ -10,7 +10,6 @@ import typer
 from rich.table import Table
 
 from vagen_benchmarks.agents.factory import Asked, make_agents
-from vagen_benchmarks.commands.completion import complete_agent, complete_env
 from vagen_benchmarks.commands.options import (
     EXIT_FAILED_EPISODES,
     EXIT_INTERRUPTED,
@@ -30,15 +29,8 @@ from vagen_benchmarks.runs.run_folder import new_folder, storing
 
 
 def diagnose_command(
-    agent: Annotated[
-        list[str],
-        typer.Option(
-            "--agent", "-a", autocompletion=complete_agent, help="An agent of `vagen bench`; may be repeated."
-        ),
-    ],
-    env: Annotated[
-        Names, typer.Option("--env", "-e", autocompletion=complete_env, help="An environment; may be repeated.")
-    ] = None,
+    agent: Annotated[list[str], typer.Option("--agent", "-a", help="An agent of `vagen bench`; may be repeated.")],
+    env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated.")] = None,
     levels: Annotated[int, typer.Option("--levels", "-n", min=2, help="Levels per environment.")] = 64,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
     first_seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from vagen_benchmarks.agents.profile_fit import Tried, fit
 from vagen_benchmarks.clients.registry import Model, Registry
-from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.runs.protocol import resolve_id
@@ -62,9 +61,7 @@ def try_model(
     name: Annotated[str, typer.Argument(metavar="MODEL", help="A model of the registry, or PROVIDER:MODEL.")],
     base_url: Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")] = None,
     own: Annotated[Path | None, typer.Option("--models", help="A TOML file of your own models.")] = None,
-    env: Annotated[
-        str, typer.Option("--env", "-e", autocompletion=complete_env, help="The environment to play.")
-    ] = "frozenlake",
+    env: Annotated[str, typer.Option("--env", "-e", help="The environment to play.")] = "frozenlake",
     strategy: Annotated[str, typer.Option(help="The reasoning strategy.")] = "free_think",
     option: OptionPairs = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 120.0,

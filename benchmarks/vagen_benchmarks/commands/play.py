@@ -11,19 +11,15 @@ from rich.console import Console
 
 from vagen_benchmarks.agents.factory import HUMAN, Asked, make_agents
 from vagen_benchmarks.agents.human import play as play_episode
-from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.running import play_job
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.runs.job import Job
-from vagen_benchmarks.runs.protocol import Protocol, make_task, resolve_id
-from vagen_benchmarks.runs.runner import Policy
+from vagen_benchmarks.runs.job import make_job
+from vagen_benchmarks.runs.protocol import make_task, resolve_id
 
 
 def play(
-    env: Annotated[
-        str, typer.Argument(metavar="ENV", autocompletion=complete_env, help="An environment, such as `sokoban`.")
-    ],
+    env: Annotated[str, typer.Argument(metavar="ENV", help="An environment, such as `sokoban`.")],
     seed: Annotated[int | None, typer.Option(help="The level's seed; a new one each time by default.")] = None,
     split: Annotated[
         str | None, typer.Option(help="`train`, `val` or `test`; `test` with --out, else `train`.")
@@ -59,5 +55,4 @@ def play(
 def _play_into(folder: Path, env: str, split: str, seed: int, episodes: int, options: dict[str, Any], name: str) -> int:
     (player,) = make_agents([f"{HUMAN}{name}"], Asked())
     task = make_task(resolve_id(env), options, split, seed, episodes)
-    protocol = Protocol((task,), (player.describe(),))
-    return play_job(Job(folder, protocol, [player], None, (), Policy(), {}), new=True)
+    return play_job(make_job(folder, [task], [player]), new=True)

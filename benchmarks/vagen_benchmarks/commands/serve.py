@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import vagen_envs
-from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.printing import out
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.runs.protocol import resolve_id
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
 
 
 def serve(
-    env: Annotated[
-        list[str] | None,
-        typer.Option("--env", "-e", autocompletion=complete_env, help="May be repeated; all by default."),
-    ] = None,
+    env: Annotated[list[str] | None, typer.Option("--env", "-e", help="May be repeated; all by default.")] = None,
     host: Annotated[str, typer.Option(help="Where to listen. Others than loopback need a key.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")] = 8765,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes, or actors.")] = os.cpu_count() or 1,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +13,6 @@ import typer
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_benchmarks.agents.trained import BEST, CARD
-from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.warmstart import EXTRA
 from vagen_benchmarks.runs.protocol import resolve_id
@@ -34,10 +32,7 @@ def train(
     env: Annotated[
         list[str] | None,
         typer.Option(
-            "--env",
-            "-e",
-            autocompletion=complete_env,
-            help="An environment, or a JSON table of one as in `[[environments]]`; may be repeated.",
+            "--env", "-e", help="An environment, or a JSON table of one as in `[[environments]]`; may be repeated."
         ),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The policy's folder or name; the recipe's by default.")] = None,
@@ -47,8 +42,7 @@ def train(
     ] = None,
     resume: Annotated[Path | None, typer.Option(help="A checkpoint to go on from.")] = None,
     without_reasoning_reward: Annotated[
-        bool,
-        typer.Option("--without-reasoning-reward", help="Leave out the reward for reasoning that a recipe has."),
+        bool, typer.Option("--without-reasoning-reward", help="Leave out the reward for reasoning that a recipe has.")
     ] = False,
     judge: Annotated[
         str | None,
@@ -73,7 +67,7 @@ def train(
     start = model or chosen.model
     if start is None:
         raise TrainingConfigError(f"recipe {recipe} names no model; give --model")
-    settings = {"disable_tqdm": True, **parse_options(setting or [])}
+    settings = parse_options(setting or [])
     _check_settings(settings)
     environments = _environments(env or chosen.environments, parse_options(option or []))
     said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
@@ -178,16 +172,6 @@ def _check_checkpoint(folder: Path) -> None:
         )
     for file in sorted(folder.glob("*.safetensors")):
         _check_weights(file)
-    spread = any(folder.glob("global_step*")) or any(folder.glob("optimizer_*"))  # by DeepSpeed or FSDP
-    for name in () if spread else ("optimizer.pt", "scheduler.pt"):
-        if not zipfile.is_zipfile(folder / name):
-            raise TrainingConfigError(f"--resume {folder}: its {name} is missing or cut off; take another checkpoint")
-    if not any(folder.glob("rng_state*.pth")):
-        raise TrainingConfigError(f"--resume {folder}: its rng_state.pth is missing; take another checkpoint")
-    try:
-        json.loads((folder / "trainer_state.json").read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise TrainingConfigError(f"--resume {folder}: its trainer_state.json can't be read ({error})") from error
 
 
 def _check_weights(file: Path) -> None:
@@ -210,7 +194,13 @@ def _config(recipe: Recipe, environments: Sequence[Any], out: Path, settings: Ma
         return made
     except (TypeError, ValueError) as error:  # transformers' and Python's, of values that can't be read
         said = " ".join(f"-s {name}={value}" for name, value in settings.items()) or "no -s"
-        raise TrainingConfigError(f"settings that can't be taken ({said}): {' '.join(str(error).split())}") from error
+        words = " ".join(str(error).split())
+        if "use_cpu" in words:  # transformers' only sign that there is no GPU
+            raise TrainingConfigError(
+                f"there is no GPU here that can train in bfloat16 ({words}); to train on the CPU add "
+                "-s use_cpu=true -s bf16=false"
+            ) from error
+        raise TrainingConfigError(f"settings that can't be taken ({said}): {words}") from error
 
 
 def _check_trackers(names: Any) -> None:
@@ -228,11 +218,9 @@ def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
     from safetensors import SafetensorError
 
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
-    from vagen_benchmarks.rollout_meter import RolloutMeter
 
-    meter = RolloutMeter(config)
     try:
-        trainer = MultiTurnPPOTrainer(model, config, score=score or None, callbacks=[meter])
+        trainer = MultiTurnPPOTrainer(model, config, score=score or None)
     except (TrainingConfigError, MissingExtraError):
         raise
     except Exception as error:  # the libraries that settings and models are handed to raise whatever they like
@@ -241,8 +229,7 @@ def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
         )
         raise TrainingConfigError(f"{what}: {_in_short(error)}") from error
     try:
-        with meter:
-            trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
+        trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
         trainer.save_model(config.output_dir)
         environments = [{"id": task.environment.id, "options": task.options} for task in config.tasks]
         card = {"environments": environments, "max_tokens": config.max_tokens, "context": config.context}

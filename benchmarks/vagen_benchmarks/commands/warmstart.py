@@ -10,18 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.runs.protocol import resolve_id
 from vagen_envs.extras import need
 
 EXTRA = ("ppo", "torch", "trl")
 
-Environment = Annotated[str, typer.Option("--env", "-e", autocompletion=complete_env, help="The environment.")]
-
 
 def warmstart(
-    env: Environment,
+    env: Annotated[str, typer.Option("--env", "-e", help="The environment.")],
     out: Annotated[Path, typer.Option(help="The folder of the fine-tuned model.")],
     model: Annotated[str, typer.Option(help="The model's folder or name.")],
     episodes: Annotated[int, typer.Option(min=1, help="Episodes of the oracle to imitate, once each.")] = 512,

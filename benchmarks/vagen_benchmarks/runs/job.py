@@ -13,7 +13,7 @@ from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.protocol import Protocol, Skipped, Task, make_task
-from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_folder import RunFolder, new_folder
 from vagen_benchmarks.runs.runner import Policy
 from vagen_benchmarks.runs.scoring import Scoring, make_scoring
 from vagen_envs.context import ContextPolicy
@@ -32,6 +32,34 @@ class Job:
     how: Mapping[str, Any]
 
 
+def make_job(
+    path: Path | None,
+    tasks: Sequence[Task],
+    agents: Sequence[Agent],
+    *,
+    repeats: int = 1,
+    plan: Mapping[str, Any] | None = None,
+    scoring: Mapping[str, Any] | None = None,
+    skipped: Sequence[Skipped] = (),
+    policy: Policy | None = None,
+    how: Mapping[str, Any] | None = None,
+) -> Job:
+    """A run of these agents on these tasks, in a new folder `runs/<time>` if no path is given.
+
+    Raises:
+        ProtocolError: an agent can't play a task, two have the same name, or the scoring isn't valid.
+    """
+    if len({agent.name for agent in agents}) < len(agents):
+        raise ProtocolError(f"two agents have the same name: {', '.join(each.name for each in agents)}; rename one")
+    for agent in agents:
+        for task in tasks:
+            agent.check(task.env_id, task.config)
+    judge = make_scoring(scoring)
+    described = tuple(agent.describe() for agent in agents)
+    protocol = Protocol(tuple(tasks), described, repeats, plan, judge.describe() if judge else None)
+    return Job(path or new_folder(), protocol, agents, judge, skipped, policy or Policy(), how or {})
+
+
 def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
     """The run of a folder, made as it was made at first. What has become different since is met by RunWriter."""
     protocol = run_read.protocol
@@ -43,6 +71,7 @@ def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
     ]
     asked = {name: how[name] for name in ("base_url", "timeout", "attempts", "patience") if name in how}
     asked["headers"] = parse_headers(how.get("headers") or [])
+    models = Path(how["models"]) if "models" in how else None
     agents: list[Agent] = []
     for each in protocol.agents:
         sampling = dict(each.get("sampling", {}))
@@ -52,15 +81,13 @@ def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
         profile = each.get("profile", {}).get("name")
         name = each["name"].removesuffix(f"+{context}") if "context" in each else each["name"]
         one = Asked(**asked, sampling=sampling, profile=profile, contexts=(context,), labelled=name != each["name"])
-        models = Path(how["models"]) if "models" in how else None
         agents += make_agents([name], one, models, baselines_of(tasks))
-    scoring = make_scoring(protocol.scoring)
-    described = tuple(each.describe() for each in agents)
-    same = Protocol(tuple(tasks), described, protocol.repeats, protocol.plan, scoring.describe() if scoring else None)
     tried = {name: how[name] for name in ("concurrency", "give_up_after", "max_dollars", "max_tokens") if name in how}
     starts = [entry for entry in run_read.journal() if entry["event"] == "start"]
-    skipped = [Skipped(**each) for each in starts[-1]["skipped"]] if starts else []
-    return Job(run_read.path, same, agents, scoring, skipped, Policy(**tried), how)
+    return make_job(
+        run_read.path, tasks, agents, repeats=protocol.repeats, plan=protocol.plan, scoring=protocol.scoring,
+        skipped=[Skipped(**each) for each in starts[-1]["skipped"]] if starts else [], policy=Policy(**tried), how=how,
+    )  # fmt: skip
 
 
 def baselines_of(tasks: Sequence[Task]) -> list[str]:
