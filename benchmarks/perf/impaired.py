@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Literal, get_args
 
 import gymnasium as gym
 
 from vagen_benchmarks.agents.base import Agent, Game, Reply
-from vagen_benchmarks.diagnosis.playing import QUESTION
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.seeding import HashStream
 
 Fault = Literal["sight", "prediction", "planning"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
-_ASKED = re.compile(re.escape(QUESTION).replace(r"\{\}", "(.*)"))
 
 
 class Impaired(Agent):
@@ -35,24 +32,12 @@ class Impaired(Agent):
         self.fault, self.share, self.salt = fault, share, salt
         self.name = f"{fault} faulty in {share:.0%}"
         self._others: dict[int, VagenEnv] = {}  # another level's environment for each that is played
-        self._said: dict[str, tuple[list[str], str]] = {}
 
     def reply(self, game: Game) -> Reply:
         env = game.env
         stream = HashStream("impaired", self.salt, self.fault, game.task, game.seed, len(game.turns), game.now.text)
         faulty = stream.below(10_000) < 10_000 * self.share
-        asked = _ASKED.search(game.now.text)
-        if asked is not None:
-            actions = asked[1].split(env.config.separator)
-            thought = self._at_random(env, stream) if faulty and self.fault == "prediction" else actions
-            return self._written(
-                env, actions, env.imagine([]).describe(env.config.representation), self._after(env, thought)
-            )
-        if game.now.picture is None:
-            for seen, believed in self._said.items():
-                if seen in game.now.text:  # its own words instead of the picture
-                    return self._written(env, believed[0], seen, believed[1])
-        elif faulty and self.fault == "sight":
+        if faulty and self.fault == "sight" and game.now.picture is not None:
             return self._astray(env, stream)
         wanted = self._plan(env, stream)
         actions = self._at_random(env, stream) if faulty and self.fault != "sight" else wanted
@@ -71,7 +56,6 @@ class Impaired(Agent):
         seen = other.imagine([]).describe(env.config.representation)
         actions = self._plan(other, stream)
         foretold = self._after(other, actions)
-        self._said[seen] = actions, foretold
         return self._written(env, actions, seen, foretold)
 
     def _plan(self, env: VagenEnv, stream: HashStream) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 import pytest
 from commands import vagen
@@ -27,7 +26,6 @@ def test_the_fault_is_named(env_id, fault):
     assert sum(share.value for share in found.causes.values()) == pytest.approx(1)
     truly = {"sight": found.saw, "prediction": found.foresaw}
     assert {name: share.value < 0.8 for name, share in truly.items()} == {name: name == fault for name in truly}
-    assert (found.answered.value < 0.8) == (fault == "prediction")
 
 
 @pytest.mark.slow
@@ -66,7 +64,7 @@ def test_what_cannot_be_read_is_formats():
 
 
 class Peeker(Oracle):
-    """Knows the way only where it was told the symbols, in its own words or not."""
+    """Notes what it is shown."""
 
     name = "peeker"
 
@@ -85,8 +83,6 @@ def test_what_is_shown_is_what_the_condition_says():
     words = [text for picture, text in agent.shown if not picture]
     assert all("<image>" in text for text in pictures)
     assert not any("<image>" in text for text in words)
-    assert any("player_position" in text for text in words)  # its own dictionary in the picture's place
-    assert any("Suppose that your answer is exactly this" in text for text in words)
 
 
 def test_the_same_whatever_runs_at_the_same_time():
@@ -102,7 +98,6 @@ def test_shares_are_those_of_a_calculation_by_hand():
     level = {
         "picture": ([TurnLoss(6, 0, False, None), TurnLoss(0, 2, None, None)], False),
         "truth": ([bad, bad, bad, TurnLoss(2, 0, True, False), fine, fine, fine, fine], True),
-        "own": ([fine], True),
     }
     found = attribute("someone", "vagen/Sokoban-v0", [level, level])
     assert {name: share.value for name, share in found.causes.items()} == pytest.approx(
@@ -111,7 +106,6 @@ def test_shares_are_those_of_a_calculation_by_hand():
     assert found.saw.value == 0
     assert found.foresaw.value == pytest.approx(7 / 8)
     assert found.unjudged == pytest.approx(1 / 10)
-    assert math.isnan(found.answered.value)  # nothing was asked
 
 
 @pytest.mark.parametrize(
@@ -145,7 +139,7 @@ def command(endpoint, tmp_path, *more):
 
 
 def test_an_endpoint_that_breaks_for_good_leaves_the_complete_levels(tmp_path, endpoint):
-    endpoint.script = lambda number, body: endpoint.good if number < 40 else (401, {}, {"error": {"message": "no key"}})
+    endpoint.script = lambda number, body: endpoint.good if number < 12 else (401, {}, {"error": {"message": "no key"}})
     done = command(endpoint, tmp_path)
     assert done.returncode in (1, 3), done
     assert "plays of a level failed" in done.stderr

@@ -42,9 +42,8 @@ def diagnose_command(
 ) -> None:
     """Find out why an agent fails: perception, prediction, planning or format.
 
-    Plays the same levels from the image, from the true state as text, and from the agent's own description of the
-    image, asks one-step questions in between, and writes `diagnosis.html` and `diagnosis.json`. A level takes about
-    four times the calls of a level in `vagen bench`.
+    Plays the same levels from the image and from the true state as text, and writes `diagnosis.html` and
+    `diagnosis.json`.
 
     If the endpoint fails, complete levels are diagnosed. Exit codes are those of `vagen bench`.
 

@@ -1,8 +1,8 @@
 """Find out whether an agent fails by perception, prediction or planning.
 
-The same levels are played three times: with the picture, with the true symbols, and with the symbols that the agent
-itself reads off the picture. What is lost only with the picture is due to perception. What is lost with the true
-symbols as well is due to prediction if the agent predicted the outcome of its actions wrongly, else to planning.
+The same levels are played twice: with the picture, and with the true symbols. What is lost only with the picture is due
+to perception. What is lost with the true symbols as well is due to prediction if the agent predicted the outcome of its
+actions wrongly, else to planning.
 """
 
 from vagen_benchmarks.diagnosis.attribution import CAUSES, Diagnosis, attribute

@@ -45,7 +45,6 @@ class Diagnosis:
         success: by condition.
         saw: share of true statements about the picture.
         foresaw: share of true predictions of its own actions, with the true symbols.
-        answered: share of correct answers to one-step questions.
         unjudged: share of statements that could not be judged.
         levels: levels played under all conditions.
         failures: how often a model gave no reply, by kind and message. Their levels are left out.
@@ -59,7 +58,6 @@ class Diagnosis:
     success: Mapping[Condition, Share]
     saw: Share
     foresaw: Share
-    answered: Share
     unjudged: float
     levels: int
     failures: Mapping[tuple[str, str], int] = field(default_factory=Counter)
@@ -103,7 +101,6 @@ def attribute(agent: str, env_id: str, levels: Sequence[Mapping[Condition, Level
         {condition: _rate(columns[f"solved {condition}"], columns["levels"]) for condition in CONDITIONS},
         _rate(columns["true saw"], columns["judged saw"]),
         _rate(columns["true foresaw"], columns["judged foresaw"]),
-        _rate(columns["true answered"], columns["judged answered"]),
         unjudged=float(1 - (columns["judged saw"] + columns["judged foresaw"]).sum() / said) if said else 0.0,
         levels=len(levels),
     )
@@ -133,7 +130,6 @@ def _sums(level: Mapping[Condition, LevelPlay]) -> dict[str, float]:
     verdicts = {
         "saw": [turn.saw for turn in pictures],
         "foresaw": [turn.foresaw for turn in symbols],
-        "answered": [turn.answered for turn in symbols],
     }
     for name, values in verdicts.items():
         found[f"true {name}"] = values.count(True)

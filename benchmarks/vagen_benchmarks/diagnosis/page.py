@@ -15,7 +15,7 @@ _MEANING = {
     "planning": "lost with the true state; the outcome was predicted correctly",
     "format": "turns in which no action could be read",
 }
-_SHOWN = {"picture": "the image", "truth": "the true state as text", "own": "its own description of the image"}
+_SHOWN = {"picture": "the image", "truth": "the true state as text"}
 
 
 def write_page(diagnoses: Sequence[Diagnosis], path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -10,20 +9,15 @@ import gymnasium as gym
 
 from vagen_benchmarks.agents.base import Agent, Game, Reply
 from vagen_benchmarks.errors import BenchError, EndpointError
-from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import LevelError, SimulatorError
 from vagen_envs.replies import Calls, Names
-from vagen_envs.seeding import HashStream
-from vagen_envs.turn import IMAGE_PLACEHOLDER
 from vagen_rewards import RuleJudge
 from vagen_rewards.scores import Statement
 
-Condition = Literal["picture", "truth", "own"]
-CONDITIONS: tuple[Condition, ...] = ("picture", "truth", "own")
-"""What the agent gets: the picture, the true state as text, or its own description of the picture."""
-
-QUESTION = "Suppose that your answer is exactly this, whatever you would rather do: {}. What will be seen afterwards?"
-"""The one-step question; the reply's prediction is its answer."""
+Condition = Literal["picture", "truth"]
+CONDITIONS: tuple[Condition, ...] = ("picture", "truth")
+"""What the agent gets: the picture, or the true state as text."""
 
 _JUDGE = RuleJudge("claims")
 
@@ -35,14 +29,12 @@ class TurnLoss(NamedTuple):
         lost: by how many actions it moved the end away, compared with the best play; at most what was left to do.
         unread: actions that were left out because none could be read.
         saw, foresaw: whether the observation and the prediction are true; `None` if nothing could be judged.
-        answered: the same for the one-step question; `None` if it was not asked.
     """
 
     lost: float
     unread: float
     saw: bool | None
     foresaw: bool | None
-    answered: bool | None = None
 
 
 class Subject:
@@ -92,9 +84,6 @@ class Subject:
         left = self._left(env)
         while True:
             try:
-                if condition == "own":
-                    game.now = self._retold(game)
-                answered = self._ask(game) if condition == "truth" else None
                 text = self._reply(game)
             except EndpointError as error:
                 if not error.kind.counts:
@@ -104,8 +93,8 @@ class Subject:
             _, _, terminated, truncated, info = env.step(text)
             turn: Turn = info["turn"]
             before, left = left, self._left(env)
-            played.append(_losses(env, turn, before, left)._replace(answered=answered))
-            game.turns.append(dataclasses.replace(turn, observed=game.now))
+            played.append(_losses(env, turn, before, left))
+            game.turns.append(turn)
             game.now = env.observed
             if terminated or truncated:
                 return played, turn.success
@@ -123,35 +112,12 @@ class Subject:
             raise BenchError(f"{where}: reply() returned a {type(text).__name__}; it must return a Reply or a string")
         return text
 
-    def _retold(self, game: Game) -> Observation:
-        """The observation with the agent's description in place of the picture."""
-        seen = game.env.grammar.parse(self._reply(game)).observation or "nothing"
-        words = seen.replace(IMAGE_PLACEHOLDER, "")
-        return Observation(game.now.text.replace(IMAGE_PLACEHOLDER, words), None)
-
-    def _ask(self, game: Game) -> bool | None:
-        """Ask for the result of random actions, and compare the answer with a fork."""
-        env = game.env
-        stream = HashStream("one-step question", self.env_id, game.seed, len(game.turns))
-        actions = env.random_actions(stream, 1 + stream.below(env.config.max_actions_per_turn))
-        here = env.snapshot()
-        if not env.grammar.parse(env.grammar.render(actions, **_WORDS)).actions:
-            return None
-        truth = env.step(env.grammar.render(actions, **_WORDS))[4]["state"]
-        env.restore(here)
-        asked = f"{game.now.text}\n{QUESTION.format(env.config.separator.join(actions))}"
-        reply = self._reply(dataclasses.replace(game, now=Observation(asked, game.now.picture)))
-        return _is_true("world_modeling", env.grammar.parse(reply).prediction, truth)
-
     def _left(self, env: VagenEnv) -> int | None:
         """Actions to the end; `None` if it can't be reached any more."""
         try:
             return len(env.plan())
         except LevelError:
             return None
-
-
-_WORDS = dict.fromkeys(("observation", "reasoning", "prediction"), "-")
 
 
 def _losses(env: VagenEnv, turn: Turn, before: int | None, after: int | None) -> TurnLoss:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import queue
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from vagen_benchmarks.agents.base import Agent
@@ -51,26 +52,30 @@ def diagnose(
     Raises:
         BenchError: the environment doesn't fit, the agent is faulty, or playing stopped before a level was complete.
     """
-    jobs: list[_LevelJob] = [(first_seed + i, condition) for i in range(levels) for condition in CONDITIONS]
+    jobs: queue.SimpleQueue[_LevelJob] = queue.SimpleQueue()
+    for seed in range(first_seed, first_seed + levels):
+        for condition in CONDITIONS:
+            jobs.put((seed, condition))
     reports: queue.SimpleQueue[_Report] = queue.SimpleQueue()
-    waiting, stop = _Jobs(jobs), threading.Event()
+    stop = threading.Event()
 
     def play() -> None:
         try:
-            subject = Subject(agent, env_id, options or {}, split)
-            try:
-                for job in waiting.until(stop):
+            with contextlib.closing(Subject(agent, env_id, options or {}, split)) as subject:
+                while not stop.is_set():
+                    job = jobs.get_nowait()
                     try:
                         reports.put((job, subject.play(*job)))
                     except EndpointError as error:
                         reports.put((job, error))
-            finally:
-                subject.close()
+        except queue.Empty:
             reports.put((None, None))
         except BaseException as error:
             reports.put((None, error))
+        else:
+            reports.put((None, None))
 
-    threads = min(at_once, len(jobs))
+    threads = min(at_once, levels * len(CONDITIONS))
     for _ in range(threads):
         # A daemon, since a reply that an interrupt doesn't wait for may take minutes.
         threading.Thread(target=play, daemon=True).start()
@@ -82,22 +87,6 @@ def diagnose(
         raise BenchError(f"no level was played under all conditions: {stopped or next(iter(failures))[1]}")
     played = attribute(agent.name, env_id, [{c: found[seed, c] for c in CONDITIONS} for seed in complete])
     return dataclasses.replace(played, failures=failures, stopped=stopped)
-
-
-class _Jobs:
-    """Jobs that threads take one by one."""
-
-    def __init__(self, jobs: list[_LevelJob]) -> None:
-        self._jobs, self._lock = iter(jobs), threading.Lock()
-
-    def until(self, stop: threading.Event) -> Iterator[_LevelJob]:
-        """The next jobs, until there are none or playing stops."""
-        while not stop.is_set():
-            with self._lock:
-                job = next(self._jobs, None)
-            if job is None:
-                return
-            yield job
 
 
 def _collect(
