@@ -9,11 +9,27 @@ levels and other turns each run. Prints the share of runs whose main cause is th
 from __future__ import annotations
 
 import sys
+import tempfile
+from pathlib import Path
 
 from perf.impaired import FAULTS, Impaired
-from vagen_benchmarks.diagnosis import diagnose
+from vagen_benchmarks.agents.base import Agent
+from vagen_benchmarks.diagnosis import Diagnosis, diagnose, diagnosis_tasks
+from vagen_benchmarks.runs.job import make_job
+from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.runner import run
 
 LEVELS = 64
+
+
+def diagnosed(agent: Agent, env_id: str, levels: int = LEVELS, split: str = "test", first_seed: int = 0) -> Diagnosis:
+    """The diagnosis of an agent that plays into a temporary folder."""
+    tasks = diagnosis_tasks([env_id], {"representation": "structured"}, split, first_seed, levels)
+    with tempfile.TemporaryDirectory() as place:
+        job = make_job(Path(place) / "run", tasks, [agent])
+        with RunWriter(job.path, job.protocol, new=True) as folder:
+            run(folder, job.agents)
+        return diagnose(RunFolder(job.path))[0]
 
 
 def power(env_id: str, runs: int) -> dict[tuple[str, float], int]:
@@ -22,15 +38,8 @@ def power(env_id: str, runs: int) -> dict[tuple[str, float], int]:
     for fault in FAULTS:
         for share in (0.2, 0.5, 1.0):
             found = [
-                diagnose(
-                    Impaired(fault, share, salt=run),
-                    env_id,
-                    {"representation": "structured"},
-                    levels=LEVELS,
-                    split="train",
-                    first_seed=run * LEVELS,
-                ).main_cause
-                for run in range(runs)
+                diagnosed(Impaired(fault, share, salt=number), env_id, LEVELS, "train", number * LEVELS).main_cause
+                for number in range(runs)
             ]
             named[fault, share] = found.count(fault)
     return named

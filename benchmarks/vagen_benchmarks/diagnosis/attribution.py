@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vagen_benchmarks.diagnosis.playing import CONDITIONS, Condition, TurnLoss
+from vagen_benchmarks.diagnosis.losses import CONDITIONS, Condition, TurnLoss, turn_losses
+from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.results.stats import rate
+from vagen_benchmarks.runs.protocol import agent_options
+from vagen_benchmarks.runs.run_folder import RunFolder
 
 CAUSES = ("sight", "prediction", "planning", "format")
 DRAWS = 1000
@@ -47,8 +50,6 @@ class Diagnosis:
         foresaw: share of true predictions of its own actions, with the true symbols.
         unjudged: share of statements that could not be judged.
         levels: levels played under all conditions.
-        failures: how often a model gave no reply, by kind and message. Their levels are left out.
-        stopped: why playing stopped early, or empty.
     """
 
     agent: str
@@ -60,8 +61,6 @@ class Diagnosis:
     foresaw: Share
     unjudged: float
     levels: int
-    failures: Mapping[tuple[str, str], int] = field(default_factory=Counter)
-    stopped: str = ""
 
     @property
     def main_cause(self) -> str | None:
@@ -71,8 +70,40 @@ class Diagnosis:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary."""
-        failures = [{"kind": kind, "message": text, "count": count} for (kind, text), count in self.failures.items()]
-        return {**asdict(self), "failures": failures, "main_cause": self.main_cause}
+        return {**asdict(self), "main_cause": self.main_cause}
+
+
+def diagnose(run: RunFolder, *, progress: Callable[[], None] = lambda: None) -> list[Diagnosis]:
+    """Diagnose each agent of a run on each of its environments.
+
+    Levels that weren't played under both conditions are left out.
+
+    Args:
+        run: of `diagnosis_tasks`.
+        progress: called after each episode.
+
+    Raises:
+        BenchError: no level was played under both conditions.
+    """
+    found = []
+    episodes = [episode for episode in run.episodes() if episode.failure is None]
+    for agent in run.protocol.agents:
+        for env_id in dict.fromkeys(task.env_id for task in run.protocol.tasks):
+            levels: dict[int, dict[Condition, LevelPlay]] = {}
+            for task in (each for each in run.protocol.tasks if each.env_id == env_id):
+                view = task.options["observation"]
+                as_text = replace(task, options={**task.options, "observation": "text"})
+                with closing(as_text.make(agent_options(agent))) as env:
+                    for episode in episodes:
+                        if (episode.agent, episode.task) == (agent["name"], task.label):
+                            losses = turn_losses(env.unwrapped, episode)  # type: ignore[arg-type]
+                            levels.setdefault(episode.seed, {})[view] = losses, episode.success
+                            progress()
+            if complete := [level for level in levels.values() if len(level) == len(CONDITIONS)]:
+                found.append(attribute(str(agent["name"]), env_id, complete))
+    if not found:
+        raise BenchError(f"no level was played under all conditions; repeat the command with --out {run.path} to go on")
+    return found
 
 
 def attribute(agent: str, env_id: str, levels: Sequence[Mapping[Condition, LevelPlay]]) -> Diagnosis:
@@ -123,7 +154,7 @@ def _sums(level: Mapping[Condition, LevelPlay]) -> dict[str, float]:
         found[f"lost {condition}"] = sum(turn.lost for turn in turns)
         found[f"turns {condition}"] = len(turns)
         found[f"solved {condition}"] = solved
-    pictures, symbols = level["picture"][0], level["truth"][0]
+    pictures, symbols = level["image"][0], level["text"][0]
     found["unread"] = sum(turn.unread for turn in pictures)
     found["lost unforeseen"] = sum(turn.lost for turn in symbols if turn.foresaw is False)
     found["lost foretold"] = sum(turn.lost for turn in symbols if turn.foresaw is not None)
@@ -145,10 +176,10 @@ def _figures(sums: Mapping[str, Column]) -> dict[str, Column]:
         return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
     lost = {name: over(sums[f"lost {name}"], sums[f"turns {name}"]) for name in CONDITIONS}
-    sight = np.maximum(0, lost["picture"] - lost["truth"])
-    rest = lost["picture"] - sight
+    sight = np.maximum(0, lost["image"] - lost["text"])
+    rest = lost["image"] - sight
     unforeseen = over(sums["lost unforeseen"], sums["lost foretold"])
-    unread = over(sums["unread"], sums["turns picture"])
+    unread = over(sums["unread"], sums["turns image"])
     parts = dict(zip(CAUSES, (sight, rest * unforeseen, rest * (1 - unforeseen), unread), strict=True))
     total = sum(parts.values(), np.zeros_like(sight))
     shares = {cause: over(part, total) for cause, part in parts.items()}

@@ -107,6 +107,11 @@ def episode_key(agent: str, task: Task, seed: int, repeat: int) -> str:
     return f"{agent} | {task.label} | {task.split} {seed}{again}"
 
 
+def agent_options(described: Mapping[str, Any]) -> dict[str, Any]:
+    """What an agent sets of its environments, by its description: of its profile, or of what it was trained on."""
+    return {**(described.get("profile") or {}).get("options", {}), **(described.get("options") or {})}
+
+
 def _sha256(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 

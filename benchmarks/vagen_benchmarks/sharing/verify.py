@@ -20,7 +20,7 @@ from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.runs.playing import is_quick
-from vagen_benchmarks.runs.protocol import Protocol, Task, differences, make_task
+from vagen_benchmarks.runs.protocol import Protocol, Task, agent_options, differences, make_task
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import (
     HERE,
@@ -102,7 +102,7 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
     verdict.wrong += [*chain_findings(run), *journal_findings(run), *begin_findings(run)]
     verdict.wrong += [*key_findings(run)]
     verdict.wrong += [*missing_findings(run), *picture_findings(run)]
-    options = {str(agent["name"]): _own_options(agent) for agent in run.protocol.agents}
+    options = {str(agent["name"]): agent_options(agent) for agent in run.protocol.agents}
     with contextlib.ExitStack() as stack:
         seat, there = _Seat(stack, run.judged_by() is not None), run.pictures.names()
         for episode in run.episodes():
@@ -159,11 +159,6 @@ class _Seat:
                 return None
             self._stack.callback(self._env.close)
         return self._env
-
-
-def _own_options(agent: Mapping[str, Any]) -> dict[str, Any]:
-    """What an agent sets of its environments, by its description: of its profile, or of what it was trained on."""
-    return {**(agent.get("profile") or {}).get("options", {}), **(agent.get("options") or {})}
 
 
 def _closed(task: Task) -> str:
