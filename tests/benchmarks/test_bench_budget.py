@@ -6,7 +6,6 @@ import pytest
 import runs
 
 from vagen_benchmarks.agents.chat import ChatAgent
-from vagen_benchmarks.agents.scripted import Oracle
 from vagen_benchmarks.clients.budget import RunBudget, prompt_tokens
 from vagen_benchmarks.clients.registry import Price, Registry
 from vagen_benchmarks.errors import ProtocolError
@@ -87,20 +86,7 @@ def test_dollars_need_a_price(tmp_path, endpoint):
         play(tmp_path / "run", endpoint.url, 1, Policy(max_dollars=1.0), name="openai:m")
 
 
-def test_agents_without_a_model_cost_nothing(tmp_path):
-    assert runs.play(tmp_path / "run", [Oracle()], episodes=1, policy=Policy(max_dollars=0.0)).usage == {}
-
-
-def test_cached_tokens_cost_their_own_price(tmp_path, endpoint):
-    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 800}}
-    endpoint.script = lambda number, body: answer(endpoint.good, usage)
-    outcome = play(tmp_path / "run", endpoint.url, 1, Policy())
-    bill = outcome.usage["gpt-4o"]
-    assert (bill.prompt_tokens, bill.cached_tokens, bill.completion_tokens) == (3000, 2400, 300)
-    assert bill.dollars == pytest.approx(3 * (200 * 2.50 + 800 * 1.25 + 100 * 10.00) / 1e6)
-
-
-@pytest.mark.parametrize("tokens", [10**400, -5, True, 3.5, "many", None, [1]])
+@pytest.mark.parametrize("tokens", [10**400, -5, True, 3.5, "many", None])
 def test_numbers_that_are_none_are_counted_by_us(tmp_path, endpoint, tokens):
     endpoint.script = lambda number, body: answer(endpoint.good, {"prompt_tokens": tokens, "completion_tokens": 5})
     outcome = play(tmp_path / "run", endpoint.url, 1, Policy())
@@ -145,9 +131,11 @@ def test_money_stands_in_the_table_the_report_and_the_export(tmp_path, endpoint)
     pq = pytest.importorskip("pyarrow.parquet")
     usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 800}}
     endpoint.script = lambda number, body: answer(endpoint.good, usage)
-    play(tmp_path / "run", endpoint.url, 2, Policy())
+    bill = play(tmp_path / "run", endpoint.url, 2, Policy()).usage["gpt-4o"]
     (row,) = runs.rows(tmp_path / "run")
     wanted = 6 * (200 * 2.50 + 800 * 1.25 + 100 * 10.00) / 1e6
+    assert (bill.prompt_tokens, bill.cached_tokens, bill.completion_tokens) == (6000, 4800, 600)
+    assert bill.dollars == pytest.approx(wanted)
     assert row["dollars"] == pytest.approx(wanted)
     assert (row["cached_tokens"], row["counted_by_us"]) == (4800, 0)
     export(RunFolder(tmp_path / "run"), tmp_path / "turns.parquet", "turns")
@@ -159,21 +147,18 @@ def test_money_stands_in_the_table_the_report_and_the_export(tmp_path, endpoint)
     assert "Cached" in page
 
 
-@pytest.mark.parametrize(("total", "written"), [(1700, 700), (1100, 100), (None, 100)])
-def test_reasoning_that_is_counted_in_the_total_alone_is_paid(tmp_path, endpoint, total, written):
-    usage = {
-        "prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": total,
-        "completion_tokens_details": {"reasoning_tokens": 600},
-    }  # fmt: skip
-    endpoint.script = lambda number, body: answer(endpoint.good, usage)
+@pytest.mark.parametrize(
+    ("more", "written", "cached"),
+    [
+        ({"total_tokens": 1700}, 700, None),  # reasoning that is counted in the total alone is paid
+        ({"total_tokens": 1100}, 100, None),
+        ({"total_tokens": None}, 100, None),
+        ({"prompt_cache_hit_tokens": 800}, 100, 800),  # DeepSeek's name
+    ],
+)
+def test_tokens_are_counted_wherever_providers_name_them(tmp_path, endpoint, more, written, cached):
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "completion_tokens_details": {"reasoning_tokens": 600}}
+    endpoint.script = lambda number, body: answer(endpoint.good, usage | more)
     play(tmp_path, endpoint.url, 1, Policy(concurrency=1))
     calls = [call for episode in runs.episodes(tmp_path) for call in episode.calls]
-    assert {call["completion_tokens"] for call in calls} == {written}
-
-
-def test_cache_hits_are_read_by_the_name_that_deepseek_gives_them(tmp_path, endpoint):
-    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_cache_hit_tokens": 800}
-    endpoint.script = lambda number, body: answer(endpoint.good, usage)
-    play(tmp_path, endpoint.url, 1, Policy(concurrency=1))
-    calls = [call for episode in runs.episodes(tmp_path) for call in episode.calls]
-    assert {call["cached_tokens"] for call in calls} == {800}
+    assert {(call["completion_tokens"], call["cached_tokens"]) for call in calls} == {(written, cached)}

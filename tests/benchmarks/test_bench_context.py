@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import runs
+from chat_endpoint import GOOD
 from commands import vagen
 
 from vagen_benchmarks.agents.chat import ChatAgent
@@ -16,10 +17,6 @@ from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.runner import Policy
 from vagen_envs.context import ContextPolicy
-
-GOOD = (
-    "<think><observation>o</observation><reasoning>r</reasoning><prediction>p</prediction></think><answer>Up</answer>"
-)
 
 
 def chat(number):
@@ -189,12 +186,6 @@ def test_several_contexts_are_compared_on_the_same_levels(tmp_path, endpoint):
     assert "success 2 − 1" in done.stdout
     assert vagen("compare", f"{tmp_path / 'run'}@openai:m+all", f"{tmp_path / 'run'}@openai:m+last:0").returncode == 0
     assert vagen("resume", tmp_path / "run").returncode == 0
-
-
-def test_an_unknown_context_is_one_error(tmp_path):
-    done = vagen("bench", "-e", "frozenlake", "-n", 1, "-a", "oracle", "--context", "lats:2", "--out", tmp_path / "r")
-    assert done.returncode == 2
-    assert "Did you mean 'last:N'" in done.stderr + done.stdout
 
 
 def test_the_example_compares_two_policies(tmp_path, endpoint):

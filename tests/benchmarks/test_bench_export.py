@@ -71,12 +71,6 @@ def test_folder_is_a_data_set_that_trl_can_train_on(folder, tmp_path):
         export(folder, tmp_path / "set", "chat")
 
 
-def test_training_on_test_levels_is_warned_of(folder, tmp_path):
-    done = CliRunner().invoke(app, ["export", str(folder.path), str(tmp_path / "a.jsonl")])
-    assert done.exit_code == 0
-    assert "levels of test" in done.output
-
-
 def test_windowed_samples_are_one_a_turn(folder, tmp_path):
     count = export(folder, tmp_path / "a.jsonl", "chat", context=ContextPolicy(turns=1))
     rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
@@ -88,14 +82,11 @@ def test_windowed_samples_are_one_a_turn(folder, tmp_path):
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_turns_add_up_to_the_run(folder, tmp_path, ending):
+    parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "new" / f"turns.{ending}"
-    if ending == "parquet":
-        pq = pytest.importorskip("pyarrow.parquet")
-        export(folder, path, "turns")
-        rows = pq.read_table(path).to_pylist()
-    else:
-        export(folder, path, "turns")
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
+    export(folder, path, "turns")
+    lines = path.read_bytes().splitlines() if ending == "jsonl" else []
+    rows = [json.loads(line) for line in lines] or parquet.read_table(path).to_pylist()
     assert sum(row["reward"] for row in rows) == pytest.approx(sum(episode.score for episode in folder.episodes()))
     assert np.mean([row["success"] for row in rows if row["agent"] == "random"]) < 0.5
     assert {row["ending"] for row in rows} == {None}
@@ -107,11 +98,6 @@ def test_without_pyarrow_nothing_is_left_behind(folder, tmp_path, monkeypatch):
         with pytest.raises(ProtocolError, match=r"vagen-envs\[export\]"):
             export(folder, tmp_path / name, "chat")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_unknown_ending_is_refused(folder, tmp_path):
-    with pytest.raises(ProtocolError, match=r"\.parquet, \.jsonl"):
-        export(folder, tmp_path / "a.csv", "turns")
 
 
 def test_doctor_plays_every_environment(monkeypatch):
@@ -148,16 +134,12 @@ class Odd(Agent):
 @pytest.mark.parametrize("form", ["chat", "turns"])
 @pytest.mark.parametrize("ending", ["parquet", "jsonl"])
 def test_halves_of_characters_are_exported(tmp_path, form, ending):
-    pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
     play(tmp_path / "run", [Odd()], ["frozenlake"], episodes=1)
     path = tmp_path / f"out.{ending}"
     assert export(RunFolder(tmp_path / "run"), path, form) > 0
-    data = path.read_bytes()
-    if ending == "jsonl":
-        said = json.dumps(json.loads(data.splitlines()[0]), ensure_ascii=False)
-        assert "half \ufffd, whole 😀" in said
-    else:
-        assert "half \ufffd, whole 😀".encode() in data or b"PAR1" in data
+    row = json.loads(path.read_text().splitlines()[0]) if ending == "jsonl" else parquet.read_table(path).to_pylist()[0]
+    assert "half \ufffd, whole 😀" in str(row)
 
 
 def test_the_table_names_options(tmp_path):
@@ -180,6 +162,7 @@ def test_no_escape_code_reaches_the_terminal(tmp_path):
         if words[0] == "export":
             assert "‡" in shown.output
             assert "odd␛[2J: 1 episodes failed" in " ".join(shown.output.split())
+            assert "levels of test" in shown.output  # which a model should not be trained on
     with out.capture() as printed:
         print_table(summarise(RunFolder(tmp_path / "run")))
     assert "odd␛[2J" in printed.get()

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 
 import gymnasium as gym
 import pytest
 import runs
 
-from vagen_benchmarks.agents import Agent, Reply
+from vagen_benchmarks.agents import Reply
 from vagen_benchmarks.agents.base import AsyncAgent
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.protocol import make_tasks
-from vagen_benchmarks.runs.run_folder import RunWriter
-from vagen_benchmarks.runs.runner import Policy, run
+from vagen_benchmarks.runs.runner import Policy
 from vagen_envs.errors import LevelError, MissingExtraError
 from vagen_envs.sokoban.env import SokobanEnv
 
@@ -81,24 +81,6 @@ def test_environment_that_stays_broken_costs_its_episodes_only(tmp_path, breakin
     assert all(episode.success for episode in episodes.values())
 
 
-class Breaking(Agent):
-    """An agent with a defect."""
-
-    name = "breaking"
-
-    def reply(self, game):
-        if game.seed == 2:
-            raise KeyError("a defect")
-        return Reply("hm")
-
-
-def test_agent_that_breaks_is_named_as_such(tmp_path):
-    outcome, episodes = play(tmp_path / "run", [Breaking()], "sokoban")
-    assert (outcome.played, outcome.failed) == (5, 1)
-    assert episodes[2].failure.kind == "agent"
-    assert "a defect" in episodes[2].failure.message
-
-
 def test_oracle_that_sees_no_way_has_no_score(tmp_path, monkeypatch):
     def stuck(self):
         raise LevelError("a box is stuck")
@@ -150,27 +132,19 @@ def test_runs_without_a_model_are_the_same_bytes(tmp_path, agent):
     assert lines[0] == lines[1]
 
 
-@pytest.mark.parametrize(
-    "strategy", ["no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"]
-)
-def test_random_is_always_well_formed_and_valid(tmp_path, strategy):
-    for env in ("sokoban", "frozenlake"):
-        runs.play(tmp_path / env, [Random()], [env], episodes=10, strategies=[strategy])
-        for episode in runs.episodes(tmp_path / env):
-            for turn in episode.turns:
-                assert turn["parsed"]["well_formed"]
-                assert turn["metrics"]["action_is_valid"]
+@pytest.mark.parametrize("env", ["sokoban", "frozenlake"])
+def test_random_is_always_well_formed_and_valid(tmp_path, env):
+    strategies = ["no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"]
+    runs.play(tmp_path, [Random()], [env], episodes=10, strategies=strategies)
+    turns = [turn for episode in runs.episodes(tmp_path) for turn in episode.turns]
+    assert len(turns) >= 50
+    assert all(turn["parsed"]["well_formed"] and turn["metrics"]["action_is_valid"] for turn in turns)
 
 
 def test_bench_imports_no_sdk_for_agents_without_a_model():
-    import subprocess
-
-    code = (
-        "import sys; from vagen_benchmarks.cli import main; "
-        "print(sorted({'openai', 'anthropic', 'google.genai', 'torch', 'pyarrow'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    heavy = "{'openai', 'anthropic', 'google.genai', 'torch', 'pyarrow'}"
+    code = f"import sys; from vagen_benchmarks.cli import main; assert not {heavy} & set(sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 class Counting(AsyncAgent):
@@ -191,9 +165,6 @@ class Counting(AsyncAgent):
 def test_a_seat_asks_before_the_next_makes_its_environment(tmp_path, breaking):
     """512 environments take a third of a second, in which nobody was asked."""
     agent = Counting()
-    protocol = runs.protocol([agent], [BROKEN], episodes=8)
-    breaking.made = 0
-    with RunWriter(tmp_path / "run", protocol) as folder:
-        run(folder, [agent], policy=Policy(8))
-    assert agent.made[0] <= 2
-    assert breaking.made == 8
+    runs.play(tmp_path / "run", [agent], [BROKEN], episodes=8, policy=Policy(8))
+    assert agent.made[0] <= 3  # with that of the protocol
+    assert breaking.made == 9

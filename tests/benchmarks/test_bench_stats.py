@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 import runs
+from chat_endpoint import GOOD
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import vagen_envs
 from perf import coverage
-from vagen_benchmarks.agents import Agent, Reply
+from vagen_benchmarks.agents.custom import custom_agent
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
@@ -44,10 +44,6 @@ def test_wilson_bounds_are_where_the_score_test_turns(trials, data):
             assert bound == rate
         else:
             assert abs(rate - bound) == pytest.approx(1.959964 * math.sqrt(bound * (1 - bound) / trials), rel=1e-5)
-
-
-def test_wilson_of_nothing_says_nothing():
-    assert wilson(0, 0) == (0.0, 1.0)
 
 
 @given(tries=st.integers(1, 8), data=st.data())
@@ -97,10 +93,6 @@ def test_relabelling_counts_every_way_to_part_the_values(one, other):
     assert relabel(one, other) == pytest.approx(sum(each >= seen for each in ways) / len(ways))
 
 
-def test_five_trainings_that_all_beat_five_others_are_two_of_252_ways():
-    assert relabel([130, 131, 132, 133, 134], [120, 121, 122, 123, 129]) == pytest.approx(2 / 252)
-
-
 @pytest.mark.parametrize("freedom", [1, 2, 3, 3.7, 5, 9.2, 31, 127, 1e4])
 def test_t_quantile_is_scipys(freedom):
     stats = pytest.importorskip("scipy.stats")
@@ -126,12 +118,6 @@ def test_repeats_that_always_agree_add_nothing(solved):
     assert (once.low, once.high) == pytest.approx((low, high), abs=0.02)
 
 
-def test_repeats_that_differ_by_chance_count_almost_fully():
-    draw = random.Random(0)
-    found = rate([(float(sum(draw.random() < 0.5 for _ in range(16))), 16) for _ in range(128)])
-    assert found.effective == pytest.approx(128 * 16, rel=0.3)
-
-
 def test_levels_of_one_content_are_one_level():
     assert by_level([("b", 1.0), ("a", 0.0), ("b", 0.0)]) == [(0.0, 1), (1.0, 2)]
 
@@ -145,27 +131,18 @@ def test_average_is_students_t():
     assert math.isnan(average([]).value)
 
 
+@pytest.mark.parametrize(
+    ("draws", "low", "high"), [(150, 0.93, 0.98), pytest.param(4000, 0.94, 0.965, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(("levels", "repeats"), [(32, 5), (128, 5), (32, 16)])
-def test_intervals_hold_the_truth_as_often_as_they_say(levels, repeats):
-    """A quick look; `python -m perf.coverage` has the figures. Fixed draws: 600 of them lie within 0.02."""
+def test_intervals_hold_the_truth_as_often_as_they_say(levels, repeats, draws, low, high):
+    """A quick look, and a long one; `python -m perf.coverage` has the figures. Fixed draws: 600 of them lie within 0.02."""
     held = [
-        coverage.rate_coverage(levels, repeats, success, agreement, 150)[0]
+        coverage.rate_coverage(levels, repeats, success, agreement, draws)[0]
         for success in (0.1, 0.5)
         for agreement in (0.2, 0.6)
     ]
-    assert 0.93 <= sum(held) / 4 <= 0.98
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("levels", "repeats"), [(32, 5), (128, 5), (32, 16)])
-def test_intervals_hold_the_truth_nineteen_times_of_twenty(levels, repeats):
-    for success in (0.1, 0.5, 0.9):
-        held = [
-            coverage.rate_coverage(levels, repeats, success, agreement, 4000)[0] for agreement in coverage.AGREEMENTS
-        ]
-        assert 0.94 <= sum(held) / len(held) <= 0.965
-        rejected, _ = coverage.null(levels, repeats, success, 0.4, 2000)
-        assert rejected <= 0.06
+    assert low <= sum(held) / 4 <= high
 
 
 def test_two_metrics_of_the_same_episodes_say_no_more_than_one():
@@ -176,10 +153,6 @@ def test_two_metrics_of_the_same_episodes_say_no_more_than_one():
     assert (twice.low, twice.high, twice.levels) == (pytest.approx(one.low), pytest.approx(one.high), one.levels)
     assert combined([same, other]).high - one.value == pytest.approx((one.high - one.value) / 2**0.5, rel=0.02)
     assert combined([twice, other]).high < one.high
-
-
-def test_overall_holds_the_truth():
-    assert 0.92 <= coverage.overall_coverage((0.1, 0.3, 0.5, 0.7, 0.9), 32, 5, 0.4, 300) <= 0.98
 
 
 GRIDS = {"vagen/Sokoban-v0", "vagen/FrozenLake-v0"}
@@ -209,13 +182,12 @@ def test_comparison_pairs_levels(tmp_path):
 
 
 def test_comparison_with_itself_is_even(tmp_path):
-    path = play(tmp_path / "1", [Oracle(), Random()])
+    path = play(tmp_path / "1", [Oracle(), Random()], episodes=2)
     line = compare(read_side(f"{path}@random"), read_side(f"{path}@random"))[-1]
     assert (line.one, line.other, line.p_value, line.gain.value) == (0, 0, 1.0, 0.0)
-    with pytest.raises(ProtocolError, match="@oracle"):
-        read_side(str(path))
-    with pytest.raises(ProtocolError, match="Did you mean 'oracle'"):
-        read_side(f"{path}@orcle")
+    for side, said in ((str(path), "@oracle"), (f"{path}@orcle", "Did you mean 'oracle'")):
+        with pytest.raises(ProtocolError, match=said):
+            read_side(side)
 
 
 @pytest.mark.parametrize(
@@ -235,33 +207,17 @@ def test_different_protocols_are_not_compared(tmp_path, other, said):
     assert said in str(error.value)
 
 
-class Scripted(Agent):
-    """Writes one reply for ever."""
-
-    def __init__(self, text):
-        self.name, self.text = "scripted", text
-
-    def reply(self, game):
-        return Reply(self.text)
-
-
-def dressed(answer):
-    fields = "<observation>o</observation><reasoning>r</reasoning><prediction>p</prediction>"
-    return f"<think>{fields}</think><answer>{answer}</answer>"
-
-
 @pytest.mark.parametrize(
     ("reply", "errors"),
     [
         ("hm", {"format", "invalid action", "budget"}),
-        (dressed("Fly"), {"invalid action", "budget"}),
-        (dressed(""), {"invalid action", "budget"}),
-        (f"so {dressed('Fly')}", {"format", "invalid action", "budget"}),
-        (dressed("Up,Up,Up,Up"), {"cut short", "no progress", "budget"}),
+        (GOOD.replace("Up", "Fly"), {"invalid action", "budget"}),
+        (GOOD.replace("Up", ""), {"invalid action", "budget"}),
+        (GOOD.replace("Up", "Up,Up,Up,Up"), {"cut short", "no progress", "budget"}),
     ],
 )
 def test_what_went_wrong_is_read_off_the_turns(tmp_path, reply, errors):
-    runs.play(tmp_path / "run", [Scripted(reply)], episodes=1)
+    runs.play(tmp_path / "run", [custom_agent(lambda game: reply)], episodes=1)
     (episode,) = runs.episodes(tmp_path / "run")
     assert errors_of(episode) == errors
 
@@ -287,31 +243,21 @@ def test_what_only_a_judge_can_tell(tmp_path, agent, wrong):
     assert row["by_turn"][0]["turns"] == 3
 
 
-def test_nothing_is_said_of_what_was_not_judged(tmp_path):
-    for row in runs.rows(play(tmp_path / "1", [Random()], episodes=2)):
-        assert row["errors"]["grounding wrong"] is None
-        assert row["errors"]["budget"] is not None
-        assert row["judged"] == {}
-
-
 @pytest.mark.parametrize("said", [{}, {"judge": 3}, {"judge": "rule", "beta": 1}, {"judge": "rule", "betas": {"g": 1}}])
 def test_scoring_that_is_said_wrongly(said):
     with pytest.raises(ProtocolError, match="scoring"):
         make_scoring(said)
 
 
-def test_judge_that_lacks_its_key_is_said_before_anything_is_played(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(ProtocolError, match="OPENAI_API_KEY"):
-        make_scoring({"judge": "llm:small"})
-
-
 def test_runs_judged_differently_are_not_compared(tmp_path):
-    one = play(tmp_path / "1", [Oracle()], episodes=2)
-    done = CliRunner().invoke(app, ["judge", "rescore", str(one), "--into", str(tmp_path / "2")])
+    one, two = play(tmp_path / "1", [Oracle()], episodes=2), tmp_path / "2"
+    done = CliRunner().invoke(app, ["judge", "rescore", str(one), "--into", str(two)])
     assert done.exit_code == 0, done.output
     with pytest.raises(ProtocolError, match="judged by"):
-        compare(read_side(str(one)), read_side(str(tmp_path / "2")))
+        compare(read_side(str(one)), read_side(str(two)))
+    unjudged, judged = (runs.rows(path)[0] for path in (one, two))
+    assert (unjudged["errors"]["grounding wrong"], unjudged["judged"]) == (None, {})
+    assert judged["errors"]["grounding wrong"] is not None
 
 
 def test_solved_by_turn_and_pass_at_k(tmp_path):
@@ -394,25 +340,17 @@ COLUMN = "[[columns]]\nname = 'a'\nenv = 'vagen/Sokoban-v0'\nepisodes = 1\n"
         ("columns = []", "no columns"),
         ("columns = 'papr'", "Did you mean 'paper'"),
         ("[[columns]]\nname = 'a'\nenv = 'vagen/Sokoban-v0'", "lacks 'episodes'"),
-        ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\nmetrik = 'y'", "Did you mean 'metric'"),
-        ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\n[published]\nz = [1, 2]", "more figures"),
+        (f"{COLUMN}metrik = 'y'", "Did you mean 'metric'"),
+        (f"{COLUMN}[published]\nz = [1, 2]", "more figures"),
         (f"{COLUMN}[sampling]\nmax_token = 3", "Did you mean 'max_tokens'"),
         (f"context = 'lst:2'\n{COLUMN}", "Did you mean 'last:N'"),
         (f"{COLUMN}[axis]\noption = 'strategy'", "both option and values"),
         ("=", "not a protocol"),
         ("[[columns]]\nname = 'a'\nenv = 'vagen/SVG-v0'\nepisodes = 1", "unknown environment 'vagen/SVG-v0'"),
+        (f"{COLUMN}options = {{num_boxs = 2}}", "Did you mean 'num_boxes'"),
     ],
 )
 def test_broken_protocol_file_is_one_clear_error(tmp_path, text, said):
     (tmp_path / "mine.toml").write_text(text)
-    with pytest.raises(ProtocolError) as error:
-        load_plan(str(tmp_path / "mine.toml"))
-    assert said in str(error.value)
-
-
-def test_option_that_an_environment_lacks_is_the_files_mistake(tmp_path):
-    (tmp_path / "mine.toml").write_text(f"{COLUMN}options = {{num_boxs = 2}}")
-    with pytest.raises(ProtocolError, match="Did you mean 'num_boxes'"):
+    with pytest.raises(ProtocolError, match=said):
         load_plan(str(tmp_path / "mine.toml")).tasks()
-    with pytest.raises(ProtocolError, match="Did you mean 'strategies'"):
-        load_plan("strategis")

@@ -27,12 +27,14 @@ class Balancer:
         self.port = started.result(5).sockets[0].getsockname()[1]
 
     def close(self):
-        self._loop.call_soon_threadsafe(self._end)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop)
 
-    def _end(self):
-        for task in asyncio.all_tasks(self._loop):
+    async def _end(self):
+        serving = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in serving:
             task.cancel()
-        self._loop.call_soon(self._loop.stop)
+        await asyncio.gather(*serving, return_exceptions=True)
+        self._loop.stop()
 
     async def _serve(self, reader, writer):
         first = await self._greet(reader, writer)
