@@ -253,7 +253,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         compares = self.advantage in IN_GROUPS or self.dynamic_sampling
         self._require(not compares or self.group_size > 1, "group_size",
                       f"at least 2 for {self.advantage} or dynamic_sampling, which compare episodes")  # fmt: skip
-        self._check_continuations()
+        self._require((self.continuations > 0) == (self.advantage == "vine"), "continuations",
+                      "at least 1 for vine, and 0 for other estimators")  # fmt: skip
         self._require(not self.critic_warmup_rollouts or self.critic_kind != "none", "critic_warmup_rollouts",
                       f"0: {self.advantage} has no critic")  # fmt: skip
         self._require(self.critic_warmup_rollouts < self.rollouts, "critic_warmup_rollouts",
@@ -267,10 +268,6 @@ class MultiTurnPPOConfig(_BaseConfig):
         if not self.masks_observations:
             for name in ("ratio_level", "loss_level"):
                 self._require(getattr(self, name) != "turn", name, "token or sequence: observations are in no turn")
-
-    def _check_continuations(self) -> None:
-        self._require((self.continuations > 0) == (self.advantage == "vine"), "continuations",
-                      "at least 1 for vine, and 0 for other estimators")  # fmt: skip
 
     def _require(self, condition: bool, name: str, must_be: str) -> None:
         if not condition:

@@ -12,7 +12,7 @@ from torch import Tensor
 from vagen_adapters.ppo import losses
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.continuations import StateNumbers
-from vagen_adapters.ppo.episodes import Episode, PlayedTurn, TokenSequence, training_sequences
+from vagen_adapters.ppo.episodes import Episode, TokenSequence, training_sequences
 from vagen_adapters.ppo.generation import TILE, pad
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
@@ -97,7 +97,8 @@ def trajectories_of(
         scale = scales[episode.level.environment]
         for turn in set(sequence.turn_ids) - {NOT_SAMPLED}:
             played = episode.turns[turn]
-            rewards[row, turn] = (played.reward + overlong_penalty(played, args)) * scale
+            penalty = losses.overlong_penalty(len(played.reply.ids), args.max_tokens, args.overlong_share)
+            rewards[row, turn] = (played.reward + penalty) * scale
             if args.advantage == "gigpo":
                 states[row, turn] = number_of(episode.level, played.turn)
             if state_values:
@@ -129,13 +130,6 @@ def sampler_correction(
     of_tokens = weights[sequences.turn_ids != NOT_SAMPLED]
     capped = (of_tokens >= losses.SAMPLER_CAP).float()
     return weights, {"correction/mean": float(of_tokens.mean()), "correction/capped": float(capped.mean())}
-
-
-def overlong_penalty(played: PlayedTurn, args: MultiTurnPPOConfig) -> float:
-    """DAPO's penalty for a reply that is nearly as long as `max_tokens`; 0 if it isn't set."""
-    if not args.overlong_share:
-        return 0.0
-    return losses.overlong_penalty(len(played.reply.ids), args.max_tokens, args.overlong_share)
 
 
 def shortest_first(sequences: Sequences, rows: Tensor) -> Tensor:

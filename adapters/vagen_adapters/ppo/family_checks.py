@@ -45,38 +45,39 @@ def check_layout(encoder: ChatEncoder) -> None:
     """
     try:
         shown = [_show(encoder, number, text) for number, text in enumerate(TEXTS)]
-        for text, one in zip(TEXTS, shown, strict=True):
-            _check_observation(encoder, text, one)
+        if not all(one.image_tokens for one in shown):
+            raise _failed(encoder, "pictures", "a picture takes none of the tokens that its model knows pictures by",
+                          "train a family whose pictures stand among the tokens")  # fmt: skip
+        made = encoder.processor(
+            text=[_whole_conversation(encoder)], images=[one.pictures[0].pil for one in shown],
+            add_special_tokens=False, return_tensors="pt", return_mm_token_type_ids=True,
+        )  # fmt: skip
     except TrainingConfigError:
         raise
     except Exception as error:  # a processor raises whatever it likes
-        raise _failed(encoder, "pictures", f"its processor refuses one: {_shortened(error)}",
+        raise _failed(encoder, "pictures", f"its processor refuses them: {_shortened(error)}",
                       "give the folder the family's own tokenizer and picture settings") from error  # fmt: skip
-    _check_continuation(encoder, shown)
-
-
-def _check_observation(encoder: ChatEncoder, text: str, shown: Shown) -> None:
-    """Placeholders and token types, against the processor's own call."""
-    if not shown.image_tokens:
-        raise _failed(encoder, "pictures", "a picture takes none of the tokens that its model knows pictures by",
-                      "train a family whose pictures stand among the tokens")  # fmt: skip
-    made = encoder.processor(
-        text=[encoder.conversation.prompt(SYSTEM, [text], [])], images=[picture.pil for picture in shown.pictures],
-        add_special_tokens=False, return_tensors="pt", return_mm_token_type_ids=True,
-    )  # fmt: skip
-    ids = made["input_ids"]
-    if parting := _parting(encoder, shown.first_ids, [*encoder.beginning, *ids[0].tolist()]):
-        raise _failed(encoder, "pictures", f"its processor lays out an observation in other tokens: {parting}",
-                      "turn off in the folder's processor_config.json what it adds or numbers")  # fmt: skip
+    whole, spliced = [*encoder.beginning, *made["input_ids"][0].tolist()], [*shown[0].first_ids]
+    for reply, following in zip(REPLIES, shown[1:], strict=True):
+        spliced += [*encoder.encode(reply), *following.next_ids]
+    # A template that ends a prompt in line breaks may have them cut in another way before a reply: they are read as
+    # they are when it is sampled, and say the same.
+    if whole != spliced and encoder.tokenizer.decode(whole) != encoder.tokenizer.decode(spliced):
+        at = next(at for at, (one, other) in enumerate(itertools.zip_longest(spliced, whole)) if one != other)
+        one, other = (encoder.tokenizer.convert_ids_to_tokens(ids[at : at + 4]) for ids in (spliced, whole))
+        raise _failed(encoder, "continuation", f"a whole conversation has {len(whole)} tokens where its turns by themselves "
+                      f"have {len(spliced)}; token {at} on, it has {other} and they {one}",
+                      "use a template that ends a reply with a token, and turn off in the folder's "
+                      "processor_config.json what it adds or numbers")  # fmt: skip
     types = next((made[name] for name in TOKEN_TYPES if name in made), None)
-    ours = next(iter(encoder.token_types(ids).values()), None)
+    ours = next(iter(encoder.token_types(made["input_ids"]).values()), None)
     if types is not None and ours is not None and not torch.equal(types.int(), ours):
         raise _failed(encoder, "pictures", "its processor gives token types to other tokens than a picture's",
                       "train a family that marks pictures alone")  # fmt: skip
 
 
-def _check_continuation(encoder: ChatEncoder, shown: Sequence[Shown]) -> None:
-    """A longer conversation must extend the shorter one, in text and in tokens, and its splices be what is rendered.
+def _whole_conversation(encoder: ChatEncoder) -> str:
+    """The text of a conversation whose parts are written as before the replies to each.
 
     A template may open a reply in a prompt (with empty thoughts, or a space) and leave that out of a reply that it is
     given, or the other way round: what a policy has read or said stays as it was.
@@ -88,19 +89,8 @@ def _check_continuation(encoder: ChatEncoder, shown: Sequence[Shown]) -> None:
             raise _failed(encoder, "continuation", f"what stands before reply {number} is written in another way once "
                           f"others follow: {opened[-60:]!r}, then {written[-60:]!r}",
                           "use a template that keeps a conversation as it was")  # fmt: skip
-    said = [encoder.look(one.pictures[0].pixels)[1] for one in shown]
     ends = [f"{reply}{encoder.end_text}" for reply in REPLIES]
-    text = "".join(piece for pair in zip(last, [*ends, ""], strict=True) for piece in pair)
-    whole = [*encoder.beginning, *encoder.encode(text, *said)]
-    spliced = list(shown[0].first_ids)
-    for reply, following in zip(REPLIES, shown[1:], strict=True):
-        spliced += [*encoder.encode(reply), *following.next_ids]
-    # A template that ends a prompt in line breaks may have them cut in another way before a reply: they are read as
-    # they are when it is sampled, and say the same.
-    if whole != spliced and encoder.tokenizer.decode(whole) != encoder.tokenizer.decode(spliced):
-        raise _failed(encoder, "continuation",
-                      f"a whole conversation isn't what its turns are one by one: {_parting(encoder, spliced, whole)}",
-                      "use a template that ends a reply with a token")  # fmt: skip
+    return "".join(piece for pair in zip(last, [*ends, ""], strict=True) for piece in pair)
 
 
 def _pieces(encoder: ChatEncoder, texts: Sequence[str]) -> list[str]:
@@ -108,18 +98,10 @@ def _pieces(encoder: ChatEncoder, texts: Sequence[str]) -> list[str]:
     return encoder.conversation.prompt(SYSTEM, texts, [REPLY] * (len(texts) - 1)).split(REPLY)
 
 
-def _parting(encoder: ChatEncoder, ours: Sequence[int], theirs: Sequence[int]) -> str:
-    """Where two layouts part; empty where they are the same."""
-    pairs = enumerate(itertools.zip_longest(ours, theirs))
-    at = next((at for at, (one, other) in pairs if one != other), None)
-    if at is None:
-        return ""
-    one, other = (encoder.tokenizer.convert_ids_to_tokens([*ids[at : at + 4]]) for ids in (ours, theirs))
-    return f"{len(theirs)} instead of {len(ours)}; token {at} on, the encoder has {one}, the family {other}"
-
-
 def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool = False) -> None:
-    """Compare what a model's weights say of the same tokens alone, padded, sampled and trained on.
+    """Sample short conversations as a rollout does, and compare the log-probabilities with those of the trainer.
+
+    Sampling has a cache and padding on the left, and reads no later turn; training has padding on the right.
 
     Args:
         model: policy and critic.
@@ -127,27 +109,33 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
         turn_by_turn: whether each turn is trained on as it was sampled, so that later ones can't change it.
 
     Raises:
-        TrainingConfigError: they differ, or the model refuses its inputs.
+        TrainingConfigError: they differ, the model is blind, or it refuses its inputs.
     """
     with _trying(model, encoder, "the model's forward pass",
                  "train a model of a family that takes several pictures in a conversation"):  # fmt: skip
-        prompts = _prompts(encoder)
-        _check_sight(encoder, model, prompts[0], turn_by_turn=turn_by_turn)
-        allowed = max(GAP.get(model.policy.dtype, BATCH_GAP), BATCH_GAP, NOISE * _noise(encoder, model, prompts[0]))
-        together = _logprobs(encoder, model, prompts)
-        for row, prompt in enumerate(prompts):
-            alone = _logprobs(encoder, model, [prompt])[0]
-            _compare(encoder, "position ids", alone, together[row, : len(prompt.ids)], allowed,
-                     "a conversation's log-probabilities in a batch",
-                     "train a family whose pictures are told apart by their places among the tokens")  # fmt: skip
-        # Sampled with a cache and padding on the left, trained on with padding on the right.
-        replies = TransformersSampler(model.policy, encoder).sample(prompts, _FEW, range(len(prompts)))
-        whole = [Prompt((*one.ids, *reply.ids), one.shown) for one, reply in zip(prompts, replies, strict=True)]
-        for scored, prompt, reply in zip(_logprobs(encoder, model, whole), prompts, replies, strict=True):
-            trained = scored[len(prompt.ids) :][: len(reply.ids)]
-            _compare(encoder, "sampler against trainer", trained, torch.tensor(reply.logprobs), allowed,
-                     "sampled tokens' log-probabilities",
-                     "use a release of transformers where generate and the forward pass agree")  # fmt: skip
+        turns: tuple[list[PlayedTurn], ...] = ([], [])
+        for turn in range(1 if turn_by_turn else 2):
+            shown = [_show(encoder, turn + row) for row in range(2)]
+            prompts = [lay_out(turns[row], (), shown[row]).prompt for row in range(2)]
+            replies = TransformersSampler(model.policy, encoder).sample(prompts, _FEW, range(2))
+            for row, reply in enumerate(replies):
+                turns[row].append(PlayedTurn(shown[row], reply, None, ()))  # type: ignore[arg-type]
+        sequences = [lay_out((), played, None) for played in turns]
+        prompts = [sequence.prompt for sequence in sequences]
+        scores = _logprobs(encoder, model, prompts)
+        noise = NOISE * _noise(encoder, model, prompts[0])
+        allowed = max(GAP.get(model.policy.dtype, BATCH_GAP), BATCH_GAP, noise)
+        for row, sequence in enumerate(sequences):
+            trained = torch.tensor(sequence.turn_ids) >= 0
+            _compare(encoder, "sampler against trainer", scores[row, : len(trained)].cpu()[trained],
+                     torch.tensor(sequence.logprobs)[trained], allowed, "sampled tokens' log-probabilities",
+                     "use a release of transformers where generate and the forward pass agree, or set context=last:N "
+                     "if a later turn's picture changes a reply before it")  # fmt: skip
+        ids, others = prompts[0].ids, tuple(_show(encoder, number + 7, size=number) for number in range(len(turns[0])))
+        seen, changed = (_logprobs(encoder, model, [Prompt(ids, shown)]) for shown in (prompts[0].shown, others))
+        if torch.equal(seen, changed):
+            raise _failed(encoder, "pictures", "another picture changes nothing of what the model says",
+                          "check that the model's forward pass takes what its processor gives")  # fmt: skip
 
 
 def check_packing(model: ActorCritic, encoder: ChatEncoder) -> None:
@@ -213,29 +201,6 @@ def _sees_the_same(model: ActorCritic, encoder: ChatEncoder) -> bool:
             if not float(gap) <= allowed:
                 return False
     return True
-
-
-def _check_sight(encoder: ChatEncoder, model: ActorCritic, prompt: Prompt, *, turn_by_turn: bool) -> None:
-    """Other pictures must change what comes after them, and nothing that stands before."""
-    own, other = prompt.shown, [_show(encoder, number + 7, size=number) for number in range(2)]
-    first = _logprobs(encoder, model, [prompt])[0]
-    changed = _logprobs(encoder, model, [Prompt(prompt.ids, tuple(other))])[0]
-    places = [at for at, token in enumerate(prompt.ids) if token == encoder.image_token_id]
-    allowed = GAP.get(model.policy.dtype, GAP[torch.float32])
-    if not first.isfinite().all():
-        raise _failed(encoder, "the model's forward pass", "log-probabilities are no numbers", "check its weights")
-    if torch.equal(first, changed):
-        raise _failed(encoder, "pictures", "another picture changes nothing of what the model says",
-                      "check that the model's forward pass takes what its processor gives")  # fmt: skip
-    before = places[0] + 1
-    _compare(encoder, "pictures", first[:before], changed[:before], allowed,
-             "a picture changes what stands before it: log-probabilities", "train a decoder")  # fmt: skip
-    if not turn_by_turn:  # a reply must stay the same with a later turn's picture: some models' look at each other
-        later = _logprobs(encoder, model, [Prompt(prompt.ids, (own[0], other[1]))])[0]
-        before = places[own[0].image_tokens] + 1
-        _compare(encoder, "pictures", first[:before], later[:before], allowed,
-                 "a later turn's picture changes a reply before it: log-probabilities",
-                 "set context=last:N, so that each turn is trained on as it was sampled")  # fmt: skip
 
 
 _FEW = Sampling(temperature=1.0, top_p=1.0, max_tokens=3)

@@ -48,15 +48,6 @@ class Family:
         return cls(config.model_type, config, _processor(path, config, files), files)
 
 
-def load_processor(path: str) -> Any:
-    """Return the processor of a model's folder or hub name; parts that read videos or sounds may be missing.
-
-    Raises:
-        TrainingConfigError: the folder's family has no processor for pictures, or its files are incomplete.
-    """
-    return Family.read(path).processor
-
-
 def refusal(family: str, check: str, found: str, fix: str) -> TrainingConfigError:
     """Return the error for an unsupported model family: the family, the failed check and the fix."""
     return TrainingConfigError(f"a model of the family {family!r} can't be trained: {check}: {found}; {fix}")

@@ -201,12 +201,9 @@ class RolloutWorker:
 
     def _sampler_of(self, policy: Any) -> Sampler:
         """Of a copy that plays in a thread, with a memory of pictures of its own."""
-        vision_cache = (
-            VisionFeatureCache([policy], self.encoder, self.model.vision_cache.kept.most)
-            if self.model.vision_cache
-            else None
-        )
-        return TransformersSampler(policy, self.encoder, vision_cache=vision_cache)
+        cache = self.model.vision_cache
+        own = VisionFeatureCache([policy], self.encoder, cache.kept.most) if cache else None
+        return TransformersSampler(policy, self.encoder, vision_cache=own)
 
     def _make_sampler(self, path: str) -> Sampler:
         args, policy = self.args, self.model.policy

@@ -14,6 +14,7 @@ import torch
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.episodes import Episode, TokenSequence
 from vagen_adapters.ppo.packing import Advantages
+from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import Turn
 from vagen_rewards.credit import Words
 from vagen_rewards.scores import PARTS
@@ -72,19 +73,10 @@ def credit_words(
 def _spoken(encoder: ChatEncoder, sequence: TokenSequence, episode: Episode) -> list[tuple[int, int, Words]]:
     """The tokens of a row that are words: the column, where in its reply it begins, and the field that it is in."""
     return [
-        (column, begin, field)
-        for turn, places in _columns(sequence).items()
+        (sequence.turn_ids.index(turn) + place, begin, field)
+        for turn in sorted(set(sequence.turn_ids) - {NOT_SAMPLED})
         if (played := episode.turns[turn]).words
-        for column, begin in zip(places, encoder.begins(played.reply.ids), strict=True)
+        for place, begin in enumerate(encoder.begins(played.reply.ids))
         for field in played.words
         if field.span[0] <= begin < field.span[1]
     ]
-
-
-def _columns(sequence: TokenSequence) -> dict[int, list[int]]:
-    """The columns of each turn's sampled tokens."""
-    columns: dict[int, list[int]] = {}
-    for column, turn in enumerate(sequence.turn_ids):
-        if turn >= 0:
-            columns.setdefault(turn, []).append(column)
-    return columns

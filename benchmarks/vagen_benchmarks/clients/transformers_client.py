@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.processors import load_processor
+from vagen_adapters.ppo.processors import Family
 from vagen_benchmarks.clients.base import Answer, Client, Ending, Sampling
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.chat import Message, PictureForm
@@ -32,7 +32,7 @@ class TransformersClient(Client):
         self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
     ) -> None:
         try:
-            self._processor: Any = load_processor(model)
+            self._processor: Any = Family.read(model).processor
             self._model: Any = transformers.AutoModelForImageTextToText.from_pretrained(model, dtype="auto")
         except (OSError, ValueError, TrainingConfigError) as error:
             raise ProtocolError(
