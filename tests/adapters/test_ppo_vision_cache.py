@@ -163,6 +163,6 @@ def test_a_model_that_takes_what_was_said_for_something_else_is_found_out(tiny_f
     model.freeze_vision()
     assert family_checks.vision_cache_for(model, encoder, PLENTY) is not None
     joined = vision_cache._joined
-    monkeypatch.setattr(vision_cache, "_joined", lambda parts: joined(parts[::-1]))
+    monkeypatch.setattr(vision_cache, "_joined", lambda name, parts: joined(name, parts[::-1]))
     assert family_checks.vision_cache_for(model, encoder, PLENTY) is None
     assert model.vision_cache is None

@@ -65,8 +65,8 @@ def check_layout(encoder: ChatEncoder) -> None:
     if whole != spliced and encoder.tokenizer.decode(whole) != encoder.tokenizer.decode(spliced):
         at = next(at for at, (one, other) in enumerate(itertools.zip_longest(spliced, whole)) if one != other)
         one, other = (encoder.tokenizer.convert_ids_to_tokens(ids[at : at + 4]) for ids in (spliced, whole))
-        raise _failed(encoder, "continuation", f"a whole conversation has {len(whole)} tokens where its turns by themselves "
-                      f"have {len(spliced)}; token {at} on, it has {other} and they {one}",
+        raise _failed(encoder, "continuation", f"a whole conversation has {len(whole)} tokens, its turns by themselves "
+                      f"{len(spliced)}; token {at} on, it has {other} and they {one}",
                       "use a template that ends a reply with a token, and turn off in the folder's "
                       "processor_config.json what it adds or numbers")  # fmt: skip
     types = next((made[name] for name in TOKEN_TYPES if name in made), None)

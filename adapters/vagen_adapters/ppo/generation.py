@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
+from transformers.generation import TopPLogitsWarper
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
@@ -203,6 +204,7 @@ class Draw:
             [torch.rand(sampling.max_tokens, generator=torch.Generator().manual_seed(seed)) for seed in seeds]
         )
         self.logprobs: list[Tensor] = []
+        self._keep_top_p = TopPLogitsWarper(sampling.top_p)
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """(B, V) logits in which only the drawn token is possible."""
@@ -213,7 +215,7 @@ class Draw:
         forbidden = torch.tensor(self.forbidden_ids, device=scores.device)
         logits = scores.float().index_fill(1, forbidden, -torch.inf)
         if self.sampling.temperature > 0:
-            logits = _keep_top_p(logits / self.sampling.temperature, self.sampling.top_p)
+            logits = self._keep_top_p(None, logits / self.sampling.temperature)
         logprobs = logits.log_softmax(1)
         if self.sampling.temperature > 0:
             below = logprobs.exp().cumsum(1)
@@ -225,13 +227,3 @@ class Draw:
             tokens = logprobs.argmax(1, keepdim=True)
         self.logprobs.append(logprobs.gather(1, tokens).squeeze(1))
         return tokens
-
-
-def _keep_top_p(logits: Tensor, top_p: float) -> Tensor:
-    """(B, V) -inf outside the smallest set of tokens whose probability reaches `top_p`."""
-    if top_p >= 1:
-        return logits
-    ordered, order = logits.sort(1, descending=True)
-    before = ordered.softmax(1).cumsum(1) - ordered.softmax(1)
-    ordered = ordered.masked_fill(before >= top_p, -torch.inf)
-    return torch.empty_like(logits).scatter_(1, order, ordered)

@@ -23,7 +23,8 @@ NUMBERS = "picture_numbers"
 """The model input that holds pictures' numbers in place of their pixels."""
 GIVEN = "mm_encoder_outputs"
 """The argument by which models of transformers take their tower's output."""
-PARTS = ("pooler_output", "deepstack_features")
+DEEPSTACK = "deepstack_features"
+PARTS = ("pooler_output", DEEPSTACK)
 """The parts of a tower's output that language models read."""
 
 
@@ -70,7 +71,7 @@ class VisionFeatureCache:
             return inputs
         features = self._features(self._tower_of[id(model)], numbers.tolist())
         kind, names = features[0]["kind"], [name for name in PARTS if name in features[0]]
-        inputs[GIVEN] = {"image": kind(**{name: _joined([entry[name] for entry in features]) for name in names})}
+        inputs[GIVEN] = {"image": kind(**{name: _joined(name, [entry[name] for entry in features]) for name in names})}
         return inputs
 
     def clear(self) -> None:
@@ -80,29 +81,24 @@ class VisionFeatureCache:
     def _features(self, tower: int, numbers: Sequence[int]) -> list[dict[str, Any]]:
         found = {number: entry for number in numbers if (entry := self.kept.get((tower, number))) is not None}
         missing = [number for number in dict.fromkeys(numbers) if number not in found]
-        if missing:
-            encoded = self._encode(self._towers[tower], [self._pictures[number] for number in missing])
-            for number, entry in zip(missing, encoded, strict=True):
-                found[number] = entry
-                size = sum(leaf.nbytes for leaf in tree_leaves(entry) if isinstance(leaf, Tensor))
-                self.kept.put((tower, number), entry, size)
+        for number in missing:
+            found[number] = entry = self._encode(self._towers[tower], self._pictures[number])
+            size = sum(leaf.nbytes for leaf in tree_leaves(entry) if isinstance(leaf, Tensor))
+            self.kept.put((tower, number), entry, size)
         return [found[number] for number in numbers]
 
     @torch.no_grad()
-    def _encode(self, model: Any, shown: Sequence[Shown]) -> list[dict[str, Any]]:
-        """The tower's output for each observation's picture."""
-        self.looks += len(shown)
+    def _encode(self, model: Any, shown: Shown) -> dict[str, Any]:
+        """The tower's output for an observation's picture."""
+        self.looks += 1
         backbone = backbone_of(model)
         was_training = backbone.training
         backbone.eval()  # dropout would make features differ
         taken = inspect.signature(backbone.get_image_features).parameters
-        features = {name: entry.to(backbone.device) for name, entry in self.encoder.features_of(shown, taken).items()}
+        features = {name: entry.to(backbone.device) for name, entry in self.encoder.features_of([shown], taken).items()}
         output = backbone.get_image_features(**as_taken_by(backbone, features), return_dict=True)
         backbone.train(was_training)
-        parts = {name: _split(part, shown) for name in PARTS if (part := output.get(name)) is not None}
-        return [
-            {"kind": type(output), **{name: part[place] for name, part in parts.items()}} for place in range(len(shown))
-        ]
+        return {"kind": type(output), **{name: part for name in PARTS if (part := output.get(name)) is not None}}
 
 
 def _same_tower(one: Any, other: Any) -> bool:
@@ -110,31 +106,13 @@ def _same_tower(one: Any, other: Any) -> bool:
     return all(mine is its or torch.equal(mine, its.to(mine.dtype)) for mine, its in pairs)
 
 
-def _split(part: Any, shown: Sequence[Shown]) -> list[Any]:
-    """Split a batch's output by observation, each of which has one picture.
+def _joined(name: str, parts: Sequence[Any]) -> Any:
+    """A part of the outputs for many pictures: a tensor whose rows are tokens, tiles or pictures, or a list by picture.
 
-    Families give a list with an entry for each picture, or for each layer one such list; or a tensor whose rows are
-    tokens, tiles (as many for each token) or pictures.
-
-    Raises:
-        ValueError: the output has another form.
+    Of deepstack features there is one of these for each layer.
     """
-    if isinstance(part, Tensor):
-        tokens, rows = [one.image_tokens for one in shown], part.shape[0]
-        sizes = [count * rows // sum(tokens) for count in tokens]
-        if [size * sum(tokens) for size in sizes] != [count * rows for count in tokens]:
-            sizes = [1] * len(shown)
-        return [piece.clone() for piece in part.split(sizes)]  # a view would keep the whole batch alive
-    if part and isinstance(part[0], list | tuple):
-        return [list(layers) for layers in zip(*(_split(layer, shown) for layer in part), strict=True)]
-    if len(part) != len(shown):
-        raise ValueError(f"{len(part)} entries for {len(shown)} pictures")
-    return [(entry.clone(),) for entry in part]
-
-
-def _joined(parts: Sequence[Any]) -> Any:
+    if name == DEEPSTACK:
+        return [_joined("", layer) for layer in zip(*parts, strict=True)]
     if isinstance(parts[0], Tensor):
         return torch.cat(list(parts))
-    if isinstance(parts[0], list):
-        return [_joined(layer) for layer in zip(*parts, strict=True)]
     return tuple(entry for part in parts for entry in part)
