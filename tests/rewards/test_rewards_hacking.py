@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
-
 import gymnasium as gym
 import pytest
 
 import vagen_envs  # noqa: F401
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_rewards import RepetitionPenalty, RuleJudge, Score, Statement, VisualReasoningReward
-from vagen_rewards.errors import JudgeConfigError, TooManyUnscoredError
+from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.hacking import CAPACITY
 from vagen_rewards.scores import Judge, score_turn
 from vagen_rewards.variety import distinct_responses, entropy, rewarded_sentences
@@ -66,16 +64,6 @@ def test_the_fine_stands_in_the_turn():
     assert reward == pytest.approx(sum(terms.values()))
 
 
-class Generous(Judge):
-    name = "generous"
-
-    def score(self, statement):
-        return Score(1.0, "as you like")
-
-
-LAKE = FrozenLakeState(4, (0, 0), (3, 3), ())
-
-
 def test_variety():
     assert entropy([]) == 0.0
     assert entropy(["a b c d"]) == pytest.approx(2.0)
@@ -106,38 +94,6 @@ def test_the_report_tells_catch_alls_from_descriptions():
     assert honest[0].truth_rate < 0.5
 
 
-class Flaky(Judge):
-    name = "flaky"
-
-    def __init__(self, share):
-        self.share = share
-        self.random = random.Random(0)
-
-    def score(self, statement):
-        return Score.unscored("down") if self.random.random() < self.share else Score(1.0, "")
-
-
-def test_unscored_adds_nothing_and_is_counted():
-    env = VisualReasoningReward(gym.make("vagen/FrozenLake-v0"), Flaky(1.0), max_unscored=1.0, weighting="plain")
-    env.reset(seed=0)
-    info = env.step(env.unwrapped.oracle_reply())[4]
-    assert not {"grounding", "world_modeling"} & {term.name for term in info["turn"].rewards}
-    assert info["turn"].metrics["grounding_unscored"] is True
-    assert env.tally.unscored == 2
-
-
-def test_too_many_unscored_stop_a_training():
-    wrapped = VisualReasoningReward(gym.make("vagen/FrozenLake-v0"), Flaky(1.0), max_unscored=0.2, weighting="plain")
-
-    def play():
-        for seed in range(100):
-            wrapped.reset(seed=seed)
-            wrapped.step(wrapped.unwrapped.oracle_reply())
-
-    with pytest.raises(TooManyUnscoredError):
-        play()
-
-
 def test_in_vector_environments():
     for mode in ("sync", "async"):
         envs = gym.make_vec("vagen/Sokoban-v0", 2, vectorization_mode=mode, wrappers=[VisualReasoningReward])
@@ -164,44 +120,23 @@ HACKS = {
 }
 
 
-class TestHacksOfAppendixE3:
-    def test_the_boards_are_the_printed_ones(self):
-        said = {name: list(state.sentences()) for name, (_, state) in HACKS.items()}
-        assert said["world modelling, elsewhere"] == ["target is above and on the right side of the player"]
-        assert said["grounding, center"] == ["target is at the same row and to the left of the player"]
-        assert len(said["grounding, corners"]) == 3
-        assert "same" in said["world modelling, at the gift"][0]
+@pytest.mark.parametrize("name", HACKS)
+def test_words_earn_only_where_they_are_true(name):
+    """The gift's sentence is true on the first board; the descriptions name places on the board, and not all hold."""
+    text, state = HACKS[name]
+    part = "world_modeling" if name.startswith("world") else "grounding"
+    true = name == "world modelling, at the gift"
+    assert (RuleJudge("direct").score(Statement(part, text, state)).value or 0) == float(true)
+    f1 = RuleJudge().score(Statement(part, text, state)).value or 0
+    assert f1 == pytest.approx(2 / 3) if true else f1 < 2 / 3  # no hole
 
-    @pytest.mark.parametrize("name", HACKS)
-    def test_words_earn_only_where_they_are_true(self, name):
-        """The gift's sentence is true on the first board; the descriptions name places on the board, and not all hold."""
-        text, state = HACKS[name]
-        part = "world_modeling" if name.startswith("world") else "grounding"
-        true = name == "world modelling, at the gift"
-        assert (RuleJudge("direct").score(Statement(part, text, state)).value or 0) == float(true)
-        f1 = RuleJudge().score(Statement(part, text, state)).value or 0
-        assert f1 == pytest.approx(2 / 3) if true else f1 < 2 / 3  # no hole
 
-    @pytest.mark.parametrize("name", HACKS)
-    def test_repeated_where_it_is_wrong_it_is_fined(self, name):
-        text, _ = HACKS[name]
-        penalty, judge = RepetitionPenalty(), RuleJudge()
-        boards = [FrozenLakeState(4, (row, column), (0, 3), ((3, 0),)) for row in range(1, 4) for column in range(4)]
-        values = [judge.score(Statement("world_modeling", text, board)).value or 0.0 for board in boards]
-        fines = [penalty.fine(text, value) for value in values]
-        assert max(values) < 0.7
-        assert fines == [0.0] * 8 + [-0.1] * 4
-
-    def test_the_report_shows_how_little_it_says(self):
-        """A lenient judge pays for it everywhere: nothing else is said so often, and it is hardly ever true."""
-        env = gym.make("vagen/FrozenLake-v0")
-        turns = []
-        for seed in range(12):
-            env.reset(seed=seed)
-            replies = "".join(f"{text} " for text, _ in HACKS.values())
-            turns.append(env.step(f"<think><prediction>{replies}</prediction></think><answer>Up</answer>")[4]["turn"])
-        paid = [score_turn(turn, Generous()) for turn in turns]
-        rows = rewarded_sentences(turns, paid, RuleJudge("claims"))
-        gift = next(row for row in rows if row.sentence == GIFT.lower().rstrip("."))
-        assert gift.value == len(turns)
-        assert gift.truth_rate == 0.0
+@pytest.mark.parametrize("name", HACKS)
+def test_repeated_where_it_is_wrong_it_is_fined(name):
+    text, _ = HACKS[name]
+    penalty, judge = RepetitionPenalty(), RuleJudge()
+    boards = [FrozenLakeState(4, (row, column), (0, 3), ((3, 0),)) for row in range(1, 4) for column in range(4)]
+    values = [judge.score(Statement("world_modeling", text, board)).value or 0.0 for board in boards]
+    fines = [penalty.fine(text, value) for value in values]
+    assert max(values) < 0.7
+    assert fines == [0.0] * 8 + [-0.1] * 4

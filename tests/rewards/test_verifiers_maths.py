@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from fractions import Fraction
 
 import pytest
@@ -134,15 +133,11 @@ def is_escaped(text, place):
     return i != place
 
 
-def test_finding_a_box_takes_time_in_proportion():
-    def seconds(text):
-        began = time.process_time()
-        boxed(text)
-        return time.process_time() - began
-
-    for unit in ("\\boxed{", "\\boxed{}", "{", "\\", "\\boxed"):
-        seconds(unit * 10)
-        assert seconds("\\boxed{" + unit * 80_000) < 12 * seconds("\\boxed{" + unit * 20_000) + 0.2
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("unit", ["\\boxed{", "\\boxed{}", "{", "\\", "\\boxed"])
+def test_a_long_text_is_searched_for_its_box(unit):
+    """At once; in the square of its length it would be hours."""
+    boxed("\\boxed{" + unit * 200_000)
 
 
 def test_the_actions_of_the_environment_are_boxes_of_either_kind():
@@ -256,7 +251,7 @@ def length():
 
 
 def test_a_verifier_of_ones_own(length):
-    assert verifier_names() == ("detection", "length", "mathverify")
+    assert {"detection", "length", "mathverify"} <= {*verifier_names()}
     assert score(sample("x", "length"), "abc").accuracy == 1
     assert score(sample("x", "length"), "abcd").accuracy == 0
     told = score_many([sample("x", "length")] * 4 + [sample("x", "lenght")], ["abc", "break", "nan", "other", "x"])

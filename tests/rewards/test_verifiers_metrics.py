@@ -89,21 +89,13 @@ def test_map_needs_a_true_box(capsys):
 # -- reflection ----------------------------------------------------------------------------------
 
 
-def test_there_are_15_words():
-    assert len(set(REFLECTIVE_WORDS)) == 15
-
-
 @pytest.mark.parametrize("word", REFLECTIVE_WORDS)
 def test_each_word_counts_in_any_case(word):
     assert is_reflective(f"Hm, {word.upper()}: no.")
     assert is_reflective(word)
     assert not is_reflective(f"x{word}")
     assert not is_reflective(f"{word}y")
-
-
-def test_words_within_words_do_not_count():
-    assert not is_reflective("The waiter has a yeti; verified, rethinking trying again.")
-    assert is_reflective("check\nagain")
+    assert len(set(REFLECTIVE_WORDS)) == 15
 
 
 # -- a batch -------------------------------------------------------------------------------------

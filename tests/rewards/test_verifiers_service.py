@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import http.client
 import json
@@ -16,6 +15,7 @@ import threading
 import time
 
 import pytest
+from chat_endpoint import Endpoint, raw
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -100,10 +100,6 @@ def test_any_reply_is_scored(client, reply):
     told = client.score_many_sync(SAMPLES[:6], [reply] * 6)
     assert told == score_many(SAMPLES[:6], [reply] * 6)
     assert all(verdict.accuracy == 0 for verdict in told)
-
-
-def test_nothing_is_asked_for_nothing():
-    assert VerifierClient("http://127.0.0.1:9").score_many_sync([], []) == []
 
 
 def test_a_sample_that_cant_be_scored_is_unscored_and_alone(client):
@@ -199,27 +195,6 @@ def test_the_client_sends_much_in_several(client):
     assert [verdict.accuracy for verdict in client.score_many_sync(samples, replies)] == [0] * 12
 
 
-@pytest.mark.parametrize(
-    "noise",
-    [b"garbage\r\n\r\n", b"\x00" * 5000, b"GET / HTTP/9.9\r\n\r\n", b"POST /score HTTP/1.1\r\ncontent-length: -5\r\n\r\n",
-     b"POST /score HTTP/1.1\r\nhost: x\r\ncontent-length: 500\r\n\r\n{", b"A" * 200_000],
-    ids=lambda value: str(value[:20]),
-)  # fmt: skip
-def test_noise_on_the_socket_does_no_harm(service, noise):
-    host, port = service.address.removeprefix("http://").split(":")
-    for _ in range(3):
-        with socket.create_connection((host, int(port)), timeout=10) as raw, contextlib.suppress(OSError):
-            raw.sendall(noise)
-            raw.settimeout(0.2)
-            raw.recv(100)
-    assert alive(service)
-
-
-def test_wrong_paths_and_methods_are_answered(service):
-    assert post(service, b"", "/nothing")[0] == 404
-    assert post(service, None, "/score", "GET")[0] == 405
-
-
 # -- faults --------------------------------------------------------------------------------------
 
 
@@ -258,79 +233,49 @@ def test_a_service_that_stays_away_is_an_error():
         client.score_many_sync(SAMPLES[:2], REPLIES[:2])
 
 
-class Faulty:
-    """A server that answers each connection as the next of `says` has it, then forwards to nobody."""
-
-    def __init__(self, says):
-        self.says = list(says)
-        self.asked = 0
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
-        threading.Thread(target=self.run, daemon=True).start()
-
-    def run(self):
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            said = self.says[min(self.asked, len(self.says) - 1)]
-            self.asked += 1
-            threading.Thread(target=self.answer, args=(connection, said), daemon=True).start()
-
-    def answer(self, connection, said):
-        with connection, contextlib.suppress(OSError):
-            connection.settimeout(5)
-            connection.recv(1 << 20)
-            if said == "stall":
-                time.sleep(3)
-            elif said is not None:
-                connection.sendall(said)
+GOOD = {"verdicts": [{"accuracy": 1.0, "format": 1.0, "answer": "7", "reason": "", "metrics": {}}]}
 
 
-def http_answer(body, status="200 OK"):
-    return b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s" % (status.encode(), len(body), body)
-
-
-GOOD = http_answer(b'{"verdicts": [{"accuracy": 1.0, "format": 1.0, "answer": "7", "reason": "", "metrics": {}}]}')
+@pytest.fixture
+def endpoint():
+    made = Endpoint()
+    yield made
+    made.close()
 
 
 @pytest.mark.parametrize(
     "fault",
     [
-        None,  # closes without a word
-        "stall",
+        b"",  # closes without a word
+        3.0,  # stalls
         b"garbage\r\n\r\n",
-        GOOD[:60],  # breaks off
-        http_answer(b"oops", "500 Internal Server Error"),
-        http_answer(b"slow down", "429 Too Many Requests"),
-        http_answer(b"<html>a proxy's page</html>"),
-        http_answer(b'{"verdicts": []}'),
-        http_answer(b'{"verdicts": [{"acc": 1}]}'),
-        http_answer(b'{"verdicts": 7}'),
-        http_answer(b"[" * 100_000),
+        raw(json.dumps(GOOD))[:100],  # breaks off
+        500,
+        429,
+        raw("<html>a proxy's page</html>"),
+        {"verdicts": []},
+        {"verdicts": [{"acc": 1}]},
+        {"verdicts": 7},
+        raw("[" * 100_000),
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_the_client_asks_again_after_any_fault(fault):
-    server = Faulty([fault, fault, GOOD])
-    client = VerifierClient(server.address, attempts=4, timeout=0.5, wait=0.01)
+def test_the_client_asks_again_after_any_fault(endpoint, fault):
+    endpoint.script = lambda number, body: fault if number < 2 else GOOD
+    client = VerifierClient(endpoint.url, attempts=4, timeout=0.5, wait=0.01)
     assert client.score_many_sync(SAMPLES[:1], ["x"])[0].accuracy == 1
-    assert server.asked == 3
-    server.socket.close()
-    server = Faulty([fault])
-    client = VerifierClient(server.address, attempts=2, timeout=0.3, wait=0.01)
+    assert len(endpoint.requests) == 3
+    endpoint.script = lambda number, body: fault
+    client = VerifierClient(endpoint.url, attempts=2, timeout=0.3, wait=0.01)
     with pytest.raises(VerifierServiceError, match="failed 2 times"):
         client.score_many_sync(SAMPLES[:1], ["x"])
-    server.socket.close()
 
 
-def test_a_refused_request_is_not_sent_again():
-    server = Faulty([http_answer(b'{"error": "no"}', "400 Bad Request")])
+def test_a_refused_request_is_not_sent_again(endpoint):
+    endpoint.script = lambda number, body: 400
     with pytest.raises(VerifierError, match=r"refuses the request \(400\)"):
-        VerifierClient(server.address, wait=0.01).score_many_sync(SAMPLES[:1], ["x"])
-    assert server.asked == 1
-    server.socket.close()
+        VerifierClient(endpoint.url, wait=0.01).score_many_sync(SAMPLES[:1], ["x"])
+    assert len(endpoint.requests) == 1
 
 
 def test_it_ends_with_the_process_that_started_it():
@@ -358,5 +303,6 @@ def test_what_is_wrong_at_the_start_is_said(service):
         VerifierClient("localhost:80")
     with pytest.raises(VerifierError, match="at least 1"):
         VerifierClient("http://x", batch=0)
+    assert VerifierClient("http://127.0.0.1:9").score_many_sync([], []) == []
     with pytest.raises(VerifierError, match="2 samples and 1 responses"):
         VerifierClient("http://x").score_many_sync(SAMPLES[:2], ["x"])
