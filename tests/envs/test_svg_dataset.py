@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 from xml.etree import ElementTree
@@ -13,7 +12,6 @@ import pytest
 pytest.importorskip("resvg")
 pytest.importorskip("skimage")
 
-import vagen_envs
 from vagen_envs.errors import ConfigError, LevelError
 from vagen_envs.svg.dataset import content_of, load_dataset
 
@@ -183,12 +181,6 @@ def test_icons_that_draw_nothing_are_no_levels(tmp_path):
         env = make(dataset=str(tmp_path), split=split)
         with pytest.raises(LevelError, match=r"can be drawn|has no icon"):
             env.reset(seed=0)
-
-
-def test_the_icons_file_is_readable_without_us():
-    path = vagen_envs.__path__[0] + "/svg/icons.jsonl.gz"
-    with gzip.open(path, "rt") as lines:
-        assert set(json.loads(next(lines))) == {"Filename", "Svg"}
 
 
 def test_rungs_are_icons_by_their_shapes_and_frozen():

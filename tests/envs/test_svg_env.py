@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import pickle
-import time
 from pathlib import Path
 
 import gymnasium as gym
@@ -24,7 +23,7 @@ from vagen_envs.svg.answer import SvgText
 from vagen_envs.svg.dataset import load_dataset
 from vagen_envs.svg.env import GAP
 from vagen_envs.svg.renderer import shared_renderer
-from vagen_envs.svg.state import SvgState, colour_name, elements
+from vagen_envs.svg.state import SvgState, elements
 
 GOLDEN_PICTURES = Path(__file__).parent.parent / "golden" / "svg_pictures.png"
 GOLDEN = "c1735cf3f321ced0bc6d8df13c09dcaad71366b2bea1858727295285bbe232b8"
@@ -148,34 +147,34 @@ def test_what_stands_around_an_svg_is_dropped(answer, executed):
     assert (turn.after.drawing is not None) == (executed is not None and executed.endswith("</svg>"))
 
 
+@pytest.mark.timeout(30)
 @pytest.mark.parametrize("piece", ["<svg", "<!DOCTYPE [", "<!--", "<svg/ ", "</svg>", "<!DOCTYPE svg [] "])
-def test_an_answer_is_read_in_time_in_proportion_to_its_length(piece):
-    """The square of 200,000 characters would take minutes."""
-    began = time.thread_time()
+def test_a_long_answer_is_read(piece):
+    """At once; in the square of its length it would be minutes."""
     SvgText().read("<svg>" + piece * (200_000 // len(piece)) + "<svg>", 0, 200_000)
-    assert time.thread_time() - began < 2.0
 
 
 def test_oracle_beats_tracing_beats_chance_beats_nothing():
     pytest.importorskip("vtracer")
-    env = make(split="test")
-    returns = {"oracle": [], "tracer": [], "random": []}
-    for seed in range(8):
-        for agent, found in returns.items():
+    env = make(split="test", max_turns=1)
+    scores = {"oracle": [], "tracer": [], "random": []}
+    solved = dict.fromkeys(scores, 0)
+    for seed in range(12):
+        for agent, found in scores.items():
             env.reset(seed=seed)
-            total = 0.0
-            for turn in range(2):
-                stream = HashStream("chance", seed, turn)
-                reply = {
-                    "oracle": env.oracle_reply,
-                    "tracer": env.traced_reply,
-                    "random": lambda stream=stream: say(env, env.random_actions(stream, 1)[0]),
-                }[agent]()
-                total += env.step(reply)[1] - 0.5
-            found.append(total)
-    means = {agent: float(np.mean(each)) for agent, each in returns.items()}
-    assert means["oracle"] == pytest.approx(10)
-    assert means["oracle"] > means["tracer"] > 1.5 * means["random"] > 0
+            drawn = env.random_actions(HashStream("chance", seed), 1)[0]
+            says = {
+                "oracle": env.oracle_reply,
+                "tracer": env.traced_reply,
+                "random": lambda drawn=drawn: say(env, drawn),
+            }
+            metrics = env.step(says[agent]())[4]["turn"].metrics
+            found.append(metrics["score"])
+            solved[agent] += metrics["success"]
+    means = {agent: float(np.mean(each)) for agent, each in scores.items()}
+    assert 1 == means["oracle"] > means["tracer"] > 1.5 * means["random"] > 0
+    assert (solved["oracle"], solved["random"]) == (12, 0)
+    assert solved["tracer"] >= 10
 
 
 # -- state ---------------------------------------------------------------------------------------
@@ -212,16 +211,6 @@ def test_elements_are_where_they_are_painted():
 def test_shapes_are_told_apart(svg, expected):
     drawing = shared_renderer().draw(f'<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg">{svg}</svg>')
     assert tuple(elements(drawing.marks, 224)[0]) == expected
-
-
-@pytest.mark.parametrize(
-    ("colour", "name"),
-    [("#000000", "black"), ("#ffffff", "white"), ("#d3d3d3", "light gray"), ("#f8312f", "red"), ("#00a6ed", "cyan"),
-     ("#ffb02e", "orange"), ("#6d4534", "brown"), ("#fcd53f", "yellow"), ("#008463", "green"), ("#0074ba", "blue"),
-     ("#8d65c5", "purple"), ("#f70a8d", "pink"), ("#ffffa0", "light yellow"), ("#101040", "dark blue")],
-)  # fmt: skip
-def test_colours_have_plain_names(colour, name):
-    assert colour_name(colour) == name
 
 
 FARTHEST = 3.0
@@ -271,16 +260,3 @@ def test_levels_are_the_golden_ones():
         for seed in range(32)
     ]
     assert hashlib.sha256("".join(contents).encode()).hexdigest() == GOLDEN
-
-
-def test_success_tells_a_tracer_from_a_random_drawing():
-    solved = {"traced": 0, "random": 0}
-    env = make(max_turns=1)
-    for seed in range(12):
-        for name in solved:
-            env.reset(seed=seed)
-            drawing = env.grammar.actions.random(HashStream("drawing", seed), 1)
-            reply = env.traced_reply() if name == "traced" else env.grammar.render(drawing, observation="a")
-            solved[name] += env.step(reply)[4]["turn"].metrics["success"]
-    assert solved["random"] == 0
-    assert solved["traced"] >= 10

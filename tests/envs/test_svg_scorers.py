@@ -7,8 +7,6 @@ import io
 import os
 import pickle
 import sys
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,7 +24,7 @@ import vagen_envs  # noqa: F401 - registers the ids
 from vagen_envs.svg.dataset import load_dataset
 from vagen_envs.svg.renderer import shared_renderer
 from vagen_envs.svg.scorers import ScorerError, doctor, make_scorer
-from vagen_envs.svg.scorers.service import BatchingScorer, RemoteScorer, ScorerService
+from vagen_envs.svg.scorers.service import RemoteScorer, ScorerService
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "experiments" / "svg"))
 from degradations import judge, pairs
@@ -234,44 +232,6 @@ def test_the_service_scores_as_the_scorer_does_for_many_at_once(pictures):
         service._process.wait()
         with pytest.raises(ScorerError, match="no scorer service answers"):
             remote.score(pictures[:1], pictures[:1])
-
-
-class Counting:
-    """Scores by the first pixel, and keeps the first batch waiting."""
-
-    name, version = "counting", "1"
-
-    def __init__(self):
-        self.batches, self.go = [], threading.Event()
-
-    def score(self, targets, pictures):
-        self.batches.append(len(targets))
-        assert self.go.wait(60)
-        if any(picture.shape != targets[0].shape for picture in pictures):
-            raise ValueError("of two sizes")
-        return [{"counting": float(picture[0, 0, 0])} for picture in pictures]
-
-
-def test_requests_that_wait_are_scored_together():
-    scorer = Counting()
-    together = BatchingScorer(scorer, most=64, wait=1.0)
-    shapes = [(2, 2, 3)] * 5 + [(4, 4, 3)]
-    pictures = [np.full(shape, i, np.uint8) for i, shape in enumerate(shapes)]
-    with ThreadPoolExecutor(8) as threads:
-        first = threads.submit(together.score, pictures[:1] * 64, pictures[:1] * 64)
-        while not scorer.batches:
-            time.sleep(0.01)
-        others = [threads.submit(together.score, [picture], [picture]) for picture in pictures]
-        broken = threads.submit(together.score, [pictures[0]], [pictures[5]])
-        while together._requests.qsize() < 7:
-            time.sleep(0.01)
-        scorer.go.set()
-        assert first.result() == [{"counting": 0.0}] * 64
-        assert others[5].result() == [{"counting": 5.0}]
-        for future in (*others[:5], broken):
-            with pytest.raises(ValueError, match="of two sizes"):
-                future.result()
-    assert sorted(scorer.batches) == [1, 6, 64]
 
 
 def test_vector_environments_share_a_service():
