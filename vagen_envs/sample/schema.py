@@ -6,6 +6,7 @@ reason and the fix.
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import hashlib
 import json
@@ -21,9 +22,6 @@ from vagen_envs.errors import SampleError, did_you_mean
 from vagen_envs.sample.images import SampleImage
 
 ROLES = ("system", "user", "assistant")
-
-FIELDS = ("data_source", "images", "prompt", "ability", "reward_model", "extra_info")
-REWARD_FIELDS = ("answer", "ground_truth", "accuracy_ratio", "format_ratio", "verifier", "verifier_parm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +102,16 @@ class Sample:
 
     def to_row(self, images: bool = True) -> dict[str, Any]:
         """The sample as a row, JSON-able but for the bytes of the pictures."""
-        reward = {name: getattr(self.reward_model, name) for name in REWARD_FIELDS}
         return {
-            "data_source": self.data_source,
+            **{name: getattr(self, name) for name in FIELDS},
             "images": [{"bytes": image.encoded, "path": None} for image in self.images] if images else [],
             "prompt": [dict(message) for message in self.prompt],
-            "ability": self.ability,
-            "reward_model": {**reward, "verifier_parm": dict(self.reward_model.verifier_parm)},
-            "extra_info": dict(self.extra_info),
+            "reward_model": dataclasses.asdict(self.reward_model),
         }
+
+
+FIELDS = tuple(each.name for each in dataclasses.fields(Sample))
+REWARD_FIELDS = tuple(each.name for each in dataclasses.fields(RewardModel))
 
 
 def sample_from_row(row: Any, where: str = "row 0", folder: Path | None = None) -> Sample:
@@ -129,38 +128,25 @@ def sample_from_row(row: Any, where: str = "row 0", folder: Path | None = None) 
         SampleError: with row, field, value, reason and fix.
     """
     check = _Check(where)
-    if not isinstance(row, Mapping):
-        check.fail("the row", row, "is not a mapping of fields", f"give it the fields {', '.join(FIELDS)}")
+    check.kind("the row", row, Mapping, "a mapping of fields", f"give it the fields {', '.join(FIELDS)}")
     missing = [name for name in FIELDS if name not in row]
     for name in row:
         if name not in FIELDS and (meant := difflib.get_close_matches(str(name), missing, n=1, cutoff=0.8)):
             check.fail(str(name), row[name], "is an unknown field", f"did you mean {meant[0]!r}?")
-    reward = check.mapping(row, "reward_model")
-    for name in reward:
-        if name not in REWARD_FIELDS:
-            hint = did_you_mean(str(name), REWARD_FIELDS)
-            check.fail(f"reward_model.{name}", reward[name], "is an unknown field", f"leave it out.{hint}")
-    made = RewardModel(
-        check.text(reward, "answer", "reward_model.", empty=True),
-        check.text(reward, "ground_truth", "reward_model."),
-        check.ratio(reward, "accuracy_ratio"),
-        check.ratio(reward, "format_ratio"),
-        check.text(reward, "verifier", "reward_model."),
-        check.dictionary(reward.get("verifier_parm"), "reward_model.verifier_parm"),
-    )
-    extra = check.dictionary(row.get("extra_info"), "extra_info")
+    reward = check.reward_model(row.get("reward_model"))
+    extra = check.dictionary("extra_info", row.get("extra_info"))
     facts = extra.get("facts", [])
     if not isinstance(facts, list) or not all(isinstance(fact, str) for fact in facts):
         check.fail("extra_info.facts", facts, "is not a list of strings", "write one sentence each")
     return Sample(
-        check.text(row, "data_source"),
+        check.text("data_source", row.get("data_source")),
         tuple(
             SampleImage.read(value, f"{where}: images[{i}]", folder)
-            for i, value in enumerate(check.sequence(row.get("images"), "images"))
+            for i, value in enumerate(check.sequence("images", row.get("images")))
         ),
         check.prompt(row.get("prompt")),
-        check.text(row, "ability"),
-        made,
+        check.text("ability", row.get("ability")),
+        reward,
         extra,
     )
 
@@ -174,36 +160,29 @@ class _Check:
     def fail(self, name: str, value: Any, reason: str, fix: str) -> NoReturn:
         raise SampleError(f"{self.where}: {name}={value!r:.120} {reason}; {fix}")
 
-    def mapping(self, row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-        value = row.get(name)
-        if not isinstance(value, Mapping):
-            self.fail(name, value, "is not a mapping", f"give it {', '.join(REWARD_FIELDS)}")
+    def kind(self, name: str, value: Any, kind: Any, what: str, fix: str) -> Any:
+        if isinstance(value, bool) or not isinstance(value, kind):
+            self.fail(name, value, f"is not {what}", fix)
         return value
 
-    def text(self, row: Mapping[str, Any], name: str, prefix: str = "", empty: bool = False) -> str:
-        value = row.get(name)
-        if value is None and empty:
-            return ""
-        if not isinstance(value, str):
-            self.fail(prefix + name, value, "is not a string", "write it as text")
-        if not value.strip() and not empty:
-            self.fail(prefix + name, value, "is empty", "fill it in, or leave the row out")
-        return value
+    def text(self, name: str, value: Any) -> str:
+        text: str = self.kind(name, value, str, "a string", "write it as text")
+        if not text.strip():
+            self.fail(name, value, "is empty", "fill it in, or leave the row out")
+        return text
 
-    def ratio(self, row: Mapping[str, Any], name: str) -> float:
-        value = row.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
-            self.fail(f"reward_model.{name}", value, "is not a weight", "give a finite number of at least 0")
+    def ratio(self, name: str, value: Any) -> float:
+        fix = "give a finite number of at least 0"
+        if not 0 <= self.kind(name, value, int | float, "a weight", fix) <= sys.float_info.max:
+            self.fail(name, value, "is not a weight", fix)
         # Figure 9 has float32, in which 0.9 is 0.89999998: a number that fits into one is read as the decimal meant.
         short = np.float32(value)
         return float(str(short)) if float(short) == value else float(value)
 
-    def sequence(self, value: Any, name: str) -> list[Any]:
-        if not isinstance(value, list | tuple | None):
-            self.fail(name, value, "is not a list", "put it into a list")
-        return list(value or ())
+    def sequence(self, name: str, value: Any) -> list[Any]:
+        return list(self.kind(name, value, list | tuple | None, "a list", "put it into a list") or ())
 
-    def dictionary(self, value: Any, name: str) -> dict[str, Any]:
+    def dictionary(self, name: str, value: Any) -> dict[str, Any]:
         """JSON in a string, or a mapping; `None`s, which Arrow puts where a struct has no value, are dropped."""
         fix = 'write a dictionary such as {"iou_threshold": 0.5}'
         if isinstance(value, str):
@@ -211,19 +190,32 @@ class _Check:
                 value = json.loads(value or "{}")
             except (ValueError, RecursionError):
                 self.fail(name, value, "is not JSON", fix)
-        if not isinstance(value, Mapping | None):
-            self.fail(name, value, "is not a dictionary", fix)
-        return {str(key): item for key, item in (value or {}).items() if item is not None}
+        given = self.kind(name, value, Mapping | None, "a dictionary", fix) or {}
+        return {str(key): item for key, item in given.items() if item is not None}
+
+    def reward_model(self, value: Any) -> RewardModel:
+        reward = self.kind("reward_model", value, Mapping, "a mapping", f"give it {', '.join(REWARD_FIELDS)}")
+        for name in reward:
+            if name not in REWARD_FIELDS:
+                hint = did_you_mean(str(name), REWARD_FIELDS)
+                self.fail(f"reward_model.{name}", reward[name], "is an unknown field", f"leave it out.{hint}")
+        at = {name: (f"reward_model.{name}", reward.get(name)) for name in REWARD_FIELDS}
+        return RewardModel(
+            self.kind(*at["answer"], str | None, "a string", "write it as text") or "",
+            self.text(*at["ground_truth"]),
+            self.ratio(*at["accuracy_ratio"]),
+            self.ratio(*at["format_ratio"]),
+            self.text(*at["verifier"]),
+            self.dictionary(*at["verifier_parm"]),
+        )
 
     def prompt(self, value: Any) -> tuple[Mapping[str, str], ...]:
-        messages = self.sequence(value, "prompt")
+        messages = self.sequence("prompt", value)
         for i, message in enumerate(messages):
-            if not isinstance(message, Mapping):
-                self.fail(f"prompt[{i}]", message, "is not a message", 'write {"role": "user", "content": "…"}')
+            self.kind(f"prompt[{i}]", message, Mapping, "a message", 'write {"role": "user", "content": "…"}')
             if message.get("role") not in ROLES:
                 self.fail(f"prompt[{i}].role", message.get("role"), "is unknown", f"use one of {', '.join(ROLES)}")
-            if not isinstance(message.get("content"), str):
-                self.fail(f"prompt[{i}].content", message.get("content"), "is not a string", "write it as text")
+            self.kind(f"prompt[{i}].content", message.get("content"), str, "a string", "write it as text")
         if not any(message["role"] == "user" and message["content"].strip() for message in messages):
             self.fail("prompt", value, "has no user message that says anything", "add one with the question")
         return tuple({"role": message["role"], "content": message["content"]} for message in messages)
