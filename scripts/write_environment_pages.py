@@ -6,6 +6,7 @@ differ slightly between drivers.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import json
@@ -21,6 +22,7 @@ from PIL import Image
 import vagen_envs
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import VagenEnv
+from vagen_envs.errors import ConfigError
 
 PAGES = {
     "sokoban": ("vagen/Sokoban-v0", {}),
@@ -186,8 +188,21 @@ def presets(config_class: type[EnvConfig]) -> str:
     return "\n## Presets\n\n`paper` is the default.\n\n| preset | sets |\n|---|---|\n" + "\n".join(rows) + "\n"
 
 
+def level_options(config_class: type[EnvConfig]) -> list[str]:
+    """The options that choose a seed's level: `level_fields`, what the ladder does it with, and the assets."""
+    chosen = {*config_class.level_fields, "assets"}
+    defaults = {field.name: field.default for field in dataclasses.fields(config_class)}
+    for rung in config_class.rungs:
+        config = config_class.create(**rung)
+        for name in rung:
+            with contextlib.suppress(ConfigError):  # an option that the others of the rung need
+                other = config_class.create(**{**rung, name: defaults[name]})
+                chosen |= {name} if other.level_key() != config.level_key() else set()
+    return [*config_class.level_fields, *(name for name in defaults if name in chosen - {*config_class.level_fields})]
+
+
 def levels(config_class: type[EnvConfig]) -> str:
-    fields = ", ".join(f"`{name}`" for name in config_class.level_options())
+    fields = ", ".join(f"`{name}`" for name in level_options(config_class))
     train, val = config_class.shares
     return (
         "\n## Levels and splits\n\nA level is a function of the id, the split, the seed and these options: "

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
-import gymnasium as gym
-
-from vagen_envs.core import IMAGE_PLACEHOLDER, Observation, VagenEnv
+from vagen_envs.core import IMAGE_PLACEHOLDER, Observation
 from vagen_envs.errors import ConfigError, did_you_mean
 from vagen_envs.pictures import Picture
 
 PictureForm = Literal["data_url", "pil"]
 Message = dict[str, Any]
-
-
-def system_prompt_of(env_id: str, **options: Any) -> str:
-    """The system prompt of the environment that `gym.make` gives for this id and these options."""
-    with contextlib.closing(gym.make(env_id, **options)) as env:
-        return cast(VagenEnv, env.unwrapped).system_prompt
 
 
 def observation_parts(observation: Observation, pictures: PictureForm = "data_url") -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import types
@@ -206,19 +205,6 @@ class EnvConfig:
     @classmethod
     def _default(cls, name: str) -> Any:
         return next(field.default for field in dataclasses.fields(cls) if field.name == name)
-
-    @classmethod
-    def level_options(cls) -> tuple[str, ...]:
-        """The options that choose a seed's level: `level_fields`, and what the ladder does it with."""
-        turned = set()
-        for rung in cls.rungs:
-            config = cls.create(**rung)
-            for name in rung:
-                with contextlib.suppress(ConfigError):  # an option that the others of the rung need
-                    other = cls.create(**{**rung, name: cls._default(name)})
-                    turned |= {name} if other.level_key() != config.level_key() else set()
-        names = [field.name for field in dataclasses.fields(cls)]
-        return (*cls.level_fields, *sorted(turned - {*cls.level_fields}, key=names.index))
 
     def level_key(self) -> dict[str, Any]:
         """The options that levels depend on, as JSON."""

@@ -8,7 +8,6 @@ isn't there is closed: paths, modules, addresses and names that are looked up an
 from __future__ import annotations
 
 import dataclasses
-import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -18,17 +17,12 @@ from gymnasium.envs.registration import EnvSpec
 from vagen_envs.bounds import SEED, Bound, OneOf
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import VagenEnv
-from vagen_envs.errors import ConfigError, did_you_mean
+from vagen_envs.errors import ConfigError, did_you_mean, shown
 from vagen_envs.registration import declared
 from vagen_envs.seeding import SPLITS, Split
 
 Offers = Mapping[str, Mapping[str, str]]
 """What an operator offers: option → the name that clients say → the value that it stands for."""
-
-_SHORT = 80
-"""Characters of a client's words that an error repeats."""
-_SAID = reprlib.Repr()
-_SAID.maxstring = _SAID.maxother = _SAID.maxlong = _SHORT
 
 
 def remote_bounds(config_class: type[EnvConfig]) -> dict[str, Bound]:
@@ -65,7 +59,7 @@ def permitted_reset(env_id: str, seed: Any, split: Any) -> tuple[int | None, Spl
     """A client's seed and split. Raises ConfigError."""
     for name, value, bound in (("seed", seed, SEED), ("split", split, OneOf(SPLITS))):
         if value is not None and not bound.admits(value):
-            raise ConfigError(f"{env_id}: {name}={_SAID.repr(value)} is not valid: it must be {bound}")
+            raise ConfigError(f"{env_id}: {name}={shown(value)} is not valid: it must be {bound}")
     return seed, split
 
 
@@ -104,11 +98,11 @@ def _value(env_id: str, name: str, value: Any, bounds: Mapping[str, Bound], offe
     if type(value) is str and value in offered:
         return offered[value]
     if name not in bounds and not offered:
-        hint = did_you_mean(name[:_SHORT], {*bounds, *offers})
-        raise ConfigError(f"{env_id}: option {_SAID.repr(name)} is closed to clients of a server; leave it out.{hint}")
+        hint = did_you_mean(name, {*bounds, *offers})
+        raise ConfigError(f"{env_id}: option {shown(name)} is closed to clients of a server; leave it out.{hint}")
     if name not in bounds or not bounds[name].admits(value):
         wanted = [str(bounds[name])] if name in bounds else []
         wanted += [f"one of {', '.join(map(repr, offered))}"] if offered else []
-        said = _SAID.repr(value)
-        raise ConfigError(f"{env_id}: {name}={said} is not valid: a client's must be {' or '.join(wanted)}")
+        must = " or ".join(wanted)
+        raise ConfigError(f"{env_id}: {name}={shown(value)} is not valid: a client's must be {must}")
     return value

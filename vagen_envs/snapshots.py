@@ -15,9 +15,6 @@ VERSION = 1
 """Version of the form of a snapshot."""
 
 _MAGIC = "vagen-snapshot"
-_encode = json.JSONEncoder(separators=(",", ":")).encode
-# `decode` looks for white space around, which takes longer than the reading.
-_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 UNREADABLE = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
 """What reading data of another shape than expected raises."""
@@ -31,7 +28,7 @@ def heading(env_id: str, fingerprint: str) -> bytes:
 def pack(head: bytes, body: list[Any], carried: bytes) -> bytes:
     """A snapshot; `carried` is text and pixels, which JSON takes long to read. Raises SnapshotError for no JSON."""
     try:
-        rest = b"%b\n%b" % (_encode(body).encode("ascii"), carried)
+        rest = b"%b\n%b" % (json.dumps(body, separators=(",", ":")).encode("ascii"), carried)
     except (TypeError, ValueError) as error:
         raise SnapshotError(f"this moment can't be written down as JSON ({error})") from error
     return b"%b%08x\n%b" % (head, zlib.crc32(rest), rest)
@@ -49,12 +46,11 @@ def unpack(head: bytes, snapshot: bytes) -> tuple[list[Any], bytes]:
         raise SnapshotError("the snapshot is damaged or cut off: its checksum is wrong; take a new one")
     line, _, carried = rest.partition(b"\n")
     try:
-        text = line.decode("ascii")
-        body, end = _scan(text, 0)
-    except (ValueError, StopIteration, RecursionError) as error:
+        body = json.loads(line)
+    except (ValueError, RecursionError) as error:
         raise SnapshotError(f"the snapshot can't be read ({type(error).__name__}: {str(error)[:200]})") from error
-    if type(body) is not list or end != len(text):
-        raise SnapshotError(f"the snapshot can't be read (its body is a {type(body).__name__}, or goes on after it)")
+    if type(body) is not list:
+        raise SnapshotError(f"the snapshot can't be read (its body is a {type(body).__name__})")
     return body, carried
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -43,7 +42,6 @@ class Worker:
         self.process, ours = started(module, *arguments, **environment)
         self._name, self._timeout = name, timeout
         self._connection = Connection(ours.detach())
-        self._arrival = _arrival_at(self._connection)
         self._lock = threading.Lock()
         self._started = False
         self.sessions = 0
@@ -78,7 +76,7 @@ class Worker:
                 raise
 
     def _answer(self, timeout: float) -> Any:
-        if not self._arrival.poll(1e3 * timeout):
+        if not self._connection.poll(timeout):
             self.process.kill()
             raise TimeoutError(f"no answer within {timeout:.0f} s")
         good, result = self._connection.recv()
@@ -134,21 +132,13 @@ def answer_calls(connection: Connection, answer: Callable[..., Any], warm_up: Ca
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
-    arrival = _arrival_at(connection)
     if not _say(connection, warm_up):
         return
     while True:
-        while not arrival.poll(5e3):
+        while not connection.poll(5):
             if os.getppid() != parent:
                 return
         _say(connection, answer, *connection.recv())
-
-
-def _arrival_at(connection: Connection) -> select.poll:
-    """Waits for something to read. `Connection.poll` makes a selector each time, which costs more than the wait."""
-    arrival = select.poll()
-    arrival.register(connection.fileno(), select.POLLIN)
-    return arrival
 
 
 def _say(connection: Connection, call: Callable[..., Any], *message: Any) -> bool:

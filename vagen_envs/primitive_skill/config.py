@@ -118,10 +118,6 @@ class PrimitiveSkillConfig(EnvConfig):
         self.require(self.max_steps >= needed, "max_steps", f"at least {needed}, which the task takes")
         self.require(not self.assets or self.task == "drawer", "assets", "empty unless task='drawer'")
 
-    @classmethod
-    def level_options(cls) -> tuple[str, ...]:
-        return (*super().level_options(), "assets")
-
     def level_key(self) -> dict[str, Any]:
         """The options that levels depend on; the published scene has levels of its own, wherever its files are."""
         key = EnvConfig.level_key(self)
