@@ -1,4 +1,4 @@
-"""Bounds of what a client elsewhere may set: each option that is open says in its environment's `remote` how far.
+"""Bounds of options, which stand in the annotation of an option: `size: Annotated[int, Whole(3, 16), Open()] = 4`.
 
 A bound reads plain JSON values, never converts them, and costs nothing on a value that is far too large.
 """
@@ -28,9 +28,6 @@ class OneOf:
 
     def __str__(self) -> str:
         return f"one of {', '.join(map(repr, self.choices))}"
-
-
-SWITCH = OneOf((False, True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +102,19 @@ class OrNone:
 
     def __str__(self) -> str:
         return f"None or {self.bound}"
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Opens an option to clients of a server, within a bound.
+
+    Never one that is a path, a module, an address or a name that is looked up (see `vagen_envs.permission`).
+
+    Attributes:
+        bound: of their values; by default the option's own, or the values of its `Literal` or `bool`.
+    """
+
+    bound: Bound | None = None
 
 
 REWARD = Number(-1000.0, 1000.0)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from vagen_envs.config import EnvConfig
+from vagen_envs.bounds import Whole
+from vagen_envs.config import MOST, EnvConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,12 +18,14 @@ class SolvableConfig(EnvConfig):
     where given turns and steps do. What is given and doesn't fit is refused: its oracle couldn't solve it.
     """
 
-    min_solution_length: int = 5
-    max_solution_length: int = 9
+    spare_steps: ClassVar[int] = 0
+    """Actions that turns and steps which aren't given leave beyond the longest solution."""
+
+    min_solution_length: Annotated[int, Whole(1, MOST)] = 5
+    max_solution_length: Annotated[int, Whole(1, MOST)] = 9
 
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
-        self.require(self.min_solution_length >= 1, "min_solution_length", "at least 1")
         self.require(
             self.min_solution_length <= self.max_solution_length,
             "max_solution_length",
@@ -57,8 +60,9 @@ class SolvableConfig(EnvConfig):
             follows["max_solution_length"] = min([values["max_solution_length"], *allowed])
         longest = follows.get("max_solution_length", values["max_solution_length"])
         follows["min_solution_length"] = min(values["min_solution_length"], longest)
-        follows["max_turns"] = max(values["max_turns"], -(-longest // values["max_actions_per_turn"]))
-        follows["max_steps"] = max(values["max_steps"], longest)
+        steps = longest + cls.spare_steps
+        follows["max_turns"] = max(values["max_turns"], -(-steps // values["max_actions_per_turn"]))
+        follows["max_steps"] = max(values["max_steps"], steps)
         return follows
 
 

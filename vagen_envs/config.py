@@ -8,9 +8,9 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
-from vagen_envs.bounds import COUNTED, REWARD, Bound, OneOf, OrNone, Several, Whole, Words
+from vagen_envs.bounds import COUNTED, REWARD, Bound, OneOf, Open, OrNone, Several, Whole, Words
 from vagen_envs.errors import ConfigError, did_you_mean, shown
 from vagen_envs.replies import TAGS, Layout, NativeThinking, Parsing, Reasoning, Strategy, TagNames, check_tags
 from vagen_envs.seeding import Shares, Split
@@ -56,65 +56,44 @@ class EnvConfig:
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "structured")
     """The state representations this environment has (VAGEN, table 23)."""
 
-    remote: ClassVar[Mapping[str, Bound]] = {
-        "strategy": OneOf(get_args(Strategy)),
-        "representation": OneOf(get_args(Representation)),
-        "observation": OneOf(get_args(ObservationMode)),
-        "layout": OneOf(get_args(Layout)),
-        "reasoning": OneOf(get_args(Reasoning)),
-        "parsing": OneOf(get_args(Parsing)),
-        "native_thinking": OneOf(get_args(NativeThinking)),
-        "tags": Several(Words(32), 5, 5),
-        "separator": Words(8),
-        "action_names": Several(Words(32), 32, 0),
-        "max_actions_per_turn": Whole(1, 100),
-        "max_turns": COUNTED,
-        "max_steps": COUNTED,
-        "format_reward": REWARD,
-        "split": OneOf(get_args(Split)),
-        "level": OrNone(Whole(0, 2**63 - 1)),
-        "difficulty": OneOf(RUNGS),
-    }
-    """Options that a client elsewhere may set, and their bounds; a subclass adds those of its own. What isn't here
-    is closed to it. Never a path, a module, an address or a name that is looked up (see `vagen_envs.permission`)."""
-
-    strategy: Strategy = "grounding_world_modeling"
+    strategy: Annotated[Strategy, Open()] = "grounding_world_modeling"
     """Which reasoning fields a reply has (VAGEN, section 2.2 and table 5)."""
-    representation: Representation = "natural_language"
+    representation: Annotated[Representation, Open()] = "natural_language"
     """How `<observation>` and `<prediction>` are written (VAGEN, section 4 and appendix C)."""
-    observation: ObservationMode = "image"
+    observation: Annotated[ObservationMode, Open()] = "image"
     """What a turn shows: the picture, the state as text, or both. `"text"` renders no picture at all."""
-    layout: Layout = "nested"
+    layout: Annotated[Layout, Open()] = "nested"
     """Order of the tags: the paper's nested one, the flat one of VAGEN's 2026 code, or untagged thoughts."""
-    tags: TagNames = TAGS
+    tags: Annotated[TagNames, Open(Several(Words(32), 5, 5))] = TAGS
     """What the tags are called: for think, observation, reasoning, prediction and answer, in this order."""
-    reasoning: Reasoning = "optional"
+    reasoning: Annotated[Reasoning, Open()] = "optional"
     """Whether `<reasoning>` may be left out. The paper's table 5 has it, its section 2.2 doesn't."""
-    parsing: Parsing = "lenient"
+    parsing: Annotated[Parsing, Open()] = "lenient"
     """Whether a malformed reply's answer is still executed; it never earns the format reward. `"released"` executes
     and pays what VAGEN's released parsers do."""
-    native_thinking: NativeThinking = "reject"
+    native_thinking: Annotated[NativeThinking, Open()] = "reject"
     """Whether a thinking model's own text before its reply breaks the format; it is set aside either way."""
-    separator: str = ","
+    separator: Annotated[str, Open(Words(8))] = ","
     """Stands between the actions of an answer."""
-    action_names: tuple[str, ...] = ()
+    action_names: Annotated[tuple[str, ...], Open(Several(Words(32), 32, 0))] = ()
     """What replies call the actions, in the order of the environment's own names; empty for those. Only where actions
     are names."""
-    max_actions_per_turn: int = 3
-    """Actions beyond this many are dropped and marked. The paper's `max_actions_per_step`."""
-    max_turns: int = 3
+    max_actions_per_turn: Annotated[int, Whole(1, 16_384), Open(Whole(1, 100))] = 3
+    """Actions beyond this many are dropped and marked. The paper's `max_actions_per_step`; a reply has room for
+    16,384."""
+    max_turns: Annotated[int, Whole(1, MOST), Open(COUNTED)] = 3
     """Turns in an episode; it is truncated after the last."""
-    max_steps: int = 100
+    max_steps: Annotated[int, Whole(1, MOST), Open(COUNTED)] = 100
     """Primitive actions in an episode; it is truncated after the last."""
-    format_reward: float = 0.5
+    format_reward: Annotated[float, Open(REWARD)] = 0.5
     """Reward for a turn whose reply is well formed and whose actions are all valid (VAGEN, tables 16-20)."""
     prompt_pack: str = "default"
     """A prompt pack of this package, or the path of a folder that overrides some of its files."""
-    split: Split = "train"
+    split: Annotated[Split, Open()] = "train"
     """The split that levels are drawn from. Splits share no level, whatever the seeds."""
-    level: int | None = None
+    level: Annotated[int | None, OrNone(Whole(0, 2**63 - 1)), Open()] = None
     """Every episode plays this level of the split, counted from 0 (see `VagenEnv`); `None` lets seeds choose."""
-    difficulty: Literal[0, 1, 2, 3, 4, 5] | None = None
+    difficulty: Annotated[Literal[0, 1, 2, 3, 4, 5] | None, Open()] = None
     """A rung of the environment's ladder, 0 the easiest: it sets the options that are listed there, but for those that
     are given as well. `None` leaves everything at its default."""
 
@@ -132,11 +111,8 @@ class EnvConfig:
                 raise ConfigError(f"{name}={shown(value)} is not valid: it must be {_say(kind)}.{_hint(value, kind)}")
             if isinstance(value, int) and kind is float:
                 object.__setattr__(self, name, float(value))
-        self.require(self.level is None or 0 <= self.level < 2**63, "level", "None or an integer from 0 to 2**63 - 1")
-        self.require(1 <= self.max_turns <= MOST, "max_turns", f"from 1 to {MOST:,}")
-        # a reply has no room for more actions than characters
-        self.require(1 <= self.max_actions_per_turn <= 16_384, "max_actions_per_turn", "from 1 to 16,384")
-        self.require(1 <= self.max_steps <= MOST, "max_steps", f"from 1 to {MOST:,}")
+        for name, (bound, _) in bounds_of(type(self)).items():  # type: ignore[arg-type]
+            self.require(bound is None or bound.admits(getattr(self, name)), name, str(bound))
         self.require(
             1 <= len(self.separator) <= 100 and "<" not in self.separator,
             "separator",
@@ -215,6 +191,29 @@ class EnvConfig:
 def _field_types(cls: type) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
     return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
+
+
+@functools.cache
+def bounds_of(cls: type) -> dict[str, tuple[Bound | None, Bound | None]]:
+    """The bound of each option, and of what a client of a server may set it to; `None` for no bound, and for closed."""
+    found: dict[str, tuple[Bound | None, Bound | None]] = {}
+    for owner in reversed(cls.__mro__[:-1]):  # an option that a subclass declares without bounds keeps those it had
+        for name, kind in typing.get_type_hints(owner, include_extras=True).items():
+            if notes := getattr(kind, "__metadata__", ()):
+                own = next((note for note in notes if not isinstance(note, Open)), None)
+                client = [note.bound or own or OneOf(_choices(kind.__origin__)) for note in notes if note != own]
+                found[name] = (own, client[0] if client else None)
+    return found
+
+
+def _choices(kind: Any) -> tuple[Any, ...]:
+    """The values of a `Literal`, of `bool`, or of a union of these and `None`."""
+    origin, args = _parts(kind)
+    if origin is Literal:
+        return args
+    if origin in (Union, types.UnionType):
+        return tuple(value for each in args for value in _choices(each))
+    return (False, True) if kind is bool else (None,)
 
 
 @functools.cache

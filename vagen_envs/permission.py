@@ -1,7 +1,7 @@
 """Environments for clients elsewhere: what they may ask for is permitted, everything else is not.
 
-Each configuration class says in `remote` which of its options a client may set, and within which bounds. What
-isn't there is closed: paths, modules, addresses and names that are looked up anywhere, and whatever Gymnasium's
+Options that a client may set say so in their annotation, and within which bounds (`vagen_envs.bounds.Open`). All
+others are closed: paths, modules, addresses and names that are looked up anywhere, and whatever Gymnasium's
 `make` takes. Beyond that the operator may offer values by name (`Offers`); a client says the name.
 """
 
@@ -15,7 +15,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from vagen_envs.bounds import SEED, Bound, OneOf
-from vagen_envs.config import EnvConfig
+from vagen_envs.config import EnvConfig, bounds_of
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError, did_you_mean, shown
 from vagen_envs.registration import declared
@@ -26,11 +26,9 @@ Offers = Mapping[str, Mapping[str, str]]
 
 
 def remote_bounds(config_class: type[EnvConfig]) -> dict[str, Bound]:
-    """The options that are open to clients, and their bounds: those of a class and of the classes it descends from."""
-    bounds: dict[str, Bound] = {}
-    for each in reversed(config_class.__mro__):
-        bounds.update(vars(each).get("remote", {}))
-    return bounds
+    """The options that are open to clients, and their bounds."""
+    bounds = bounds_of(config_class)  # type: ignore[arg-type]
+    return {name: opened for name, (_, opened) in bounds.items() if opened is not None}
 
 
 def permitted(env_id: str, options: Mapping[str, Any], offers: Offers) -> dict[str, Any]:

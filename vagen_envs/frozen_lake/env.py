@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from vagen_envs.bounds import REWARD, SWITCH, Bound, Number, OrNone, Several, Whole, Words
+from vagen_envs.bounds import REWARD, Number, Open, OrNone, Several, Whole, Words
 from vagen_envs.budgets import SolvableConfig
 from vagen_envs.config import Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
@@ -76,56 +76,39 @@ class FrozenLakeConfig(SolvableConfig):
         {"size": 12, "hole_probability": 0.8, "min_solution_length": 24, "max_solution_length": 27},
     )
 
-    remote: ClassVar[Mapping[str, Bound]] = {
-        "desc": OrNone(Several(Words(16), 16)),
-        "size": Whole(3, 16),
-        "is_slippery": SWITCH,
-        "hole_probability": Number(0.0, 1.0),
-        "corners": SWITCH,
-        "min_solution_length": Whole(1, 256),
-        "max_solution_length": Whole(1, 256),
-        "success_reward": REWARD,
-        "step_reward": REWARD,
-        "scale": Whole(1, 2),
-    }
-
-    desc: tuple[str, ...] | None = None
+    desc: Annotated[tuple[str, ...] | None, Open(OrNone(Several(Words(16), 16)))] = None
     """A map in Gymnasium's letters, such as `("SFFF", "FHFH", "FFFH", "HFFG")`, for every level: a rectangle of up to
     16x16 with one or more starts and goals, as rows, lists of letters or Gymnasium's array. Then `size` and the window
     don't count, and there are no splits. `None` draws a map (table 9)."""
-    size: int = 4
+    size: Annotated[int, Whole(3, 16), Open()] = 4
     """Rows and columns; 3 to 16."""
-    is_slippery: bool = False
+    is_slippery: Annotated[bool, Open()] = False
     """Slip to either side with a third each, as in Gymnasium. Slips are part of the seed. The paper's prompt says
     that tiles are slippery although they aren't; ours says what is true."""
-    hole_probability: float = 0.65
+    hole_probability: Annotated[float, Open(Number(0.0, 1.0))] = 0.65
     """Chance of each cell off the way to be a hole: with start and goal anywhere, 4x4 cells have six on average, and
     the best of all blind strings of nine moves solves 4 % of the levels (5 % with a chance of 0.6). Gymnasium's maps,
     `corners`, have 0.2."""
-    corners: bool = False
+    corners: Annotated[bool, Open()] = False
     """Start at the upper left and have the goal at the lower right, as Gymnasium's maps and so the released code's
     do. Such a way has 2 (`size` - 1) moves or an even number more: on 4x4 cells 6. Beside it a chance of holes that
     isn't given is 0.2, a window that isn't given reaches so far, and a rung sets no holes and no shorter ways."""
-    min_solution_length: int = 5
+    min_solution_length: Annotated[int, Whole(1, 256), Open()] = 5
     """Fewest moves of a shortest safe way: table 9's `min_actions_to_succeed`, which the released code never reads.
     The start and the goal are anywhere: from corner to corner of a 4x4 map every way would have 6 moves."""
-    max_solution_length: int = 9
+    max_solution_length: Annotated[int, Whole(1, 256), Open()] = 9
     """Most moves of a shortest safe way, up to 256: 9 is what three turns of three actions can do."""
-    success_reward: float = 10.0
+    success_reward: Annotated[float, Open(REWARD)] = 10.0
     """When the goal is reached (table 17)."""
-    step_reward: float = -0.1
+    step_reward: Annotated[float, Open(REWARD)] = -0.1
     """For each action after which the goal isn't reached (table 17), falling into a hole included. The released
     code has none."""
-    scale: int = 1
+    scale: Annotated[int, Whole(1, 16), Open(Whole(1, 2))] = 1
     """Pixels of a tile are 32 times this; a 4x4 map has 128x128 pixels. 1 to 16, and at most 2048 pixels a side."""
 
     def __post_init__(self) -> None:
         SolvableConfig.__post_init__(self)
-        # 16 rows are 512 pixels at the smallest scale; drawing a level takes time with the number of cells.
-        self.require(3 <= self.size <= 16, "size", "from 3 to 16")
         self.require(0.0 <= self.hole_probability < 1.0, "hole_probability", "at least 0 and below 1")
-        self.require(self.max_solution_length <= 256, "max_solution_length", "at most 256")
-        self.require(1 <= self.scale <= 16, "scale", "from 1 to 16")
         self._require_ways()
         rows = self.size if self.desc is None else max(map(len, (self.desc, *self.desc)))
         self.require(self.desc is None or _is_small(self.desc), "desc", "at most 16 rows of 16 letters")

@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
-from vagen_envs.bounds import REWARD, SWITCH, Bound, Number, OneOf, Whole
+from vagen_envs.bounds import REWARD, Number, Open, Whole
+from vagen_envs.budgets import SolvableConfig
 from vagen_envs.config import EnvConfig
 from vagen_envs.navigation.episodes import read_episodes
 from vagen_envs.navigation.instructions import EvalSet
-from vagen_envs.navigation.search import NEAREST_START, nearest_length
+from vagen_envs.navigation.search import NEAREST_START
 from vagen_envs.seeding import content_hash
 from vagen_envs.tables import SplitBy
 
 
 @dataclass(frozen=True, kw_only=True)
-class NavigationConfig(EnvConfig):
+class NavigationConfig(SolvableConfig):
     """Options of `vagen/Navigation-v0`; the defaults are VAGEN's tables 11 and 18."""
 
+    spare_steps: ClassVar[int] = 4
     level_fields: ClassVar[tuple[str, ...]] = (
         "backend",
         "eval_set",
@@ -65,66 +67,47 @@ class NavigationConfig(EnvConfig):
         },
     }
 
-    remote: ClassVar[Mapping[str, Bound]] = {
-        "eval_set": OneOf(get_args(EvalSet)),
-        "room": OneOf(("any", "kitchen", "living_room", "bedroom")),
-        "max_actions_per_turn": Whole(1, 20),
-        "resolution": Whole(32, 512),
-        "down_sample_ratio": Number(0.03, 1.0),
-        "fov": Number(30.0, 140.0),
-        "multiview": SWITCH,
-        "success_threshold": Number(0.3, 2.5),
-        "step_length": Number(0.05, 1.0),
-        "rooms": Whole(1, 8),
-        "facing": OneOf(("target", "any")),
-        "min_solution_length": Whole(1, 400),
-        "max_solution_length": Whole(1, 400),
-        "success_reward": REWARD,
-        "step_reward": REWARD,
-        "cast_shadows": SWITCH,
-    }
-
     backend: Literal["house", "thor"] = "house"
     """`house`: furnished rooms of our own in MuJoCo, levels without end. `thor`: AI2-THOR (extra `thor`), with
     `episodes` in EB-Navigation's format."""
-    eval_set: EvalSet = "base"
+    eval_set: Annotated[EvalSet, Open()] = "base"
     """The flavour of the instructions, EB-Navigation's subsets; under `long_horizon` the target is behind at the
     start. With `thor` the file says it all."""
-    room: Literal["any", "kitchen", "living_room", "bedroom"] = "any"
+    room: Annotated[Literal["any", "kitchen", "living_room", "bedroom"], Open()] = "any"
     """Kind of room, for `house`."""
-    max_actions_per_turn: int = 5
+    max_actions_per_turn: Annotated[int, Open(Whole(1, 20))] = 5
     max_turns: int = 4
     max_steps: int = 20
     """Primitive actions in an episode: four turns of five."""
-    resolution: int = 255
+    resolution: Annotated[int, Whole(32, 1024), Open(Whole(32, 512))] = 255
     """Pixels of a side of a picture; 32 to 1024."""
-    down_sample_ratio: float = 1.0
+    down_sample_ratio: Annotated[float, Number(0.01, 1.0), Open()] = 1.0
     """The picture is made smaller by this factor, above 0 to 1. So says table 11; in EB-Navigation's code the option
     of this name instead thins out the episodes."""
-    fov: float = 100.0
+    fov: Annotated[float, Number(30.0, 140.0), Open()] = 100.0
     """Field of view in degrees, 30 to 140."""
-    multiview: bool = False
+    multiview: Annotated[bool, Open()] = False
     """Show the scene from above as well, to the right of what the agent sees: the picture is twice as wide."""
-    success_threshold: float = 1.0
+    success_threshold: Annotated[float, Number(0.3, NEAREST_START), Open()] = 1.0
     """Metres: the task is done when the target is horizontally at most this far. The released code has 1.5."""
-    step_length: float = 0.25
+    step_length: Annotated[float, Number(0.05, 1.0), Open()] = 0.25
     """Metres of a move. The released code has 0.5."""
-    rooms: int = 1
+    rooms: Annotated[int, Whole(1, 8), Open()] = 1
     """Rooms with doorways between them, for `house`: 1 to 8. With several the target is out of sight at first,
     whichever way the robot turns, `room` doesn't count, and moves are of 0.25 m."""
-    min_solution_length: int = 1
+    min_solution_length: Annotated[int, Whole(1, 1000), Open(Whole(1, 400))] = 1
     """Fewest moves of a shortest way; with several rooms of a sure one, and a bolder one may be shorter by a few."""
-    max_solution_length: int = 16
+    max_solution_length: Annotated[int, Whole(1, 1000), Open(Whole(1, 400))] = 16
     """Most moves of a shortest way. 16 leaves room for two turns and two looks in 20 actions. Turns and steps that
     aren't given are as many as it needs, and four actions more."""
-    facing: Literal["target", "any"] = "target"
+    facing: Annotated[Literal["target", "any"], Open()] = "target"
     """`target`: the robot looks towards the target at first (away from it under `long_horizon`). `any`: in any of the
     four directions, so that walking ahead without looking seldom does. In several rooms it's always any."""
-    success_reward: float = 10.0
+    success_reward: Annotated[float, Open(REWARD)] = 10.0
     """When the target is reached (table 18)."""
-    step_reward: float = -0.1
+    step_reward: Annotated[float, Open(REWARD)] = -0.1
     """For each action after which it isn't (table 18). The released code has none."""
-    cast_shadows: bool = False
+    cast_shadows: Annotated[bool, Open()] = False
     """Have lamps cast shadows in `house`: four times the time of a frame on a CPU, little on a GPU. Without,
     things still have a shadow where they touch the floor."""
     episodes: str | None = None
@@ -136,45 +119,23 @@ class NavigationConfig(EnvConfig):
     """For `thor`: without a screen (Vulkan), or with an X display."""
     thor_executable: str | None = None
     """For `thor`: path of a Unity build. `None` takes the one that ai2thor downloads or has downloaded."""
-    thor_start_timeout: float = 120.0
+    thor_start_timeout: Annotated[float, Number(0.1, 86_400)] = 120.0
     """For `thor`: seconds until a player that hasn't come up is given up."""
-    thor_step_timeout: float = 30.0
+    thor_step_timeout: Annotated[float, Number(0.1, 86_400)] = 30.0
     """For `thor`: seconds until a player that doesn't answer is given up."""
 
     def __post_init__(self) -> None:
-        EnvConfig.__post_init__(self)
-        self.require(32 <= self.resolution <= 1024, "resolution", "from 32 to 1024")
-        self.require(0.0 < self.down_sample_ratio <= 1.0, "down_sample_ratio", "above 0 and at most 1")
+        SolvableConfig.__post_init__(self)
         self.require(self.shown_pixels >= 16, "down_sample_ratio", "large enough to leave 16 pixels")
-        self.require(30.0 <= self.fov <= 140.0, "fov", "from 30 to 140")
-        self.require(0.05 <= self.step_length <= 1.0, "step_length", "from 0.05 to 1")
-        self.require(0.3 <= self.success_threshold < 2.5, "success_threshold", "at least 0.3 and below 2.5")
-        least = nearest_length(self.step_length, self.success_threshold) if self.backend == "house" else 1
-        self.require(
-            least <= self.max_solution_length <= 1000,
-            "max_solution_length",
-            f"from {least} to 1000: with step_length={self.step_length} and success_threshold="
-            f"{self.success_threshold} hardly a way is shorter, since it begins {NEAREST_START} m from the target",
-        )
-        self._require_a_budget()
-        self.require(1 <= self.rooms <= 8, "rooms", "from 1 to 8")
+        self.require(self.success_threshold < NEAREST_START, "success_threshold", f"below {NEAREST_START}")
         self.require(self.rooms == 1 or self.backend == "house", "rooms", 'of the backend "house"')
         self.require(self.facing == "target" or self.backend == "house", "facing", 'of the backend "house"')
         self.require(self.rooms == 1 or self.step_length == 0.25, "step_length", "0.25 with several rooms")
-        self.require(
-            1 <= self.min_solution_length <= self.max_solution_length, "min_solution_length", "from 1 to the maximum"
-        )
-        self.require(0 < self.thor_start_timeout <= 86_400, "thor_start_timeout", "above 0, at most a day of 86,400 s")
-        self.require(0 < self.thor_step_timeout <= 86_400, "thor_step_timeout", "above 0, at most a day of 86,400 s")
         self.require(self.backend == "house" or self.episodes is not None, "episodes", 'a path with backend="thor"')
 
-    def _require_a_budget(self) -> None:
-        """The oracle can walk the longest way. AI2-THOR's episodes are what they are."""
-        longest = self.max_solution_length if self.backend == "house" else 1
-        turns = math.ceil(longest / self.max_actions_per_turn)
-        why = f"a way may take {longest} moves (max_solution_length), {self.max_actions_per_turn} a turn"
-        self.require(self.max_turns >= turns, "max_turns", f"at least {turns}: {why}")
-        self.require(self.max_steps >= longest, "max_steps", f"at least {longest}, which a way may take")
+    def longest_solution(self) -> int:
+        """AI2-THOR's episodes are what they are."""
+        return self.max_solution_length if self.backend == "house" else 1
 
     @classmethod
     def _needed(cls, given: Mapping[str, Any]) -> dict[str, int]:
@@ -185,19 +146,6 @@ class NavigationConfig(EnvConfig):
         if "max_solution_length" not in given or given.get("backend", "house") != "house":
             return {}  # it follows from turns and steps, or a file says it
         return {"max_turns": math.ceil(longest / actions), "max_steps": longest}
-
-    @classmethod
-    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        names = ("max_solution_length", "max_actions_per_turn", "max_turns", "max_steps")
-        longest, actions, turns, steps = values = [given.get(name, cls._default(name)) for name in names]
-        if any(type(value) is not int or value < 1 for value in values):
-            return {}  # said by the constructor
-        wanted = longest + 4
-        follows = {"max_turns": max(turns, math.ceil(wanted / actions)), "max_steps": max(steps, wanted)}
-        if "max_solution_length" not in given:
-            given_turns = given.get("max_turns", longest) * actions
-            follows["max_solution_length"] = min(longest, given_turns, given.get("max_steps", longest))
-        return follows
 
     def level_key(self) -> dict[str, Any]:
         """Levels depend on what the episodes are, not on the path where they lie."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import heapq
 import math
 from collections.abc import Callable
@@ -11,8 +10,6 @@ from vagen_envs.navigation.scene import MOVES, Pose, bearing, distance
 
 NEAREST_START, FARTHEST_START = 2.5, 3.0
 """Metres between the start and the target, as in EB-Navigation."""
-_SHARE = 0.01
-"""Of the starts on an empty floor, so many at least must be near enough for a window of lengths to be searched."""
 _MOST_POSES = 4000
 _ROUNDED = 1e-4
 """Metres that poses, which are rounded, may be nearer by. A bound that is a move too low does no harm."""
@@ -87,15 +84,6 @@ def fewest_moves(start: Pose, target: tuple[float, float], step: float, threshol
             ahead = along - math.sqrt(max(0.0, threshold * threshold - left * left))
             fewest = min(fewest, sideways + max(0, math.ceil((ahead - _ROUNDED) / step)))
     return int(fewest)
-
-
-@functools.lru_cache(maxsize=64)
-def nearest_length(step: float, threshold: float) -> int:
-    """The length of way up to which there are starts enough to find one: of an empty floor, `_SHARE` of all."""
-    steps = [0.05 * i for i in range(1, math.ceil(FARTHEST_START / 0.05) + 1)]
-    starts = [Pose(x, z, 0) for x in steps for z in steps if NEAREST_START <= math.hypot(x, z) <= FARTHEST_START]
-    lengths = sorted([fewest_moves(start, (0.0, 0.0), step, threshold) for start in starts])
-    return lengths[math.ceil(_SHARE * len(lengths))]
 
 
 def turns_towards(pose: Pose, target: tuple[float, float]) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from vagen_envs.bounds import REWARD, SWITCH, Bound, OneOf, Several, Whole
+from vagen_envs.bounds import REWARD, Open, Several, Whole
 from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.errors import ConfigError, shown
 from vagen_envs.primitive_skill import tasks
@@ -38,73 +38,54 @@ class PrimitiveSkillConfig(EnvConfig):
         "released": {"payment": "released", "max_steps": 10, "parsing": "released", "reasoning": "required"},
     }
 
-    remote: ClassVar[Mapping[str, Bound]] = {
-        "max_actions_per_turn": Whole(1, 10),
-        "task": OneOf(("place", "stack", "drawer", "align")),
-        "success_reward": REWARD,
-        "step_reward": REWARD,
-        "stage_rewards": Several(REWARD, 3, 3),
-        "payment": OneOf(("each", "released")),
-        "cubes": Whole(2, 5),
-        "distractors": Whole(0, 2),
-        "covered": SWITCH,
-        "positions_in_text": SWITCH,
-        "out_of_workspace": OneOf(("clip", "refuse")),
-        "picture_size": Whole(64, 512),
-    }
-
     representation: Representation = "structured"
     """The paper uses the structured form for this environment (section 4), natural language elsewhere."""
     separator: str = "|"
-    max_actions_per_turn: int = 2
+    max_actions_per_turn: Annotated[int, Open(Whole(1, 10))] = 2
     """Table 13."""
     max_turns: int = 3
     """Table 13."""
-    task: Literal["place", "stack", "drawer", "align"] = "place"
+    task: Annotated[Literal["place", "stack", "drawer", "align"], Open()] = "place"
     """What is to be done."""
-    cubes: int = 3
+    cubes: Annotated[int, Whole(2, 5), Open()] = 3
     """How high the tower of `stack` is to be: 2 to 5 cubes."""
-    distractors: int = 0
+    distractors: Annotated[int, Whole(0, 2), Open()] = 0
     """Further cubes that stand about in `place` and `stack`: 0 to 2, and beside five cubes of a tower 1."""
-    covered: bool = False
+    covered: Annotated[bool, Open()] = False
     """Whether the first distractor of `stack` stands on the tower's lowest cube at the start, and has to go first."""
-    positions_in_text: bool = True
+    positions_in_text: Annotated[bool, Open()] = True
     """Whether the observation lists positions, without names, as in the paper. Heights and ranges give some away:
     from the text alone 88 % of `drawer` and 62 % of `align` are solved. Without, all is to be read off the picture,
     for which the prompt has the camera's pose and two known points."""
-    success_reward: float = 10.0
+    success_reward: Annotated[float, Open(REWARD)] = 10.0
     """When the task is done (table 19)."""
-    step_reward: float = -0.1
+    step_reward: Annotated[float, Open(REWARD)] = -0.1
     """For each skill after which the task isn't done (table 19)."""
-    stage_rewards: tuple[float, float, float] = (2.0, 4.0, 6.0)
+    stage_rewards: Annotated[tuple[float, float, float], Open(Several(REWARD, 3, 3))] = (2.0, 4.0, 6.0)
     """For reaching stage 0, 1 and 2 (see `tasks`), once each: (stage + 1) × 2 of table 19. Section 2.3 says +1,
     which is the preset `plus_one`; the released code pays (stage + 1) × 2 in one of its four tasks only."""
-    payment: Literal["each", "released"] = "each"
+    payment: Annotated[Literal["each", "released"], Open()] = "each"
     """`each`: a stage when it is reached, success when the task is done, a step for each skill after which it isn't.
     `released`: all at the episode's end, a step for every skill; success stands for the stages, not beside them;
     and only `align` has stages, whichever cube came first: a red cube on the line 0, a green one 1."""
-    out_of_workspace: Literal["clip", "refuse"] = "clip"
+    out_of_workspace: Annotated[Literal["clip", "refuse"], Open()] = "clip"
     """Coordinates outside the workspace are moved to its edge, as in the released code, and the agent is told; or
     the action is refused, which the turn records as a problem."""
-    picture_size: int = 300
+    picture_size: Annotated[int, Whole(64, 1024), Open(Whole(64, 512))] = 300
     """Height and width of the picture in pixels; 64 to 1024."""
     assets: str = ""
     """With `task="drawer"`, the folder of ManiSkill's assets (see `published`) from which the published scene, YCB's
     apple and a cabinet of PartNet-Mobility, is loaded; empty for simple shapes, which need no download."""
     device: Literal["cpu", "gpu"] = "cpu"
     """Where pictures are rendered. Physics is computed on the CPU, where it is exact."""
-    workers: int = 1
+    workers: Annotated[int, Whole(0, 256)] = 1
     """Simulate in a pool of this many worker processes, which this process's environments share, so that a
     simulator that dies takes nothing else with it; 0 simulates in this process. It changes nothing that is to be
     seen."""
 
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
-        self.require(64 <= self.picture_size <= 1024, "picture_size", "from 64 to 1024")
-        self.require(0 <= self.workers <= 256, "workers", "from 0 to 256")
-        self.require(2 <= self.cubes <= 5, "cubes", "from 2 to 5")
         self.require(self.cubes == 3 or self.task == "stack", "cubes", "3 unless task='stack'")
-        self.require(0 <= self.distractors <= 2, "distractors", "from 0 to 2")
         self.require(self.cubes + self.distractors <= 6, "distractors", "0 or 1 beside five cubes of a tower")
         cubic = self.task in ("place", "stack")
         self.require(not self.distractors or cubic, "distractors", "0 unless task is 'place' or 'stack'")

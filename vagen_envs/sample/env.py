@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from vagen_envs.bounds import Bound, Number, Several, Whole, Words
+from vagen_envs.bounds import Number, Open, Several, Whole, Words
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import ConfigError, LevelError, SimulatorError
@@ -38,25 +38,19 @@ class SampleConfig(EnvConfig):
 
     level_fields: ClassVar[tuple[str, ...]] = ("dataset", "sources", "max_side")
 
-    remote: ClassVar[Mapping[str, Bound]] = {
-        "sources": Several(Words(100), 16, 0),
-        "max_side": Whole(1, 1024),
-        "iou_threshold": Number(0.0, 1.0),
-    }
-
     dataset: str = "generated"
     """`generated` (drawn from the seed by this package), or a file or folder in the schema of V-Triune's figure 9;
     see `read_samples`."""
     split_by: SplitBy = "published"
     """Whether files and folders called `train`, `val` or `test` keep these splits, or all are split by `content`."""
-    sources: tuple[str, ...] = ()
+    sources: Annotated[tuple[str, ...], Open(Several(Words(100), 16, 0))] = ()
     """The data sources that are played; all if empty."""
-    max_side: int = 1024
+    max_side: Annotated[int, Whole(1, 4096), Open(Whole(1, 1024))] = 1024
     """Samples of a data set whose pictures, side by side, are larger than this in pixels are left out: each
     observation is as large as the largest."""
     scoring: str = "vagen_rewards.verifiers:SCORING"
     """Where the verifiers are, as `module:attribute`; any `vagen_envs.sample.scoring.Scoring` will do."""
-    iou_threshold: float = 0.85
+    iou_threshold: Annotated[float, Open(Number(0.0, 1.0))] = 0.85
     """ε of V-Triune's equation 3, where the sample doesn't say its own; the first of its dynamic schedule. A trainer
     moves it by `set_iou_threshold`."""
     strategy: Strategy = "free_think"
@@ -68,7 +62,6 @@ class SampleConfig(EnvConfig):
 
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
-        self.require(1 <= self.max_side <= 4096, "max_side", "from 1 to 4096 pixels")
         self.require(len(self.sources) <= 1000, "sources", "at most 1000 names")
         self.require(0 < self.iou_threshold <= 1, "iou_threshold", "above 0 and at most 1")
         self.require(self.max_turns == 1, "max_turns", "1: a sample is one turn")

@@ -6,9 +6,9 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from vagen_envs.bounds import REWARD, SWITCH, Bound, Several, Whole
+from vagen_envs.bounds import REWARD, Open, Several, Whole
 from vagen_envs.budgets import SolvableConfig
 from vagen_envs.config import Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
@@ -64,30 +64,16 @@ class SokobanConfig(SolvableConfig):
         {"dim_room": (9, 9), "num_boxes": 3, "min_solution_length": 24, "max_solution_length": 30},
     )
 
-    remote: ClassVar[Mapping[str, Bound]] = {
-        "dim_room": Several(Whole(5, 10), 2, 2),
-        "num_boxes": Whole(1, 4),
-        "boxes_on_target": SWITCH,
-        "min_solution_length": Whole(1, 60),
-        "max_solution_length": Whole(1, 60),
-        "success_reward": REWARD,
-        "step_reward": REWARD,
-        "step_reward_when_solved": SWITCH,
-        "box_on_target_reward": REWARD,
-        "box_off_target_reward": REWARD,
-        "scale": Whole(1, 4),
-    }
-
-    dim_room: tuple[int, int] = (6, 6)
+    dim_room: Annotated[tuple[int, int], Several(Whole(5, 10), 2, 2), Open()] = (6, 6)
     """Rows and columns of the grid in cells, the surrounding wall included; 5 to 10 each."""
-    num_boxes: int = 1
+    num_boxes: Annotated[int, Whole(1, 4), Open()] = 1
     """Boxes, and targets; 1 to 4."""
-    boxes_on_target: bool = False
+    boxes_on_target: Annotated[bool, Open()] = False
     """Whether boxes may stand on targets at the start, as in gym-sokoban and so in the released code."""
-    min_solution_length: int = 5
+    min_solution_length: Annotated[int, Whole(1, 60), Open()] = 5
     """Fewest moves of a shortest solution. Table 7 calls `min_actions_to_succeed` = 5 a minimum; the
     released code uses it as a maximum, which is the preset `released` (1 to 5)."""
-    max_solution_length: int = 9
+    max_solution_length: Annotated[int, Whole(1, 60), Open()] = 9
     """Most moves of a shortest solution: 9 is what three turns of three actions can do."""
     boards: str | None = None
     """Path of a file of boards in the XSB format, or of a folder of such files, as Boxoban and XSokoban have them
@@ -96,32 +82,28 @@ class SokobanConfig(SolvableConfig):
     placements of boxes; others can be played without it. Files are read when the environment is made."""
     split_by: SplitBy = "published"
     """Whether `boards` in folders called `train`, `valid` and `test` keep these splits, or are split by `content`."""
-    success_reward: float = 10.0
+    success_reward: Annotated[float, Open(REWARD)] = 10.0
     """When all boxes stand on targets (table 16)."""
-    step_reward: float = -0.1
+    step_reward: Annotated[float, Open(REWARD)] = -0.1
     """For each action after which the task isn't solved (table 16). "Each step" in the paper; a primitive
     action here and in the released code, not a turn."""
-    step_reward_when_solved: bool = False
+    step_reward_when_solved: Annotated[bool, Open()] = False
     """Whether the action that solves the task gets `step_reward` too, as in gym-sokoban and so in the released
     code. By table 16 it doesn't."""
-    box_on_target_reward: float = 1.0
+    box_on_target_reward: Annotated[float, Open(REWARD)] = 1.0
     """For each box pushed onto a target, the last one included (table 16). Section 2.3 instead writes the three
     cases as exclusive; gym-sokoban, which the released code uses, adds them up, and so do we."""
-    box_off_target_reward: float = 0.0
+    box_off_target_reward: Annotated[float, Open(REWARD)] = 0.0
     """For each box pushed off a target. The paper has none; gym-sokoban and so the released code have -1."""
-    scale: int = 1
+    scale: Annotated[int, Whole(1, 16), Open(Whole(1, 4))] = 1
     """Pixels of a tile are 16 times this; the paper's pictures of 6x6 cells have 96x96 pixels."""
 
     def __post_init__(self) -> None:
         SolvableConfig.__post_init__(self)
-        self.require(all(5 <= side <= 10 for side in self.dim_room), "dim_room", "two numbers from 5 to 10")
-        self.require(1 <= self.num_boxes <= 4, "num_boxes", "from 1 to 4")
-        self.require(self.max_solution_length <= 60, "max_solution_length", "at most 60")
         fewest = 1 if self.boxes_on_target else self.num_boxes
         self.require(
             self.min_solution_length >= fewest, "min_solution_length", f"at least {fewest}, a push for each box"
         )
-        self.require(1 <= self.scale <= 16, "scale", "from 1 to 16")
         height, width = self.dim_room
         longest, room = longest_solution(height, width, self.num_boxes, self.boxes_on_target), f"{height}x{width} cells"
         self.require(longest > 0, "num_boxes", f"lower: on {room} so many can't all begin off target")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from vagen_envs.bounds import REWARD, Bound, Number, OneOf, Whole
+from vagen_envs.bounds import REWARD, Number, OneOf, Open, Whole
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
@@ -56,59 +56,42 @@ class SvgConfig(EnvConfig):
         )
     )
 
-    remote: ClassVar[Mapping[str, Bound]] = {
-        "max_actions_per_turn": Whole(1, 3),
-        "max_target_length": Whole(1000, 12_000),
-        "min_shapes": Whole(0, 8),
-        "max_shapes": Whole(2, MOST_SHAPES),
-        "size": Whole(32, 512),
-        "scorer": OneOf(("auto", "classical")),
-        "similarity_reward": REWARD,
-        "dino_reward": REWARD,
-        "success_score": Number(0.0, 1.0),
-    }
-
     dataset: str = "builtin"
     """`builtin` (flat colour icons of this package), `mono` (the extra `svg-mono`), or the path of a folder,
     `.parquet`, `.arrow` or `.jsonl` file with `Svg` and `Filename`; see `load_dataset`."""
     split_by: SplitBy = "published"
     """Whether the data's own splits are kept, where it has any, or all icons are split by `content`."""
-    max_target_length: int = 8_000
+    max_target_length: Annotated[int, Whole(1, 12_000), Open(Whole(1000, 12_000))] = 8_000
     """Characters of a target's SVG; longer ones are left out, so that an answer has room for it."""
-    min_shapes: int = 0
+    min_shapes: Annotated[int, Whole(0, MOST_SHAPES), Open(Whole(0, 8))] = 0
     """Targets with fewer shapes are left out."""
-    max_shapes: int = MOST_SHAPES
+    max_shapes: Annotated[int, Whole(0, MOST_SHAPES), Open(Whole(2, MOST_SHAPES))] = MOST_SHAPES
     """Targets with more shapes are left out."""
-    size: int = 224
+    size: Annotated[int, Whole(32, MAX_SIZE), Open(Whole(32, 512))] = 224
     """Pixels a side of target and drawing, 32 to 1024. DreamSim and DINO look at 224."""
     renderer: RendererName = "resvg"
     """What draws targets and answers: `resvg`, as browsers do, or `cairosvg`, the paper's, which knows less of SVG."""
-    scorer: ScorerName = "auto"
+    scorer: Annotated[ScorerName, Open(OneOf(("auto", "classical")))] = "auto"
     """`dreamsim` (the paper's, with DINO), `lpips` or `classical`; `auto` is the first of these that has all it
     needs here. Which one it was stands in the metric `scorer` of each turn."""
     scorer_weights: str = ""
     """Folder of DreamSim's and DINO's weights; by default `$VAGEN_DREAMSIM_WEIGHTS`."""
     scorer_address: str = ""
     """Of a running scorer service, which then scores instead of this process; see `ScorerService`."""
-    similarity_reward: float = 5.0
+    similarity_reward: Annotated[float, Open(REWARD)] = 5.0
     """Weight of the score in each turn, whatever the scorer (table 20: "DreamSim weight")."""
-    dino_reward: float = 0.0001
+    dino_reward: Annotated[float, Open(REWARD)] = 0.0001
     """Times the DINO score, each turn, where the scorer gives one (table 20: "Dino weight")."""
-    success_score: float | None = None
+    success_score: Annotated[float | None, Open(Number(0.0, 1.0))] = None
     """From this score on, the final picture counts as the target in the metric `success`; by default where the
     scorer finds the two the same, see `SAME_PICTURE`. The paper has no success for this task."""
     separator: str = "~~"
-    max_actions_per_turn: int = 1
+    max_actions_per_turn: Annotated[int, Open(Whole(1, 3))] = 1
     max_turns: int = 2
 
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
-        self.require(32 <= self.size <= MAX_SIZE, "size", f"from 32 to {MAX_SIZE} pixels")
-        self.require(1 <= self.max_target_length <= 12_000, "max_target_length", "from 1 to 12000 characters")
-        self.require(0 <= self.min_shapes <= MOST_SHAPES, "min_shapes", f"from 0 to {MOST_SHAPES}")
-        self.require(
-            self.min_shapes <= self.max_shapes <= MOST_SHAPES, "max_shapes", f"from {self.min_shapes} to {MOST_SHAPES}"
-        )
+        self.require(self.min_shapes <= self.max_shapes, "max_shapes", f"from {self.min_shapes} to {MOST_SHAPES}")
         self.require(
             self.success_score is None or 0 < self.success_score <= 1, "success_score", "above 0 and at most 1"
         )

@@ -7,16 +7,16 @@ Benchmark:  vagen bench -e my_env:example/MyEnv-v0
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import gymnasium as gym
 import numpy as np
 
 from vagen_envs import Executed, Picture, RewardTerm, State, VagenEnv
-from vagen_envs.bounds import Bound, Whole
+from vagen_envs.bounds import Open, Whole
 from vagen_envs.config import EnvConfig
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import canonical
@@ -33,15 +33,10 @@ class MyEnvConfig(EnvConfig):
     """Options of `example/MyEnv-v0`."""
 
     level_fields: ClassVar[tuple[str, ...]] = ("size",)  # the options that a level depends on
-    remote: ClassVar[Mapping[str, Bound]] = {"size": Whole(3, 8)}  # what a client of a server may set
 
     prompt_pack: str = str(Path(__file__).parent / "prompts")
-    size: int = 5
+    size: Annotated[int, Whole(3, 8), Open()] = 5  # its bounds; `Open`: a client of a server may set it
     """Rows and columns; 3 to 8."""
-
-    def __post_init__(self) -> None:
-        EnvConfig.__post_init__(self)
-        self.require(3 <= self.size <= 8, "size", "from 3 to 8")
 
 
 @dataclass(frozen=True, slots=True)
