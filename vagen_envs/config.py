@@ -78,9 +78,9 @@ class EnvConfig:
     action_names: Annotated[tuple[str, ...], Open(Several(Words(32), 32, 0))] = ()
     """What replies call the actions, in the order of the environment's own names; empty for those. Only where actions
     are names."""
+    # A reply has no room for more actions than characters.
     max_actions_per_turn: Annotated[int, Whole(1, 16_384), Open(Whole(1, 100))] = 3
-    """Actions beyond this many are dropped and marked. The paper's `max_actions_per_step`; a reply has room for
-    16,384."""
+    """Actions beyond this many are dropped and marked. The paper's `max_actions_per_step`."""
     max_turns: Annotated[int, Whole(1, MOST), Open(COUNTED)] = 3
     """Turns in an episode; it is truncated after the last."""
     max_steps: Annotated[int, Whole(1, MOST), Open(COUNTED)] = 100

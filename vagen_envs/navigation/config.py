@@ -128,6 +128,13 @@ class NavigationConfig(SolvableConfig):
         SolvableConfig.__post_init__(self)
         self.require(self.shown_pixels >= 16, "down_sample_ratio", "large enough to leave 16 pixels")
         self.require(self.success_threshold < NEAREST_START, "success_threshold", f"below {NEAREST_START}")
+        # A start a whole number of moves away from the threshold is rare.
+        least = math.floor((NEAREST_START - self.success_threshold) / self.step_length + 1e-9) + 1
+        self.require(
+            self.max_solution_length >= least or self.backend != "house",
+            "max_solution_length",
+            f"from {least}, since a way begins {NEAREST_START} m from the target",
+        )
         self.require(self.rooms == 1 or self.backend == "house", "rooms", 'of the backend "house"')
         self.require(self.facing == "target" or self.backend == "house", "facing", 'of the backend "house"')
         self.require(self.rooms == 1 or self.step_length == 0.25, "step_length", "0.25 with several rooms")
