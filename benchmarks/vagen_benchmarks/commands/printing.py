@@ -122,7 +122,11 @@ def print_table(summary: Summary) -> None:
     rows, titles = summary.rows(), task_titles(summary.protocol)
     for row in rows:
         cells = [_percent(row[name]) for name in ("valid", "effective")]
-        numbers = [f"{name} {_number(value)}" for name, value in {**row["metrics"], **row["judged"]}.items()]
+        own_metrics = {**row["metrics"], **row["judged"]}
+        numbers = [
+            f"{name} {value:.0f}" if (value or 0) > 100 else f"{name} {_number(value)}"
+            for name, value in own_metrics.items()
+        ]
         own = ", ".join([*numbers, *(f"{name} {value}" for name, value in row["said"].items())])
         table.add_row(
             titles.get(row["task"], row["task"]), row["agent"], _percent(row["success"]) + FLAG * row["flagged"],

@@ -67,7 +67,7 @@ function drawTable() {
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
       el("td", { title: row.missing ? `${row.missing} more were planned and never played` : "" }, String(row.played) + (row.missing ? ` of ${row.played + row.failed + row.missing}` : "")),
       el("td", { title: `${number(row.independent_plays, 0)} independent episodes would be as informative` }, String(row.levels)),
-      ...(own ? [el("td", { className: "name own" }, [...Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, 3)}`), ...Object.entries(row.said).map((said) => said.join(" "))].join(", "))] : []));
+      ...(own ? [el("td", { className: "name own" }, [...Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, Number.isInteger(value) || value > 100 ? 0 : 3)}`), ...Object.entries(row.said).map((said) => said.join(" "))].join(", "))] : []));
     tr.onclick = () => choose({ task: row.task, agent: row.agent, outcome: "", problem: "" });
     tr.dataset.cell = `${row.agent}|${row.task}`;
     tr.dataset.place = $("#results > .wide tbody").children.length;
