@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -161,9 +164,17 @@ def test_summaries_replace_turns_and_are_stored_counted_and_resumed(tmp_path, en
     assert len(endpoint.requests) == len(episode.turns) + len(written)
     assert len(episode.all_calls) == len(endpoint.requests)
     assert vagen("verify", tmp_path / "run").returncode == 0
+    chunk = re.search(r'id="c0">(.*?)<', (tmp_path / "run" / "report.html").read_text(encoding="utf-8"))[1]
+    (shown,) = json.loads(gzip.decompress(base64.b64decode(chunk)))
+    assert [turn["summary"] for turn in shown["turns"]][2] == written[0][1]
     asked = len(endpoint.requests)
     assert vagen("resume", tmp_path / "run").returncode == 0
     assert len(endpoint.requests) == asked  # nothing is left to play
+    records = tmp_path / "run" / "episodes.jsonl"
+    records.write_text(records.read_text(encoding="utf-8").replace('"before":2', '"before":1'), encoding="utf-8")
+    found = vagen("verify", tmp_path / "run")
+    assert found.returncode == 1
+    assert "summaries stand before turns [1" in found.stdout + found.stderr
 
 
 def test_a_context_that_fails_everywhere_leaves_the_runs_own_report(tmp_path, endpoint):

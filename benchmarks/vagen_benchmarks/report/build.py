@@ -211,13 +211,14 @@ def _entry(episode: Episode) -> list[Any]:
 def _slim(episode: Episode) -> dict[str, Any]:
     """An episode as the viewer wants it: nothing twice."""
     turns = []
-    for turn, call in zip(episode.turns, episode.calls, strict=False):
+    summaries = {summary["before"]: summary["text"] for summary in episode.summaries}
+    for number, (turn, call) in enumerate(zip(episode.turns, episode.calls, strict=False)):
         kept = {name: turn[name] for name in TURN}
         kept["states"] = [_described(turn["before"]), _described(turn["after"])]
         kept["verdicts"] = [_verdict(part, turn["metrics"]) for part in PARTS if f"{part}_reason" in turn["metrics"]]
         kept["own"] = {name: value for name, value in turn["metrics"].items() if name not in NOT_OWN}
         shown = call and {name: value for name, value in call.items() if name != "hidden"}
-        turns.append({**kept, "call": shown})
+        turns.append({**kept, "call": shown, "summary": summaries.get(number)})
     level = episode.turns[0]["level"] if episode.turns else None
     return {"key": episode.key, "level": level, "ended": vars(episode.ended), "turns": turns}
 

@@ -35,6 +35,7 @@ from vagen_benchmarks.sharing.files import (
     table_findings,
 )
 from vagen_benchmarks.stop_reasons import Stop
+from vagen_envs.context import ContextPolicy
 from vagen_envs.errors import ConfigError, VagenError
 from vagen_envs.permission import permitted
 from vagen_envs.spaces import MAX_TEXT_LENGTH
@@ -103,11 +104,13 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
     verdict.wrong += [*key_findings(run)]
     verdict.wrong += [*missing_findings(run), *picture_findings(run)]
     options = {str(agent["name"]): agent_options(agent) for agent in run.protocol.agents}
+    contexts = {str(agent["name"]): ContextPolicy.parse(agent.get("context", "all")) for agent in run.protocol.agents}
     with contextlib.ExitStack() as stack:
         seat, there = _Seat(stack, run.judged_by() is not None), run.pictures.names()
         for episode in run.episodes():
             lost = len(episode.picture_names() - there)
             verdict.wrong += [f"{episode.key}: {lost} of its pictures are missing"] if lost else []
+            verdict.wrong += _summary_findings(episode, contexts.get(episode.agent, ContextPolicy()))
             _confirm(verdict, episode, makeable.get(episode.task), options.get(episode.agent, {}), seat)
             progress()
     verdict.wrong += table_findings(run) or page_findings(run)
@@ -258,6 +261,18 @@ def _ending_findings(episode: Episode, over: bool) -> list[str]:
         rules = Stop.SOLVED if last["metrics"]["success"] else Stop.LOST if last["terminated"] else Stop.BUDGET
         return [] if rules is episode.ended.kind else [f"it ended as {rules}, and {episode.ended.kind} is stored"]
     return [f"it ended by the environment's rules, and {episode.ended.kind} is stored"] if over else []
+
+
+def _summary_findings(episode: Episode, context: ContextPolicy) -> Iterator[str]:
+    """Whether summaries stand where the agent's context policy has them written."""
+    stored = [summary["before"] for summary in episode.summaries]
+    played = len(episode.turns)
+    due = [turns for turns in range(1, played + 1) if context.summarises_before(turns)]
+    if stored not in (
+        due,
+        [turns for turns in due if turns < played],
+    ):  # an episode may end with a summary, before its reply
+        yield f"{episode.key}: summaries stand before turns {stored}, and {context} writes them before {due}"
 
 
 def _unjudged(stored: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, Any]:

@@ -259,7 +259,8 @@ function panel(episode, data) {
 
 function drawTurn(turn, task) {
   const left = el("div", {}, pictures(turn), el("h3", {}, "Actions"), ...actions(turn), el("h3", {}, "Reward"), rewards(turn), metrics(turn));
-  const right = el("div", {}, el("h3", {}, "Reply"), reply(turn), problems(turn), cost(turn), verdicts(turn), el("h3", {}, "State before and after"), ...states(turn));
+  const summary = turn.summary ? [el("h3", {}, "Summary written before this turn, instead of the earlier turns"), el("pre", {}, turn.summary)] : [];
+  const right = el("div", {}, ...summary, el("h3", {}, "Reply"), reply(turn), problems(turn), cost(turn), verdicts(turn), el("h3", {}, "State before and after"), ...states(turn));
   const asked = el("details", {}, el("summary", {}, "Observation as sent to the agent"), el("pre", {}, turn.observed.text));
   const told = el("details", {}, el("summary", {}, "Next observation"), el("pre", {}, turn.result.text));
   const system = el("details", {}, el("summary", {}, "System prompt"), el("pre", {}, task?.system_prompt ?? ""));
