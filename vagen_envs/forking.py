@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import functools
 import hashlib
 import json
-import math
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -47,28 +47,16 @@ class Forkable(EnvironmentHooks):
             SnapshotError: `np_random` was replaced by a generator of another kind than Gymnasium's.
         """
         episode: list[Any] | None = None
-        carried = b""
         if hasattr(self, "_observed"):
-            level, seen = self.level, self._observed
-            carried = seen.text.encode("utf-8", "surrogatepass")
-            # By place, not by name: a restore reads it in a third of the time.
-            episode = [
-                level["split"],
-                level["seed"],
-                level["content"],
-                self._turns,
-                self._steps,
-                self._running,
-                len(carried),
-                self._guarded(self._snapshot),
-                None,
-            ]
+            level, counts = self.level, [self._turns, self._steps, self._running]
+            world = self._guarded(self._snapshot)
+            state, pixels = None, None
             if not self.looks_when_restored:
-                episode[-1] = self._state.to_json()
-                if seen.picture is not None:
-                    carried += seen.picture.pixels.tobytes()
-        body = [self.np_random_seed, self.np_random.bit_generator.state, episode]
-        return pack(self._heading, body, carried)
+                state, picture = self._state.to_json(), self._observed.picture
+                pixels = picture and base64.b64encode(picture.pixels.tobytes()).decode()
+            place = [level["split"], level["seed"], level["content"]]
+            episode = [*place, *counts, self._observed.text, world, state, pixels]
+        return pack(self._heading, [self.np_random_seed, self.np_random.bit_generator.state, episode])
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from the moment that `snapshot()` wrote down here or elsewhere; `observed` is what was seen then.
@@ -78,7 +66,7 @@ class Forkable(EnvironmentHooks):
                 only the inside is wrong there is no running episode any more.
             SimulatorError: the simulator broke.
         """
-        body, carried = unpack(self._heading, snapshot)
+        body = unpack(self._heading, snapshot)
         try:
             seed, state, episode = body
             generator = _generator_at(seed, state)
@@ -87,7 +75,7 @@ class Forkable(EnvironmentHooks):
                     self.__dict__.pop(name, None)
                 self._running = False
             else:
-                self._restore_episode(episode, carried)
+                self._restore_episode(episode)
         except UNREADABLE as error:
             self._running = False
             raise SnapshotError(
@@ -96,18 +84,15 @@ class Forkable(EnvironmentHooks):
             ) from error
         self._np_random_seed, self._np_random = seed, generator
 
-    def _restore_episode(self, episode: list[Any], carried: bytes) -> None:
-        split, seed, content, turns, steps, running, length, world, state = episode
+    def _restore_episode(self, episode: list[Any]) -> None:
+        split, seed, content, turns, steps, running, text, world, state, pixels = episode
         if split not in SPLITS or type(content) is not str or type(running) is not bool:
             raise ValueError("a level is malformed")
-        for number in (seed, turns, steps, length):
+        for number in (seed, turns, steps):
             if type(number) is not int or number < 0:
-                raise ValueError(f"{number!r:.40} is no number of levels, turns, steps or letters")
-        text, pixels = carried[:length].decode("utf-8", "surrogatepass"), carried[length:]
-        has_pixels = self._looks and not self.looks_when_restored
-        expected = math.prod(self._shape) if has_pixels else 0
-        if len(text) > MAX_TEXT_LENGTH or len(pixels) != expected or length > len(carried):
-            raise ValueError("the text or the picture has another length")
+                raise ValueError(f"{number!r:.40} is no number of levels, turns or steps")
+        if type(text) is not str or len(text) > MAX_TEXT_LENGTH:
+            raise ValueError("what was shown is no text, or too long")
         config = self.config
         if running and (turns >= config.max_turns or steps >= config.max_steps):
             raise ValueError("the budget is spent, but the episode goes on")
@@ -120,8 +105,8 @@ class Forkable(EnvironmentHooks):
         else:
             self._state = State.from_json(state)
             self._state.structured(), self._state.sentences()  # raise for what is no state
-            drawn = np.frombuffer(pixels, np.uint8)
-            self._observed = Observation(text, Picture(drawn.reshape(self._shape)) if has_pixels else None)
+            drawn = np.frombuffer(base64.b64decode(pixels or ""), np.uint8)
+            self._observed = Observation(text, Picture(drawn.reshape(self._shape)) if self._looks else None)
             self._restore(world)
         self._running = running
 

@@ -1,4 +1,4 @@
-"""The bytes of a snapshot: a line that says of what it is, a line of JSON, and the text and pixels that are carried.
+"""The bytes of a snapshot: a line that says of what it is, and JSON.
 
 No pickle: bytes from outside are read as data and refused with one clear error.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from vagen_envs.errors import SnapshotError
 
-VERSION = 1
+VERSION = 2
 """Version of the form of a snapshot."""
 
 _MAGIC = "vagen-snapshot"
@@ -25,17 +25,17 @@ def heading(env_id: str, fingerprint: str) -> bytes:
     return f"{_MAGIC} {VERSION} {env_id} {fingerprint} ".encode()
 
 
-def pack(head: bytes, body: list[Any], carried: bytes) -> bytes:
-    """A snapshot; `carried` is text and pixels, which JSON takes long to read. Raises SnapshotError for no JSON."""
+def pack(head: bytes, body: list[Any]) -> bytes:
+    """A snapshot. Raises SnapshotError for what is no JSON."""
     try:
-        rest = b"%b\n%b" % (json.dumps(body, separators=(",", ":")).encode("ascii"), carried)
+        rest = json.dumps(body, separators=(",", ":")).encode("ascii")
     except (TypeError, ValueError) as error:
         raise SnapshotError(f"this moment can't be written down as JSON ({error})") from error
     return b"%b%08x\n%b" % (head, zlib.crc32(rest), rest)
 
 
-def unpack(head: bytes, snapshot: bytes) -> tuple[list[Any], bytes]:
-    """The body and what is carried. Raises SnapshotError if it is of something else, or damaged."""
+def unpack(head: bytes, snapshot: bytes) -> list[Any]:
+    """The body. Raises SnapshotError if it is of something else, or damaged."""
     if not isinstance(snapshot, bytes):
         raise SnapshotError(f"a snapshot is bytes, not {type(snapshot).__name__}; pass what snapshot() gave")
     if not snapshot.startswith(head):
@@ -44,14 +44,13 @@ def unpack(head: bytes, snapshot: bytes) -> tuple[list[Any], bytes]:
     rest = snapshot[start:]
     if snapshot[len(head) : start] != b"%08x\n" % zlib.crc32(rest):
         raise SnapshotError("the snapshot is damaged or cut off: its checksum is wrong; take a new one")
-    line, _, carried = rest.partition(b"\n")
     try:
-        body = json.loads(line)
+        body = json.loads(rest)
     except (ValueError, RecursionError) as error:
         raise SnapshotError(f"the snapshot can't be read ({type(error).__name__}: {str(error)[:200]})") from error
     if type(body) is not list:
         raise SnapshotError(f"the snapshot can't be read (its body is a {type(body).__name__})")
-    return body, carried
+    return body
 
 
 def _why_not(head: bytes, snapshot: bytes) -> str:

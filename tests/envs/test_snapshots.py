@@ -42,10 +42,9 @@ def rest(env):
 
 
 def forged(snapshot, body):
-    """A snapshot of the same environment that says `body`, with the same text and a right checksum."""
-    head, _, carried = snapshot.split(b"\n", 2)
-    head = head.rsplit(b" ", 1)[0]
-    text = body if isinstance(body, bytes) else json.dumps(body).encode() + b"\n" + carried
+    """A snapshot of the same environment that says `body`, with a right checksum."""
+    head = snapshot.split(b"\n", 1)[0].rsplit(b" ", 1)[0]
+    text = body if isinstance(body, bytes) else json.dumps(body).encode()
     return b"%b %08x\n%b" % (head, zlib.crc32(text), text)
 
 
@@ -145,7 +144,7 @@ def test_the_same_prompts_elsewhere_are_the_same_configuration(tmp_path):
 
 
 SEED, GENERATOR, EPISODE = range(3)
-SPLIT, LEVEL_SEED, CONTENT, TURNS, STEPS, RUNNING, LENGTH, WORLD, STATE = range(9)
+SPLIT, LEVEL_SEED, CONTENT, TURNS, STEPS, RUNNING, TEXT, WORLD, STATE, PIXELS = range(10)
 WRONG = {
     SEED: [-2, None, "7", 1.5, True],
     GENERATOR: [{}, {"bit_generator": "MT19937"}, 7, "PCG64"],
@@ -158,7 +157,7 @@ WRONG_EPISODE = {
     TURNS: [-1, 10**9, 1.5, None, True],
     STEPS: [-1, 10**9, "1"],
     RUNNING: [None, 1, "yes"],
-    LENGTH: [None, 7, -1, 10**9, 1.5, "x"],
+    TEXT: [None, 7, [], "x" * 20_000],
     WORLD: [None, [], 7, [1, 2, 3], [[0] * 5, 0, 0]],
 }
 
@@ -279,3 +278,16 @@ def test_a_carried_state_that_is_none_is_refused(seen):
         env.restore(forged(good, body))
     env.restore(good)
     env.step("x")
+
+
+@pytest.mark.parametrize("pixels", ["", "AAAA", "?", 7, None, []])
+def test_carried_pixels_that_are_none_are_refused(pixels):
+    env = gym.make("vagen/Sample-v0").unwrapped
+    env.reset(seed=1)
+    good = env.snapshot()
+    body = body_of(good)
+    body[EPISODE][PIXELS] = pixels
+    with pytest.raises(SnapshotError):
+        env.restore(forged(good, body))
+    env.restore(good)
+    assert env.snapshot() == good
