@@ -1,4 +1,8 @@
-"""Environments that can be forked: a moment as bytes, copies, pickles."""
+"""Environments that can be forked: a moment as bytes, copies, pickles.
+
+A snapshot is a line that says of what it is, and JSON. No pickle: bytes from outside are read as data and refused with
+one clear error.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import zlib
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -17,9 +22,15 @@ from vagen_envs.hooks import EnvironmentHooks
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action
 from vagen_envs.seeding import SPLITS, HashStream, Split
-from vagen_envs.snapshots import UNREADABLE, heading, pack, unpack
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_envs.turn import Observation, State
+
+VERSION = 2
+"""Version of the form of a snapshot."""
+
+_MAGIC = "vagen-snapshot"
+_UNREADABLE = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
+"""What reading data of another shape than expected raises."""
 
 
 class Forkable(EnvironmentHooks):
@@ -56,7 +67,7 @@ class Forkable(EnvironmentHooks):
                 pixels = picture and base64.b64encode(picture.pixels.tobytes()).decode()
             place = [level["split"], level["seed"], level["content"]]
             episode = [*place, *counts, self._observed.text, world, state, pixels]
-        return pack(self._heading, [self.np_random_seed, self.np_random.bit_generator.state, episode])
+        return _pack(self._heading, [self.np_random_seed, self.np_random.bit_generator.state, episode])
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from the moment that `snapshot()` wrote down here or elsewhere; `observed` is what was seen then.
@@ -66,7 +77,7 @@ class Forkable(EnvironmentHooks):
                 only the inside is wrong there is no running episode any more.
             SimulatorError: the simulator broke.
         """
-        body = unpack(self._heading, snapshot)
+        body = _unpack(self._heading, snapshot)
         try:
             seed, state, episode = body
             generator = _generator_at(seed, state)
@@ -76,7 +87,7 @@ class Forkable(EnvironmentHooks):
                 self._running = False
             else:
                 self._restore_episode(episode)
-        except UNREADABLE as error:
+        except _UNREADABLE as error:
             self._running = False
             raise SnapshotError(
                 f"{self.id}: the snapshot's inside is wrong ({type(error).__name__}: {str(error)[:200]}); "
@@ -119,7 +130,7 @@ class Forkable(EnvironmentHooks):
             field.name: getattr(config, field.name) for field in dataclasses.fields(config) if field.name not in apart
         }
         said = json.dumps([options, config.level_key(), self.prompts.pack.sha256()], sort_keys=True)
-        return heading(self.id, hashlib.blake2b(said.encode(), digest_size=16).hexdigest())
+        return _heading_of(self.id, hashlib.blake2b(said.encode(), digest_size=16).hexdigest())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, (type(self), *self._made_with, self.spec, self.snapshot())
@@ -201,3 +212,54 @@ def _made_again(cls: type[Forkable], args: Any, options: Any, spec: Any, snapsho
     env.spec = spec
     env.restore(snapshot)
     return env
+
+
+def _heading_of(env_id: str, fingerprint: str) -> bytes:
+    """The words before the checksum: equal for environments that may take over each other's snapshots."""
+    return f"{_MAGIC} {VERSION} {env_id} {fingerprint} ".encode()
+
+
+def _pack(head: bytes, body: list[Any]) -> bytes:
+    """A snapshot. Raises SnapshotError for what is no JSON."""
+    try:
+        rest = json.dumps(body, separators=(",", ":")).encode("ascii")
+    except (TypeError, ValueError) as error:
+        raise SnapshotError(f"this moment can't be written down as JSON ({error})") from error
+    return b"%b%08x\n%b" % (head, zlib.crc32(rest), rest)
+
+
+def _unpack(head: bytes, snapshot: bytes) -> list[Any]:
+    """The body. Raises SnapshotError if it is of something else, or damaged."""
+    if not isinstance(snapshot, bytes):
+        raise SnapshotError(f"a snapshot is bytes, not {type(snapshot).__name__}; pass what snapshot() gave")
+    if not snapshot.startswith(head):
+        raise SnapshotError(_why_not(head, snapshot))
+    start = len(head) + 9
+    rest = snapshot[start:]
+    if snapshot[len(head) : start] != b"%08x\n" % zlib.crc32(rest):
+        raise SnapshotError("the snapshot is damaged or cut off: its checksum is wrong; take a new one")
+    try:
+        body = json.loads(rest)
+    except (ValueError, RecursionError) as error:
+        raise SnapshotError(f"the snapshot can't be read ({type(error).__name__}: {str(error)[:200]})") from error
+    if type(body) is not list:
+        raise SnapshotError(f"the snapshot can't be read (its body is a {type(body).__name__})")
+    return body
+
+
+def _why_not(head: bytes, snapshot: bytes) -> str:
+    wanted = head.decode().split()
+    found = snapshot[: len(head) + 200].partition(b"\n")[0].decode("ascii", "replace").split()
+    if len(found) != 5 or found[0] != _MAGIC:
+        return "these bytes are not a snapshot of an environment; pass what snapshot() gave"
+    if found[1] != wanted[1]:
+        return (
+            f"this snapshot has form {found[1]:.20}, this version reads {wanted[1]}; "
+            "restore it with the version of vagen-envs that took it"
+        )
+    if found[2] != wanted[2]:
+        return f"this is a snapshot of {found[2]:.100}, not of {wanted[2]}; restore it in such an environment"
+    return (
+        f"this is a snapshot of {wanted[2]} with other options (fingerprint {found[3]:.16}, here {wanted[3]}); "
+        "make the environment with the options that it had there"
+    )

@@ -27,24 +27,20 @@ from vagen_envs.replies import Grammar
 PACKS = Path(__file__).parent / "prompt_packs"
 
 
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):  # longer than a name may be, or with a zero byte
-        return False
-
-
 class PromptPack:
     """The files of a pack, a user's folder over the default one. Remembers what it read."""
 
     def __init__(self, name_or_path: str = "default") -> None:
-        folder = PACKS / name_or_path if "/" not in name_or_path and "\\" not in name_or_path else Path(name_or_path)
-        if not _is_folder(folder):
-            folder = Path(name_or_path)
-        if not _is_folder(folder):
+        own = [path.name for path in PACKS.iterdir() if path.is_dir()]
+        folder = PACKS / name_or_path if name_or_path in own else Path(name_or_path)
+        try:
+            is_folder = folder.is_dir()
+        except (OSError, ValueError):  # longer than a name may be, or with a zero byte
+            is_folder = False
+        if not is_folder:
             raise PromptPackError(
                 f"prompt pack {name_or_path!r} is neither a pack of this package nor a folder."
-                f"{did_you_mean(name_or_path, [path.name for path in PACKS.iterdir() if path.is_dir()])}"
+                f"{did_you_mean(name_or_path, own)}"
             )
         self.folders = (folder, PACKS / "default")
         self._read: dict[str, str] = {}
