@@ -11,14 +11,14 @@ from vagen_envs.core import VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.seeding import HashStream
 
-Fault = Literal["sight", "prediction", "planning"]
+Fault = Literal["perception", "prediction", "planning"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 
 class Impaired(Agent):
     """The oracle, but for one fault in a share of its turns.
 
-    - `sight`: it sees another level's picture, and plans for that one;
+    - `perception`: it sees another level's picture, and plans for that one;
     - `prediction`: it believes that actions do what others do, and so takes the wrong ones;
     - `planning`: it takes actions at random, and knows what they do.
 
@@ -37,10 +37,10 @@ class Impaired(Agent):
         env = game.env
         stream = HashStream("impaired", self.salt, self.fault, game.task, game.seed, len(game.turns), game.now.text)
         faulty = stream.below(10_000) < 10_000 * self.share
-        if faulty and self.fault == "sight" and game.now.picture is not None:
+        if faulty and self.fault == "perception" and game.now.picture is not None:
             return self._astray(env, stream)
         wanted = self._plan(env, stream)
-        actions = self._at_random(env, stream) if faulty and self.fault != "sight" else wanted
+        actions = self._at_random(env, stream) if faulty and self.fault != "perception" else wanted
         foretold = wanted if self.fault == "prediction" else actions
         return self._written(
             env, actions, env.imagine([]).describe(env.config.representation), self._after(env, foretold)

@@ -22,7 +22,7 @@ def test_the_fault_is_named(env_id, fault):
     assert found.main_cause == fault
     assert found.causes[fault].low > max(found.causes[other].high for other in CAUSES if other != fault)
     assert sum(share.value for share in found.causes.values()) == pytest.approx(1)
-    truly = {"sight": found.saw, "prediction": found.foresaw}
+    truly = {"perception": found.saw, "prediction": found.foresaw}
     assert {name: share.value < 0.8 for name, share in truly.items()} == {name: name == fault for name in truly}
 
 
@@ -92,7 +92,7 @@ def test_shares_are_those_of_a_calculation_by_hand():
     }
     found = attribute("someone", "vagen/Sokoban-v0", [level, level])
     assert {name: share.value for name, share in found.causes.items()} == pytest.approx(
-        {"sight": 2 / 4, "prediction": 0.25 / 4, "planning": 0.75 / 4, "format": 1 / 4}
+        {"perception": 2 / 4, "prediction": 0.25 / 4, "planning": 0.75 / 4, "format": 1 / 4}
     )
     assert found.saw.value == 0
     assert found.foresaw.value == pytest.approx(7 / 8)

@@ -66,8 +66,10 @@ def diagnose_command(
 
 
 def _print(found: list[Diagnosis]) -> None:
+    """The share of each cause in the actions lost, and the levels solved from the image and from the state as text."""
     table = Table(box=None, header_style="bold")
-    for name in ("agent", "environment", *CAUSES, "solved", "as text", "levels"):
+    for name in ("agent", "environment", *(f"lost by\n{cause}" for cause in CAUSES), "solved from\nimage",
+                 "solved from\ntext", "levels"):  # fmt: skip
         table.add_column(name, justify="left" if name in ("agent", "environment") else "right")
     for one in found:
         shares = [f"{one.causes[cause].value:.0%}" for cause in CAUSES]

@@ -17,7 +17,7 @@ from vagen_benchmarks.results.stats import rate
 from vagen_benchmarks.runs.protocol import agent_options
 from vagen_benchmarks.runs.run_folder import RunFolder
 
-CAUSES = ("sight", "prediction", "planning", "format")
+CAUSES = ("perception", "prediction", "planning", "format")
 DRAWS = 1000
 """Of the bootstrap over levels."""
 
@@ -109,7 +109,7 @@ def diagnose(run: RunFolder, *, progress: Callable[[], None] = lambda: None) -> 
 def attribute(agent: str, env_id: str, levels: Sequence[Mapping[Condition, LevelPlay]]) -> Diagnosis:
     """Attribute the actions lost in these levels to causes.
 
-    With the picture a turn loses R on average, with the true symbols R'. R - R' (0 if negative) is due to sight. Of the
+    With the picture a turn loses R on average, with the true symbols R'. R - R' (0 if negative) is due to perception. Of the
     rest, prediction has the share lost in turns with the true symbols whose outcome was predicted wrongly, and planning
     what remains. Format has what was lost because no action could be read.
     """
@@ -176,11 +176,11 @@ def _figures(sums: Mapping[str, Column]) -> dict[str, Column]:
         return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
     lost = {name: over(sums[f"lost {name}"], sums[f"turns {name}"]) for name in CONDITIONS}
-    sight = np.maximum(0, lost["image"] - lost["text"])
-    rest = lost["image"] - sight
+    perception = np.maximum(0, lost["image"] - lost["text"])
+    rest = lost["image"] - perception
     unforeseen = over(sums["lost unforeseen"], sums["lost foretold"])
     unread = over(sums["unread"], sums["turns image"])
-    parts = dict(zip(CAUSES, (sight, rest * unforeseen, rest * (1 - unforeseen), unread), strict=True))
-    total = sum(parts.values(), np.zeros_like(sight))
+    parts = dict(zip(CAUSES, (perception, rest * unforeseen, rest * (1 - unforeseen), unread), strict=True))
+    total = sum(parts.values(), np.zeros_like(perception))
     shares = {cause: over(part, total) for cause, part in parts.items()}
     return shares | {f"lost {name}": loss for name, loss in lost.items()}
