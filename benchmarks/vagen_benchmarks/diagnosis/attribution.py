@@ -109,9 +109,9 @@ def diagnose(run: RunFolder, *, progress: Callable[[], None] = lambda: None) -> 
 def attribute(agent: str, env_id: str, levels: Sequence[Mapping[Condition, LevelPlay]]) -> Diagnosis:
     """Attribute the actions lost in these levels to causes.
 
-    With the picture a turn loses R on average, with the true symbols R'. R - R' (0 if negative) is due to perception. Of the
-    rest, prediction has the share lost in turns with the true symbols whose outcome was predicted wrongly, and planning
-    what remains. Format has what was lost because no action could be read.
+    A turn loses R on average with the picture, R' with the true symbols. R - R' (0 if negative) is due to perception.
+    Of the rest, prediction has the share lost in turns with the true symbols whose outcome was predicted wrongly, and
+    planning what remains. Format has what was lost because no action could be read.
     """
     sums = [_sums(level) for level in levels]
     columns = {name: np.array([each[name] for each in sums], float) for name in sums[0]}
