@@ -16,10 +16,10 @@ import runs
 from runs import play
 
 from vagen_benchmarks.agents import Agent, Reply
+from vagen_benchmarks.agents.custom import custom_agent
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.report import write_report
-from vagen_benchmarks.report.build import DIFFERING
 from vagen_benchmarks.results.stats import wilson
 from vagen_benchmarks.results.together import Together
 from vagen_benchmarks.runs.protocol import Skipped
@@ -56,16 +56,12 @@ def chromium():
     return found
 
 
-def opened(chromium, report, tmp_path, where="", script=""):
+def opened(chromium, page, tmp_path, where="", script=""):
     """The page's HTML once its scripts have run in a browser that can reach no network."""
-    page = report
     if script:
+        text = page.read_text().replace("</body>", f"<script>{HELPERS}{script}}});</script></body>")
         page = tmp_path / "page.html"
-        page.write_text(
-            report.read_text().replace(
-                "</body>", f"<script>addEventListener('load', async () => {{{script}}})</script></body>"
-            )
-        )
+        page.write_text(text)
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
              "--disable-background-networking", "--disable-component-update", "--window-size=1400,900",
              "--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=5000", f"--user-data-dir={tmp_path}/profile"]  # fmt: skip
@@ -75,6 +71,20 @@ def opened(chromium, report, tmp_path, where="", script=""):
     )
     body = re.sub(r"<script\b.*?</script>", "", done.stdout, flags=re.DOTALL)
     return html.unescape(re.sub(r"\s+", " ", body))
+
+
+HELPERS = """
+  const wait = (ms) => new Promise((done) => setTimeout(done, ms ?? 150));
+  const press = async (key) => { document.body.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true})); await wait(); };
+  const say = (text) => document.body.append(document.createElement('hr'), `[${text}]`);
+  const fill = async (name, text, ms) => { form[name].value = text; form.oninput({target: form[name]}); await wait(ms); };
+  addEventListener('load', async () => { await wait();
+"""
+
+
+def data_of(page):
+    """What a page shows, as its scripts read it."""
+    return json.loads(re.search(r'id="page">(.*?)</script>', page.read_text(), re.DOTALL)[1])
 
 
 def link(agent, seed, turn):
@@ -89,7 +99,7 @@ def test_page_names_nothing_outside_itself(report):
 
 
 def test_rows_are_the_numbers_of_the_run(report):
-    data = json.loads(re.search(r'id="page">(.*?)</script>', report.read_text(), re.DOTALL)[1])
+    data = data_of(report)
     rows = {row["agent"]: row for row in data["rows"]}
     oracle, hostile = rows["oracle"], rows[Hostile.name]
     assert (oracle["played"], oracle["successes"], oracle["valid"], oracle["well_formed"]) == (30, 30, 1.0, 1.0)
@@ -120,19 +130,9 @@ def test_a_text_run_is_named_as_one(chromium, tmp_path):
     assert "Observation before" in page
 
 
-class Wavering(Random):
-    """Gives two different complete answers."""
-
-    name = "wavering"
-
-    def reply(self, game):
-        return Reply("<think>t</think><answer>Up</answer> No: <answer>Down</answer>")
-
-
-def test_replies_whose_answers_differ_are_counted(tmp_path, monkeypatch):
-    run = RunFolder(one_run(tmp_path / "run", Wavering(), options={"strategy": "free_think", "max_turns": 1}))
-    codes = [problem["code"] for episode in run.episodes() for problem in episode.turns[0]["parsed"]["problems"]]
-    assert DIFFERING in codes
+def test_replies_whose_answers_differ_are_counted(tmp_path):
+    wavering = custom_agent(lambda game: "<think>t</think><answer>Up</answer> No: <answer>Down</answer>")
+    run = RunFolder(one_run(tmp_path / "run", wavering, options={"strategy": "free_think", "max_turns": 1}))
     assert "<b>3 replies</b> contain several complete answers that differ" in write_report(run).read_text()
 
 
@@ -167,17 +167,12 @@ def test_verdicts_stand_with_their_reasons(chromium, judged, tmp_path):
 
 def test_plots_and_error_filter(chromium, judged, tmp_path):
     script = """
-      const wait = () => new Promise((done) => setTimeout(done, 150));
-      const say = (text) => document.body.append(document.createElement('hr'), `[${text}]`);
-      await wait();
       say([...document.querySelectorAll('#plots figcaption')].map((node) => node.textContent).join('; '));
       document.querySelectorAll('#plots figure')[0].querySelectorAll('g.pick')[1].dispatchEvent(new MouseEvent('click')); await wait();
       say(document.querySelector('#filters').agent.value);
-      const form = document.querySelector('#filters');
-      form.agent.value = ''; form.problem.value = 'grounding wrong'; form.oninput({target: form.problem}); await wait();
+      form.agent.value = ''; await fill('problem', 'grounding wrong');
       say(document.querySelector('#count').textContent);
-      document.body.dispatchEvent(new KeyboardEvent('keydown', {key: ' ', bubbles: true})); await wait();
-      say(document.querySelector('.play').textContent);
+      await press(' '); say(document.querySelector('.play').textContent);
     """
     page = opened(chromium, judged, tmp_path, "", script)
     assert "[Success, with 95 % interval; Share of episodes with an error; Turns of an episode" in page
@@ -188,12 +183,13 @@ def test_plots_and_error_filter(chromium, judged, tmp_path):
 
 def test_thousands_of_episodes_are_listed_at_once(chromium, report, tmp_path):
     """The list draws the rows in sight only, whatever the number of episodes."""
-    text = report.read_text()
-    data = json.loads(re.search(r'id="page">(.*?)</script>', text, re.DOTALL)[1])
+    data = data_of(report)
     data["episodes"] = [[*row[:2], seed, *row[3:]] for seed in range(100) for row in data["episodes"]]
     many = tmp_path / "many.html"
     inert = json.dumps(data).replace("<", "\\u003c")
-    many.write_text(re.sub(r'(id="page">).*?(</script>)', lambda m: m[1] + inert + m[2], text, flags=re.DOTALL))
+    many.write_text(
+        re.sub(r'(id="page">).*?(</script>)', lambda m: m[1] + inert + m[2], report.read_text(), flags=re.DOTALL)
+    )
     page = opened(chromium, many, tmp_path)
     assert "9000 episodes, " in page
     assert 5 < page.count('class="dot ') < 60
@@ -220,16 +216,10 @@ def test_nothing_a_model_writes_becomes_markup(chromium, report, tmp_path):
 
 def test_keys_filters_and_comparison(chromium, report, tmp_path):
     script = """
-      const wait = () => new Promise((done) => setTimeout(done, 150));
-      const press = async (key) => { document.body.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true})); await wait(); };
-      const say = (text) => document.body.append(document.createElement('hr'), `[${text}]`);
-      await wait();
       await press('ArrowRight'); say(location.hash);
       await press('ArrowDown'); say(location.hash);
-      const form = document.querySelector('#filters');
-      form.agent.value = 'random'; form.oninput({target: form.agent}); await wait();
-      say(document.querySelector('#count').textContent);
-      form.beside.value = 'oracle'; form.oninput({target: form.beside}); await wait();
+      await fill('agent', 'random'); say(document.querySelector('#count').textContent);
+      await fill('beside', 'oracle');
       say([...document.querySelectorAll('.panel .meta b')].map((node) => node.textContent).join(' and '));
     """
     page = opened(chromium, report, tmp_path, "", script)
@@ -246,25 +236,17 @@ def one_run(path, *agents, env="frozenlake", **options):
 
 def test_columns_sort_and_texts_are_searched(chromium, report, tmp_path):
     script = """
-      const say = (text) => document.body.append(document.createElement('hr'), `[${text}]`);
-      const wait = (ms) => new Promise((done) => setTimeout(done, ms ?? 100));
       const agents = () => [...document.querySelectorAll('#results > .wide tbody tr')].map((tr) => tr.children[1].textContent).join(',');
       const head = [...document.querySelectorAll('#results > .wide th')].find((th) => th.textContent === 'Return');
       say(agents());
-      head.click(); say(agents());
-      head.click(); say(agents());
-      head.click(); say(agents());
-      form.words.value = 'OnError='; form.oninput({target: form.words}); await wait(600);
-      say([...new Set(listed.map((each) => each.agent))].join(','));
-      form.words.value = 'no such words'; form.oninput({target: form.words}); await wait(600);
-      say(document.querySelector('#count').textContent);
-      form.words.value = ''; form.oninput({target: form.words}); await wait(600);
-      say(listed.length === episodes.length);
-      form.order.value = 'return'; form.oninput({target: form.order}); await wait();
-      say(listed.every((each, i) => !i || each.failure || each.score <= listed[i - 1].score));
+      for (let i = 0; i < 3; i++) { head.click(); say(agents()); }
+      await fill('words', 'OnError=', 600); say([...new Set(listed.map((each) => each.agent))].join(','));
+      await fill('words', 'no such words', 600); say(document.querySelector('#count').textContent);
+      await fill('words', '', 600); say(listed.length === episodes.length);
+      await fill('order', 'return'); say(listed.every((each, i) => !i || each.failure || each.score <= listed[i - 1].score));
     """
     said = re.findall(r"<hr>\[([^\[\]]*)\]", opened(chromium, report, tmp_path, "", script))
-    rows = json.loads(re.search(r'id="page">(.*?)</script>', report.read_text(), re.DOTALL)[1])["rows"]
+    rows = data_of(report)["rows"]
     agents = [row["agent"] for row in rows]
     by_return = [row["agent"] for row in sorted(rows, key=lambda row: -row["return"])]
     assert said[:4] == [",".join(each) for each in (agents, by_return, by_return[::-1], agents)]
@@ -274,7 +256,7 @@ def test_columns_sort_and_texts_are_searched(chromium, report, tmp_path):
 def test_runs_of_one_protocol_are_shown_together(chromium, tmp_path):
     paths = [one_run(tmp_path / "a", Oracle()), one_run(tmp_path / "b", Random(), Oracle())]
     page = write_report(Together(paths), tmp_path / "both.html")
-    data = json.loads(re.search(r'id="page">(.*?)</script>', page.read_text(), re.DOTALL)[1])
+    data = data_of(page)
     assert [row["agent"] for row in data["rows"]] == ["oracle (a)", "random", "oracle (b)"]
     assert (len(data["episodes"]), data["planned"], data["missing_pictures"]) == (9, 9, 0)
     where = "#episode=" + quote("random | vagen/FrozenLake-v0 | test 1") + "&beside=" + quote("oracle (a)")
