@@ -250,13 +250,8 @@ def _unpack(head: bytes, snapshot: bytes) -> list[Any]:
 def _why_not(head: bytes, snapshot: bytes) -> str:
     wanted = head.decode().split()
     found = snapshot[: len(head) + 200].partition(b"\n")[0].decode("ascii", "replace").split()
-    if len(found) != 5 or found[0] != _MAGIC:
-        return "these bytes are not a snapshot of an environment; pass what snapshot() gave"
-    if found[1] != wanted[1]:
-        return (
-            f"this snapshot has form {found[1]:.20}, this version reads {wanted[1]}; "
-            "restore it with the version of vagen-envs that took it"
-        )
+    if len(found) != 5 or found[:2] != wanted[:2]:
+        return f"these bytes are not a snapshot of form {VERSION}; pass what this version's snapshot() gave"
     if found[2] != wanted[2]:
         return f"this is a snapshot of {found[2]:.100}, not of {wanted[2]}; restore it in such an environment"
     return (

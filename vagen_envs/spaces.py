@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import multiprocessing
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -97,9 +97,6 @@ class SharedTexts(Sequence[str]):
             return tuple(self)[index]
         row = self._rows[index]
         return row[1 : 1 + int(row[0])].tobytes().decode("utf-32-le", "surrogatepass")
-
-    def __iter__(self) -> Iterator[str]:
-        return (self[i] for i in range(len(self)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, (tuple, SharedTexts)) and tuple(self) == tuple(other)

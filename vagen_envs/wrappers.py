@@ -16,7 +16,6 @@ from vagen_envs.chat import Message, PictureForm
 from vagen_envs.context import ContextPolicy, chat_messages
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError
-from vagen_envs.spaces import UnicodeText
 
 ROLES = ("system", "user", "assistant")
 
@@ -25,20 +24,15 @@ class ChatSpace(gym.Space[list[Message]]):
     """Conversations: messages with a role, and content that is a string or a list of parts with a type."""
 
     def __init__(self, seed: int | None = None) -> None:
-        self._text = UnicodeText()
-        super().__init__(None, None, seed)  # seeds both
+        super().__init__(None, None, seed)
 
     @property
     def is_np_flattenable(self) -> bool:
         return False
 
-    def seed(self, seed: int | None = None) -> int:
-        self._text.seed(seed)
-        return cast(int, super().seed(seed))
-
     def sample(self, mask: Any = None, probability: Any = None) -> list[Message]:
-        """A conversation that begins with an observation of random text."""
-        return [{"role": "user", "content": [{"type": "text", "text": self._text.sample()}]}]
+        """A conversation that begins with a random number."""
+        return [{"role": "user", "content": str(self.np_random.integers(2**31))}]
 
     def contains(self, x: Any) -> bool:
         """Whether `x` is a conversation."""

@@ -271,5 +271,5 @@ def test_an_unknown_verifier_and_an_empty_split_are_said(tmp_path):
             env.oracle_reply()
         except (LevelError, ValueError) as error:
             texts.append(str(error))
-    assert sum("is empty" in text for text in texts) == 2
+    assert sum("this split has no level" in text for text in texts) == 2
     assert sum("unknown verifier 'mathverfy'" in text and "Did you mean 'mathverify'?" in text for text in texts) == 1

@@ -12,7 +12,7 @@ import numpy as np
 from vagen_envs.bounds import Number, Open, Several, Whole, Words
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
-from vagen_envs.errors import ConfigError, LevelError, SimulatorError
+from vagen_envs.errors import ConfigError, SimulatorError
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action, ActionGrammar, ParsedTurn, Strategy
 from vagen_envs.sample.answer import AnswerText
@@ -135,13 +135,7 @@ class SampleEnv(VagenEnv):
         if self.config.dataset == "generated":
             self.sample: Sample = generate(stream, split, self.config.sources)
         else:
-            samples = _sample_set(self.config).splits[split]
-            if not samples:
-                raise LevelError(
-                    f"the split {split!r} of dataset={self.config.dataset!r} is empty; use another split, or "
-                    'split_by="content"'
-                )
-            self.sample = self._published(samples)
+            self.sample = self._published(_sample_set(self.config).splits[split])
         self._given: str | None = None
         self._reply = ""
         self._verdict: VerifierResult | None = None
@@ -155,9 +149,7 @@ class SampleEnv(VagenEnv):
 
     def _restore(self, world: Any) -> None:
         threshold, played = world
-        if not 0 < threshold <= 1:
-            raise ValueError(f"an IoU threshold of {threshold!r:.20}")
-        self._threshold = float(threshold)
+        self.set_iou_threshold(threshold)
         VagenEnv._restore(self, played)
 
     def _content(self) -> str:

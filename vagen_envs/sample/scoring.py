@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -53,13 +54,7 @@ class VerifierResult:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary from which `VerifierResult(**…)` makes an equal verdict."""
-        return {
-            "accuracy": self.accuracy,
-            "format": self.format,
-            "answer": self.answer,
-            "reason": self.reason,
-            "metrics": dict(self.metrics),
-        }
+        return dataclasses.asdict(self)
 
 
 @runtime_checkable
