@@ -13,25 +13,26 @@ from __future__ import annotations
 
 import os
 
-from vagen_benchmarks.agents import Agent, Game, Reply
-from vagen_benchmarks.agents.chat import Around
-from vagen_benchmarks.agents.factory import Asked, make_agents
+from vagen_benchmarks.agents import Agent, Game
+from vagen_benchmarks.agents.chat import ChatAgent
+from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.notebook import bench
+from vagen_envs.chat import Message
 from vagen_envs.context import ContextPolicy
 from vagen_envs.seeding import HashStream
 
 
-class ReAct(Around):
+class ReAct(ChatAgent):
     """Sends notes to the model instead of earlier turns."""
 
     def __init__(self) -> None:
-        (model,) = make_agents([os.environ.get("VAGEN_MODEL", "gpt-6-luna")], Asked(contexts=[ContextPolicy(turns=0)]))
-        super().__init__(model)
+        model = Registry().find(os.environ.get("VAGEN_MODEL", "gpt-6-luna"))
+        super().__init__(model, context=ContextPolicy(turns=0))
 
-    async def areply(self, game: Game) -> Reply:
-        messages = self.model.messages(game)
+    def messages(self, game: Game) -> list[Message]:
+        messages = super().messages(game)
         messages[-1]["content"].append({"type": "text", "text": "\n".join(["What I remember:", *notes(game)])})
-        return await self.model.answer(game, messages)
+        return messages
 
 
 class RandomWithMemory(Agent):

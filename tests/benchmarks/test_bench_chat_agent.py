@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 import threading
@@ -330,17 +329,6 @@ def test_broken_registry_is_one_clear_error(tmp_path, text):
     (tmp_path / "models.toml").write_text(text)
     with pytest.raises(ProtocolError, match=r"models\.toml is not a registry"):
         Registry(tmp_path / "models.toml")
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize(("reset", "holds"), [("150ms", True), ("1" * 64 + "x", False)], ids=["said", "nonsense"])
-def test_rate_limit_headers_hold_requests_back(tmp_path, endpoint, monkeypatch, reset, holds):
-    limited = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": reset}
-    waits, sleep = [], asyncio.sleep
-    monkeypatch.setattr(asyncio, "sleep", lambda seconds, *more: (waits.append(seconds), sleep(seconds, *more))[1])
-    endpoint.script = lambda number, body: endpoint.good if number else (200, limited)
-    assert play(tmp_path, endpoint.url, episodes=1)[0].played == 1
-    assert any(0.05 < wait <= 0.15 for wait in waits) == holds
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from vagen_envs.spaces import MAX_TEXT_LENGTH
 
 
 class ChatAgent(AsyncAgent):
-    """A model that answers.
+    """A model that answers. Subclass it and override `messages` for an agent of yours with other prompts.
 
     Args:
         model: which, and where.
@@ -72,8 +72,6 @@ class ChatAgent(AsyncAgent):
             self._client.check_reasoning()
         _check_extra(self.sampling.extra or {})
         self.retries = Retries(attempts, first_wait, patience)
-        self._client.heard = self.retries.pace.heard
-        self._billed = self.name
         self._in_flight, self._longest = 0, -1  # turns before a prompt that was answered, at most
         self._worse = 1.0  # by how much a prompt has been larger than its worst case
 
@@ -88,8 +86,8 @@ class ChatAgent(AsyncAgent):
             "price": price,
         }
 
-    def join(self, budget: RunBudget, notify: Callable[[str], None], billed: str | None = None) -> None:
-        self.budget, self.retries.breaker.notify, self._billed = budget, notify, billed or self.name
+    def join(self, budget: RunBudget, notify: Callable[[str], None]) -> None:
+        self.budget, self.retries.breaker.notify = budget, notify
 
     @property
     def waits(self) -> bool:
@@ -104,11 +102,7 @@ class ChatAgent(AsyncAgent):
             sampling = replace(self.sampling, max_tokens=self.context.summary_tokens)
             answer, call = await self._answer(game, self._thoughtless(game, asked), sampling)
             game.summaries.append(Summary(len(game.turns), answer.text, call))
-        return await self.answer(game, self.messages(game))
-
-    async def answer(self, game: Game, messages: list[Message]) -> Reply:
-        """Ask for what an agent of yours has made of `messages(game)`."""
-        answer, call = await self._answer(game, messages, self.sampling)
+        answer, call = await self._answer(game, self.messages(game), self.sampling)
         return Reply(self._whole(answer, game), call)
 
     async def _answer(self, game: Game, messages: list[Message], sampling: Sampling) -> tuple[Answer, Call]:
@@ -122,7 +116,7 @@ class ChatAgent(AsyncAgent):
         answer, attempts = await self._asked(game, messages, sampling, worst)
         seconds = round(time.perf_counter() - began, 4)
         call = self._call(answer, seconds, attempts, about)
-        self.budget.add(self._billed, [call.to_json()])
+        self.budget.add(self.name, [call.to_json()])
         if answer.prompt_tokens is not None:
             self._worse = max(self._worse, answer.prompt_tokens / worst)
         return answer, call
@@ -131,7 +125,7 @@ class ChatAgent(AsyncAgent):
         """Tell the budget what the episode may still take; wait before its first request until there is enough."""
         left = game.env.config.max_turns - len(game.turns)
         left += left // self.context.summary if self.context.summary else 0
-        dollars, tokens = self.budget.worst(self._billed, round(worst * self._worse), self.sampling.limit)
+        dollars, tokens = self.budget.worst(self.name, round(worst * self._worse), self.sampling.limit)
         if game.turns:
             self.budget.expect(id(game), left * dollars, left * tokens)
         else:
@@ -237,7 +231,7 @@ class ChatAgent(AsyncAgent):
         )
 
     async def _ask(self, messages: list[Message], sampling: Sampling, worst: int) -> Answer:
-        held = await self.budget.reserve(self._billed, round(worst * self._worse), sampling.limit)
+        held = await self.budget.reserve(self.name, round(worst * self._worse), sampling.limit)
         self._in_flight += 1
         try:
             return await self._client.ask(messages, sampling)
@@ -263,34 +257,6 @@ def _shortened(text: str) -> str:
         return text
     head = MAX_TEXT_LENGTH // 4
     return f"{text[:head]}…{text[head + 1 - MAX_TEXT_LENGTH :]}"
-
-
-class Around(AsyncAgent):
-    """An agent of yours around a model: budgets, outages and the protocol are the model's.
-
-    Override `areply`, and ask by `await self.model.answer(game, messages)`.
-    """
-
-    def __init__(self, model: ChatAgent) -> None:
-        self.model = model
-        self.name = type(self).__name__
-        self.price, self.env_options = model.price, model.env_options
-
-    def describe(self) -> dict[str, Any]:
-        return {**self.model.describe(), "name": self.name, "model": self.model.name}
-
-    def join(self, budget: RunBudget, notify: Callable[[str], None], billed: str | None = None) -> None:
-        self.model.join(budget, notify, billed or self.name)
-
-    @property
-    def waits(self) -> bool:
-        return self.model.waits
-
-    def over(self, game: Game) -> None:
-        self.model.over(game)
-
-    async def aclose(self) -> None:
-        await self.model.aclose()
 
 
 SHORTEST_KEY = 8

@@ -57,7 +57,8 @@ def custom_agent(made: Any, name: str | None = None, module: ModuleType | None =
     Raises:
         ProtocolError: it is none of these.
     """
-    sha256 = identity_of(made, module)
+    # The state of an asynchronous agent is a connection; its description says how its model is asked.
+    sha256 = identity_of(type(made) if isinstance(made, AsyncAgent) else made, module)
     called = name or getattr(made, "name", None) or getattr(made, "__name__", None) or type(made).__name__
     if isinstance(made, AsyncAgent):
         made.describe = _describer(made.describe, called, sha256)  # type: ignore[method-assign]

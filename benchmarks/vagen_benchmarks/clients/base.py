@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -81,11 +81,9 @@ class Client(ABC):
 
     Attributes:
         pictures: the form in which messages hold pictures.
-        heard: called with the headers of each response, for rate limits.
     """
 
     pictures: ClassVar[PictureForm] = "data_url"
-    heard: Callable[[Mapping[str, str]], None] = staticmethod(lambda _: None)
 
     @abstractmethod
     async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:

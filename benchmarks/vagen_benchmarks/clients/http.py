@@ -141,7 +141,6 @@ class SdkClient(Client):
             raise
         except Exception as error:
             raise transport_error(error) from error
-        self.heard(response.headers)
         return read_answer(response, self._read)
 
     @abstractmethod

@@ -7,7 +7,6 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -64,14 +63,6 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class End:
-    """The day a provider shuts a model down, and who says so."""
-
-    date: date
-    source: str
-
-
-@dataclass(frozen=True)
 class Model:
     """A model at a provider.
 
@@ -85,7 +76,6 @@ class Model:
         effort: how hard it thinks, where nothing else is asked for.
         extra: further fields of a request.
         price: `None` if unknown.
-        end: `None` if none is announced, or known.
     """
 
     name: str
@@ -98,7 +88,6 @@ class Model:
     effort: str | None = None
     extra: Mapping[str, Any] | None = None
     price: Price | None = None
-    end: End | None = None
 
     def sampling(self, asked: Mapping[str, Any] | None = None) -> Sampling:
         """Return the given value, else the model's, else the endpoint's.
@@ -209,7 +198,6 @@ class Registry:
             told["provider"] = self.providers[fields["provider"]]
             told["profile"] = self.profile(fields.get("profile", "tagged"))
             told["price"] = Price(**fields["price"]) if "price" in fields else None
-            told["end"] = End(**fields["end"]) if "end" in fields else None
             self.models[name] = Model(name, **told)
 
     def profile(self, name: str) -> Profile:

@@ -8,12 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import re
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TypeVar
 
 import tenacity
@@ -180,12 +178,6 @@ class Pace:
         """Let nobody through for so long."""
         self._shut_until = max(self._shut_until, time.monotonic() + min(seconds, LONGEST_WAIT))
 
-    def heard(self, headers: Mapping[str, str]) -> None:
-        """Read a response's rate limits: OpenAI's `x-ratelimit-*` or Anthropic's `anthropic-ratelimit-*`."""
-        for remaining, reset in _LIMITS:
-            if headers.get(remaining) == "0":
-                self.shut(_until(headers.get(reset, "")))
-
 
 @dataclass(eq=False)
 class _Request:
@@ -287,21 +279,3 @@ class Retries:
             self._first_faults += 1
             self._last_fault = time.monotonic()
         return self._first_faults >= FIRST_FAULTS.get(error.kind, OTHER_FIRST_FAULTS)
-
-
-_LIMITS = [
-    (form.format(what, "remaining"), form.format(what, "reset"))
-    for form in ("x-ratelimit-{1}-{0}", "anthropic-ratelimit-{0}-{1}")
-    for what in ("requests", "tokens")
-]
-
-
-def _until(reset: str) -> float:
-    """Seconds from `6m0s`, `120ms`, `1.5` or an RFC 3339 time; 0 if it is none of them."""
-    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "": 1.0}
-    if re.fullmatch(r"\d+(\.\d+)?|(\d+(\.\d+)?(h|ms|m|s))+", reset):
-        return sum(float(value) * units[unit] for value, _, unit in re.findall(r"(\d+(\.\d+)?)(h|ms|m|s|)", reset))
-    try:
-        return max(0.0, (datetime.fromisoformat(reset) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
-        return 0.0

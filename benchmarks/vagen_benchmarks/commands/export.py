@@ -22,7 +22,7 @@ from vagen_envs.errors import did_you_mean
 
 def export(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
-    path: Annotated[Path, typer.Argument(metavar="OUT", help="A file, .parquet or .jsonl, or a new folder.")],
+    path: Annotated[Path, typer.Argument(metavar="OUT", help="A file that ends with .parquet or .jsonl.")],
     form: Annotated[str, typer.Option(help="`chat`: samples to fine-tune on; `turns`: a table for analysis.")] = "chat",
     agent: Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent's episodes.")] = None,
     solved: Annotated[bool, typer.Option("--solved", help="Only episodes that were solved.")] = False,

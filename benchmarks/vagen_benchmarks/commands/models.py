@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from datetime import date
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from vagen_benchmarks.agents.profile_fit import Tried, fit
 from vagen_benchmarks.clients.registry import Model, Registry
@@ -32,7 +30,7 @@ def list_models(
     if context.invoked_subcommand is not None:
         return
     table = Table(box=None, header_style="bold")
-    for name in ("name", "id", "tokens", "temperature", "profile", "$/M in, cached, out", "ends", "key"):
+    for name in ("name", "id", "tokens", "temperature", "profile", "$/M in, cached, out", "key"):
         table.add_column(name, overflow="fold")
     for name, model in Registry(own).models.items():
         sampling = model.sampling()
@@ -40,12 +38,8 @@ def list_models(
         key = "set" if os.environ.get(provider.key) else f"{provider.key} missing" if provider.key_required else "–"
         heat = "–" if sampling.temperature is None else f"{sampling.temperature:g}"
         tokens = f"{sampling.max_tokens} + {sampling.reasoning_tokens}" if sampling.reasoning_tokens else "400"
-        end = str(model.end.date) if model.end else ""
-        over = model.end is not None and model.end.date <= date.today()
-        table.add_row(
-            name, f"{provider.name}:{model.id}", tokens, heat, model.profile.name, _price(model),
-            Text(f"{end} (over)" if over else end, "red" if over else ""), key,
-        )  # fmt: skip
+        place = f"{provider.name}:{model.id}"
+        table.add_row(name, place, tokens, heat, model.profile.name, _price(model), key)
     out.print(table)
 
 

@@ -22,15 +22,6 @@ from vagen_envs.core import IMAGE_PLACEHOLDER, Turn
 from vagen_envs.pictures import Picture
 
 Form = Literal["turns", "chat"]
-CARD = """---
-tags: [vagen-envs]
----
-# {name}
-
-Written by `vagen export --form {form}` from a run of protocol {sha256}:
-
-{tasks}
-{marks}"""
 BATCH = 200
 """Rows written at a time, so that memory doesn't grow with the run."""
 
@@ -62,8 +53,7 @@ def export(
 
     Args:
         run: what is written.
-        path: ends with `.parquet` or `.jsonl`; without an ending it is a folder, made anew, that
-            `datasets.load_dataset` takes as a data set.
+        path: ends with `.parquet`, which `datasets` reads with its pictures, or with `.jsonl`.
         form: `"turns"`, a row a turn; or `"chat"`, a row a sample: the whole episode, the turns
             between two summaries with the summary, or each turn with what it showed. Contents are parts,
             `{"type": "text", "text": …}` and `{"type": "image"}`, the latter for the next of the sample's `images`, as
@@ -81,9 +71,7 @@ def export(
         return _write_lines(rows, path)
     if path.suffix == ".parquet":
         return _write_parquet(rows, path, form)
-    if not path.suffix:
-        return _write_folder(rows, run, path, form)
-    raise ProtocolError(f"{path} has no ending that says how to write it: use .parquet, .jsonl, or none for a folder")
+    raise ProtocolError(f"{path} has no ending that says how to write it: use .parquet or .jsonl")
 
 
 def _encodable(value: Any) -> Any:
@@ -162,20 +150,6 @@ def _flat(messages: list[Message]) -> dict[str, Any]:
 
 
 _IMAGE = {"type": "image", "text": None}
-
-
-def _write_folder(rows: Iterator[dict[str, Any]], run: RunFolder, path: Path, form: Form) -> int:
-    """A folder laid out as data sets are on the Hugging Face Hub: a card, and a file a split."""
-    if path.exists():
-        raise ProtocolError(f"{path} is there already; name a new folder")
-    splits = {task.split for task in run.protocol.tasks}
-    split = {"val": "validation"}.get(*splits, *splits) if len(splits) == 1 else "train"
-    count = _write_parquet(rows, path / "data" / f"{split}.parquet", form)
-    tasks = "\n".join(f"- {task.label}, split {task.split}" for task in run.protocol.tasks)
-    marks = "".join(f"\n‡ {each}\n" for each in marked(run))
-    card = CARD.format(name=path.name, form=form, tasks=tasks, marks=marks, sha256=run.protocol.to_json()["sha256"])
-    (path / "README.md").write_text(card, encoding="utf-8")
-    return count
 
 
 def marked(run: RunFolder) -> list[str]:

@@ -6,16 +6,13 @@ import contextlib
 import itertools
 import json
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import vagen_envs
 from vagen_benchmarks.errors import RunFolderError
-from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.protocol import differences, episode_key
 from vagen_benchmarks.runs.run_folder import RunFolder, link, read_episode
@@ -25,8 +22,6 @@ from vagen_envs.pictures import Picture
 HERE = {"vagen-envs": vagen_envs.__version__}
 SHOWN = 20
 """Findings of one kind that are told one by one."""
-_TITLES = re.compile(r'<title>.*?</title>|<b class="folder">.*?</b>|"title": "(?:[^"\\]|\\.)*"')
-"""Where a report names its folder, which may be called otherwise elsewhere."""
 
 
 def edits(run: RunFolder) -> list[str]:
@@ -210,17 +205,6 @@ def table_findings(run: RunFolder) -> list[str]:
     except (RunFolderError, KeyError, TypeError, ValueError) as error:
         return [f"the table can't be made from the episodes: {type(error).__name__}: {error}"]
     return [f"table of report.html, {line} (of the episodes / shown)" for line in differences(own, shown)[:SHOWN]]
-
-
-def page_findings(run: RunFolder) -> list[str]:
-    """Whether the report is the page that this version makes of the run."""
-    if not run.report.is_file() or dict(run.protocol.versions) != HERE:
-        return []
-    with tempfile.TemporaryDirectory() as place:
-        fresh = write_report(run, Path(place) / "report.html").read_text(encoding="utf-8")
-    if _TITLES.sub("", fresh) == _TITLES.sub("", run.report.read_text(encoding="utf-8")):
-        return []
-    return ["report.html isn't the page that is made of this run; make it anew with vagen view"]
 
 
 def plain(value: Any) -> Any:

@@ -29,7 +29,6 @@ from vagen_benchmarks.sharing.files import (
     journal_findings,
     key_findings,
     missing_findings,
-    page_findings,
     picture_findings,
     plain,
     table_findings,
@@ -113,7 +112,7 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
             verdict.wrong += _summary_findings(episode, contexts.get(episode.agent, ContextPolicy()))
             _confirm(verdict, episode, makeable.get(episode.task), options.get(episode.agent, {}), seat)
             progress()
-    verdict.wrong += table_findings(run) or page_findings(run)
+    verdict.wrong += table_findings(run)
     if run.judged_by():
         verdict.unknown.append("the judge's verdicts and what they paid: judges aren't asked again")
     return verdict
