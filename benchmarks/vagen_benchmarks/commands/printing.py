@@ -13,7 +13,8 @@ from rich.text import Text
 
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.results.labels import task_titles
-from vagen_benchmarks.results.plan_table import Figure, plan_table
+from vagen_benchmarks.results.plan_table import plan_table
+from vagen_benchmarks.results.stats import Estimate
 from vagen_benchmarks.results.summary import EARLY, FLAG, Summary
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
@@ -167,8 +168,8 @@ def print_plan(said: Mapping[str, Any], summary: Summary) -> None:
         out.print(f"{FLAG} this isn't the package's protocol {plan.name}: {altered}", style="yellow")
 
 
-def _figure(figure: Figure | None) -> str:
-    if figure is None or figure.low is None or figure.high is None:
+def _figure(figure: Estimate | None) -> str:
+    if figure is None or not figure.is_bounded:
         return _number(None if figure is None else figure.value)
     return f"{figure.value:.2f}{FLAG if figure.flagged else ''}\n{figure.low:.2f}–{figure.high:.2f}"
 

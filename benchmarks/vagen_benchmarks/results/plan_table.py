@@ -13,28 +13,11 @@ from vagen_benchmarks.runs.plans import Plan
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A number of the table.
-
-    Attributes:
-        low, high: its 95 % interval, with what failed counted as lost and as won; `None` for what was published.
-        effective: how many independent plays would say as much.
-        flagged: whether more failed or is missing than a score may stand on.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    effective: float | None = None
-    flagged: bool = False
-
-
-@dataclass(frozen=True)
 class Row:
     """A row of a plan's table: a figure for each column, `None` where there is none, and where it is from."""
 
     name: str
-    values: tuple[Figure | None, ...]
+    values: tuple[Estimate | None, ...]
     published: bool
 
 
@@ -48,10 +31,6 @@ class PlanTable:
 
     columns: tuple[tuple[str, str], ...]
     rows: tuple[Row, ...]
-
-
-_Known = tuple[Estimate, bool] | None
-"""An estimate, and whether it is flagged."""
 
 
 def plan_table(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> PlanTable:
@@ -71,13 +50,12 @@ def plan_table(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> PlanTable:
     for agent in agents:
         for value in plan.values:
             known = [_score(scores.get((labels.get((id(each), value), ""), agent)), each) for each in columns]
-            figures = [each and _figure(*each) for each in _with_averages(known, groups)]
-            made.append(Row(agent if value is None else f"{agent}, {value}", tuple(figures), published=False))
+            figures = tuple(_with_averages(known, groups))
+            made.append(Row(agent if value is None else f"{agent}, {value}", figures, published=False))
     for name, said in plan.data.get("published", {}).items():
-        told: list[_Known] = [(Estimate(each, each, each, 0, 0.0), False) for each in said]
+        told: list[Estimate | None] = [Estimate(each, math.nan, math.nan, 0, 0.0) for each in said]
         told += [None] * (len(columns) - len(said))
-        figures = [each and Figure(each[0].value) for each in _with_averages(told, groups)]
-        made.append(Row(name, tuple(figures), published=True))
+        made.append(Row(name, tuple(_with_averages(told, groups)), published=True))
     shown: list[tuple[str, str]] = []
     for group, members in groups.items():
         shown += [names[i] if len(members) > 1 else ("", names[i][1]) for i in members]
@@ -85,28 +63,24 @@ def plan_table(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> PlanTable:
     return PlanTable((*shown, ("", "overall")), tuple(made))
 
 
-def _score(row: Mapping[str, Any] | None, column: Mapping[str, Any]) -> _Known:
+def _score(row: Mapping[str, Any] | None, column: Mapping[str, Any]) -> Estimate | None:
     if row is None or not row["played"]:
         return None
     metric = column.get("metric", "success")
     if metric == "success":
-        found = estimate(row)
-    elif metric in row["metrics"]:
-        low, high = (
-            side if each is None else each
-            for each, side in zip(row["metric_bounds"][metric], (-math.inf, math.inf), strict=True)
-        )
-        freedom = max(1.0, row["levels"] - 1.0)
-        found = Estimate(row["metrics"][metric], low, high, row["levels"], float(row["levels"]), freedom, row["drawn"])
-    else:
+        return estimate(row)
+    if metric not in row["metrics"]:
         return None
-    return found, row["flagged"]
+    low, high = (math.nan if each is None else each for each in row["metric_bounds"][metric])
+    levels = row["levels"]
+    freedom = max(1.0, levels - 1.0)
+    return Estimate(row["metrics"][metric], low, high, levels, levels, freedom, row["drawn"], row["flagged"])
 
 
-def _with_averages(known: Sequence[_Known], groups: Mapping[str, Sequence[int]]) -> list[_Known]:
+def _with_averages(known: Sequence[Estimate | None], groups: Mapping[str, Sequence[int]]) -> list[Estimate | None]:
     """Adds the mean of each group of several columns, and the mean over the groups, as VAGEN's table 2 does."""
-    values: list[_Known] = []
-    averages: list[_Known] = []
+    values: list[Estimate | None] = []
+    averages: list[Estimate | None] = []
     for members in groups.values():
         own = [known[i] for i in members]
         averages.append(_mean(own))
@@ -114,14 +88,7 @@ def _with_averages(known: Sequence[_Known], groups: Mapping[str, Sequence[int]])
     return [*values, _mean(averages)]
 
 
-def _mean(values: Sequence[_Known]) -> _Known:
+def _mean(values: Sequence[Estimate | None]) -> Estimate | None:
     """The mean, `None` if any is missing: an average over fewer columns is another number."""
     known = [value for value in values if value is not None]
-    if not known or len(known) < len(values):
-        return None
-    return combined([each for each, _ in known]), any(flagged for _, flagged in known)
-
-
-def _figure(found: Estimate, flagged: bool) -> Figure:
-    low, high = (each if math.isfinite(each) else None for each in (found.low, found.high))
-    return Figure(found.value, low, high, round(found.effective, 1), flagged)
+    return combined(known) if known and len(known) == len(values) else None

@@ -28,6 +28,7 @@ class Estimate:
         effective: how many independent plays would say as much. Fewer than were played, where repeats agree.
         freedom: degrees of freedom of the Student's t that the interval took.
         drawn: names the draw of levels; estimates with the same name rest on the same levels. Empty if nobody knows.
+        flagged: whether more failed or is missing than a score may stand on.
     """
 
     value: float
@@ -37,6 +38,12 @@ class Estimate:
     effective: float
     freedom: float = 1.0
     drawn: str = ""
+    flagged: bool = False
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether both ends of the interval are known."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
 
 
 def by_level(values: Iterable[tuple[str, float]]) -> list[Cluster]:
@@ -198,7 +205,8 @@ def combined(parts: Sequence[Estimate]) -> Estimate:
     levels = sum(max(each.levels for each in draw) for draw in draws.values())
     effective = math.fsum(max(each.effective for each in draw) for draw in draws.values())
     drawn = parts[0].drawn if len(draws) == 1 else ""
-    return Estimate(value, value - down, value + up, levels, effective, min(below, above), drawn)
+    flagged = any(each.flagged for each in parts)
+    return Estimate(value, value - down, value + up, levels, effective, min(below, above), drawn, flagged)
 
 
 def difference(one: Sequence[Cluster], other: Sequence[Cluster]) -> Estimate:

@@ -53,9 +53,8 @@ class AtTurn:
 
 def estimate(row: Mapping[str, Any]) -> Estimate:
     """The success that a row of the table states, as the estimate it came of."""
-    return Estimate(
-        *(row[name] for name in ("success", "low", "high", "levels", "independent_plays", "freedom", "drawn"))
-    )
+    names = ("success", "low", "high", "levels", "independent_plays", "freedom", "drawn", "flagged")
+    return Estimate(*(row[name] for name in names))
 
 
 FLAGGED = 0.02

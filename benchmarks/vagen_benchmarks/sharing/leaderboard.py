@@ -14,7 +14,7 @@ from vagen_benchmarks.report import write_report
 from vagen_benchmarks.report.pages import relative_link, render
 from vagen_benchmarks.results.compare import read_conditions
 from vagen_benchmarks.results.labels import agent_settings, is_own_code, task_titles
-from vagen_benchmarks.results.plan_table import Figure, plan_table
+from vagen_benchmarks.results.plan_table import plan_table
 from vagen_benchmarks.results.stats import Estimate, combined
 from vagen_benchmarks.results.summary import estimate, summarise
 from vagen_benchmarks.results.together import Together
@@ -42,7 +42,7 @@ class Line:
     """
 
     agent: str
-    figures: tuple[Figure | None, ...]
+    figures: tuple[Estimate | None, ...]
     run: RunFolder
     described: Mapping[str, Any]
     tokens: tuple[int, int]
@@ -105,9 +105,9 @@ def _costs(run: RunFolder, agent: str) -> tuple[tuple[int, int], float | None]:
 
 def _figures(
     run: RunFolder, rows: Sequence[Mapping[str, Any]]
-) -> tuple[tuple[tuple[str, str], ...], dict[str, list[tuple[str, tuple[Figure | None, ...]]]]]:
+) -> tuple[tuple[tuple[str, str], ...], dict[str, list[tuple[str, tuple[Estimate | None, ...]]]]]:
     """The columns, and for each agent its rows: what tells them apart, and their figures."""
-    found: dict[str, list[tuple[str, tuple[Figure | None, ...]]]] = {}
+    found: dict[str, list[tuple[str, tuple[Estimate | None, ...]]]] = {}
     agents = [str(agent["name"]) for agent in run.protocol.agents]
     if run.protocol.plan is not None:
         plan = Plan(str(run.protocol.plan["name"]), run.protocol.plan)
@@ -119,17 +119,10 @@ def _figures(
     for agent in agents:
         by_task = {row["task"]: row for row in rows if row["agent"] == agent and row["played"]}
         tasks = [by_task.get(task.label) for task in run.protocol.tasks]
-        known = [None if row is None else estimate(row) for row in tasks]
-        flags = [bool(row and row["flagged"]) for row in tasks]
-        all_there = [each for each in known if each is not None]
-        overall = combined(all_there) if len(all_there) == len(known) else None
-        pairs = zip([*known, overall], [*flags, any(flags)], strict=True)
-        found[agent] = [("", tuple(None if each is None else _figure(each, flag) for each, flag in pairs))]
+        known = [estimate(row) for row in tasks if row is not None]
+        figures = [None if row is None else estimate(row) for row in tasks]
+        found[agent] = [("", (*figures, combined(known) if len(known) == len(tasks) else None))]
     return (*(("", task.label.removeprefix("vagen/")) for task in run.protocol.tasks), ("", "overall")), found
-
-
-def _figure(found: Estimate, flagged: bool) -> Figure:
-    return Figure(found.value, found.low, found.high, found.effective, flagged)
 
 
 def _ranks(lines: Sequence[Line]) -> dict[int, str]:
@@ -138,16 +131,13 @@ def _ranks(lines: Sequence[Line]) -> dict[int, str]:
     None for reference rows, and where too much failed: the more does, the higher an interval may reach.
     """
     ranked = [(i, line.figures[-1]) for i, line in enumerate(lines) if _is_ranked(line)]
-    known = [(i, figure) for i, figure in ranked if figure and figure.high is not None and not figure.flagged]
-    return {
-        i: str(1 + sum(other.low is not None and other.low > (figure.high or 1.0) for _, other in known))
-        for i, figure in known
-    }
+    known = [(i, figure) for i, figure in ranked if figure and figure.is_bounded and not figure.flagged]
+    return {i: str(1 + sum(other.low > figure.high for _, other in known)) for i, figure in known}
 
 
-def _lower_bound(figure: Figure | None) -> float:
+def _lower_bound(figure: Estimate | None) -> float:
     """The sort key: failures can only lower it."""
-    return -1.0 if figure is None or figure.low is None else figure.low
+    return figure.low if figure and figure.is_bounded else -1.0
 
 
 def _is_ranked(line: Line) -> bool:
