@@ -18,10 +18,9 @@ from runs import play
 from vagen_benchmarks.agents import Agent, Reply
 from vagen_benchmarks.agents.custom import custom_agent
 from vagen_benchmarks.agents.scripted import Oracle, Random
-from vagen_benchmarks.errors import EndpointError, ProtocolError
+from vagen_benchmarks.errors import EndpointError
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.stats import wilson
-from vagen_benchmarks.results.together import Together
 from vagen_benchmarks.runs.protocol import Skipped
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.runs.scoring import make_scoring
@@ -251,17 +250,3 @@ def test_columns_sort_and_texts_are_searched(chromium, report, tmp_path):
     by_return = [row["agent"] for row in sorted(rows, key=lambda row: -row["return"])]
     assert said[:4] == [",".join(each) for each in (agents, by_return, by_return[::-1], agents)]
     assert said[4:] == [Hostile.name, "0 episodes, 0 solved", "true", "true"]
-
-
-def test_runs_of_one_protocol_are_shown_together(chromium, tmp_path):
-    paths = [one_run(tmp_path / "a", Oracle()), one_run(tmp_path / "b", Random(), Oracle())]
-    page = write_report(Together(paths), tmp_path / "both.html")
-    data = data_of(page)
-    assert [row["agent"] for row in data["rows"]] == ["oracle (a)", "random", "oracle (b)"]
-    assert (len(data["episodes"]), data["planned"], data["missing_pictures"]) == (9, 9, 0)
-    where = "#episode=" + quote("random | vagen/FrozenLake-v0 | test 1") + "&beside=" + quote("oracle (a)")
-    shown = opened(chromium, page, tmp_path, where)
-    assert shown.count("FrozenLake-v0, seed 1") == 2
-    other = one_run(tmp_path / "c", Oracle(), options={"max_turns": 9})
-    with pytest.raises(ProtocolError, match="max_turns"):
-        Together([paths[0], other])

@@ -51,7 +51,7 @@ def write_report(
     Takes memory for the summary only, however many episodes there are.
 
     Args:
-        run: any run; several as one with `Together`.
+        run: any run.
         path: the run's `report.html` by default.
         part: the ending of the file while it is written. Processes that write the same report need different ones.
         progress: called after each episode.
