@@ -141,7 +141,7 @@ def _facts(run: RunFolder, agent: Mapping[str, Any], rows: Sequence[Mapping[str,
 
 
 def _rank(lines: list[dict[str, Any]]) -> None:
-    """Give each line its rank, and sort them: one more than how many are surely better, since their interval lies above.
+    """Give each line its rank, one more than how many are surely better since their interval lies above, and sort.
 
     Reference rows have none, nor has an agent with too many failures: the more fails, the higher an interval may reach.
     """
