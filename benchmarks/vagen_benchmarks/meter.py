@@ -42,17 +42,17 @@ class Meter:
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
-    def advance(self, steps: int = 1, note: str = "", now: str = "") -> None:
-        """So many steps more; `note` stands behind, `now` in a terminal in the place of what is done."""
+    def advance(self, steps: int = 1, note: str = "") -> None:
+        """So many steps more; `note` stands behind."""
         self._done += steps
-        self._bar.update(self._task, advance=steps, note=note, description=now or None)
+        self._bar.update(self._task, advance=steps, note=note)
         at = time.monotonic()
         if self._console.is_terminal or at < self._next or not self._done:
             return
         self._next = at + TOLD_EVERY
         left = (self._total - self._before - self._done) / self._done * (at - self._began)
         words = f"{self._what}: {self._before + self._done} of {self._total}, about {spoken(left)} to go"
-        self._console.print("; ".join(filter(None, (words, note, now))), soft_wrap=True)
+        self._console.print("; ".join(filter(None, (words, note))), soft_wrap=True)
 
     def over(self, entries: Iterable[T]) -> Iterator[T]:
         """The entries, each a step once it has been used."""

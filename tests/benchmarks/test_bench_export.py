@@ -104,8 +104,7 @@ def test_doctor_plays_every_environment(monkeypatch):
     for env_id in vagen_envs.ENV_IDS:
         assert env_id in done.output
     assert "export OPENAI_API_KEY" in done.output
-    for named in ("OpenGL", "Vulkan", "backend=thor"):
-        assert named in done.output
+    assert "backend=thor" in done.output
     assert "scorer=dreamsim" in done.output or "libcairo2" in done.output  # of no use without the other
     assert done.exit_code == ("✗" in done.output)
 

@@ -48,7 +48,7 @@ def test_a_terminal_shows_a_bar_in_a_bar_and_what_others_print():
     console = Console(file=written, force_terminal=True, width=100)
     with Meter("trainings", 2, console=console) as outer, Meter("rollouts", 3, console=console) as inner:
         inner.advance(2, note="solved [5] 0.5")
-        outer.advance(now="vagen-base")
+        outer.advance(note="vagen-base")
         console.print("a line between")
         time.sleep(0.5)  # bars are drawn ten times a second
     shown = written.getvalue()

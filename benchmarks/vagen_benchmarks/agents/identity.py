@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import json
@@ -10,12 +11,13 @@ import sysconfig
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 DEEPEST = 6
 """Levels of functions, closures and attributes that are followed."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), Path)
+_STDLIB = sysconfig.get_paths()["stdlib"]
 
 
 def identity_of(made: Any, module: ModuleType | None = None) -> str:
@@ -43,9 +45,6 @@ def _is_own(module: ModuleType | None) -> bool:
     return path.suffix == ".py" and not is_library and path.is_file()
 
 
-_STDLIB = sysconfig.get_paths()["stdlib"]
-
-
 def _module(module: ModuleType, seen: set[str]) -> Iterator[str]:
     """The text of a module's file, and of the user's modules that its names come from."""
     if module.__name__ in seen or not _is_own(module):
@@ -61,7 +60,7 @@ def _module(module: ModuleType, seen: set[str]) -> Iterator[str]:
 def _content(value: Any, depth: int, seen: set[int]) -> Iterator[str]:
     """Texts that say what a value is, the same in every process."""
     if inspect.ismodule(value):
-        yield value.__name__
+        yield from _module(value, set())
         return
     if isinstance(value, _PLAIN):
         yield f"{type(value).__name__} {value!r}"
@@ -70,77 +69,61 @@ def _content(value: Any, depth: int, seen: set[int]) -> Iterator[str]:
     if depth > DEEPEST or id(value) in seen:
         return
     seen.add(id(value))
+    inner: list[Any] = []
     if isinstance(value, list | tuple):
-        for item in value:
-            yield from _content(item, depth + 1, seen)
+        inner = list(value)
     elif isinstance(value, set | frozenset):
         yield from sorted("".join(_content(item, depth + 1, seen)) for item in value)
     elif isinstance(value, dict):
-        for name, item in value.items():
-            yield str(name)
-            yield from _content(item, depth + 1, seen)
+        inner = [part for name, item in value.items() for part in (str(name), item)]
     elif isinstance(value, MethodType):
-        yield from _content(value.__func__, depth + 1, seen)
-        yield from _content(value.__self__, depth + 1, seen)
+        inner = [value.__func__, value.__self__]
     elif isinstance(value, FunctionType):
-        yield from _function(value, depth, seen)
+        yield from _source(value)
+        names = dict.fromkeys(name for code in _codes(value) for name in code.co_names)
+        used = {name: value.__globals__[name] for name in names if name in value.__globals__}
+        inner = [value.__defaults__, value.__kwdefaults__, used, *(value.__closure__ or ())]
+    elif isinstance(value, CellType):
+        with contextlib.suppress(ValueError):  # not yet filled
+            inner = [value.cell_contents]
     elif inspect.isclass(value):
-        yield from _class(value, depth, seen)
+        inner = list(_parts(value))
     elif callable(getattr(value, "describe", None)) and type(value).__module__.startswith("vagen_"):
         yield json.dumps(value.describe(), sort_keys=True, default=str)
     elif hasattr(value, "tobytes"):  # an array
         yield hashlib.sha256(value.tobytes()).hexdigest()
     else:
-        yield from _class(type(value), depth, seen)
-        yield from _content(dict(getattr(value, "__dict__", {})), depth + 1, seen)
+        inner = [type(value), dict(getattr(value, "__dict__", {}))]
+    for item in inner:
+        yield from _content(item, depth + 1, seen)
 
 
-def _function(function: FunctionType, depth: int, seen: set[int]) -> Iterator[str]:
+def _codes(function: FunctionType) -> list[CodeType]:
+    """The code of a function and of the functions in it."""
+    codes = [function.__code__]
+    for code in codes:
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return codes
+
+
+def _source(function: FunctionType) -> Iterator[str]:
     try:
         yield textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):  # typed into a prompt
-        yield from _code(function.__code__)
-    yield from _content(function.__defaults__, depth + 1, seen)
-    yield from _content(function.__kwdefaults__, depth + 1, seen)
-    for cell in function.__closure__ or ():
-        try:
-            yield from _content(cell.cell_contents, depth + 1, seen)
-        except ValueError:  # not yet filled
-            yield "empty"
-    for name in _names(function.__code__):
-        value = function.__globals__.get(name)
-        if inspect.ismodule(value):
-            yield from _module(value, set())
-        elif name in function.__globals__:
-            yield name
-            yield from _content(value, depth + 1, seen)
+        for code in _codes(function):
+            yield code.co_code.hex() + repr([each for each in code.co_consts if not isinstance(each, CodeType)])
 
 
-def _names(code: CodeType) -> list[str]:
-    """The names that code and the functions in it may look up."""
-    inner = [name for constant in code.co_consts if isinstance(constant, CodeType) for name in _names(constant)]
-    return [*code.co_names, *inner]
-
-
-def _code(code: CodeType) -> Iterator[str]:
-    yield code.co_code.hex()
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _code(constant)
-        else:
-            yield repr(constant)
-
-
-def _class(kind: type, depth: int, seen: set[int]) -> Iterator[str]:
-    """Its name, and its source and attributes where it is a user's own."""
-    yield f"{kind.__module__}.{kind.__qualname__}" if kind.__module__ != "__main__" else kind.__qualname__
-    if kind.__module__ != "__main__" and not _is_own(sys.modules.get(kind.__module__)):
+def _parts(kind: type) -> Iterator[Any]:
+    """The name of a class, and its attributes and bases where it is a user's own."""
+    is_local = kind.__module__ == "__main__"
+    yield kind.__qualname__ if is_local else f"{kind.__module__}.{kind.__qualname__}"
+    if not is_local and not _is_own(sys.modules.get(kind.__module__)):
         return
     for name, item in vars(kind).items():
         value = item.__func__ if isinstance(item, staticmethod | classmethod) else item
         value = value.fget if isinstance(value, property) else value
         if isinstance(value, (FunctionType, *_PLAIN)) and name not in ("__module__", "__doc__", "__dict__"):
             yield name
-            yield from _content(value, depth + 1, seen)
-    for base in kind.__bases__:
-        yield from _content(base, depth + 1, seen)
+            yield value
+    yield from kind.__bases__

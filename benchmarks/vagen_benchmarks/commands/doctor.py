@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes.util
 import importlib.util
 import os
-import shutil
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +23,7 @@ from vagen_envs.errors import MissingExtraError
 
 
 def doctor() -> None:
-    """Check what works on this machine, and how to fix the rest: environments, drivers, API keys, libraries.
+    """Check what works on this machine, and how to fix the rest: environments, their drivers and libraries, API keys.
 
     Plays one turn of each environment. Exit code 1 if an installed environment doesn't work; extras that aren't
     installed are listed with the command that installs them.
@@ -62,20 +59,12 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Check one thing after another: environments by playing one turn of each, then models and tools."""
-    version = ".".join(map(str, sys.version_info[:3]))
-    yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or later", needed=True)
+    """Check environments by playing one turn of each, whose errors name missing drivers, then models."""
     for env_id in vagen_envs.ENV_IDS:
         yield from _environment(env_id)
-    yield _opengl()
-    yield _vulkan()
     yield _thor()
     for provider in Registry().providers.values():
         yield _provider(provider.name, provider.client, provider.key, required=provider.key_required)
-    export = importlib.util.find_spec("pyarrow") is not None
-    yield Finding("Parquet", export, "pyarrow" if export else "no pyarrow", 'pip install "vagen-envs[export]"')
-    browser = next(filter(None, map(shutil.which, ("xdg-open", "chromium", "google-chrome", "firefox", "open"))), None)
-    yield Finding("browser", browser is not None, browser or "none", "copy report.html to a machine that has one")
 
 
 def _environment(env_id: str) -> Iterator[Finding]:
@@ -102,23 +91,6 @@ def _environment(env_id: str) -> Iterator[Finding]:
     yield Finding(env_id, True, f"{width}×{height} picture, a turn in {time.perf_counter() - began:.2f} s", needed=True)
     for option, lacking, fix in missing:
         yield Finding(f"{env_id} with {option}", False, f"missing: {lacking}", fix)
-
-
-def _opengl() -> Finding:
-    found = [name for name in map(ctypes.util.find_library, ("EGL", "OSMesa")) if name]
-    fix = "apt-get install -y --no-install-recommends libegl1 libgl1-mesa-dri"
-    return Finding("OpenGL without a screen (Navigation)", bool(found), ", ".join(found) or "no libEGL", fix)
-
-
-def _vulkan() -> Finding:
-    """The drivers that are installed; whether SAPIEN can draw with one shows in the check of PrimitiveSkill."""
-    named = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES")
-    paths = [Path(name) for name in named.split(":")] if named else [
-        file for folder in ("/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d") for file in Path(folder).glob("*.json")
-    ]  # fmt: skip
-    found = sorted(path.stem.removesuffix("_icd") for path in paths if path.is_file())
-    fix = "sh scripts/setup_vulkan.sh, or Mesa 23.1 or newer by this system's package manager"
-    return Finding("Vulkan drivers (PrimitiveSkill, AI2-THOR)", bool(found), ", ".join(found) or "none", fix)
 
 
 def _thor() -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -46,31 +47,17 @@ out = _Plain(width=None if sys.stdout.isatty() else 180)  # a file has no width;
 err = _Plain(stderr=True)
 
 
-class Bar:
-    """Progress of a run, advanced by each episode."""
+def tally(meter: Meter) -> Callable[[Episode], None]:
+    """What advances a run's meter with each episode, and notes how many were solved and failed."""
+    counts: Counter[str] = Counter()
 
-    def __init__(self, total: int, done: int, *, hidden: bool = False) -> None:
-        self._meter = Meter("episodes", total, done=done, console=Console(quiet=True) if hidden else err)
-        self._hidden = hidden
-        self._left = total - done
-        self._solved = self._played = self._failed = 0
+    def told(episode: Episode) -> None:
+        counts.update(played=1, solved=episode.success, failed=episode.failure is not None)
+        failed = f", {counts['failed']} failed" if counts["failed"] else ""
+        name = f"{visible(episode.agent)} on {episode.task.removeprefix('vagen/')}"
+        meter.advance(note=f"{counts['solved']} of {counts['played']} solved{failed}; {name}")
 
-    def __enter__(self) -> Callable[[Episode], None]:
-        self._meter.__enter__()
-        if not err.is_terminal and not self._hidden:
-            err.print(f"playing {self._left} episodes")
-        return self._told
-
-    def __exit__(self, *error: object) -> None:
-        self._meter.__exit__()
-
-    def _told(self, episode: Episode) -> None:
-        self._played += 1
-        self._solved += episode.success
-        self._failed += episode.failure is not None
-        failed = f", {self._failed} failed" if self._failed else ""
-        solved = f"{self._solved} of {self._played} solved{failed}"
-        self._meter.advance(note=solved, now=f"{visible(episode.agent)} on {episode.task.removeprefix('vagen/')}")
+    return told
 
 
 def say(words: str) -> None:

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from rich.console import Console
+
 from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.agents.human import Human
 from vagen_benchmarks.commands.compare import print_contexts
 from vagen_benchmarks.commands.options import EXIT_FAILED_EPISODES, EXIT_INTERRUPTED, EXIT_STOPPED
-from vagen_benchmarks.commands.printing import Bar, err, out, print_plan, print_table, print_unread, print_usage, say
+from vagen_benchmarks.commands.printing import err, out, print_plan, print_table, print_unread, print_usage, say, tally
+from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.advice import advise
 from vagen_benchmarks.results.summary import summarise
@@ -32,8 +35,9 @@ def play_job(job: Job, *, new: bool = False) -> int:
         outcome = Outcome()
         interrupted = False
         by_hand = any(isinstance(agent, Human) for agent in job.agents)  # a bar would disturb the input
-        with Bar(total, done, hidden=by_hand) as told:
+        with Meter("episodes", total, done=done, console=Console(quiet=True) if by_hand else err) as meter:
             try:
+                told = tally(meter)
                 outcome = run(
                     folder, job.agents, policy=job.policy, skipped=job.skipped, scoring=job.scoring, told=told, say=say
                 )

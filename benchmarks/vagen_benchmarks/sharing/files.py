@@ -27,17 +27,12 @@ SHOWN = 20
 def edits(run: RunFolder) -> list[str]:
     """What was changed since the run wrote it, a line each: episodes, their order, or the report's table."""
     return [
-        *chain_findings(run),
+        *(finding for finding, _, _ in _walk_chain(run) if finding),
         *journal_findings(run),
         *begin_findings(run),
         *key_findings(run),
         *table_findings(run),
     ]
-
-
-def chain_findings(run: RunFolder) -> Iterator[str]:
-    """Lines of episodes.jsonl that were changed, removed, inserted or moved."""
-    return (finding for finding, _, _ in _walk_chain(run) if finding)
 
 
 def journal_findings(run: RunFolder) -> Iterator[str]:

@@ -22,17 +22,7 @@ from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.runs.playing import is_quick
 from vagen_benchmarks.runs.protocol import Protocol, Task, agent_options, differences, make_task
 from vagen_benchmarks.runs.run_folder import RunFolder
-from vagen_benchmarks.sharing.files import (
-    HERE,
-    begin_findings,
-    chain_findings,
-    journal_findings,
-    key_findings,
-    missing_findings,
-    picture_findings,
-    plain,
-    table_findings,
-)
+from vagen_benchmarks.sharing.files import HERE, edits, missing_findings, picture_findings, plain
 from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.context import ContextPolicy
 from vagen_envs.errors import ConfigError, VagenError
@@ -99,9 +89,7 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
         verdict.wrong += _plan_findings(plan, run.protocol)
     if dict(run.protocol.versions) != HERE:
         verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
-    verdict.wrong += [*chain_findings(run), *journal_findings(run), *begin_findings(run)]
-    verdict.wrong += [*key_findings(run)]
-    verdict.wrong += [*missing_findings(run), *picture_findings(run)]
+    verdict.wrong += [*edits(run), *missing_findings(run), *picture_findings(run)]
     options = {str(agent["name"]): agent_options(agent) for agent in run.protocol.agents}
     contexts = {str(agent["name"]): ContextPolicy.parse(agent.get("context", "all")) for agent in run.protocol.agents}
     with contextlib.ExitStack() as stack:
@@ -112,7 +100,6 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
             verdict.wrong += _summary_findings(episode, contexts.get(episode.agent, ContextPolicy()))
             _confirm(verdict, episode, makeable.get(episode.task), options.get(episode.agent, {}), seat)
             progress()
-    verdict.wrong += table_findings(run)
     if run.judged_by():
         verdict.unknown.append("the judge's verdicts and what they paid: judges aren't asked again")
     return verdict
