@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import operator
 import re
 import warnings
 from collections import Counter
@@ -65,7 +64,7 @@ class Boards:
         boards = self.splits[split]
         for offset in range(len(boards)):
             try:
-                return _checked(boards[(index + offset) % len(boards)]).level(self.height, self.width)
+                return _level(_checked(boards[(index + offset) % len(boards)]), self.height, self.width)
             except _Unplayable:
                 continue
         raise LevelError(f"no board of the split {split!r} can be played")
@@ -106,7 +105,7 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
     splits: dict[Split, list[str]] = {split: [] for split in SPLITS}
     skipped: Counter[str] = Counter()
     first: dict[str, str] = {}
-    seen: set[tuple[int, ...]] = set()
+    seen: set[_Board] = set()
     sides = []
     check_all = len(found) <= MOST_CHECKED
     # A position that several splits have stays in the last of train, val, test.
@@ -116,15 +115,15 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
             continue
         try:
             board = _checked(rows)
-            if board.key() in seen:
+            if board in seen:
                 raise _Unplayable("the same as another")
         except _Unplayable as reason:
             skipped[str(reason)] += 1
             first.setdefault(str(reason), where)
             continue
-        seen.add(board.key())
-        sides.append((board.height, board.width))
-        drawn = split_of(canonical_board(board.width, board.floor, board.targets))
+        seen.add(board)
+        sides.append((len(board), len(board[0])))
+        drawn = split_of(_level(board, *sides[-1]).board)
         splits[(split or "train") if published else drawn].append(rows)
     reasons = "; ".join(f"{count:,} {reason} (first: {first[reason]})" for reason, count in skipped.most_common(5))
     if check_all and not sides:
@@ -215,33 +214,18 @@ def _sides(rows: str) -> tuple[int, int]:
     return len(lines), max(map(len, lines))
 
 
-@dataclass(frozen=True, slots=True)
-class _Board:
-    """A board within its own wall: sets of cells are integers, a bit a cell."""
+_Board = tuple[str, ...]
+"""Rows of one length: the floor that the player can reach, and all else as wall."""
 
-    height: int
-    width: int
-    floor: int
-    targets: int
-    boxes: int
-    player: int
 
-    def key(self) -> tuple[int, ...]:
-        return self.height, self.width, self.floor, self.targets, self.boxes, self.player
-
-    def level(self, height: int, width: int) -> Level:
-        """The level in the middle of so many cells."""
-        top, left = (height - self.height) // 2, (width - self.width) // 2
-
-        def placed(cells: int) -> int:
-            row_mask = (1 << self.width) - 1
-            rows = (cells >> row * self.width & row_mask for row in range(self.height))
-            return sum(row << (top + i) * width + left for i, row in enumerate(rows))
-
-        floor, targets = placed(self.floor), placed(self.targets)
-        player = placed(1 << self.player).bit_length() - 1
-        board = canonical_board(width, floor, targets)
-        return Level(height, width, floor, targets, placed(self.boxes), player, board)
+def _level(board: _Board, height: int, width: int) -> Level:
+    """The level in the middle of so many cells."""
+    left = "#" * ((width - len(board[0])) // 2)
+    rows = [(left + row).ljust(width, "#") for row in board]
+    grid = "#" * width * ((height - len(board)) // 2) + "".join(rows)
+    floor, targets, player = (_where(grid, signs) for signs in ("@+$*. -_", ".+*", "@+"))
+    board_key = canonical_board(width, floor, targets)
+    return Level(height, width, floor, targets, _where(grid, "$*"), player.bit_length() - 1, board_key)
 
 
 def _checked(rows: str) -> _Board:
@@ -274,10 +258,11 @@ def _checked(rows: str) -> _Board:
         raise _Unplayable("solved already")
     if boxes & ~pushed_to(floor, targets, width):
         raise _Unplayable("with a box that can't be pushed to a target, as in a corner")
-    board = _cut(floor | _where(grid, "#"), (floor, targets, boxes, players), width)
-    if max(board.height, board.width) > LARGEST:
+    board = _cut(grid, floor, width)
+    if max(len(board), len(board[0])) > LARGEST:
         raise _Unplayable(f"larger than {LARGEST} cells a side")
-    if boxes.bit_count() == 1 and not _solvable(board):
+    solutions = Solutions(width, floor, targets)
+    if boxes.bit_count() == 1 and solutions.distance(boxes, players.bit_length() - 1, _QUICK) is None:
         raise _Unplayable("without a solution")
     return board
 
@@ -295,21 +280,10 @@ def _spread(cells: int, free: int, width: int) -> int:
     return cells
 
 
-def _cut(whole: int, parts: Sequence[int], width: int) -> _Board:
-    """The board within the box around some cells, its walls; Boxoban's pictures are 10 x 10 for that."""
-    rows = [whole >> at & (1 << width) - 1 for at in range(0, whole.bit_length(), width)]
-    top = next(i for i, row in enumerate(rows) if row)
-    columns = functools.reduce(operator.or_, rows)
-    left = (columns & -columns).bit_length() - 1
-    height, wide = len(rows) - top, columns.bit_length() - left
-
-    def taken(cells: int) -> int:
-        return sum((cells >> (top + row) * width + left & (1 << wide) - 1) << row * wide for row in range(height))
-
-    floor, targets, boxes, player = map(taken, parts)
-    return _Board(height, wide, floor, targets, boxes, player.bit_length() - 1)
-
-
-def _solvable(board: _Board) -> bool:
-    solutions = Solutions(board.width, board.floor, board.targets)
-    return solutions.distance(board.boxes, board.player, _QUICK) is not None
+def _cut(grid: str, floor: int, width: int) -> _Board:
+    """The board within the box around its floor and walls; Boxoban's pictures are 10 x 10 for that."""
+    places = [divmod(at, width) for at, sign in enumerate(grid) if sign == "#" or floor >> at & 1]
+    columns = [column for _, column in places]
+    left, right = min(columns), max(columns) + 1
+    walled = "".join(sign if floor >> at & 1 else "#" for at, sign in enumerate(grid))
+    return tuple(walled[row * width + left : row * width + right] for row in range(places[0][0], places[-1][0] + 1))
