@@ -189,8 +189,8 @@ def test_a_second_environment_leaves_the_pictures_of_the_first_alone():
 
 
 def test_a_turn_takes_one_picture_and_text_takes_none(seeing, blind, monkeypatch):
+    from vagen_envs.primitive_skill.sessions import PooledSession
     from vagen_envs.primitive_skill.simulator import ManipulationSimulator
-    from vagen_envs.primitive_skill.workers import PooledSession
 
     taken = []
     for kind in (PooledSession, ManipulationSimulator):

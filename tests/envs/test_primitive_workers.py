@@ -26,7 +26,7 @@ PLACE = "vagen/PrimitiveSkillPlace-v0"
 @pytest.fixture(scope="module", autouse=True)
 def no_workers_left():
     yield
-    from vagen_envs.primitive_skill.workers import close_pools
+    from vagen_envs.primitive_skill.sessions import close_pools
 
     close_pools()
 

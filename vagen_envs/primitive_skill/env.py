@@ -23,11 +23,10 @@ from vagen_envs.primitive_skill.levels import (
     draw_level,
 )
 from vagen_envs.primitive_skill.published import read_published
-from vagen_envs.primitive_skill.session import LocalSession, is_forked
+from vagen_envs.primitive_skill.sessions import LocalSession, PooledSession, make_session
 from vagen_envs.primitive_skill.skills import ARITY, SkillCall
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.primitive_skill.text_only import text_only_reply
-from vagen_envs.primitive_skill.workers import PooledSession, shared_pool
 from vagen_envs.replies import Action, ActionGrammar, Calls, ParsedTurn, Refused, call_text
 from vagen_envs.seeding import HashStream, Split, content_hash
 
@@ -260,11 +259,7 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def _simulated(self) -> LocalSession | PooledSession:
         if self._session is None:
-            config, size = self.config, self.rendered_size
-            if config.workers or is_forked():
-                self._session = PooledSession(shared_pool(max(1, config.workers), size, config.device))
-            else:
-                self._session = LocalSession(size, config.device)
+            self._session = make_session(self.config.workers, self.rendered_size, self.config.device)
         return self._session
 
 

@@ -16,6 +16,7 @@ from mani_skill.sensors.camera import CameraConfig
 from mani_skill.utils import sapien_utils
 from mani_skill.utils.structs.pose import Pose
 
+from vagen_envs.errors import ConfigError
 from vagen_envs.primitive_skill.levels import (
     APPLE_RADIUS,
     CUBE,
@@ -25,8 +26,7 @@ from vagen_envs.primitive_skill.levels import (
     Cabinet,
     ManipulationLevel,
 )
-from vagen_envs.primitive_skill.published import PublishedCabinet
-from vagen_envs.primitive_skill.published_scene import build_apple, build_cabinet
+from vagen_envs.primitive_skill.published import STANDS, TURN, PublishedCabinet
 from vagen_envs.primitive_skill.view import DRAWER, PUBLISHED, TABLE
 
 Colour = tuple[float, float, float]
@@ -49,6 +49,8 @@ _BOX = (_WIDTH / 2 - 0.02, _DEPTH / 2 - 0.01, 0.03)
 # What `levels.Cabinet` says of the box and the handle follows from these.
 _BOX_MIDDLE = -_DEPTH / 2
 _HANDLE_MIDDLE, _HANDLE_HEIGHT = _BOX_MIDDLE + _BOX[1] + 1.5 * _WALL + _HANDLE[1], 0.045
+_APART = 29
+"""A collision bit: things that have it don't collide. ManiSkill's cabinets have it, for their parts overlap."""
 
 
 class ManipulationScene(BaseEnv):  # type: ignore[misc]
@@ -111,7 +113,7 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         self._fixed_box("wall", (0.05, 6, 3), (-1.9, 0, 1.5), (0.62, 0.66, 0.7))
         self.bodies = {body.name: self._cube(body.name) for body in level.bodies if body.name != "apple"}
         if level.cabinet:
-            apple = build_apple(self.scene, self._published) if self._published else self._apple()
+            apple = _build_apple(self.scene, self._published) if self._published else self._apple()
             for body in apple._bodies:  # a perfect sphere would roll for ever
                 body.set_angular_damping(20.0)
                 body.set_linear_damping(0.5)
@@ -119,7 +121,7 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         self.cabinet: Any = None
         self._slide = 0
         if self._published:
-            self.cabinet = build_cabinet(self.scene, self._published)
+            self.cabinet = _build_published_cabinet(self.scene, self._published)
             self._slide = [joint.name for joint in self.cabinet.active_joints].index(self._published.joint)
         elif level.cabinet:
             self.cabinet = self._build_cabinet()
@@ -252,3 +254,46 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         if self.scene.can_render():
             paint = sapien.render.RenderMaterial(base_color=[*colour, 1.0], roughness=roughness, specular=0.3)
             getattr(builder, f"add_{shape}_visual")(material=paint, **where)
+
+
+# -- the published drawer scene ----------------------------------------------------------------------
+
+
+def _build_apple(scene: Any, cabinet: PublishedCabinet) -> Any:
+    """YCB's apple."""
+    builder = scene.create_actor_builder()
+    collision, look = cabinet.apple_files
+    size = [cabinet.apple_scale] * 3
+    builder.add_multiple_convex_collisions_from_file(collision, scale=size, density=cabinet.apple_density)
+    builder.add_visual_from_file(look, scale=size)
+    builder.initial_pose = sapien.Pose(p=[0, 0, 1])
+    apple = builder.build(name="apple")
+    _check_collisions(apple._bodies, collision)
+    return apple
+
+
+def _build_published_cabinet(scene: Any, cabinet: PublishedCabinet) -> Any:
+    """PartNet-Mobility's cabinet, closed."""
+    loader = scene.create_urdf_loader()
+    loader.fix_root_link = True
+    loader.scale = cabinet.scale
+    loader.load_multiple_collisions_from_file = True
+    loader.set_material(static_friction=1, dynamic_friction=1, restitution=0)
+    sapien.set_log_level("off")  # it warns of every long thin board
+    builder = loader.parse(cabinet.urdf)["articulation_builders"][0]
+    builder.initial_pose = sapien.Pose([*STANDS, cabinet.lift], [math.cos(TURN / 2), 0, 0, math.sin(TURN / 2)])
+    built = builder.build(name="cabinet")
+    sapien.set_log_level("warn")
+    _check_collisions([body for link in built.links for body in link._bodies], cabinet.urdf)
+    for link in built.links:
+        link.set_collision_group_bit(group=2, bit_idx=_APART, bit=1)
+    for joint in built.active_joints:  # PartNet's have neither, and would open of themselves
+        joint.set_friction(0.3)
+        joint.set_drive_properties(0.0, 15.0)
+    return built
+
+
+def _check_collisions(bodies: list[Any], file: str) -> None:
+    """SAPIEN leaves out a collision mesh that it can't read, and the thing would fall through the floor."""
+    if not any(body.get_collision_shapes() for body in bodies):
+        raise ConfigError(f"SAPIEN can't read the collision meshes of {file}; download them again")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vagen_envs.errors import MissingExtraError, SimulatorError
 from vagen_envs.pictures import Pixels
@@ -24,9 +27,11 @@ except ImportError as error:  # SAPIEN and OpenCV are there, and lack a library 
     cause = f"{error}. Its libraries come with Mesa's Vulkan drivers: run scripts/setup_vulkan.sh as root"
     raise SimulatorError(ENV_ID, cause) from error
 
+import sapien
+
 from vagen_envs.primitive_skill import scene
-from vagen_envs.primitive_skill.drivers import renderer
-from vagen_envs.primitive_skill.kinematics import Floats, InverseKinematics
+
+Floats = NDArray[np.float64]
 
 OPEN, CLOSED = 1.0, -1.0
 """Targets of the fingers, as ManiSkill scales them: 80 mm apart, and pressing against each other."""
@@ -35,6 +40,17 @@ _STRAIGHT, _FREE = 0.016, 0.09
 _AT_HAND = 0.15
 """Metres from the fingertips beyond which nothing is asked whether it is held: to ask takes 1.6 ms an object, which was
 a sixth of a skill among six cubes."""
+LOWEST = np.array([-2.8973, -1.7628, -2.8973, -3.0718, -2.8973, -0.0175, -2.8973])
+HIGHEST = np.array([2.8973, 1.7628, 2.8973, -0.0698, 2.8973, 3.7525, 2.8973])
+"""Limits of the seven joints, in radians, from the Panda's URDF."""
+_VULKAN_FIX = (
+    "SAPIEN draws with Vulkan, and no driver here can do it. On a machine without a GPU install Mesa 23.1 or newer: "
+    "on Debian 12 add the suite `bookworm-backports main` to your apt sources and run, as root, `apt-get update && "
+    "apt-get install -y --no-install-recommends -t bookworm-backports mesa-vulkan-drivers libgl1 libglib2.0-0` "
+    "(in a clone, `sh scripts/setup_vulkan.sh` does both); on Debian 13 and Ubuntu 24.04 "
+    "`apt-get install mesa-vulkan-drivers`. A driver elsewhere is named by VK_DRIVER_FILES=/path/to/lvp_icd.json. "
+    'Without pictures, with observation="text", none is needed'
+)
 
 
 class ManipulationSimulator:
@@ -194,3 +210,48 @@ def _row(tensor: Any) -> Floats:
 def _millimetres(metres: Sequence[float] | Floats) -> Vector:
     x, y, z = (round(float(value) * 1000) for value in metres)
     return x, y, z
+
+
+class InverseKinematics:
+    """Joint angles for hand poses of an articulation, 0.2 ms each."""
+
+    def __init__(self, articulation: Any) -> None:
+        self._model = articulation.create_pinocchio_model()
+        names = [link.name for link in articulation.links]
+        self._hand = next(i for i, name in enumerate(names) if name.endswith("panda_hand_tcp"))
+        self._moving = np.array([1] * 7 + [0] * (articulation.dof - 7))
+        self._rest = np.full(articulation.dof, 0.04)
+
+    def solve(self, guess: Floats, at: Floats, turn: float) -> Floats | None:
+        """The nearest joint angles, or `None` if the arm can't get there within its limits.
+
+        Args:
+            guess: (7,) joint angles to begin from, in radians.
+            at: (3,) of the point between the fingertips, in metres, seen from the arm's base.
+            turn: about the vertical, in radians; 0 spreads the fingers along y.
+        """
+        self._rest[:7] = guess
+        down = sapien.Pose(at, [0.0, math.cos(turn / 2), math.sin(turn / 2), 0.0])
+        joints, solved, _ = self._model.compute_inverse_kinematics(
+            self._hand, down, initial_qpos=self._rest, active_qmask=self._moving, max_iterations=200
+        )
+        found: Floats = joints[:7]
+        return found if solved and bool(np.all((found >= LOWEST) & (found <= HIGHEST))) else None
+
+
+@functools.cache
+def renderer(device: str) -> sapien.render.RenderSystem:
+    """The renderer of this process, kept for good: with the last one its compiled shaders would go, 7 s of work.
+
+    Raises:
+        SimulatorError: there is no driver for it; the message says how to get one.
+    """
+    if os.environ.get("SAPIEN_DISABLE_RAY_TRACING"):
+        raise SimulatorError(
+            ENV_ID, "SAPIEN_DISABLE_RAY_TRACING is set, which hides the CPU's Vulkan driver from SAPIEN; unset it"
+        )
+    try:
+        return sapien.render.RenderSystem("cuda" if device == "gpu" else "cpu")
+    except RuntimeError as error:
+        fix = _VULKAN_FIX if device == "cpu" else "device='gpu' needs an NVIDIA GPU with its Vulkan driver; use 'cpu'"
+        raise SimulatorError(ENV_ID, f"{error}. {fix}") from error

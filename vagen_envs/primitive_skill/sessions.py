@@ -1,0 +1,225 @@
+"""An episode's simulators, in this process or in warm worker processes.
+
+PhysX can't be put back to an earlier moment exactly, but the same skills on the same level give the same, bit for bit.
+So every call names the level and the skills since its start, and whoever has played less plays what is missing.
+
+A pool of workers pays the start of a simulator, seconds and hundreds of megabytes, once a worker. A session whose
+worker dies during one of its calls has lost its episode and says why; other sessions of that worker are played again
+on another one. A worker is `python -m vagen_envs.primitive_skill.sessions FD PICTURE_SIZE DEVICE`, and answers
+`(session, method, level, skills)`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+from vagen_envs.errors import SimulatorError
+from vagen_envs.pictures import Pixels
+from vagen_envs.primitive_skill import ENV_ID
+from vagen_envs.primitive_skill.levels import Facts, ManipulationLevel, draw_level
+from vagen_envs.primitive_skill.skills import SkillCall
+from vagen_envs.seeding import HashStream
+from vagen_envs.workers import Worker, WorkerDied, answer_calls
+
+if TYPE_CHECKING:
+    from vagen_envs.primitive_skill.simulator import ManipulationSimulator
+
+
+_owner: int | None = None
+"""The process that first started a simulator here. Its driver's threads don't survive a fork."""
+
+
+class LocalSession:
+    """Simulators of this process: one at the episode's moment, and one that looks ahead, without pictures."""
+
+    def __init__(self, picture_size: int, device: str) -> None:
+        self._now, self._ahead = _Simulated(picture_size, device), _Simulated(0, device)
+
+    def run(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, Facts]:
+        """What the last of the skills reports as failed, if anything, and what is true then."""
+        return self._now.bring(level, calls)
+
+    def imagine(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, Facts]:
+        """`run` in the other simulator."""
+        return self._ahead.bring(level, calls)
+
+    def picture(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> Pixels:
+        """What the camera sees after the skills, uint8 (size, size, 3). A fresh array."""
+        self._now.bring(level, calls)
+        assert self._now.simulator is not None  # noqa: S101 - just brought there
+        return self._now.simulator.picture()
+
+    def close(self) -> None:
+        """Free the scenes. May be called twice."""
+        for each in (self._now, self._ahead):
+            if each.simulator is not None:
+                each.simulator.close()
+                each.simulator = None
+
+
+class _Simulated:
+    """A simulator, and what it has played."""
+
+    def __init__(self, picture_size: int, device: str) -> None:
+        self._options = picture_size, device
+        self.simulator: ManipulationSimulator | None = None
+        self._level: ManipulationLevel | None = None
+        self._calls: list[SkillCall] = []
+
+    def bring(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, Facts]:
+        """Play what is missing."""
+        global _owner
+        from vagen_envs.primitive_skill.simulator import ManipulationSimulator  # brings torch and ManiSkill
+
+        _owner = _owner or os.getpid()
+        played, failed = len(self._calls), ""
+        known = self.simulator is not None and self._level == level and self._calls == list(calls[:played])
+        self._level = None  # unknown, should the simulator break
+        if self.simulator is None:
+            self.simulator = ManipulationSimulator(level, *self._options)
+        elif not known:
+            self.simulator.load(level)
+        for call in calls[played if known else 0 :]:
+            failed = self.simulator.run(call)
+        self._level, self._calls = level, list(calls)
+        return failed, self.simulator.facts()
+
+
+class WorkerPool:
+    """`size` workers. They start, and warm up, at once and beside each other."""
+
+    def __init__(self, size: int, picture_size: int, device: str) -> None:
+        self._arguments = str(picture_size), device
+        self._lock = threading.Lock()
+        self.workers = [self._start() for _ in range(size)]
+
+    def take(self) -> Worker:
+        """The worker with the fewest sessions, after the dead ones have been replaced."""
+        with self._lock:
+            for i, worker in enumerate(self.workers):
+                if worker.dead or worker.process.poll() is not None:
+                    self.workers[i] = self._start()
+            worker = min(self.workers, key=lambda candidate: candidate.sessions)
+            worker.sessions += 1
+            return worker
+
+    def _start(self) -> Worker:
+        return Worker(ENV_ID, __name__, *self._arguments)
+
+    def give_back(self, worker: Worker) -> None:
+        with self._lock:
+            worker.sessions -= 1
+
+    def close(self) -> None:
+        """End all processes."""
+        for worker in self.workers:
+            worker.close()
+
+
+class PooledSession:
+    """A `LocalSession` in a worker of a pool."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
+        self._worker: Worker | None = None
+        self._number = next(self._numbers)
+
+    def run(self, *played: Any) -> Any:
+        return self._ask("run", *played)
+
+    def imagine(self, *played: Any) -> Any:
+        return self._ask("imagine", *played)
+
+    def picture(self, *played: Any) -> Any:
+        return self._ask("picture", *played)
+
+    def close(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            self._pool.give_back(worker)
+            with contextlib.suppress(WorkerDied, SimulatorError):  # gone already
+                worker.call(self._number, "close")
+
+    def _ask(self, method: str, *played: Any) -> Any:
+        """Ask the worker, or another one if it is found dead."""
+        for last in (False, True):
+            self._worker = self._worker or self._pool.take()
+            try:
+                return self._worker.call(self._number, method, *played)
+            except WorkerDied as death:
+                self._pool.give_back(self._worker)
+                self._worker = None
+                if death.during or last:
+                    raise SimulatorError(ENV_ID, f"{death}; another takes its place") from death
+        raise AssertionError("unreachable")
+
+
+_pools: dict[tuple[int, int, int, str], WorkerPool] = {}
+_pools_lock = threading.Lock()
+
+
+def shared_pool(size: int, picture_size: int, device: str) -> WorkerPool:
+    """This process's pool of that many workers. Environments with the same options share it."""
+    key = (os.getpid(), size, picture_size, device)
+    with _pools_lock:
+        if key not in _pools:
+            _pools[key] = WorkerPool(size, picture_size, device)
+        return _pools[key]
+
+
+def make_session(workers: int, picture_size: int, device: str) -> LocalSession | PooledSession:
+    """A session in a pool of so many workers, or in this process for 0, unless it is forked from one that simulated."""
+    if workers or (_owner is not None and _owner != os.getpid()):
+        return PooledSession(shared_pool(max(1, workers), picture_size, device))
+    return LocalSession(picture_size, device)
+
+
+@atexit.register
+def close_pools() -> None:
+    """End the workers of this process. A later environment starts new ones."""
+    with _pools_lock:
+        for key in [key for key in _pools if key[0] == os.getpid()]:
+            _pools.pop(key).close()
+
+
+# -- in a worker -----------------------------------------------------------------------------------
+
+
+def main(connection: Connection, picture_size: int, device: str) -> None:
+    """Serve until the other end is gone."""
+    sessions: dict[int, LocalSession] = {}
+
+    def answer(session: int, method: str, *played: Any) -> Any:
+        if session not in sessions:
+            sessions[session] = LocalSession(picture_size, device)
+        try:
+            return getattr(sessions[session], method)(*played)
+        finally:
+            if method == "close":
+                del sessions[session]
+
+    def warm_up() -> None:
+        """Take a first picture, which costs a process seconds."""
+        session = LocalSession(picture_size, device)
+        level = draw_level("place", HashStream("warm-up"), "train")
+        session.run(level, [])
+        if picture_size:
+            session.picture(level, [])
+        session.close()
+
+    answer_calls(connection, answer, warm_up)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(EOFError, OSError):  # the other end is gone, and with it the need for this process
+        main(Connection(int(sys.argv[1])), int(sys.argv[2]), sys.argv[3])
