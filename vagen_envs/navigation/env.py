@@ -16,7 +16,6 @@ from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.levels import HouseLevels
 from vagen_envs.navigation.scene import ACTIONS, NavigationEpisode, NavigationSimulator, distance, extract
 from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
-from vagen_envs.navigation.simulator import HouseSimulator
 from vagen_envs.navigation.state import NavigationState, words
 from vagen_envs.pictures import Picture, Pixels
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem
@@ -141,23 +140,15 @@ class NavigationEnv(VagenEnv):
     def _metrics(self) -> dict[str, bool | float | str]:
         return {"last_action_success": self._last_success}
 
-    def _snapshot(self) -> Any:
-        """All that changes in a room is where the robot is. AI2-THOR's scenes are played again."""
-        if not isinstance(self.simulator, HouseSimulator):
-            return super()._snapshot()
-        return {**self.simulator.moment(), "success": self._last_success}
-
     def _restore(self, world: Any) -> None:
-        """A room that is loaded already is kept; another one is drawn from its seed."""
-        if self.config.backend == "thor":
-            super()._restore(world)
-            return
+        """The robot walks again from the start; a room that is loaded already is kept."""
+        actions = self._actions_of(world)
         self._load_again()
-        if type(world["success"]) is not bool:
-            raise ValueError("success is no truth value")
-        assert isinstance(self.simulator, HouseSimulator)  # noqa: S101 - the backend's
-        self.simulator.go_to(world)
-        self._last_success = world["success"]
+        self.simulator.teleport(self.episode.start)
+        self._last_success = True
+        for action in actions:
+            self._guarded(self._execute, action)
+            self._played.append(action.text)
 
     def plan(self) -> Sequence[str]:
         """A shortest way; the robot first turns to face the target where the actions left allow that."""

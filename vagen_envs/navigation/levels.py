@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,17 +27,8 @@ if TYPE_CHECKING:
 _MOST_STARTS = 60
 _MOST_ROOMS, _MOST_LOOKS, _MOST_HOUSES = 60, 1500, 100
 """Rooms of the split, looks around in them and houses of several rooms after which a search is given up, within some
-seconds. It ends by what was done and not by the clock, so that a level is the same everywhere. Of 860 levels of the
-default and of rungs 0 and 1 none needs more than 2 rooms and 36 looks; of 14 with ways of 18 to 20 moves one needs 8
-and 800."""
-
-
-@dataclass(slots=True)
-class _Patience:
-    """How much of a search is left."""
-
-    rooms: int
-    looks: int
+seconds. It ends by what was done and not by the clock, so that a level is the same everywhere. Usual windows need 2
+rooms and 36 looks at most; ways of 18 to 20 moves needed up to 8 and 800."""
 
 
 class HouseLevels:
@@ -51,6 +41,7 @@ class HouseLevels:
     def __init__(self, config: NavigationConfig) -> None:
         mujoco()
         self.config = config
+        self._looks = 0
 
     def draw(self, stream: HashStream, split: Split) -> NavigationLevel:
         """A level of the split. Both the room and the pose of target and start belong to it.
@@ -62,24 +53,24 @@ class HouseLevels:
         if config.rooms > 1:
             house, episode, content = self.draw_in_rooms(stream, split)
             return NavigationLevel(self._simulator(house, episode.start), episode, content)
-        patience = _Patience(_MOST_ROOMS, _MOST_LOOKS)
-        while patience.rooms and patience.looks:
+        rooms = self._looks = 0
+        while rooms < _MOST_ROOMS and self._looks < _MOST_LOOKS:
             house = draw_house(stream, None if config.room == "any" else config.room)
             if split_of(house.content()) != split:
                 continue
-            patience.rooms -= 1
+            rooms += 1
             simulator = self._simulator(house, Pose(house.width / 200, house.depth / 200, 0))
             targets = house.targets
             stream.shuffle(targets)
             for target in targets:
-                level = self._look_for(stream, split, simulator, target, patience)
+                level = self._look_for(stream, split, simulator, target)
                 if level is not None:
                     return level
         raise LevelError(
             f"no room was found with a way of min_solution_length={config.min_solution_length} to "
             f"max_solution_length={config.max_solution_length} moves of {config.step_length} m to within "
-            f"success_threshold={config.success_threshold} m (looked around {_MOST_LOOKS - patience.looks} times in "
-            f"{_MOST_ROOMS - patience.rooms} rooms); widen the window, or for longer ways ask for rooms=2 or more"
+            f"success_threshold={config.success_threshold} m (looked around {self._looks} times in {rooms} "
+            "rooms); widen the window, or for longer ways ask for rooms=2 or more"
         )
 
     def _simulator(self, house: House, start: Pose) -> HouseSimulator:
@@ -142,7 +133,7 @@ class HouseLevels:
         return None
 
     def _look_for(
-        self, stream: HashStream, split: Split, simulator: HouseSimulator, target: HouseObject, patience: _Patience
+        self, stream: HashStream, split: Split, simulator: HouseSimulator, target: HouseObject
     ) -> NavigationLevel | None:
         config = self.config
         kinds = {placed.kind for placed in simulator.house.objects} - {target.kind}
@@ -151,14 +142,14 @@ class HouseLevels:
             return None
         at = (target.x / 100, target.y / 100)
         for start in self._starts(stream, target):
-            if not patience.looks:
+            if self._looks >= _MOST_LOOKS:
                 return None
             if fewest_moves(start, at, config.step_length, config.success_threshold) > config.max_solution_length:
                 continue
             pose = _pose_bytes(simulator.house.kind, target, start)
             if split_of(pose) != split or not free_pose(simulator, start):
                 continue
-            patience.looks -= 1
+            self._looks += 1
             # The target is seen from the start, or would be if the agent turned round.
             simulator.teleport(start)
             if not simulator.visible()[simulator.house.objects.index(target)]:

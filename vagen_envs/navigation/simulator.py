@@ -113,23 +113,6 @@ class HouseSimulator:
         """Put the agent somewhere."""
         self.pose = pose
 
-    def moment(self) -> dict[str, Any]:
-        """All that actions have changed, as JSON."""
-        pose = self.pose
-        return {"pose": [pose.x, pose.z, pose.rotation, pose.horizon], "last": list(self._last)}
-
-    def go_to(self, moment: Any) -> None:
-        """Go back to a `moment` of this room. Raises KeyError, TypeError or ValueError for what can't be one."""
-        x, z, rotation, horizon = moment["pose"]
-        action, success, error = moment["last"]
-        inside = 0 <= x <= self.house.width / 100 and 0 <= z <= self.house.depth / 100
-        kinds = [type(value) for value in (x, z, rotation, horizon, action, success, error)]
-        if not inside or kinds != [float, float, int, int, str, bool, str]:
-            raise ValueError("a pose out of the room, or not of numbers")
-        if rotation not in range(0, 360, TURN_STEP) or horizon not in range(HIGHEST_LOOK, LOWEST_LOOK + 1, LOOK_STEP):
-            raise ValueError("a direction that the agent can't look in")
-        self.pose, self._last = Pose(x, z, rotation, horizon), (action, success, error)
-
     def blocked(self, pose: Pose, action: str) -> bool:
         """Whether a move from this pose would touch something on its way. Remembered: searches ask again."""
         key = (round(pose.x, 3), round(pose.z, 3), (pose.rotation + MOVES[action]) % 360)
