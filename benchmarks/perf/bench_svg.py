@@ -23,7 +23,8 @@ from perf.random_weights import write_weights
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.dataset import load_dataset
 from vagen_envs.svg.renderer import shared_renderer
-from vagen_envs.svg.scorers import doctor, make_scorer
+from vagen_envs.svg.scorers import make_scorer, missing
+from vagen_envs.svg.scorers.choosing import SCORERS
 
 cairosvg = pytest.importorskip("cairosvg")
 
@@ -92,7 +93,7 @@ def test_restore_theirs(benchmark: Any, drawn: Any) -> None:
     benchmark.pedantic(lambda: drawn.step(next(replies)), rounds=40, warmup_rounds=3)
 
 
-@pytest.mark.parametrize("name", [found.scorer for found in doctor() if found.ready])
+@pytest.mark.parametrize("name", [name for name in SCORERS if missing(name) is None])
 def test_score_of_a_pair(benchmark: Any, name: str) -> None:
     """Against a target that is known, as it is from the second turn on."""
     benchmark.group = f"SVG, {name} score of a pair at 224x224"

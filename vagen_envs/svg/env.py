@@ -19,8 +19,8 @@ from vagen_envs.svg.answer import SvgText
 from vagen_envs.svg.dataset import Icon, content_of, icons_of, load_dataset
 from vagen_envs.svg.drawing import RendererName
 from vagen_envs.svg.renderer import MAX_SIZE, Drawing, shared_renderer
-from vagen_envs.svg.scorers import Scorer, doctor, make_scorer
-from vagen_envs.svg.scorers.choosing import SAME_PICTURE, ScorerName
+from vagen_envs.svg.scorers import Scorer, make_scorer, missing
+from vagen_envs.svg.scorers.choosing import SAME_PICTURE, SCORERS, ScorerName
 from vagen_envs.svg.state import SvgState, elements
 from vagen_envs.tables import SplitBy
 
@@ -270,8 +270,8 @@ class SvgEnv(VagenEnv):
         self._scores, self._score, self._best = scores, score, best
 
     def options_missing(self) -> Sequence[tuple[str, str, str]]:
-        found = doctor(self.config.scorer_weights)
-        return [(f"scorer={each.scorer}", each.missing, each.fix) for each in found if not each.ready]
+        found = {name: missing(name, self.config.scorer_weights) for name in SCORERS}
+        return [(f"scorer={name}", *lacking) for name, lacking in found.items() if lacking]
 
     def plan(self) -> Sequence[str]:
         """The target's own SVG."""

@@ -1,6 +1,6 @@
 """Scores of the similarity of two pictures. Each names its scorer, and none stands in for another."""
 
 from vagen_envs.errors import ScorerError
-from vagen_envs.svg.scorers.choosing import Scorer, doctor, make_scorer
+from vagen_envs.svg.scorers.choosing import Scorer, make_scorer, missing
 
-__all__ = ["Scorer", "ScorerError", "doctor", "make_scorer"]
+__all__ = ["Scorer", "ScorerError", "make_scorer", "missing"]

