@@ -49,12 +49,6 @@ def test_a_command_names_the_extra_that_it_lacks(module, arguments, extra, tmp_p
     assert f'pip install "vagen-envs[{extra}]"' in said
 
 
-def test_the_trainer_without_torch_says_so():
-    done = without("torch", "import vagen_adapters.ppo.trainer")
-    assert done.stderr.splitlines()[-1].startswith("vagen_envs.errors.MissingExtraError: vagen_adapters.ppo needs")
-    assert "vagen-envs[ppo]" in done.stderr
-
-
 def test_every_extra_is_found_by_what_it_brings():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for extra, wanted in extras.items():

@@ -163,20 +163,13 @@ def test_the_turn_budget_truncates_and_the_step_budget_too():
     assert turn.truncated
 
 
-def test_actions_after_the_end_are_not_executed():
-    env = played("vagen/FrozenLake-v0", desc=("SGF", "FFF", "FFF"))
+@pytest.mark.parametrize(("cell", "success"), [("G", True), ("H", False)])
+def test_actions_after_the_end_are_not_executed(cell, success):
+    env = played("vagen/FrozenLake-v0", desc=(f"S{cell}F", "FFF", "FFG"))
     turn = turn_of(env, "<answer>Right,Down,Down</answer>")
     assert [each.text for each in turn.executed] == ["Right"]
-    assert turn.success
-    assert turn.terminated
-
-
-def test_a_hole_terminates_without_success():
-    env = played("vagen/FrozenLake-v0", desc=("SHF", "FFF", "FFG"))
-    turn = turn_of(env, "<answer>Right</answer>")
-    assert turn.terminated
-    assert not turn.success
-    assert "fell into a hole" in turn.result.text
+    assert (turn.terminated, turn.success) == (True, success)
+    assert ("fell into a hole" in turn.result.text) != success
 
 
 @pytest.mark.parametrize("reply", [None, 3, b"bytes", ["Up"]])

@@ -25,20 +25,38 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_forms_of_a_thought_act_and_are_paid_alike_where_thoughts_are_untagged(form):
-    parsed = Grammar(MOVES, "free_think", layout="untagged").parse(FORMS[form])
-    assert [action.name for action in parsed.actions] == ["Up"]
-    assert parsed.format_correct
-    assert ("The box is above." in (parsed.think or "")) == ("The box is above." in FORMS[form])
-
-
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("layout", ["nested", "flat", "untagged"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("tags", [TAGS, THINKING])
 def test_a_lenient_parse_acts_on_any_form_under_any_layout(form, layout, strategy, tags):
     parsed = Grammar(MOVES, strategy, layout=layout, tags=tags, parsing="lenient").parse(FORMS[form])
     assert [action.name for action in parsed.actions] == ["Up"]
+    if layout == "untagged" and strategy == "free_think" and tags is TAGS:
+        assert parsed.format_correct
+        assert ("The box is above." in (parsed.think or "")) == ("The box is above." in FORMS[form])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        *(
+            ({"tags": tags}, "are not valid: give 5 different names")
+            for tags in (
+                ("think",),
+                ("think", *TAGS[:1], *TAGS[2:]),
+                *((bad, *TAGS[1:]) for bad in ("Think", "a b", "", "a>", "x" * 33)),
+            )
+        ),
+        *(
+            ({"action_names": names}, r"action_names|can.t name")
+            for names in (["north"], ["a", "a", "b", "c"], ["a,b", "c", "d", "e"], ["", "b", "c", "d"])
+        ),
+        ({"layout": "untagged", "parsing": "released"}, "layout='untagged' is not valid"),
+    ],
+)
+def test_names_that_cannot_be_read_are_refused(options, said):
+    with pytest.raises(ConfigError, match=said):
+        gym.make("vagen/FrozenLake-v0", **options)
 
 
 @pytest.mark.parametrize(
@@ -56,33 +74,9 @@ def test_the_fields_stand_by_themselves_after_an_untagged_thought(written, think
     assert (parsed.observation, parsed.prediction, parsed.think) == ("o", "p", think)
 
 
-def test_an_answer_within_a_thought_is_not_taken_where_thoughts_are_untagged():
-    reply = "<think>maybe <answer>Left</answer> or so</think><answer>Up</answer>"
-    parsed = Grammar(MOVES, "free_think", layout="untagged").parse(reply)
-    assert [action.name for action in parsed.actions] == ["Up"]
-    assert parsed.format_correct
-
-
 @pytest.mark.parametrize("reply", ["<answer>Up</answer> so", "<answer>Up</answer><answer>Up</answer>", "Up"])
 def test_what_stands_after_the_first_field_is_no_thought(reply):
     assert not Grammar(MOVES, "free_think", layout="untagged").parse(reply).format_correct
-
-
-@pytest.mark.parametrize(
-    "tags",
-    [("think",), ("think", "think", "reasoning", "prediction", "answer"), ("Think", *TAGS[1:]), ("a b", *TAGS[1:]),
-     ("", *TAGS[1:]), ("a>", *TAGS[1:]), ("x" * 33, *TAGS[1:])],
-)  # fmt: skip
-def test_names_that_are_no_tags_are_refused(tags):
-    with pytest.raises(ConfigError, match="are not valid: give 5 different names"):
-        gym.make("vagen/FrozenLake-v0", tags=tags)
-
-
-def test_the_released_rules_know_no_untagged_thoughts():
-    with pytest.raises(ConfigError, match="layout='untagged' is not valid"):
-        gym.make("vagen/FrozenLake-v0", layout="untagged", parsing="released")
-    with pytest.raises(ValueError, match="knows no layout 'untagged'"):
-        Grammar(MOVES, layout="untagged", parsing="released")
 
 
 def test_the_prompt_shows_the_tags_that_are_read():
@@ -185,13 +179,6 @@ def test_the_released_rules_are_vagens(release):
     assert accepted > 2_000
 
 
-def test_tags_may_be_quoted_and_fields_be_empty_under_the_released_rules():
-    grammar = Grammar(MOVES, "free_think", parsing="released")
-    for thought in ("", "it asks for <answer>, doesn't it?", "<think>"):
-        assert grammar.parse(f"<think>{thought}</think><answer>Up</answer>").format_correct
-    assert not grammar.parse("I go up. <answer>Up</answer>").actions
-
-
 MAIN = {
     "vagen/Sokoban-v0": "<think>t</think><answer>Up,Left</answer>",
     "vagen/FrozenLake-v0": "<think>t</think>\n<answer>up, left</answer>",
@@ -228,9 +215,3 @@ def test_world_modelling_replies_of_vagens_main():
     turn = env.reset(seed=1) and env.step(reply)[4]["turn"]
     assert "turn_right, look_up" in turn.result.text
     assert env.grammar.parse("<think>t</think><action>moveahead</action>").actions == ()
-
-
-@pytest.mark.parametrize("names", [["north"], ["a", "a", "b", "c"], ["a,b", "c", "d", "e"], ["", "b", "c", "d"]])
-def test_names_that_fit_no_actions_are_refused(names):
-    with pytest.raises(ConfigError, match=r"action_names|can.t name"):
-        gym.make("vagen/FrozenLake-v0", action_names=names)

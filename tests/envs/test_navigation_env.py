@@ -115,22 +115,6 @@ def test_the_picture_shows_the_room():
     assert np.array_equal(first, back)
 
 
-def test_pictures_are_rendered_only_for_observations(monkeypatch):
-    from vagen_envs.navigation.simulator import HouseSimulator
-
-    drawn = []
-    monkeypatch.setattr(HouseSimulator, "frame", lambda self: drawn.append(1) or np.zeros((255, 255, 3), np.uint8))
-    env = make()
-    env.reset(seed=0)
-    env.step(reply(env, "rotateright", "rotateright", "lookup", "lookdown"))
-    env.oracle_reply()
-    assert len(drawn) == 2
-    env = make(observation="text")
-    env.reset(seed=0)
-    env.step(reply(env, "rotateright"))
-    assert len(drawn) == 2
-
-
 @pytest.mark.parametrize(
     ("options", "shape"),
     [

@@ -62,33 +62,6 @@ def blind():
 # -- the contract ----------------------------------------------------------------------------------
 
 
-def test_a_restore_simulates_nothing_until_a_skill_is_played(blind, monkeypatch):
-    from vagen_envs.primitive_skill.simulator import ManipulationSimulator
-
-    env = blind["place"]
-    env.reset(seed=3)
-    moments, turns = [env.snapshot()], []
-    for _ in range(2):
-        turns.append(env.step(env.oracle_reply())[4]["turn"].to_json())
-        moments.append(env.snapshot())
-    asked = []
-    for name in ("load", "run"):
-        call = getattr(ManipulationSimulator, name)
-        monkeypatch.setattr(
-            ManipulationSimulator, name, lambda *a, name=name, call=call: asked.append(name) or call(*a)
-        )
-    env.restore(moments[2])
-    env.restore(moments[1])
-    assert env.true_state.to_json() == turns[0]["after"]
-    assert asked == []
-    assert env.step("<answer>pick(0,0,20)</answer>")[4]["turn"].before.to_json() == turns[0]["after"]
-    assert asked == ["load", "run", "run", "run"]  # two skills were too many, so the first turn's are played again
-    env.restore(moments[1])
-    asked.clear()
-    assert env.step(env.oracle_reply())[4]["turn"].to_json() == turns[1]
-    assert asked[0] == "load"
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("env_id", [*IDS.values(), "vagen/PrimitiveSkill-v0"])

@@ -192,20 +192,6 @@ def test_no_test_board_lies_elsewhere_in_the_frame_in_train():
         assert split_of_board(cells(floor), cells(targets), 6) == "test"
 
 
-def test_rooms_with_much_before_their_goal_are_given_up_for_others():
-    env = gym.make("vagen/Sokoban-v0", difficulty=5, split="test", observation="text")
-    for seed in range(60):
-        state = env.reset(seed=seed)[1]["state"]
-        targets = sum([1 << row * state.width + column for row, column in state.targets])
-        Solutions(state.width, state.floor, targets).extend(30, most=8_000)  # else it raises
-
-
-def test_where_all_rooms_have_much_before_their_goal_a_level_is_drawn_all_the_same(monkeypatch):
-    monkeypatch.setattr("vagen_envs.sokoban.levels._FEW_STATES", 1)
-    env = gym.make("vagen/Sokoban-v0", num_boxes=2, min_solution_length=8, max_solution_length=8)
-    assert env.reset(seed=1)[1]["state"].boxes
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [

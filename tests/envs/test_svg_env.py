@@ -83,24 +83,6 @@ def test_rewards_metrics_and_picture_follow_the_drawing():
     assert not terminated
 
 
-def test_a_restore_draws_nothing_and_scores_nothing(monkeypatch):
-    env = make(max_turns=4)
-    env.reset(seed=3)
-    env.step(say(env, TWO))
-    moment = env.snapshot()
-    after = [env.step(say(env, svg))[4]["turn"].to_json() for svg in (TWO, "nothing")]
-    drawn = []
-    draw = env._draw
-    monkeypatch.setattr(env, "_draw", lambda svg: drawn.append(svg) or draw(svg))
-    monkeypatch.setattr(env, "_scorer", None)
-    env.restore(moment)
-    assert not drawn
-    monkeypatch.undo()
-    assert [env.step(say(env, svg))[4]["turn"].to_json() for svg in (TWO, "nothing")] == after
-    env.restore(moment)
-    assert env.step("no SVG at all")[4]["turn"].after.drawing is not None  # drawn when it is to be seen
-
-
 def test_the_same_picture_at_once_does_not_end_the_episode():
     env = make()
     env.reset(seed=3)

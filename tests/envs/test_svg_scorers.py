@@ -97,14 +97,6 @@ def test_any_two_pictures_have_a_score_from_0_to_1(target, picture):
     assert 0 <= score <= 1
 
 
-def test_a_batch_scores_as_one_by_one(pictures):
-    scorer = make_scorer("classical")
-    shuffled = pictures[1:] + pictures[:1]
-    assert scorer.score(pictures, shuffled) == [
-        scorer.score([a], [b])[0] for a, b in zip(pictures, shuffled, strict=True)
-    ]
-
-
 @pytest.mark.parametrize(("name", "count"), [("classical", 24), pytest.param("lpips", 6, marks=needs_lpips)])
 def test_degradations_are_put_in_the_right_order(name, count, icons):
     shares = judge(make_scorer(name), list(pairs(icons[:count], shared_renderer())))

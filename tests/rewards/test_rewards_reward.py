@@ -29,13 +29,6 @@ def turn_of(env, reply=None):
     return env.step(env.unwrapped.oracle_reply() if reply is None else reply)[4]["turn"]
 
 
-def state_of(env):
-    """At the start of the level that the tests play."""
-    with gym.make(ID, observation="text", is_slippery=False) as twin:
-        twin.reset(seed=3)
-        return turn_of(twin).before
-
-
 def terms(reward, turn):
     return {term.name: term.value for term in reward(turn)}
 
@@ -70,8 +63,8 @@ WITHOUT = [
 @pytest.mark.parametrize("weighting", ["contrast", "plain"])
 @pytest.mark.parametrize("reply", WITHOUT)
 def test_reasoning_is_paid_in_turns_that_act_in_the_right_format(env, reply, weighting):
-    reply = reply.replace("TRUE", state_of(env).describe("natural_language"))
-    reply = reply.replace("SAME", state_of(env).describe("natural_language"))
+    reply = reply.replace("TRUE", env.unwrapped.true_state.describe("natural_language"))
+    reply = reply.replace("SAME", env.unwrapped.true_state.describe("natural_language"))
     turn = turn_of(env, reply)
     assert terms(of(env, weighting=weighting), turn) == {}
     paid, scores = of(env, weighting=weighting).paid(turn)
@@ -98,7 +91,7 @@ def test_the_oracle_is_paid(env, weighting):
 
 
 def test_what_is_false_costs_by_information_and_earns_nothing_plainly(env):
-    board = state_of(env)
+    board = env.unwrapped.true_state
     side = "below" if board.target[0] < board.player[0] else "above"
     turn = turn_of(env, said(env, f"The target is {side} the player.", "It is cold."))
     assert terms(of(env), turn)["grounding"] < 0
@@ -106,7 +99,7 @@ def test_what_is_false_costs_by_information_and_earns_nothing_plainly(env):
 
 
 def test_a_prediction_is_paid_for_what_it_says_beyond_the_observation(env):
-    state = state_of(env).describe("natural_language")
+    state = env.unwrapped.true_state.describe("natural_language")
     turn = turn_of(env, said(env, state, state))
     still = [claim for claim in _claims(turn) if claim.holds(turn.before) and claim.holds(turn.after)]
     assert still, "something stays as it was"
@@ -124,7 +117,6 @@ def _claims(turn):
 
 
 def _with_prediction(turn, text):
-
     return dataclasses.replace(turn, parsed=dataclasses.replace(turn.parsed, prediction=text))
 
 
