@@ -18,13 +18,11 @@ from vagen_envs.core import SCHEMA_VERSION, State, Turn
 from vagen_envs.errors import (
     ConfigError,
     EpisodeOverError,
-    LevelError,
     PromptPackError,
     RecordError,
     ReplyTypeError,
     SimulatorError,
 )
-from vagen_envs.frozen_lake.env import FrozenLakeEnv
 from vagen_envs.replies import STRATEGIES
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 
@@ -358,43 +356,6 @@ def test_the_last_observation_asks_for_nothing(env_id):
     assert all(request in text for text in texts[:-1])
     assert request not in texts[-1]
     assert texts[-1].endswith("The episode is over.")
-
-
-class ListedEnv(FrozenLakeEnv):
-    """Frozen lakes of a published list, to which a number points; the second can't be played."""
-
-    id = "tests/ListedLake-v0"
-    lakes = (3, 13, 2**40, 5)
-
-    def _level_count(self, split):
-        return len(self.lakes) if split == "test" else 0
-
-    def _load(self, stream, split):
-        lake = self._published(self.lakes)
-        if lake == 13:
-            raise LevelError("lake 13 has no way")
-        super()._load(self._levels(split).child(lake), split)
-
-
-def test_a_level_of_published_data_is_played_by_its_number():
-    env = ListedEnv(split="test")
-    assert env.level_count == 4
-    contents = [env.reset(options={"level": i})[1]["level"]["content"] for i in (0, 2, 3)]
-    assert len(set(contents)) == 3
-    assert [env.reset(seed=seed)[1]["level"]["content"] for seed in (0, 2, 3, 4)] == [*contents, contents[0]]
-    assert ListedEnv(split="test", level=2).reset(seed=77)[1]["level"] == env.reset(options={"level": 2})[1]["level"]
-    snapshot, seen = env.snapshot(), env.observed
-    other = ListedEnv(split="test")
-    other.restore(snapshot)
-    assert other.observed == seen
-    with pytest.raises(ConfigError, match="no level=4: the split 'test' has 4, counted from 0"):
-        env.reset(options={"level": 4})
-    with pytest.raises(EpisodeOverError, match="call reset"):
-        env.step("<answer>Up</answer>")
-    with pytest.raises(LevelError, match="lake 13"):
-        env.reset(options={"level": 1})
-    with pytest.raises(EpisodeOverError, match="call reset"):
-        env.step("<answer>Up</answer>")
 
 
 def test_a_generated_level_is_that_of_the_seed():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oracle import finish, reply_of
 
 import vagen_envs  # noqa: F401
-from vagen_envs.errors import ConfigError, LevelError, SnapshotError
+from vagen_envs.errors import ConfigError, EpisodeOverError, LevelError, SnapshotError
 from vagen_envs.permission import permitted
 from vagen_envs.seeding import SPLITS, HashStream
 from vagen_envs.sokoban.boards import load_boards
@@ -172,8 +172,14 @@ def test_boxobans_folders_are_its_splits_and_each_board_is_played_once_in_order(
     sizes = [alone.reset(options={"level": i}) and alone.simulator.level.floor.bit_count() for i in range(4)]
     assert sizes == [4, 5, 6, 7]
     assert [alone.reset(seed=seed) and alone.simulator.level.floor.bit_count() for seed in range(5)] == [4, 5, 6, 7, 4]
+    given = env_of(tmp_path / "unfiltered" / "test", split="test", level=2)
+    assert given.reset(seed=77)[1]["level"] == alone.reset(options={"level": 2})[1]["level"]
+    with pytest.raises(ConfigError, match="no level=4: the split 'test' has 4, counted from 0"):
+        alone.reset(options={"level": 4})
     with pytest.raises(LevelError, match=r'no board for train \(0 for train.*split_by="content"'):
         alone.reset(options={"split": "train"})
+    with pytest.raises(EpisodeOverError, match="call reset"):
+        alone.step("<answer>Up</answer>")
 
 
 @pytest.mark.parametrize("text", [BOXOBAN, COLLECTION])

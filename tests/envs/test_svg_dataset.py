@@ -80,16 +80,27 @@ def test_the_same_icons_give_the_same_levels_in_every_form(write, tmp_path):
 
 
 def names(icons):
-    return {icon.name for icon in icons}
+    return {icon.name.split("/")[-1].removeprefix("test-") for icon in icons}
 
 
-@pytest.mark.parametrize("form", ["data/{}-00000-of-00001.jsonl", "{}.jsonl", "{}/data-00000-of-00001.jsonl"])
+@pytest.mark.parametrize(
+    "form", ["data/{}-00000-of-00001.jsonl", "{}.jsonl", "{}/data-00000-of-00001.jsonl", "{}", "a column"]
+)
 def test_a_data_sets_own_splits_are_kept(form, tmp_path):
     parts = {"train": ROWS[:40], "validation": ROWS[35:48], "test": ROWS[45:]}
-    for name, rows in parts.items():
+    if form == "a column":
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        rows = [{**row, "split": name} for name, rows in parts.items() for row in rows]
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "all.parquet")
+    for name, rows in parts.items() if form != "a column" else ():
         file = tmp_path / form.format(name)
         file.parent.mkdir(exist_ok=True)
-        file.write_text("\n".join(map(json.dumps, rows)))
+        if form.endswith(".jsonl"):
+            file.write_text("\n".join(map(json.dumps, rows)))
+        else:  # a folder of pictures, whose names are no splits
+            file.mkdir()
+            for row in rows:
+                (file / f"test-{row['Filename']}").write_text(row["Svg"])
     with pytest.warns(UserWarning, match="8 of 68 icons left out: 8 the same as another"):
         splits = load_dataset(str(tmp_path), 8000).splits
     told = {name: {row["Filename"] for row in rows} for name, rows in parts.items()}
@@ -111,18 +122,6 @@ def test_a_file_of_one_split_is_that_split(tmp_path):
     assert by_content["train"]
 
 
-def test_a_column_of_splits_is_kept(tmp_path):
-    words = ("train", "validation", "test")
-    rows = [{**row, "split": words[i % 3]} for i, row in enumerate(ROWS)]
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "all.parquet")
-    splits = load_dataset(str(tmp_path / "all.parquet"), 8000).splits
-    for word, split in zip(words, ("train", "val", "test"), strict=True):
-        assert [icon.name for icon in splits[split]] == [row["Filename"] for row in rows if row["split"] == word]
-
-
 def test_icons_that_are_left_out_are_counted_once(tmp_path):
     rows = [*ROWS[:5], ROWS[0], {"Svg": TWO + " " * 5000}, {"Svg": "no picture"}]
     (tmp_path / "icons.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -131,15 +130,6 @@ def test_icons_that_are_left_out_are_counted_once(tmp_path):
     (warning,) = caught
     words = "3 of 8 icons left out: 1 longer than max_target_length=4000, 1 without <svg, 1 the same as another"
     assert words in str(warning.message)
-
-
-def test_folders_of_pictures_may_be_splits_and_names_of_pictures_are_none(tmp_path):
-    for folder, rows in (("train", ROWS[:40]), ("test", ROWS[40:])):
-        (tmp_path / folder).mkdir()
-        for row in rows:
-            (tmp_path / folder / f"test-{row['Filename']}").write_text(row["Svg"])
-    splits = load_dataset(str(tmp_path), 8000).splits
-    assert (len(splits["train"]), len(splits["val"]), len(splits["test"])) == (40, 0, 20)
 
 
 def test_mono_comes_from_a_package():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 
 import gymnasium as gym
 import pytest
@@ -89,26 +88,6 @@ def test_a_batch_is_asked_at_once_and_answered_in_order():
     assert judge.batches == [4]
 
 
-def test_a_tally_counts_and_complains_above_its_share_and_not_before_it_has_seen_enough():
-    scored, unscored = Score(1.0, "fine"), Score.unscored("the server is down")
-    tally = Tally(0.25, at_least=4)
-    assert (tally.scored, tally.unscored, tally.last_reason) == (0, 0, "")
-    tally.add_all([unscored, scored, scored])
-    tally.check()  # a third, but of three only
-    tally.add(scored)
-    tally.check()  # a quarter
-    tally.add(unscored)
-    assert (tally.scored, tally.unscored, tally.last_reason) == (3, 2, "the server is down")
-    said = (
-        "2 of 5 statements are unscored, more than the 25% allowed; the last for this reason: the server is down. "
-        "Fix the judge, or raise max_unscored"
-    )
-    with pytest.raises(TooManyUnscoredError, match=re.escape(said)):
-        tally.check()
-    tally.add_all([scored] * 3)
-    tally.check()  # back at a quarter
-
-
 def test_a_tally_doesnt_take_words_that_arent_understood_for_a_broken_judge():
     tally = Tally(0.25)
     tally.add_all([Score.unscored("nothing of it was understood", ((0, 9),))] * 9)
@@ -117,8 +96,10 @@ def test_a_tally_doesnt_take_words_that_arent_understood_for_a_broken_judge():
     tally.add_all([Score.unscored("the server is down")] * 3)
     tally.check()  # 3 of 12
     tally.add(Score.unscored("the server is down"))
-    with pytest.raises(TooManyUnscoredError, match="4 of 13"):
+    with pytest.raises(TooManyUnscoredError, match=r"4 of 13 .* more than the 25% allowed; .* the server is down"):
         tally.check()
+    tally.add_all([Score(1.0, "fine")] * 3)
+    tally.check()  # a quarter again
 
 
 def test_scores_become_terms_and_metrics_and_take_the_place_of_earlier_ones():
