@@ -144,8 +144,8 @@ def test_the_same_prompts_elsewhere_are_the_same_configuration(tmp_path):
         played(prompt_pack=str(tmp_path / "three")).restore(moment)
 
 
-EPISODE, WORLD, STATE = 2, 7, 8
-"""Places: of the episode in a snapshot, and of the simulated world and a state that is carried along in the episode."""
+EPISODE, WORLD, STATE, PIXELS = 2, 7, 8, 9
+"""Places: of the episode in a snapshot; in the episode, of the world, and of a state and pixels that are carried."""
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
