@@ -10,6 +10,7 @@ import typer
 from vagen_benchmarks.commands.options import TrustModules
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.results.summary import FLAG
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import import_environments
@@ -47,11 +48,18 @@ def export(
     if trust:
         import_environments(RunFolder(run_folder).protocol.tasks)
     policy = ContextPolicy.parse(context)
-    count = export_run(RunFolder(run_folder), path, form, keep=keep, context=policy)  # type: ignore[arg-type]
+    run = RunFolder(run_folder)
+    with Meter("exporting episodes", len(run.index()), console=err) as meter:
+
+        def counted(episode: Episode) -> bool:
+            meter.advance()
+            return keep(episode)
+
+        count = export_run(run, path, form, keep=counted, context=policy)  # type: ignore[arg-type]
     out.print(f"{count} rows in {path}")
-    for line in marked(RunFolder(run_folder)):
+    for line in marked(run):
         err.print(f"{FLAG} {line}", style="yellow")
-    splits = sorted({task.split for task in RunFolder(run_folder).protocol.tasks} - {"train"})
+    splits = sorted({task.split for task in run.protocol.tasks} - {"train"})
     if form == "chat" and splits:
         err.print(f"these are levels of {' and '.join(splits)}:", style="yellow", end=" ")
         err.print("a model trained on them can't be tested on them; play with --split train")

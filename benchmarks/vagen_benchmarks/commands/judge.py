@@ -157,8 +157,10 @@ def rescore_command(
         how = {**said, "judge": scoring.judge.name, "betas": betas}
         writer.note("rescore", source=str(run.name), **how)
         episodes = iter(source.episodes())
-        while batch := list(itertools.islice(episodes, EPISODES_AT_ONCE)):
-            judged += _rescore(source, batch, scoring, writer)
+        with Meter("judging episodes", len(source.index()), console=err) as meter:
+            while batch := list(itertools.islice(episodes, EPISODES_AT_ONCE)):
+                judged += _rescore(source, batch, scoring, writer)
+                meter.advance(len(batch))
     _print_scores(judged)
     if sentences > 0:
         _print_sentences(judged, sentences)
