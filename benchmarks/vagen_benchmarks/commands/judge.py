@@ -15,8 +15,9 @@ import typer
 from rich.table import Table
 
 from vagen_benchmarks.commands.options import TrustModules
-from vagen_benchmarks.commands.printing import out
+from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import import_environments
