@@ -18,6 +18,7 @@ from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
+from vagen_envs.context import ContextPolicy  # noqa: E402
 
 SAMPLING = Sampling(temperature=0.8, top_p=1.0, max_tokens=6)
 
@@ -85,14 +86,15 @@ def ids_of(episodes):
     return [[turn.reply.ids for turn in episode.turns] for episode in episodes]
 
 
-@pytest.mark.parametrize("window", [None, 0, 1])
-def test_log_probabilities_of_the_sampler_are_those_of_the_sequences_trained_on(loaded, window):
+@pytest.mark.parametrize("context", ["all", "last:0", "last:1", "summary:1:5", "summary:2:5"])
+def test_log_probabilities_of_the_sampler_are_those_of_the_sequences_trained_on(loaded, context):
+    context = ContextPolicy.parse(context)
     model, encoder = loaded
-    episodes = Rollout(environments(), encoder, TransformersSampler(model, encoder), SAMPLING, window=window).play(
+    episodes = Rollout(environments(), encoder, TransformersSampler(model, encoder), SAMPLING, context=context).play(
         LEVELS, 5
     )
-    sequences = [each for episode in episodes for each in training_sequences(episode, window, with_end=True)]
-    assert len(sequences) == (3 if window is None else sum(len(episode.turns) for episode in episodes))
+    sequences = [each for episode in episodes for each in training_sequences(episode, context, with_end=True)]
+    assert len(sequences) == {None: 3, 1: 9, 2: 6}[1 if context.turns is not None else context.summary]
     with torch.no_grad():
         logprobs, entropies = score_tokens(
             model,
@@ -107,14 +109,15 @@ def test_log_probabilities_of_the_sampler_are_those_of_the_sequences_trained_on(
         torch.testing.assert_close(logprobs[row, : len(mask)][mask], sampled, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("window", [None, 1])
-def test_what_is_trained_on_is_what_was_read_and_sampled(loaded, window):
+@pytest.mark.parametrize("context", ["all", "last:1"])
+def test_what_is_trained_on_is_what_was_read_and_sampled(loaded, context):
+    context = ContextPolicy.parse(context)
     encoder = loaded[1]
     sampler = Scripted(encoder)
-    (episode,) = Rollout(environments(1), encoder, sampler, SAMPLING, window=window).play(LEVELS[:1], 0)
+    (episode,) = Rollout(environments(1), encoder, sampler, SAMPLING, context=context).play(LEVELS[:1], 0)
     prompts = [batch[0].ids for batch in sampler.prompts]
-    sequences = training_sequences(episode, window, with_end=False)
-    if window is None:
+    sequences = training_sequences(episode, context)
+    if context.turns is None:
         assert all(sequences[0].prompt.ids[: len(prompt)] == prompt for prompt in prompts)
     else:
         assert [each.prompt.ids for each in sequences] == [(*prompt, *sampler.reply.ids) for prompt in prompts]
@@ -292,7 +295,7 @@ def test_an_episode_that_outgrows_the_context_is_cut_between_turns(loaded):
     encoder = loaded[1]
     (whole,) = Rollout(environments(1), encoder, Scripted(encoder), SAMPLING).play(LEVELS[:1], 0)
     assert len(whole.turns) == 3
-    (sequence,) = training_sequences(whole, None, with_end=True)
+    (sequence,) = training_sequences(whole, with_end=True)
     for missing in (1, 30, 60, 100):
         limit = len(sequence.prompt.ids) - missing
         rollout = Rollout(environments(1), encoder, Scripted(encoder), SAMPLING, max_length=limit)
@@ -303,13 +306,13 @@ def test_an_episode_that_outgrows_the_context_is_cut_between_turns(loaded):
         assert len(cut.turns) < 3
         assert cut.truncated
         assert not cut.terminated
-        (shorter,) = training_sequences(cut, None, with_end=True)
+        (shorter,) = training_sequences(cut, with_end=True)
         assert len(shorter.prompt.ids) <= limit
         assert shorter.ends_with_observation
         assert shorter.prompt.ids == sequence.prompt.ids[: len(shorter.prompt.ids)]
 
 
-@pytest.mark.parametrize("options", [{"window": -1}, {"threads": 0}])
+@pytest.mark.parametrize("options", [{"threads": 0}])
 def test_settings_out_of_range_are_named(loaded, options):
     with pytest.raises(TrainingConfigError, match=next(iter(options))):
         Rollout(environments(1), loaded[1], Scripted(loaded[1]), SAMPLING, **options)

@@ -102,7 +102,7 @@ def test_only_a_sentences_own_tokens_get_its_truth(loaded):
         assert judged.turn.rewards == turn.rewards, "no turn earns what its words are credited with"
         assert judged.turn.metrics["world_modeling"] is not None
         rows.append(Episode(Level(0), [PlayedTurn(shown, Reply(ids, (0.0,) * len(ids)), turn, (), judged.words)]))
-    sequences = [sequence for each in rows for sequence in training_sequences(each, None, with_end=False)]
+    sequences = [sequence for each in rows for sequence in training_sequences(each)]
     mask = torch.nn.utils.rnn.pad_sequence([torch.tensor(each.turn_ids) >= 0 for each in sequences], batch_first=True)
     task = Advantages(torch.full(mask.shape, 7.0) * mask, mask, torch.zeros(0), torch.zeros(0))
     found, told = credit_words(task, sequences, rows, encoder)
@@ -213,7 +213,7 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
 
     def lead():
         """Nats by which what is true is likelier than what isn't, over the same words, before an answer."""
-        sequences = [each for episode in episodes for each in training_sequences(episode, None, with_end=False)]
+        sequences = [each for episode in episodes for each in training_sequences(episode)]
         rows = model_inputs([each.prompt for each in sequences], trainer.encoder, "cpu")
         with torch.no_grad():
             found = trainer.model.eval()(rows, ["logprobs"], temperature=1.0)["logprobs"]

@@ -106,7 +106,7 @@ def largest_gap(sampler, model):
     env = gym.make("vagen/FrozenLake-v0", **ENVIRONMENTS["vagen/FrozenLake-v0"])
     episodes = Rollout([env], sampler.encoder, sampler, SAMPLING).play([Level(0), Level(1)], 5)
     assert [episode.failure for episode in episodes] == [None, None]
-    sequences = [each for episode in episodes for each in training_sequences(episode, None, with_end=True)]
+    sequences = [each for episode in episodes for each in training_sequences(episode, with_end=True)]
     inputs = model_inputs([each.prompt for each in sequences], sampler.encoder, "cpu")
     with torch.no_grad():
         ours, _ = score_tokens(model, inputs, temperature=0.8, forbidden_ids=sampler.encoder.forbidden_ids)

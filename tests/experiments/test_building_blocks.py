@@ -95,7 +95,7 @@ def test_heads_learn_from_all_episodes_and_are_held_to_the_last_tenth(tiny_folde
     model, told = StudyActorCritic.from_pretrained(tiny_folder, critic="shared", heads={"reads": True}), []
     teach_critic(model, codec, played, 240, batch_size=4, learning_rate=5e-3, report=lambda *each: told.append(each))
     assert [number for number, _ in told] == list(range(240))
-    sequences = [training_sequences(episode, None, with_end=False)[0] for episode in (played[2], played[15])]
+    sequences = [training_sequences(episode)[0] for episode in (played[2], played[15])]
     with torch.no_grad():
         inputs = model_inputs([each.prompt for each in sequences], codec, "cpu")
         values = model(inputs, ["values"], temperature=1.0)["values"]
@@ -156,7 +156,7 @@ def test_a_critic_that_is_told_the_state_knows_what_the_picture_does_not_show(ti
     """Its values change with the state alone; it is saved and read, and goes on from any other critic."""
     env, codec = gym.make("vagen/FrozenLake-v0", **OPTIONS), load_policy(tiny_folder)[1]
     episodes = [demonstrate(env, codec, Level(seed), oracle_share=0.5) for seed in range(2)]
-    prompts = [training_sequences(each, None, with_end=False)[0].prompt for each in episodes]
+    prompts = [training_sequences(each)[0].prompt for each in episodes]
     inputs = model_inputs(prompts, codec, "cpu")
     shown = [each for prompt in prompts for each in prompt.shown]
     model = StudyActorCritic.from_pretrained(tiny_folder, critic="shared", heads={"told": True}).eval()

@@ -11,8 +11,10 @@
 
 None has a loop over tokens or episodes. The sampled tokens of the whole batch are laid end to end, so
 that padding and observations do not exist for the arithmetic, and every recursion is summed by doubling
-(`packing`). Each raises TrainingDataError for a batch that lacks what it needs or has NaN where it counts.
-Those that compare episodes with each other are in `group_advantages`.
+(`packing`). A summary (`Trajectories.seams`) is a turn like any other whose step to the next turn is not
+discounted: credit flows from the turns after it to those before. Each raises TrainingDataError for a batch
+that lacks what it needs or has NaN where it counts. Those that compare episodes with each other are in
+`group_advantages`.
 """
 
 from __future__ import annotations
@@ -45,8 +47,8 @@ def token_gae(
     check_unit(gamma=gamma, lam=lam)
     tokens = PackedTokens(batch, with_observations=not mask_observations)
     rewards = tokens.kl_rewards + torch.where(tokens.ends_episode, tokens.episode_returns()[tokens.episode], 0)
-    deltas = rewards + gamma * tokens.next_values - tokens.values
-    advantages = sum_backwards(deltas, gamma * lam, tokens.ends_episode)
+    deltas = rewards + tokens.between_tokens(gamma, gamma) * tokens.next_values - tokens.values
+    advantages = sum_backwards(deltas, tokens.between_tokens(gamma * lam, gamma * lam), tokens.ends_episode)
     return tokens.spread(advantages, targets=advantages + tokens.values)
 
 
@@ -66,8 +68,8 @@ def dual_discount_gae(
     """
     check_unit(gamma_turn=gamma_turn, lam_turn=lam_turn, gamma_token=gamma_token, lam_token=lam_token)
     tokens = PackedTokens(batch)
-    gamma = torch.full_like(tokens.values, gamma_token).masked_fill(tokens.ends_turn, gamma_turn)
-    lam = torch.full_like(tokens.values, lam_token).masked_fill(tokens.ends_turn, lam_turn)
+    gamma = tokens.between_tokens(gamma_token, gamma_turn)
+    lam = tokens.between_tokens(lam_token, lam_turn)
     rewards = tokens.kl_rewards.index_add(0, tokens.turn_ends, tokens.turn_rewards)
     deltas = rewards + gamma * tokens.next_values - tokens.values
     advantages = sum_backwards(deltas, gamma * lam, tokens.ends_episode)
@@ -95,8 +97,8 @@ def bilevel_gae(
     check_unit(gamma_turn=gamma_turn, lam_turn=lam_turn, gamma_token=gamma_token, lam_token=lam_token)
     tokens = PackedTokens(batch)
     after = tokens.values_after_turns()
-    deltas_turn = tokens.turn_rewards + gamma_turn * tokens.following_turn(after) - after
-    advantages_turn = sum_backwards(deltas_turn, gamma_turn * lam_turn, tokens.turn_ends_episode)
+    deltas_turn = tokens.turn_rewards + tokens.between_turns(gamma_turn) * tokens.following_turn(after) - after
+    advantages_turn = sum_backwards(deltas_turn, tokens.between_turns(gamma_turn * lam_turn), tokens.turn_ends_episode)
 
     next_values = tokens.next_values.index_copy(0, tokens.turn_ends, after)
     deltas = tokens.kl_rewards + gamma_token * next_values - tokens.values
@@ -118,8 +120,8 @@ def bilevel_gae_released(
     tokens = PackedTokens(batch)
     values_turn = tokens.values[tokens.turn_ends]
     rewards_turn = tokens.turn_rewards + tokens.kl_rewards[tokens.turn_ends]
-    deltas_turn = rewards_turn + gamma_turn * tokens.following_turn(values_turn) - values_turn
-    advantages_turn = sum_backwards(deltas_turn, gamma_turn * lam, tokens.turn_ends_episode)
+    deltas_turn = rewards_turn + tokens.between_turns(gamma_turn) * tokens.following_turn(values_turn) - values_turn
+    advantages_turn = sum_backwards(deltas_turn, tokens.between_turns(gamma_turn * lam), tokens.turn_ends_episode)
 
     deltas = tokens.kl_rewards + gamma_token * tokens.next_values - tokens.values
     deltas = deltas.index_copy(0, tokens.turn_ends, advantages_turn)
@@ -163,8 +165,8 @@ def turn_gae(batch: Trajectories, *, gamma: float = 1.0, lam: float = 1.0) -> Ad
     tokens = PackedTokens(batch)
     starts = tokens.starts_turn.nonzero().squeeze(1)
     values = tokens.values[starts]
-    deltas = tokens.turn_rewards_with_kl() + gamma * tokens.following_turn(values) - values
-    advantages = sum_backwards(deltas, gamma * lam, tokens.turn_ends_episode)
+    deltas = tokens.turn_rewards_with_kl() + tokens.between_turns(gamma) * tokens.following_turn(values) - values
+    advantages = sum_backwards(deltas, tokens.between_turns(gamma * lam), tokens.turn_ends_episode)
     of_tokens = advantages[tokens.turn_of_token]
     return tokens.spread(of_tokens, targets=(advantages + values)[tokens.turn_of_token], targeted=tokens.starts_turn)
 
@@ -180,7 +182,7 @@ def vine(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
     check_unit(gamma=gamma)
     if batch.turn_values is None:
         raise TrainingDataError("vine needs the worth of each state; give the batch turn_values")
-    tokens = PackedTokens(batch, with_values=False)
+    tokens = PackedTokens(batch, with_values=False).without_seams("vine")
     values = tokens.of_turns("turn_values", batch.turn_values)
     following = values.roll(-1).masked_fill(tokens.turn_ends_episode, 0)
     advantages = tokens.turn_rewards_with_kl() + gamma * following - values

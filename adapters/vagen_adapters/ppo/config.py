@@ -55,7 +55,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         episodes_per_rollout: episodes collected each time.
         group_size: episodes of the same level, for estimators that compare episodes.
         context: earlier turns in a prompt, in the form of `vagen_envs.context`: `all` trains on whole episodes; with
-            `last:N` each turn is a sequence of its own (Verlog). The trainer takes no other policy.
+            `last:N` each turn is a sequence of its own (Verlog); with `summary:K` the policy writes a summary after K
+            turns, which is trained on as a reply and ends a sequence. The trainer takes no other policy.
         max_length: tokens in a sequence.
         temperature: of sampling.
         top_p: of sampling.
@@ -207,9 +208,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         super().__post_init__()  # type: ignore[no-untyped-call]
 
     @property
-    def window(self) -> int | None:
-        """Earlier turns in a prompt; None for all."""
-        return ContextPolicy.parse(self.context).turns
+    def context_policy(self) -> ContextPolicy:
+        """The setting `context`, read."""
+        return ContextPolicy.parse(self.context)
 
     def _check_fields(self) -> None:
         """Types, choices and ranges of single settings."""
@@ -217,10 +218,14 @@ class MultiTurnPPOConfig(_BaseConfig):
             check_setting(name, getattr(self, name))
         check_setting("seed", self.seed)
         try:
-            policy = ContextPolicy.parse(self.context)
+            policy = self.context_policy
         except ConfigError as error:
             raise TrainingConfigError(str(error)) from None
-        self._require(policy == ContextPolicy(turns=policy.turns), "context", "all or last:N")
+        known = ContextPolicy(turns=policy.turns, summary=policy.summary, summary_tokens=policy.summary_tokens)
+        self._require(policy == known, "context", "all, last:N or summary:K: replies are trained on as they were "
+                      "sampled, without hidden reasoning")  # fmt: skip
+        self._require(policy.summary is None or self.advantage not in ("vine", "gigpo"), "context",
+                      f"without summaries for {self.advantage}, which compares states: a summary has none")  # fmt: skip
 
     def _check_advantage(self) -> None:
         if self.advantage not in ESTIMATORS:

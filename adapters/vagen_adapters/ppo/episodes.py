@@ -7,14 +7,17 @@ so that nothing is tokenised twice and what was sampled is what is trained on.
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.generation import Prompt, Reply
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import RewardTerm, Turn
+from vagen_envs.context import ContextPolicy
 from vagen_envs.seeding import HashStream
 from vagen_rewards.credit import Words
 
@@ -73,6 +76,27 @@ class PlayedTurn:
         return self.reply.ids[-1] != self.shown.next_ids[0]
 
 
+@dataclass(frozen=True, eq=False)
+class PlayedSummary:
+    """A summary that the policy wrote of turns that are no longer shown after it: sampled and trained on as a reply.
+
+    Attributes:
+        shown: the request for it.
+        reply: the sampled tokens.
+        version: as of a turn.
+    """
+
+    shown: Shown
+    reply: Reply
+    version: int = 0
+    reward: ClassVar[float] = 0.0
+    words: ClassVar[tuple[Words, ...]] = ()
+
+
+Step = PlayedTurn | PlayedSummary
+"""What the policy has sampled: its number in the episode is the turn id of its tokens."""
+
+
 @dataclass(eq=False)
 class Episode:
     """An episode.
@@ -84,6 +108,8 @@ class Episode:
         terminated: solved or lost.
         truncated: cut by the environment's budget, or for want of room in the context.
         failure: why it can't be trained on (a broken environment or judge, no room), else None.
+        summaries: by the number of turns before each.
+        pending: the observation that is shown after the summary that is asked for now; None elsewhere.
         begins_at: the environment where this episode is played on from, after its first turns; empty for a reset.
         worth: the mean sum of rewards from before each turn on, where it was played on from there; empty elsewhere.
     """
@@ -94,6 +120,8 @@ class Episode:
     terminated: bool = False
     truncated: bool = False
     failure: str | None = None
+    summaries: dict[int, PlayedSummary] = field(default_factory=dict)
+    pending: dict[str, Any] | None = None
     begins_at: bytes = b""
     worth: tuple[float, ...] = ()
 
@@ -105,6 +133,14 @@ class Episode:
         if turns:  # a conversation is known by its first observation, and this is another
             turns[0] = replace(turns[0], shown=copy.copy(turns[0].shown))
         return Episode(replace(self.level, draw=draw), turns, copy.copy(here.shown), begins_at=here.snapshot)
+
+    @property
+    def steps(self) -> list[Step]:
+        """Turns and summaries in the order in which they were sampled."""
+        if not self.summaries:
+            return [*self.turns]
+        pairs = ((self.summaries.get(number), turn) for number, turn in enumerate([*self.turns, None]))
+        return [step for pair in pairs for step in pair if step is not None]
 
     @property
     def over(self) -> bool:
@@ -134,7 +170,7 @@ class TokenSequence:
 
     Attributes:
         prompt: all tokens and pictures.
-        turn_ids: the turn of each token sampled in a turn that is trained on, -1 elsewhere.
+        turn_ids: the number of the step, a turn or a summary, whose sampled token is trained on; -1 elsewhere.
         logprobs: the log-probability of each such token when it was sampled, 0 elsewhere.
         ends_with_observation: whether the last tokens are an observation without a reply.
     """
@@ -145,13 +181,15 @@ class TokenSequence:
     ends_with_observation: bool
 
 
-def remembered(turns: Sequence[PlayedTurn], now: int, window: int | None) -> Sequence[PlayedTurn]:
-    """The turns before turn `now` that the model is shown: all, or the last `window` (Verlog)."""
-    return turns[0 if window is None else max(0, now - window) : now]
+def remembered(steps: Sequence[Step], now: int, context: ContextPolicy) -> Sequence[Step]:
+    """The steps before step `now` that the model is shown: all, the latest turns (Verlog), or all since a summary."""
+    if context.turns is not None:
+        return steps[max(0, now - context.turns) : now]
+    return steps[next((at for at in range(now, 0, -1) if isinstance(steps[at - 1], PlayedSummary)), 0) : now]
 
 
 def lay_out(
-    history: Sequence[PlayedTurn], present: Sequence[PlayedTurn], last_shown: Shown | None, first_turn: int = 0
+    history: Sequence[Step], present: Sequence[Step], last_shown: Shown | None, first_turn: int = 0
 ) -> TokenSequence:
     """One conversation of `history`, then `present`, then the observation `last_shown`.
 
@@ -183,20 +221,23 @@ def lay_out(
     return TokenSequence(Prompt(tuple(ids), tuple(shown)), tuple(turn_ids), tuple(logprobs), last_shown is not None)
 
 
-def training_sequences(episode: Episode, window: int | None, *, with_end: bool) -> list[TokenSequence]:
-    """The sequences of an episode: one for the whole, or with a window one for each turn.
+def training_sequences(
+    episode: Episode, context: ContextPolicy | None = None, *, with_end: bool = False
+) -> list[TokenSequence]:
+    """The sequences of an episode: one for the whole, one up to each summary, or with `last:N` one for each turn.
+
+    Together they hold every step's tokens once, each after what the sampler read before it.
 
     With `with_end`, a truncated episode's last sequence ends with the observation after it, whose value
     is what the rest of the episode would have been worth.
     """
-    turns = episode.turns
+    context, steps = context or ContextPolicy(), episode.steps
     end = episode.last_shown if with_end and episode.truncated and not episode.terminated else None
-    if window is None:
-        return [lay_out((), turns, end)]
-    last = len(turns) - 1
+    each, before = context.turns is not None, [None, *steps[:-1]]
+    starts = [at for at, step in enumerate(before) if step is None or each or isinstance(step, PlayedSummary)]
     return [
-        lay_out(remembered(turns, now, window), [turn], end if now == last else None, now)
-        for now, turn in enumerate(turns)
+        lay_out(remembered(steps, start, context), steps[start:stop], end if stop == len(steps) else None, start)
+        for start, stop in itertools.pairwise([*starts, len(steps)])
     ]
 
 

@@ -12,10 +12,11 @@ from torch import Tensor
 from vagen_adapters.ppo import losses
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.continuations import StateNumbers
-from vagen_adapters.ppo.episodes import Episode, TokenSequence, training_sequences
+from vagen_adapters.ppo.episodes import Episode, PlayedSummary, TokenSequence, training_sequences
 from vagen_adapters.ppo.generation import TILE, pad
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
+from vagen_envs.context import ContextPolicy
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +56,10 @@ class Experience:
 
 
 def sequences_of(
-    episodes: Sequence[Episode], window: int | None, device: torch.device | str, *, with_end: bool
+    episodes: Sequence[Episode], context: ContextPolicy, device: torch.device | str, *, with_end: bool
 ) -> Sequences:
-    """The sequences of episodes: one each, or one for each turn if there is a `window`."""
-    laid_out = [training_sequences(episode, window, with_end=with_end) for episode in episodes]
+    """The sequences of episodes; see `training_sequences`."""
+    laid_out = [training_sequences(episode, context, with_end=with_end) for episode in episodes]
     rows = [sequence for of_episode in laid_out for sequence in of_episode]
     owners = [number for number, of_episode in enumerate(laid_out) for _ in of_episode]
     return Sequences(
@@ -89,14 +90,17 @@ def trajectories_of(
     device, rows = values.device, range(len(sequences.rows))
     rewards = torch.zeros(len(rows), int(sequences.turn_ids.max()) + 1, device=device)
     states, number_of = torch.zeros_like(rewards, dtype=torch.int64), StateNumbers()
-    turn_values = torch.zeros_like(rewards)
+    turn_values, seams = torch.zeros_like(rewards), torch.zeros_like(rewards, dtype=torch.bool)
     scales = {task.name: task.environment.reward_scale for task in args.tasks}
     for row, sequence, episode, owner in zip(
         rows, sequences.rows, sequences.episodes, sequences.episode_ids.tolist(), strict=True
     ):
-        scale = scales[episode.level.environment]
+        scale, steps = scales[episode.level.environment], episode.steps
         for turn in set(sequence.turn_ids) - {NOT_SAMPLED}:
-            played = episode.turns[turn]
+            played = steps[turn]
+            if isinstance(played, PlayedSummary):
+                seams[row, turn] = True
+                continue
             penalty = losses.overlong_penalty(len(played.reply.ids), args.max_tokens, args.overlong_share)
             rewards[row, turn] = (played.reward + penalty) * scale
             if args.advantage == "gigpo":
@@ -117,6 +121,7 @@ def trajectories_of(
         group_ids=torch.tensor([episode.level.group for episode in sequences.episodes], device=device),
         turn_states=states if args.advantage == "gigpo" else None,
         turn_values=turn_values if state_values else None,
+        seams=seams if seams.any() else None,
     )
 
 

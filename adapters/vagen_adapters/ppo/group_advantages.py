@@ -60,7 +60,8 @@ def rloo_turns(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
     """
     check_unit(gamma=gamma)
     tokens, groups = _in_groups(batch)
-    to_go = sum_backwards(tokens.turn_rewards_with_kl().double(), gamma, tokens.turn_ends_episode)
+    rewards = tokens.turn_rewards_with_kl().double()
+    to_go = sum_backwards(rewards, tokens.between_turns(gamma, rewards), tokens.turn_ends_episode)
     total, _ = _sums(to_go, _pairs(groups, tokens.turns))
     episodes = _sums(tokens.turn_ends_episode.to(to_go.dtype), groups)[0]  # in the group of each turn
     advantages = torch.where(episodes > 1, to_go - (total - to_go) / (episodes - 1).clamp(min=1), 0)
@@ -87,6 +88,7 @@ def gigpo(
     if batch.turn_states is None:
         raise TrainingDataError("GiGPO compares turns that met the same state; give the batch turn_states")
     tokens, episodes, returns, groups = _returns_in_groups(batch)
+    tokens.without_seams("gigpo")
     of_episodes = _above_mean(returns, groups, scale, eps)[episodes]
     to_go = sum_backwards(tokens.turn_rewards_with_kl().double(), gamma, tokens.turn_ends_episode)
     states = _pairs(groups[episodes], tokens.of_turns("turn_states", batch.turn_states))

@@ -159,7 +159,7 @@ class DifficultySampler(LevelSampler):
                 continue
             record.successes += won
             record.failures += len(group) - won
-            record.tokens += sum(len(turn.reply.ids) for episode in group for turn in episode.turns)
+            record.tokens += sum(len(step.reply.ids) for episode in group for step in episode.steps)
 
     def metrics(self) -> dict[str, float]:
         """Each task's share of the next rollout, expected success and number of mixed levels."""

@@ -26,6 +26,8 @@ def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[st
     if not sound:
         return counts
     turns = [turn for episode in sound for turn in episode.turns]
+    if summaries := [summary for episode in sound for summary in episode.summaries.values()]:
+        counts["rollout/summary_tokens"] = mean([float(len(summary.reply.ids)) for summary in summaries])
     groups = [group for group in groups_of(sound) if len(group) > 1]
     if groups:
         counts["rollout/equal_groups"] = mean([float(have_equal_returns(group)) for group in groups])
@@ -158,10 +160,10 @@ def of_scores(
 
 def of_versions(episodes: Sequence[Episode], step: int) -> dict[str, float]:
     """By how many updates the weights that sampled tokens are older than those of `step`: the mean, and the most."""
-    turns = [turn for episode in episodes for turn in episode.turns]
-    tokens = sum(len(turn.reply.ids) for turn in turns)
-    older = sum((step - turn.version) * len(turn.reply.ids) for turn in turns)
-    return {"staleness/mean": older / tokens, "staleness/max": float(max(step - turn.version for turn in turns))}
+    sampled = [each for episode in episodes for each in episode.steps]
+    tokens = sum(len(each.reply.ids) for each in sampled)
+    older = sum((step - each.version) * len(each.reply.ids) for each in sampled)
+    return {"staleness/mean": older / tokens, "staleness/max": float(max(step - each.version for each in sampled))}
 
 
 def mean(numbers: Sequence[float]) -> float:

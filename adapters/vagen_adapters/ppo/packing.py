@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -42,7 +43,7 @@ class PackedTokens:
     Attributes of shape (N,): values, next_values (of the following token; past the end of an episode its
     bootstrap value or 0), kl_rewards, episode, turn_of_token, starts_turn, ends_turn, ends_episode.
     Attributes of shape (M,): turn_ends (index of the last token), turn_rewards, turn_ends_episode, turn_rows (of the
-    batch), turns (their numbers).
+    batch), turns (their numbers), seams.
     """
 
     def __init__(self, batch: Trajectories, *, with_observations: bool = False, with_values: bool = True) -> None:
@@ -68,6 +69,8 @@ class PackedTokens:
         self.turn_ends_episode = self.ends_episode[self.turn_ends]
         self.turn_rows, self.turns = self.row[self.turn_ends], turn[self.turn_ends]
         self.turn_rewards = self.of_turns("turn_rewards", batch.turn_rewards)
+        none = torch.zeros_like(self.turns, dtype=torch.bool)
+        self.seams = none if batch.seams is None else batch.seams[self.turn_rows, self.turns]
         if batch.kl_rewards is None:
             self.kl_rewards = self.turn_rewards.new_zeros(len(self.place))
         else:
@@ -105,6 +108,21 @@ class PackedTokens:
     def of_turns(self, name: str, entries: Tensor) -> Tensor:
         """(B, T) → (M,) What the batch says of each turn. Raises TrainingDataError where that is no number."""
         return self._finite(name, entries.detach()[self.turn_rows, self.turns], self.turn_rows)
+
+    def between_turns(self, factor: float, like: Tensor | None = None) -> Tensor:
+        """(M,) A discount or λ from each turn to the next; 1 at seams."""
+        return torch.full_like(self.turn_rewards if like is None else like, factor).masked_fill(self.seams, 1.0)
+
+    def between_tokens(self, inside: float, between: float) -> Tensor:
+        """(N,) A discount or λ from each token to the next, inside a turn and between turns; 1 at seams."""
+        factors = torch.full_like(self.values, inside)
+        return factors.index_copy(0, self.turn_ends, self.between_turns(between))
+
+    def without_seams(self, estimator: str) -> Self:
+        """Raise TrainingDataError if the batch has summaries, whose states `estimator` isn't defined for."""
+        if self.seams.any():
+            raise TrainingDataError(f"{estimator} compares states, and a summary has none; take another estimator")
+        return self
 
     def turn_rewards_with_kl(self) -> Tensor:
         """(M,) The rewards of the turns, with the KL rewards of their tokens."""

@@ -16,10 +16,12 @@ import gymnasium as gym
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.environments import EnvironmentPool
-from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, lay_out, remembered
+from vagen_adapters.ppo.episodes import Episode, Level, PlayedSummary, PlayedTurn, lay_out, remembered
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling
 from vagen_adapters.ppo.span_credit import Judged
 from vagen_envs import RewardTerm, Turn
+from vagen_envs.context import ContextPolicy, summary_request
+from vagen_envs.core import Observation
 from vagen_envs.seeding import HashStream
 
 Score = Callable[[Turn], Sequence[RewardTerm] | Turn | Judged]
@@ -38,7 +40,8 @@ class Rollout:
         encoder: of the model that plays.
         sampler: where replies come from, a batch of a turn of all environments at a time.
         sampling: how they are drawn.
-        window: turns of history before the present one; None keeps the whole episode (Verlog uses 1 or 2).
+        context: which earlier turns are shown: all, the latest (Verlog uses 1 or 2), or those since a summary that the
+            model writes.
         max_length: tokens that the model may read and write in one sequence. An episode is cut at the last
             turn after which this still holds, and counts as truncated.
         score: further reward terms, or those of each task by name.
@@ -59,7 +62,7 @@ class Rollout:
         sampler: Sampler,
         sampling: Sampling,
         *,
-        window: int | None = None,
+        context: ContextPolicy | None = None,
         max_length: int = 4096,
         score: Score | Mapping[str, Score] | None = None,
         threads: int = 1,
@@ -67,12 +70,10 @@ class Rollout:
         self.environments = envs if isinstance(envs, EnvironmentPool) else EnvironmentPool.of(envs)
         if not self.environments.size:
             raise TrainingConfigError("a rollout needs at least one environment")
-        if window is not None and window < 0:
-            raise TrainingConfigError(f"window={window} is not valid: it must be at least 0 turns, or None for all")
         if threads < 1:
             raise TrainingConfigError(f"threads={threads} is not valid: it must be at least 1")
         self.encoder, self.sampler, self.sampling = encoder, sampler, sampling
-        self.window, self.max_length, self.score = window, max_length, score
+        self.context, self.max_length, self.score = context or ContextPolicy(), max_length, score
         self.pool = ThreadPoolExecutor(threads, "environment") if threads > 1 else None
         self.threads, self.snapshots = threads, False
         self.times: dict[str, float] = {}
@@ -134,26 +135,36 @@ class Rollout:
         return self._held(observation)
 
     def _sample(self, episodes: Sequence[Episode], seed: int) -> list[Reply]:
+        replies: dict[int, Reply] = {}
         with self._timed("generation", threads=1):
-            seeds = [self._seed(seed, episode) for episode in episodes]
-            return self.sampler.sample([self._prompt(episode) for episode in episodes], self.sampling, seeds)
+            for limit in dict.fromkeys(map(self._limit, episodes)):
+                batch = [episode for episode in episodes if self._limit(episode) == limit]
+                prompts, seeds = map(self._prompt, batch), [self._seed(seed, episode) for episode in batch]
+                sampled = self.sampler.sample(list(prompts), replace(self.sampling, max_tokens=limit), seeds)
+                replies |= zip(map(id, batch), sampled, strict=True)
+        return [replies[id(episode)] for episode in episodes]
 
     def _advance(self, playing: Sequence[Playing], replies: Sequence[Reply]) -> list[Playing]:
-        """Play a turn of each; return the pairs that still play."""
+        """Play a turn of each, or take its summary; return the pairs that still play."""
         moves = []
         for (env, episode), reply in zip(playing, replies, strict=True):
             if not reply.ids:
                 episode.failure = f"the sampler gave no token in turn {len(episode.turns)}"
             elif not all(map(math.isfinite, reply.logprobs)):
                 episode.failure = f"the sampler gave a log-probability that is no number in turn {len(episode.turns)}"
+            elif episode.pending is not None:
+                self._attempt(self._compact, env, episode, reply)
             else:
                 moves.append((env, episode, reply, self.encoder.read(reply.ids)))  # tokenizers keep to a thread
         for (env, episode, *_), step in zip(moves, self._each(self._step, moves), strict=True):
-            try:
-                self._take(env, episode, step)
-            except Exception as error:  # an environment, a judge or a processor may raise anything
-                episode.failure = _failure(error, f"in turn {len(episode.turns)}")
+            self._attempt(self._take, env, episode, step)
         return self._still_playing(playing)
+
+    def _attempt(self, act: Callable[..., None], env: gym.Env[Any, Any], episode: Episode, given: Any) -> None:
+        try:
+            act(env, episode, given)
+        except Exception as error:  # an environment, a judge or a processor may raise anything
+            episode.failure = _failure(error, f"in turn {len(episode.turns)}")
 
     def _step(self, env: gym.Env[Any, Any], episode: Episode, reply: Reply, text: str) -> Step:
         """Step an environment and score the turn."""
@@ -185,12 +196,35 @@ class Rollout:
         if terminated:
             return
         if self._fits(episode):
-            episode.truncated = truncated or not self._has_room(episode)
+            episode.truncated = truncated or not self._goes_on(episode, observation)
             return
         episode.last_shown = episode.turns.pop().shown  # the value of what comes next couldn't be read
         episode.truncated = True
         if not episode.turns:
             episode.failure = f"no room for the first turn in {self.max_length} tokens; raise max_length"
+
+    def _goes_on(self, episode: Episode, observation: dict[str, Any]) -> bool:
+        """Ask for a summary where it is due; return whether there is room for the next reply."""
+        if not self.context.summarises_before(len(episode.turns)):
+            return self._has_room(episode)
+        shown, request = episode.last_shown, self.encoder.show("", {"text": summary_request(self.context)})
+        episode.last_shown, episode.pending = request, observation
+        if self._has_room(episode):
+            return True
+        episode.last_shown, episode.pending = shown, None
+        return False
+
+    def _compact(self, env: gym.Env[Any, Any], episode: Episode, reply: Reply) -> None:
+        """Take a summary into its episode, and show the observation that waited for it with the summary before it."""
+        now, request, observation = len(episode.turns), episode.last_shown, episode.pending
+        assert request is not None and observation is not None  # noqa: S101, PT018 - for the type checker
+        waited, summary = Observation(observation["text"], None), self.encoder.read(reply.ids)
+        seen = self.context.in_prompt(waited, now, earlier=False, summaries={now: summary})
+        episode.summaries[now] = PlayedSummary(request, reply, self.version)
+        episode.last_shown, episode.pending = self._show(env, {**observation, "text": seen.text}), None
+        if not self._has_room(episode):  # nothing would follow the summary: the episode ends before it
+            del episode.summaries[now]
+            episode.last_shown, episode.truncated = self._show(env, observation), True
 
     def _still_playing(self, pairs: Sequence[Playing]) -> list[Playing]:
         """The pairs whose episodes aren't over; the environments of the others are free."""
@@ -240,21 +274,26 @@ class Rollout:
     def _seed(self, seed: int, episode: Episode) -> int:
         """Of an episode's next reply, where the whole is drawn from `seed`."""
         level = episode.level
-        return HashStream("reply", seed, level.split, level.seed, level.draw, len(episode.turns)).bits(48)
+        return HashStream("reply", seed, level.split, level.seed, level.draw, len(episode.steps)).bits(48)
 
     def _prompt(self, episode: Episode) -> Prompt:
         """The tokens and pictures before an episode's next reply."""
-        history = remembered(episode.turns, len(episode.turns), self.window)
-        return lay_out(history, (), episode.last_shown).prompt
+        steps = episode.steps
+        return lay_out(remembered(steps, len(steps), self.context), (), episode.last_shown).prompt
+
+    def _limit(self, episode: Episode) -> int:
+        """The most tokens of the next reply."""
+        return self.sampling.max_tokens if episode.pending is None else self.context.summary_tokens
 
     def _has_room(self, episode: Episode) -> bool:
         """Whether another reply can be read and written."""
-        return len(self._prompt(episode).ids) + self.sampling.max_tokens <= self.max_length
+        return len(self._prompt(episode).ids) + self._limit(episode) <= self.max_length
 
     def _fits(self, episode: Episode) -> bool:
         """Whether the last turn with its history and the observation after it can be read."""
-        history = remembered(episode.turns, len(episode.turns) - 1, self.window)
-        return len(lay_out(history, episode.turns[-1:], episode.last_shown).prompt.ids) <= self.max_length
+        steps = episode.steps
+        history = remembered(steps, len(steps) - 1, self.context)
+        return len(lay_out(history, steps[-1:], episode.last_shown).prompt.ids) <= self.max_length
 
 
 def _failure(error: Exception, when: str) -> str:

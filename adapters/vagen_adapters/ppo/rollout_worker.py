@@ -193,7 +193,7 @@ class RolloutWorker:
             self.encoder,
             sampler,
             Sampling(temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens),
-            window=args.window,
+            context=args.context_policy,
             max_length=args.max_length,
             score=score,
             threads=args.env_threads,

@@ -75,7 +75,7 @@ def _spoken(encoder: ChatEncoder, sequence: TokenSequence, episode: Episode) -> 
     return [
         (sequence.turn_ids.index(turn) + place, begin, field)
         for turn in sorted(set(sequence.turn_ids) - {NOT_SAMPLED})
-        if (played := episode.turns[turn]).words
+        if (played := episode.steps[turn]).words
         for place, begin in enumerate(encoder.begins(played.reply.ids))
         for field in played.words
         if field.span[0] <= begin < field.span[1]

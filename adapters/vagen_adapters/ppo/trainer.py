@@ -119,7 +119,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         check_sharding(self.accelerator, self.sharding, "own" if make_sampler else args.generation)
         actor_critic.spread = self.sharding in ("fsdp", "zero3")
         if not actor_critic.spread:  # otherwise no process holds weights that it could try
-            check_model(actor_critic, self.encoder, turn_by_turn=args.window is not None)
+            check_model(actor_critic, self.encoder, turn_by_turn=args.context_policy.turns is not None)
             if args.packing:
                 check_packing(actor_critic, self.encoder)
             actor_critic.vision_cache = vision_cache_for(actor_critic, self.encoder, VISION_CACHE)
@@ -154,7 +154,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self.worker.check_failures(episodes, number)
         self.worker.level_sampler.update(episodes)
         self._record(self.worker.level_sampler.metrics())
-        sampled = sum(len(turn.reply.ids) for episode in episodes for turn in episode.turns)
+        sampled = sum(len(step.reply.ids) for episode in episodes for step in episode.steps)
         self._record({"generation/tokens_per_second": sampled / max(clock.spent("generation"), 1e-9)})
         state_values: list[list[float]] = []
         if self.args.continuations:
@@ -170,7 +170,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     @torch.no_grad()
     def _make_experience(self, episodes: Sequence[Episode], state_values: Sequence[Sequence[float]]) -> Experience:
         args = self.args
-        sequences = sequences_of(episodes, args.window, args.device, with_end=args.bootstraps)
+        sequences = sequences_of(episodes, args.context_policy, args.device, with_end=args.bootstraps)
         scores = self._scores(sequences, self._wanted_of_rollouts)
         logprobs, reference = scores["logprobs"], scores.get("reference_logprobs")
         broken = ~logprobs.isfinite().all(1)

@@ -46,6 +46,8 @@ class Trajectories:
             for GiGPO. Only counts where the row holds tokens of the turn.
         turn_values: (B, T), or None. What the state before turn t was found to be worth by playing on from it, for
             VinePPO. Only counts where the row holds tokens of the turn.
+        seams: (B, T) bool, or None. Turns that are summaries, after which the next row begins: the step from their end
+            to the next turn is no transition of the environment, and no estimator discounts it (γ = λ = 1).
 
     Raises:
         TrainingDataError: The tensors do not fit together. NaN and infinity are met by the estimators, where they
@@ -63,6 +65,7 @@ class Trajectories:
     group_ids: Tensor | None = None
     turn_states: Tensor | None = None
     turn_values: Tensor | None = None
+    seams: Tensor | None = None
 
     def __post_init__(self) -> None:
         self._check_layout()
@@ -118,6 +121,7 @@ class Trajectories:
             "group_ids": ((rows,), torch.int64),
             "turn_states": ((rows, turns), torch.int64),
             "turn_values": ((rows, turns), float_type),
+            "seams": ((rows, turns), torch.bool),
         }
         for name, (shape, dtype) in layout.items():
             tensor = getattr(self, name)

@@ -104,7 +104,7 @@ class Demonstrations(Dataset[Demonstration]):
 
 def batch_of(demonstrations: Sequence[Demonstration], encoder: ChatEncoder) -> dict[str, Tensor]:
     """Model inputs with `labels`, (B, L): the tokens of imitated replies, `IGNORED` elsewhere."""
-    sequences = [training_sequences(shown.episode, None, with_end=False)[0] for shown in demonstrations]
+    sequences = [training_sequences(shown.episode)[0] for shown in demonstrations]
     inputs = model_inputs([sequence.prompt for sequence in sequences], encoder, "cpu")
     labels = torch.full_like(inputs["input_ids"], IGNORED)
     for row, (sequence, demonstration) in enumerate(zip(sequences, demonstrations, strict=True)):

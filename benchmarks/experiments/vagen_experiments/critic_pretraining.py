@@ -137,7 +137,7 @@ def _with_targets(
     """A batch of episodes, and what its values, (B, L + 1), are to be; NaN where nothing is known."""
     head = model.value_head
     assert head is not None
-    sequences = [training_sequences(episode, None, with_end=False)[0] for episode in batch]
+    sequences = [training_sequences(episode)[0] for episode in batch]
     prompts = [each.prompt for each in sequences]
     inputs = model_inputs(prompts, encoder, head.weight.device, multiple=TILE, vision_cache=model.vision_cache)
     inputs |= model.critic_inputs([shown for prompt in prompts for shown in prompt.shown])

@@ -239,7 +239,7 @@ class StudyTrainer(MultiTurnPPOTrainer):
         if not self.args.eval_continuations or self.args.critic_kind == "none" or not sound:
             return found
         returns = self.worker.play_on_from(sound, self.args.eval_continuations)
-        sequences = sequences_of(sound, self.args.window, self.args.device, with_end=False)
+        sequences = sequences_of(sound, self.args.context_policy, self.args.device, with_end=False)
         with torch.no_grad():
             values = self._scores(sequences, ["values"])["values"].tolist()
         known: list[float] = []

@@ -162,7 +162,7 @@ def imitate(
 
 def imitation_loss(model: Any, encoder: ChatEncoder, episodes: Sequence[Episode]) -> Tensor:
     """The mean cross-entropy of the reply tokens of `episodes`."""
-    sequences = [training_sequences(episode, None, with_end=False)[0] for episode in episodes]
+    sequences = [training_sequences(episode)[0] for episode in episodes]
     inputs = model_inputs([sequence.prompt for sequence in sequences], encoder, model.device, multiple=TILE)
     labels = torch.full_like(inputs["input_ids"], -100)
     for row, sequence in enumerate(sequences):
