@@ -63,9 +63,9 @@ def reply_of(playback, row, turn):
     return runs[turn]
 
 
-@pytest.mark.parametrize("window", [None, 1, 0])
-def test_it_is_quiet_on_our_trainer(model, window):
-    report = run(PPOTrainerAdapter(window), model)
+@pytest.mark.parametrize("context", ["all", "last:1", "last:0", "summary:2", "summary:1"])
+def test_it_is_quiet_on_our_trainer(model, context):
+    report = run(PPOTrainerAdapter(context), model)
     assert report.failed == ()
     assert {each.recording for each in report.findings} == {each.name for each in RECORDINGS}
     assert {each.verdict for each in report.findings} == {"pass"}

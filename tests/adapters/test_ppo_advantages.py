@@ -40,6 +40,10 @@ def coefficients(draw, name):
     return {each: draw(unit) for each in COEFFICIENTS[name]}
 
 
+def seams_of(batch, b):
+    return [] if batch.seams is None else batch.seams[b].nonzero()[:, 0].tolist()
+
+
 def by_loop(name, batch, **options):
     """The literal loop over each row of a batch whose rows are whole episodes."""
     rows, length = batch.turn_ids.shape
@@ -51,7 +55,10 @@ def by_loop(name, batch, **options):
         row = [each[b].tolist() for each in (batch.turn_ids, batch.turn_rewards, batch.values, kl)]
         end_value = float(batch.bootstrap_values[b]) if cut else 0.0
         for entries, out, mask in zip(
-            getattr(advantage_loops, name)(*row, end_value, **options), dense, present, strict=True
+            getattr(advantage_loops, name)(*row, end_value, **options, seams=seams_of(batch, b)),
+            dense,
+            present,
+            strict=True,
         ):
             for i, entry in entries.items():
                 out[b, i], mask[b, i] = entry, True
@@ -81,12 +88,12 @@ def an_episode(**changes):
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_estimator_equals_the_literal_loop(name, data):
-    batch, options = data.draw(batches()), data.draw(coefficients(name))
+    batch, options = data.draw(batches(seams=True)), data.draw(coefficients(name))
     assert_equal(getattr(ppo, name)(batch, **options), by_loop(name, batch, **options))
 
 
 @settings(max_examples=60, deadline=None)
-@given(batch=batches(), gamma=unit, lam=unit)
+@given(batch=batches(seams=True), gamma=unit, lam=unit)
 def test_vanilla_ppo_equals_the_literal_loop(batch, gamma, lam):
     batch = dataclasses.replace(
         batch, values=batch.values.nan_to_num(0.5), kl_rewards=batch.kl_rewards.nan_to_num(-0.25)

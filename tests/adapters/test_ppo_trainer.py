@@ -168,13 +168,74 @@ def test_a_checkpoint_in_bfloat16_is_trained_in_float32_where_small_updates_coun
     assert lost.float().mean() > 0.9
 
 
-def test_a_resumed_run_ends_bit_exactly_where_the_whole_one_does(tiny_folder, tmp_path):
-    run = {"rollouts": 2, "epochs_per_rollout": 2, "save_strategy": "steps", "save_steps": 4, "save_total_limit": 5}
+SUMMARIES = {"context": "summary:2:5", "environments": [{"id": LAKE, "options": ONE_TURN | {"max_turns": 5}}]}
+
+
+@pytest.mark.parametrize("changes", [{}, {**SUMMARIES, "advantage": "turn_gae"}], ids=["all", "summary"])
+def test_a_resumed_run_ends_bit_exactly_where_the_whole_one_does(changes, tiny_folder, tmp_path):
+    run = {
+        **changes,
+        "rollouts": 2,
+        "epochs_per_rollout": 2,
+        "save_strategy": "steps",
+        "save_steps": 4,
+        "save_total_limit": 5,
+    }
     whole = trained(tiny_folder, tmp_path, **run)
     resumed = MultiTurnPPOTrainer(tiny_folder, config(tmp_path, **run), score=likes_short_words)
     resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-4"))
     same(weights(whole), weights(resumed))
     assert history(resumed, "rollout/return")[-1] == history(whole, "rollout/return")[-1]
+
+
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name not in ("vine", "gigpo")])
+def test_every_estimator_that_can_trains_on_summaries(name, tiny_folder, tmp_path):
+    before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path)))
+    run = {
+        **SUMMARIES,
+        "advantage": name,
+        "group_size": 4,
+        "loss_level": "turn",
+        "max_staleness": 1,
+        "sampler_correction": "token",
+    }
+    trainer = trained(tiny_folder, tmp_path, **run, rollouts=2)
+    assert not torch.equal(before["policy.lm_head.weight"], weights(trainer)["policy.lm_head.weight"])
+    assert history(trainer, "policy/kl_to_old")[0] == pytest.approx(0, abs=1e-5)
+    assert history(trainer, "policy/sampler_gap")[0] < 1e-4
+    assert history(trainer, "rollout/summary_tokens")[0] <= 5
+    sequences = trainer._experience.sequences
+    for row, episode in zip(sequences.rows, sequences.episodes, strict=True):
+        steps = episode.steps
+        assert len(steps) == 7  # five turns, and summaries before the third and the fifth
+        for turn in set(row.turn_ids) - {-1}:
+            tokens = tuple(token for token, owner in zip(row.prompt.ids, row.turn_ids, strict=True) if owner == turn)
+            assert tokens == steps[turn].reply.ids
+    assert sorted(turn for row in sequences.rows for turn in set(row.turn_ids) - {-1}) == sorted([*range(7)] * 8)
+
+
+def test_credit_flows_over_a_summary_and_is_not_discounted_there(tiny_folder, tmp_path):
+    """Turn GAE over a whole episode as a literal loop: all that a summary's tokens earn is what comes after it."""
+    run = {**SUMMARIES, "advantage": "turn_gae", "advantage_settings": {"gamma": 0.9, "lam": 0.8}, "kl_coef": 0.0}
+    trainer = trained(tiny_folder, tmp_path, **run, minibatches=1)
+    experience = trainer._experience
+    values, returns, known = experience.old_values, experience.advantages.returns, experience.advantages.value_mask
+    for number in range(8):
+        rows = [row for row, owner in enumerate(experience.sequences.episode_ids.tolist()) if owner == number]
+        episode, starts = experience.sequences.episodes[rows[0]], {}
+        for row in rows:
+            for column, turn in enumerate(experience.sequences.rows[row].turn_ids):
+                if turn >= 0:
+                    starts.setdefault(turn, (row, column))
+        advantage, following = 0.0, 0.0
+        for turn in reversed(range(len(episode.steps))):
+            is_summary, place = turn in (2, 5), starts[turn]
+            gamma, lam = (1.0, 1.0) if is_summary else (0.9, 0.8)
+            reward = 0.0 if is_summary else episode.steps[turn].reward
+            advantage = reward + gamma * following - float(values[place]) + gamma * lam * advantage
+            following = float(values[place])
+            assert known[place]
+            assert float(returns[place]) == pytest.approx(advantage + following, abs=1e-5)
 
 
 def test_a_saved_folder_loads_as_a_model_with_its_critic(tiny_folder, tmp_path):
@@ -467,6 +528,10 @@ def test_the_sampler_can_be_another(tiny_folder, tmp_path):
         ({"advantage_settings": {"gamma_token": 0.9}}, "gamma_token=0.9 .* longer replies are discounted more"),
         ({"advantage": "dual_discount_gae", "advantage_settings": {"gamma_token": 0.9}}, "gamma_token=0.9"),
         ({"dynamic_sampling": 2}, "group_size=1"),
+        ({"context": "answers"}, "all, last:N or summary:K"),
+        ({"context": "summary:2,reasoning=keep"}, "without hidden reasoning"),
+        ({"context": "summary:2", "advantage": "vine", "continuations": 1}, "without summaries for vine"),
+        ({"context": "summary:2", "advantage": "gigpo", "group_size": 2}, "without summaries for gigpo"),
         ({"max_staleness": 1}, "max_staleness=1"),
         ({"dual_clip": 0.5}, "dual_clip=0.5"),
         ({"critic_warmup_rollouts": 1}, "less than rollouts=1"),

@@ -59,7 +59,7 @@ def run(*words):
         (["-s", "report_to=tensorbord"], "tensorbord"),
         (["-s", "rollouts=1.5"], "rollouts=1.5 is not valid"),
         (["-s", "learning_rate=-1"], "learning_rate=-1 is not valid"),
-        (["-s", "context=answers"], "context='answers' is not valid: it must be all or last:N"),
+        (["-s", "context=answers"], "context='answers' is not valid: it must be all, last:N or summary:K"),
         (["-s", "generation=nonsense"], "generation='nonsense' is not valid"),
         (["-s", "lora=true"], "lora=True is not valid"),
         (["-s", 'advantage_settings={{"gamma": "x"}}'], "gamma='x' is not valid"),

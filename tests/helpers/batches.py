@@ -9,7 +9,7 @@ from vagen_adapters.ppo.trajectories import Trajectories
 
 
 @st.composite
-def batches(draw, max_rows=4, max_tokens=4, kl=True):
+def batches(draw, max_rows=4, max_tokens=4, kl=True, seams=False):
     """Ragged episodes, padded left and right; NaN wherever nothing should look; turns and rows may be empty."""
     turn_sizes = st.tuples(st.integers(0, 3), st.integers(0, max_tokens))  # observation tokens, sampled tokens
     rows = draw(st.lists(st.lists(turn_sizes, min_size=1, max_size=4), min_size=1, max_size=max_rows))
@@ -47,6 +47,7 @@ def batches(draw, max_rows=4, max_tokens=4, kl=True):
         values=values.where(read, torch.nan),
         kl_rewards=0.1 * normal(len(rows), length).where(turn_ids >= 0, torch.nan) if kl else None,
         bootstrap_values=draw(st.sampled_from([None, normal(len(rows)).where(~terminated, torch.nan)])),
+        seams=draw(st.sampled_from([None, torch.rand(len(rows), turns, generator=generator) < 0.4])) if seams else None,
     )
 
 

@@ -9,18 +9,19 @@ from vagen_adapters.parity.trained import Playback, TrainedSequence
 from vagen_adapters.ppo.episodes import Episode, Level, TokenSequence, training_sequences
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, model_inputs
 from vagen_adapters.ppo.rollout import Rollout
+from vagen_envs.context import ContextPolicy
 
 
 class PPOTrainerAdapter:
     """Plays with `Rollout`; `training_sequences` and `model_inputs` build the training data.
 
     Args:
-        window: turns of history, as in the trainer; with a window each turn is a sequence.
+        context: as in the trainer.
     """
 
-    def __init__(self, window: int | None = None) -> None:
-        self.window = window
-        self.name = "vagen_adapters.ppo" + ("" if window is None else f", window {window}")
+    def __init__(self, context: str = "all") -> None:
+        self.context = ContextPolicy.parse(context)
+        self.name = f"vagen_adapters.ppo, {context}"
 
     def play(self, playback: Playback) -> Sequence[TrainedSequence]:
         """See `Trainer.play`."""
@@ -31,13 +32,13 @@ class PPOTrainerAdapter:
             system = playback.env.unwrapped.system_prompt  # type: ignore[attr-defined]
             longest = len(encoder.show(system, observation).first_ids) + playback.room
         rollout = Rollout(
-            [playback.env], encoder, _Sampler(playback.sampler), Sampling(temperature=1.0, top_p=1.0, max_tokens=8),
-            window=self.window, max_length=longest,
+            [playback.env], encoder, _Sampler(playback.sampler, self.context.summary_tokens),
+            Sampling(temperature=1.0, top_p=1.0, max_tokens=8), context=self.context, max_length=longest,
         )  # fmt: skip
         (episode,) = rollout.play([Level(playback.recording.seed)], seed=0)
         if episode.failure is not None:
             return []
-        sequences = training_sequences(episode, self.window, with_end=False)
+        sequences = training_sequences(episode, self.context)
         return [self._trained(playback, episode, sequence) for sequence in sequences]
 
     def _trained(self, playback: Playback, episode: Episode, sequence: TokenSequence) -> TrainedSequence:
@@ -46,7 +47,7 @@ class PPOTrainerAdapter:
         turns = sorted({turn for turn in sequence.turn_ids if turn >= 0})
         rewards = [0.0] * len(ids)
         for turn in turns:
-            rewards[max(at for at, owner in enumerate(sequence.turn_ids) if owner == turn)] = episode.turns[turn].reward
+            rewards[max(at for at, owner in enumerate(sequence.turn_ids) if owner == turn)] = episode.steps[turn].reward
         return TrainedSequence(
             input_ids=ids,
             mask=[turn >= 0 for turn in sequence.turn_ids],
@@ -60,14 +61,16 @@ class PPOTrainerAdapter:
 
 
 class _Sampler:
-    def __init__(self, recorded: RecordedSampler) -> None:
-        self.recorded = recorded
+    def __init__(self, recorded: RecordedSampler, summary_tokens: int) -> None:
+        self.recorded, self.summary_tokens = recorded, summary_tokens
 
     def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         replies = []
         for prompt in prompts:
             pictures = [picture.pixels for shown in prompt.shown for picture in shown.pictures]
-            ids, scores = self.recorded.generate(prompt.ids, pictures)
+            ids, scores = self.recorded.generate(
+                prompt.ids, pictures, summary=sampling.max_tokens == self.summary_tokens
+            )
             replies.append(Reply(tuple(ids), tuple(scores)))
         return replies
 

@@ -54,13 +54,13 @@ class Compared:
     @property
     def pictures(self) -> list[Pixels]:
         """The pictures that the environment showed and that are in the sequence, in order."""
-        last = max(self.turns, default=-1)
+        seen = self.calls[-1].seen if self.turns else 0
         runs = self.model.collapse(_before(self.row.input_ids, self.starts[-1] if self.starts else None))[0]
         read = runs.count(self.model.image_token)
-        shown = self.playback.env.shown[max(0, last + 1 - read) : last + 1]
+        shown = self.playback.env.shown[max(0, seen - read) : seen]
         following = self.model.collapse(self.row.input_ids)[0].count(self.model.image_token) - read
         own = sum(token == self.model.image_token for token in (self.calls[-1].reply if self.turns else ()))
-        return shown + self.playback.env.shown[last + 1 : last + 1 + max(0, following - own)]
+        return shown + self.playback.env.shown[seen : seen + max(0, following - own)]
 
 
 Check = Callable[[Compared], Iterator[str]]
@@ -215,8 +215,9 @@ def rewards(pair: Compared) -> Iterator[str]:
             return
         here = range(start, min(start + len(call.reply), len(left)))
         paid = math.fsum(left[at] for at in here)
-        if not math.isclose(paid, earned.get(turn, 0.0), abs_tol=1e-5):
-            yield f"turn {turn}: its tokens are paid {paid:g}, it earned {earned.get(turn, 0.0):g}"
+        due = 0.0 if call.summary else earned.get(call.turn, 0.0)
+        if not math.isclose(paid, due, abs_tol=1e-5):
+            yield f"turn {turn}: its tokens are paid {paid:g}, it earned {due:g}"
             return
         for at in here:
             left[at] = 0.0
@@ -229,7 +230,7 @@ def rewards(pair: Compared) -> Iterator[str]:
 def ends(pair: Compared) -> Iterator[str]:
     """Truncation isn't termination."""
     last = pair.playback.env.turns[-1] if pair.playback.env.turns else None
-    if last is None or max(pair.turns, default=-1) < last.index:
+    if last is None or max((call.turn for call in pair.calls), default=-1) < last.index:
         return
     want = last.terminated, not last.terminated
     if (pair.row.terminated, bool(pair.row.truncated) and not pair.row.terminated) != want:
@@ -259,7 +260,7 @@ def _sampled_pictures(pair: Compared) -> Iterator[str]:
             yield f"turn {turn}: the sampler was given {len(call.pictures)} pictures for {runs} places"
             return
         for number, (given, shown) in enumerate(
-            zip(call.pictures, pair.playback.env.shown[turn + 1 - runs : turn + 1], strict=True)
+            zip(call.pictures, pair.playback.env.shown[call.seen - runs : call.seen], strict=True)
         ):
             if given.shape != shown.shape or (given != shown).any():
                 yield f"turn {turn}: the sampler's picture {number} is another one than was shown"

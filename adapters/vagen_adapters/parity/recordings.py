@@ -48,12 +48,19 @@ class Recording:
 
     def reply_ids(self, turn: int, model: ReferenceModel) -> tuple[int, ...]:
         """Return the tokens of a reply, spelled letter by letter."""
-        text = f"<think>I go {self.moves[turn].lower()}.</think><answer>{self.moves[turn]}</answer>"
-        tokenizer = model.encoder.tokenizer
-        ids = [token for letter in text for token in tokenizer.encode(letter, add_special_tokens=False)]
+        ids = _spelled(f"<think>I go {self.moves[turn].lower()}.</think><answer>{self.moves[turn]}</answer>", model)
         if turn == self.image_token:
             ids.insert(len(ids) // 2, model.image_token)
         return (*ids, *(() if turn == self.cut else (model.end_token,)))
+
+    def summary_ids(self, turn: int, model: ReferenceModel) -> tuple[int, ...]:
+        """Return the tokens of a summary before a turn, spelled letter by letter."""
+        return (*_spelled(f"{turn} turns, and now I go {self.moves[turn].lower()}.", model), model.end_token)
+
+
+def _spelled(text: str, model: ReferenceModel) -> list[int]:
+    tokenizer = model.encoder.tokenizer
+    return [token for letter in text for token in tokenizer.encode(letter, add_special_tokens=False)]
 
 
 SAFE = ("Left", "Left", "Left")

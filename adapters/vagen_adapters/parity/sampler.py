@@ -18,12 +18,21 @@ class Call:
         pictures: as received.
         reply: sampled tokens.
         logprobs: of the reply, given this input.
+        turn: how many turns were played before.
+        summary: whether the reply is a summary of them instead of the next turn's.
     """
 
     ids: tuple[int, ...]
     pictures: tuple[Pixels, ...]
     reply: tuple[int, ...]
     logprobs: tuple[float, ...]
+    turn: int
+    summary: bool = False
+
+    @property
+    def seen(self) -> int:
+        """How many observations the environment had shown that the input may hold."""
+        return self.turn + (not self.summary)
 
 
 class RecordedSampler:
@@ -36,9 +45,16 @@ class RecordedSampler:
         self.model, self.recording = model, recording
         self.calls: list[Call] = []
 
-    def generate(self, prompt_ids: Sequence[int], pictures: Sequence[Pixels]) -> tuple[list[int], list[float]]:
-        """Return the next reply's tokens and their log-probabilities at temperature 1; then start again."""
-        reply = self.recording.reply_ids(len(self.calls) % len(self.recording.moves), self.model)
+    def generate(
+        self, prompt_ids: Sequence[int], pictures: Sequence[Pixels], *, summary: bool = False
+    ) -> tuple[list[int], list[float]]:
+        """Return the next reply's tokens and their log-probabilities at temperature 1; then start again.
+
+        `summary` asks for a summary of the turns so far instead.
+        """
+        turn = sum(not call.summary for call in self.calls)
+        asked = self.recording.summary_ids if summary else self.recording.reply_ids
+        reply = asked(turn % len(self.recording.moves), self.model)
         features = self.model.features(pictures)
         sizes = self.model.patches(features["image_grid_thw"]) if features else []
         prompt = self.model.expand(prompt_ids, sizes)
@@ -48,5 +64,5 @@ class RecordedSampler:
             0 if token == self.model.image_token else token for token in reply
         ]  # the model has no pixels for a sampled image token
         scores = self.model.logprobs(self.model.inputs([*prompt, *reply_inputs], seen))[len(prompt) :]
-        self.calls.append(Call(tuple(prompt_ids), tuple(pictures), reply, tuple(scores)))
+        self.calls.append(Call(tuple(prompt_ids), tuple(pictures), reply, tuple(scores), turn, summary))
         return list(reply), scores
