@@ -18,6 +18,7 @@ from vagen_adapters.ppo.episodes import Level
 from vagen_adapters.ppo.warmstart import IGNORED, batch_of, demonstrate
 from vagen_benchmarks.agents.trained import Trained
 from vagen_benchmarks.cli import app
+from vagen_benchmarks.runs.run_folder import RunFolder
 
 WORDS = ["--recipe", "vagen-base", "-s", "bf16=false", "--env", "frozenlake", "-o", "strategy=no_think", "-o", "max_turns=2",
          "-o", f"prompt_pack={tiny.PROMPTS}"]  # fmt: skip
@@ -205,3 +206,15 @@ def test_only_the_oracles_replies_teach(folder):
     learned = encoder.tokenizer.decode(labels[labels != IGNORED], skip_special_tokens=True)
     replies = [turn.turn.reply for turn in shown.episode.turns]
     assert learned == "".join(reply for number, reply in enumerate(replies) if number in shown.imitated)
+
+
+def test_a_folder_that_was_trained_with_summaries_plays_with_them(folder, tmp_path):
+    words = settings("context=summary:1:4")
+    assert run("--model", folder, "--out", tmp_path / "out", *words, "-o", "max_turns=3").exception is None
+    words = ["bench", "-a", tmp_path / "out", "-e", "frozenlake", "-n", "1", "--out", tmp_path / "run"]
+    assert CliRunner().invoke(app, [*map(str, words)]).exception is None
+    (episode,) = RunFolder(tmp_path / "run").all_episodes()
+    assert [summary["before"] for summary in episode.summaries] == [*range(1, len(episode.turns))] != []
+    assert {summary["call"]["completion_tokens"] for summary in episode.summaries} <= {1, 2, 3, 4}
+    for summary in episode.summaries:
+        assert f"turns 1 to {summary['before']}" not in episode.turns[summary["before"]]["observed"]["text"]

@@ -6,13 +6,15 @@ import hashlib
 import importlib.util
 import json
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vagen_benchmarks.agents.base import Agent, Game, Reply
+from vagen_benchmarks.agents.base import Agent, Call, Game, Reply, Summary
+from vagen_benchmarks.clients.base import Ending
 from vagen_benchmarks.errors import ProtocolError
-from vagen_envs.context import ContextPolicy
+from vagen_envs.context import ContextPolicy, summary_request
 from vagen_envs.core import Observation
 from vagen_envs.errors import MissingExtraError
 
@@ -53,7 +55,7 @@ class Trained(Agent):
             name: value for name, value in first.items() if all(other.get(name) == value for other in others)
         }
         try:
-            model, self._codec = load_policy(self._folder)
+            model, self._encoder = load_policy(self._folder)
         except (OSError, ValueError) as error:
             raise ProtocolError(f"{folder} holds no model that can be played: {error}") from error
         self._model = model.float()
@@ -73,27 +75,48 @@ class Trained(Agent):
             )
 
     def reply(self, game: Game) -> Reply:
-        limit = int(self.card.get("max_tokens", 256))
+        context, now = ContextPolicy.parse(self.card.get("context", "all")), len(game.turns)
         with self._busy:
-            return Reply(self._most_likely(game, limit))
+            if context.summarises_before(now):
+                request = self._encoder.show("", {"text": summary_request(context)})
+                text, call = self._most_likely(game, context, request, context.summary_tokens)
+                game.summaries.append(Summary(now, text, call))
+            text, _ = self._most_likely(
+                game, context, self._show(game, context, game.now), self.card.get("max_tokens", 256)
+            )
+            return Reply(text)
 
-    def _most_likely(self, game: Game, limit: int) -> str:
+    def _most_likely(self, game: Game, context: ContextPolicy, last_shown: Any, limit: int) -> tuple[str, Call]:
         """The most likely reply to the conversation so far, laid out as in training."""
-        from vagen_adapters.ppo.episodes import PlayedTurn, lay_out, remembered
+        from vagen_adapters.ppo.episodes import Episode, Level, PlayedSummary, PlayedTurn, lay_out, remembered
         from vagen_adapters.ppo.generation import Reply as Sampled
         from vagen_adapters.ppo.generation import Sampling, TransformersSampler
 
-        system, encoder, history = game.env.system_prompt, self._codec, []
-        for turn in game.turns:
-            ids = (*encoder.tokenizer(turn.reply, add_special_tokens=False)["input_ids"], encoder.end_id)
-            shown = encoder.show(system, _seen(turn.observed))
-            history.append(PlayedTurn(shown, Sampled(ids, (0.0,) * len(ids)), turn, ()))
-        window = ContextPolicy.parse(self.card.get("context", "all")).turns
-        prompt = lay_out(remembered(history, len(history), window), (), encoder.show(system, _seen(game.now))).prompt
-        sampler = TransformersSampler(self._model, encoder)
-        (answer,) = sampler.sample([prompt], Sampling(temperature=0.0, top_p=1.0, max_tokens=limit), [0])
-        text: str = encoder.read(answer.ids)
-        return text
+        def written(text: str) -> Sampled:
+            ids = (*self._encoder.tokenizer(text, add_special_tokens=False)["input_ids"], self._encoder.end_id)
+            return Sampled(ids, (0.0,) * len(ids))
+
+        episode = Episode(Level(game.seed))
+        for number, turn in enumerate(game.turns):
+            shown = self._show(game, context, turn.observed, number)
+            episode.turns.append(PlayedTurn(shown, written(turn.reply), turn, ()))
+        for summary in game.summaries:  # only where they stand counts: what they say is in the observations after them
+            episode.summaries[summary.before] = PlayedSummary(last_shown, written(summary.text))
+        steps, started = episode.steps, time.perf_counter()
+        prompt = lay_out(remembered(steps, len(steps), context), (), last_shown).prompt
+        sampling = Sampling(temperature=0.0, top_p=1.0, max_tokens=limit)
+        (answer,) = TransformersSampler(self._model, self._encoder).sample([prompt], sampling, [0])
+        ending: Ending = "stop" if answer.ids[-1] == self._encoder.end_id else "length"
+        seconds = time.perf_counter() - started
+        call = Call(ending, seconds, 1, prompt_tokens=len(prompt.ids), completion_tokens=len(answer.ids))
+        return self._encoder.read(answer.ids), call
+
+    def _show(self, game: Game, context: ContextPolicy, observation: Observation, number: int | None = None) -> Any:
+        """The observation of a turn, by default the present one, as a prompt shows it."""
+        summaries = {summary.before: summary.text for summary in game.summaries}
+        now = len(game.turns) if number is None else number
+        seen = context.in_prompt(observation, now, earlier=number is not None, summaries=summaries)
+        return self._encoder.show(game.env.system_prompt, _seen(seen))
 
 
 def _seen(observation: Observation) -> dict[str, Any]:
