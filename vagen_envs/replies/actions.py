@@ -74,7 +74,7 @@ class Names:
             raise ValueError(f"{tuple(called)!r:.200} can't name {', '.join(names)}: give {len(names)} different names")
         self.names = names
         self.called = tuple(called) or names
-        self._canonical = {said.lower(): (name, said) for name, said in zip(names, self.called, strict=True)}
+        self._canonical = {written.lower(): (name, written) for name, written in zip(names, self.called, strict=True)}
         self._written = dict(zip(names, self.called, strict=True))
 
     def __eq__(self, other: object) -> bool:

@@ -65,7 +65,7 @@ _LABEL = re.compile(
     r"^(?P<lead>[^\n]{0,80}?)\b(?:final |next |best |chosen |my |the )*(?:answer|actions?|moves?|decision|output)"
     r"\b(?:\(s\)|s)?"
     r"(?:\s*(?:is|are|would be|will be))?[\s*_`\"]*[:：=][\s*_`]*(?:\n+)?(?P<text>[^\n]+)"
-    r"|\b(?:final |next |best )?(?:answer|action|move)s? (?:is|are)[\s:*_`]+(?P<said>[^\n]+)",
+    r"|\b(?:final |next |best )?(?:answer|action|move)s? (?:is|are)[\s:*_`]+(?P<after>[^\n]+)",
     re.IGNORECASE | re.MULTILINE,
 )
 _OBSERVATION = re.compile(r"\n[ \t]*observation[ \t]*:", re.IGNORECASE)
@@ -236,8 +236,8 @@ def _last_group(view: _View, pairs: Sequence[Span]) -> list[Span]:
         group.append(left)
         first = left
     group.reverse()
-    said = {view.plain[slice(*pair)].strip().casefold() for pair in group}
-    return group[-1:] if len(said) == 1 and not joined else group
+    texts = {view.plain[slice(*pair)].strip().casefold() for pair in group}
+    return group[-1:] if len(texts) == 1 and not joined else group
 
 
 def _at_the_end_of_a_thought(view: _View) -> list[list[Span]]:
@@ -284,7 +284,7 @@ def _otherwise(view: _View) -> list[list[Span]]:
         if not _REJECTED_BEFORE.search(match["lead"] or "")
     ]
     if labels:
-        groups.append([labels[-1].span("text" if labels[-1]["text"] else "said")])
+        groups.append([labels[-1].span("text" if labels[-1]["text"] else "after")])
     else:
         start = len(plain) - len(plain.lstrip())
         groups.append([(start, len(plain))])

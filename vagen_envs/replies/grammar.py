@@ -178,11 +178,11 @@ class Grammar:
         """
         if think is None:
             think = " ".join(part for part in (observation, reasoning) if part)
-        said = {"observation": observation, "reasoning": reasoning, "prediction": prediction, "think": think}
+        texts = {"observation": observation, "reasoning": reasoning, "prediction": prediction, "think": think}
         if isinstance(self.actions, Names):
             actions = [self.actions.written(action) for action in actions]
-        said["answer"] = self.separator.join(actions)
-        return self._fill(said.__getitem__)
+        texts["answer"] = self.separator.join(actions)
+        return self._fill(texts.__getitem__)
 
     def _fill(self, text_of: Callable[[str], str]) -> str:
         """The full sequence of tags with the text of each field."""
@@ -210,7 +210,7 @@ class Grammar:
 
     def _read_exact(self, text: str, pieces: list[str], places: dict[int, str]) -> ParsedTurn | None:
         """The quick way for a reply whose tags are exactly those wanted. `None` if its texts are amiss."""
-        said: dict[str, str] = {}
+        texts: dict[str, str] = {}
         start = end = 0
         for i in range(0, len(pieces), 2):
             name, piece = places.get(i), pieces[i].strip()
@@ -218,7 +218,7 @@ class Grammar:
                 if piece:
                     return None
                 continue
-            said[name] = piece
+            texts[name] = piece
             if name == "answer":
                 start = sum(map(len, pieces[:i]))
                 end = start + len(pieces[i])
@@ -226,7 +226,7 @@ class Grammar:
                 return None
         problems: list[Problem] = []
         actions = self._reader.read(text, (start, end), problems)
-        return _turn(said, None, actions, True, problems)
+        return _turn(texts, None, actions, True, problems)
 
     def _read_any(self, text: str) -> ParsedTurn:
         """The careful way, which names every problem."""
@@ -236,12 +236,12 @@ class Grammar:
             plain = in_ascii(plain)
         tags, native, begin = found.tags, None, 0
         problems: list[Problem] = []
-        said: dict[str, str | None] = {}
+        texts: dict[str, str | None] = {}
         if self._thought_is_free:
             fields = ("answer",) if self.strategy == "free_think" else TAGS[1:]
             tags = [tag for tag in tags if tag.name in fields and not found.thinking.holds(tag.start)]
             begin = tags[0].start if tags else found.end
-            said["think"] = without_tags(text[:begin], self.tags).strip() or None
+            texts["think"] = without_tags(text[:begin], self.tags).strip() or None
         else:
             begin = _native_end(text, tags, found.thinking, self._sequences)
             tags = [tag for tag in tags if tag.start >= begin]
@@ -255,10 +255,10 @@ class Grammar:
         shown = plain if self.layout == "untagged" else text
         problems += format_problems(shown, tags, begin, self._sequences, self.template(), self.tags)
         actions, answer = self._reader.execute(text, plain, found, problems, begin)
-        said.update((name, self._field(text, tags, tag, found, begin)) for tag, name in self._leaves.items())
-        said["answer"] = self._said(text, answer)
+        texts.update((name, self._field(text, tags, tag, found, begin)) for tag, name in self._leaves.items())
+        texts["answer"] = self._answer_text(text, answer)
         well_formed = not any(problem.code in FORMAT_CODES for problem in problems)
-        return _turn(said, native, actions, well_formed, problems)
+        return _turn(texts, native, actions, well_formed, problems)
 
     def _field(self, text: str, tags: list[Tag], name: str, found: Found, begin: int) -> str | None:
         """The text of a field that belongs to the answer, not to a draft or a quoted example before it."""
@@ -270,7 +270,7 @@ class Grammar:
                     return text[own[0].end : own[-1].start].strip()
         return field_text(text, [tag for tag in tags if tag.start >= begin], name)
 
-    def _said(self, text: str, answer: Sequence[Span]) -> str | None:
+    def _answer_text(self, text: str, answer: Sequence[Span]) -> str | None:
         return self.separator.join(text[start:end].strip() for start, end in answer) if answer else None
 
     def _read_as_released(self, text: str, reference: ReferenceParser) -> ParsedTurn:
@@ -291,8 +291,8 @@ class Grammar:
             )
         else:
             actions = self._reader.read(text, answer, problems)
-        said = {name: text[start:end].strip() for name, (start, end) in found.spans.items()}
-        return _turn(said, None, actions, found.well_formed and answer is not None, problems)
+        texts = {name: text[start:end].strip() for name, (start, end) in found.spans.items()}
+        return _turn(texts, None, actions, found.well_formed and answer is not None, problems)
 
 
 _MOST_THOUGHTS = 8  # of a thinking model before its reply, so that time stays linear
@@ -337,13 +337,13 @@ def grammar_of(actions: ActionGrammar, **how: Any) -> Grammar:
 
 
 def _turn(
-    said: Mapping[str, str | None],
+    texts: Mapping[str, str | None],
     native_thinking: str | None,
     actions: tuple[Action, ...],
     well_formed: bool,
     problems: Sequence[Problem],
 ) -> ParsedTurn:
-    get = said.get
+    get = texts.get
     well_formed = well_formed and not any(problem.code == "markdown_answer" for problem in problems)
     return ParsedTurn(
         get("observation"),

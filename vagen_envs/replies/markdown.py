@@ -48,11 +48,11 @@ def read_markdown(text: str, start: int, end: int, separator: str, actions: Acti
     piece = text[start:end] if separator == "~~" else _blank(_STRUCK, text[start:end])  # before `<s>` is a token
     piece = in_ascii(without_tokens(piece))
 
-    def reads(said: str) -> bool:
-        return bool(_scan(said, 0, separator, actions))
+    def reads(value: str) -> bool:
+        return bool(_scan(value, 0, separator, actions))
 
     if (held := values(piece, reads)) is not None:
-        found = [action for said in held for action in _scan(said, 0, separator, actions)]
+        found = [action for value in held for action in _scan(value, 0, separator, actions)]
         found = [replace(action, start=start, end=end) for action in found]
     else:
         found = _scan(piece, start, separator, actions)

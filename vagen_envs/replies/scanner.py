@@ -36,7 +36,7 @@ _REPEAT = re.compile(
     r"(?:\(\))?[\s*_`\"']*?(?:\(?\s*(?:[x×]|(?<!\*)\*)\s*(?P<after>\d{1,2})\b\)?"
     r"|[(\[]?\s*(?:(?P<times>\d{1,2})|(?P<word>two|three|four|five))\s*(?:x|×|" + _UNITS + r")\b[)\]]?"
     r"| (?P<bare>\d|two|three|four|five)(?= *(?:[,;\n]|\.?\s*\Z|and\b|then\b))"
-    r"|,?\s*(?P<said>once|twice|thrice)\b|(?:by\s+)?90\s*(?:°|deg(?:rees)?\b)"
+    r"|,?\s*(?P<adverb>once|twice|thrice)\b|(?:by\s+)?90\s*(?:°|deg(?:rees)?\b)"
     r"|\(\s*(?:[a-z_]{1,20}\s*=\s*)?(?:90|0?\.\d+)\s*\)"  # an angle or a length, no count
     r"|\(\s*\d+(?:\.\d+)?\s*(?:°|deg(?:rees)?|c?m|met(?:er|re)s?)\s*\))",
     re.IGNORECASE,
@@ -229,8 +229,8 @@ class AnswerScanner:
                 return action
         return None
 
-    def _read(self, said: str, start: int, end: int) -> Action | None:
-        action = self.grammar.read(said, self.offset + start, self.offset + end)
+    def _read(self, written: str, start: int, end: int) -> Action | None:
+        action = self.grammar.read(written, self.offset + start, self.offset + end)
         return None if isinstance(action, Refused) else action
 
     def _calls(self) -> Iterator[tuple[int, _Mention]]:
@@ -248,7 +248,7 @@ class AnswerScanner:
         count, self.count = self.count, 1
         repeat = _REPEAT.match(self.piece, mention.end) if isinstance(self.grammar, Names) else None
         if repeat is not None:
-            written = repeat["word"] or repeat["said"] or repeat["after"] or repeat["times"] or repeat["bare"]
+            written = repeat["word"] or repeat["adverb"] or repeat["after"] or repeat["times"] or repeat["bare"]
             count, self.last_end = _count(written or "1"), repeat.end()
         self.found += [mention.action] * min(count, _MOST_REPEATS)
 
@@ -309,8 +309,8 @@ class AnswerScanner:
             return -1
         line = self.piece.find("\n", token.start())
         end = self._next_item(token.start(), len(self.piece) if line < 0 else line)
-        said = self.piece[token.start() : end]
-        if word in VERDICTS or self._judges(i) or is_doubtful(said.replace(".", " ")):
+        explanation = self.piece[token.start() : end]
+        if word in VERDICTS or self._judges(i) or is_doubtful(explanation.replace(".", " ")):
             return -1
         if not leads and any(
             self._mention(j)

@@ -1,4 +1,4 @@
-"""Who plays: scripted agents, models, trained ones, a person, and yours."""
+"""Agents: scripted ones, models, trained models, a person, and your own."""
 
 from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call, Game, Reply
 
