@@ -70,7 +70,7 @@ class Contrast:
         self.env = cast(VagenEnv, made.unwrapped)
         self.config = dataclasses.asdict(cast(Any, self.env.config))
         self.representation = self.config["representation"]
-        self._shares: dict[Any, float | None] = {}
+        self._shares: dict[Any, float] = {}
         self._shadows: dict[Any, tuple[Step, ...]] = {}
         self._last: tuple[Step, Sequence[Step]] | None = None
         self.reference = self._draw()
@@ -118,35 +118,44 @@ class Contrast:
 
     def _share(self, part: Part, fact: Fact, step: Step, index: int, actions: tuple[str, ...]) -> float:
         """The share of peers in which a claim holds."""
-        steps = self.reference[min(index, 1)] or self.reference[0]
+        stage = min(index, 1)
+        steps = self.reference[stage] or self.reference[0]
         if hasattr(step.before, "alike"):
-            return max(self._looking_alike(part, fact, step, index), self._usual(part, fact, step, index))
-        known = self._known(part, fact, ("reference", min(index, 1)), steps)
+            return max(self._looking_alike(part, fact, step, stage, steps), self._usual(part, fact, step, stage, steps))
+        known = self._known(part, fact, ("reference", stage), steps)
         if actions and (index or part == "world_modeling"):
             key = (actions, min(index, 2))
             if key not in self._shadows:
                 if len(self._shadows) > MOST_SHADOWS:
                     self._shadows.clear()
                 self._shadows[key] = self._shadow(*key)
-            shadow = self._known(part, fact, key, self._shadows[key])
-            return max(known, shadow)
+            return max(known, self._known(part, fact, key, self._shadows[key]))
         return known
 
-    def _looking_alike(self, part: Part, fact: Fact, step: Step, index: int) -> float:
-        """The share of peers that the state's hook makes."""
-        steps = self.reference[min(index, 1)] or self.reference[0]
-        sought = getattr(step.before, "target_type", None)
-        if step.by_oracle or sought is None:
-            return _mean(part, fact, self._peers_of(step, steps))
-        name = ("reference", min(index, 1), sought)
-        if name not in self._shadows:
-            self._shadows[name] = tuple(self._alike(step, steps))
-        return self._known(part, fact, name, self._shadows[name])
+    def _looking_alike(self, part: Part, fact: Fact, step: Step, stage: int, steps: Sequence[Step]) -> float:
+        """The share of the peers that the states make themselves, since their prompt's text says more than the task.
 
-    def _usual(self, part: Part, fact: Fact, step: Step, index: int) -> float:
+        A turn of the reference isn't its own peer: its rare claims would confirm themselves. All claims of a turn ask
+        for the same peers one after another, so the last ones are kept.
+        """
+        sought = getattr(step.before, "target_type", None)
+        if not step.by_oracle and sought is not None:
+            name = ("reference", stage, sought)
+            if name not in self._shadows:
+                self._shadows[name] = self._alike(step, steps)
+            return self._known(part, fact, name, self._shadows[name])
+        if self._last is None or self._last[0] is not step:
+            self._last = step, self._alike(step, [other for other in steps if other is not step])
+        return _mean(part, fact, self._last[1])
+
+    def _alike(self, step: Step, steps: Sequence[Step]) -> tuple[Step, ...]:
+        before = cast(Any, step.before).alike([other.before for other in steps], self.config)
+        after = cast(Any, step.after).alike([other.after for other in steps], self.config)
+        return tuple([Step(*pair) for pair in zip(before, after, strict=True)])
+
+    def _usual(self, part: Part, fact: Fact, step: Step, stage: int, steps: Sequence[Step]) -> float:
         """The share of the reference, such as of a disc that is in the same place in all levels; 0 if few decide it."""
-        steps = self.reference[min(index, 1)] or self.reference[0]
-        key = (part, fact, "usual", min(index, 1))
+        key = (part, fact, "usual", stage)
         if step.by_oracle or key not in self._shares:
             held = [fact.holds(_at(part, other)) for other in steps if other is not step]
             decided = len(held) - held.count(None)
@@ -154,23 +163,7 @@ class Contrast:
             if step.by_oracle:
                 return share
             self._shares[key] = share
-        return cast(float, self._shares[key])
-
-    def _peers_of(self, step: Step, steps: Sequence[Step]) -> Sequence[Step]:
-        """The peers of a turn. A turn of the reference isn't its own peer: its rare claims would confirm themselves.
-
-        All claims of a turn ask for the same peers one after another, so the last ones are kept.
-        """
-        if self._last is None or self._last[0] is not step:
-            others = [other for other in steps if other is not step]
-            self._last = step, self._alike(step, others)
-        return self._last[1]
-
-    def _alike(self, step: Step, steps: Sequence[Step]) -> Sequence[Step]:
-        """The peers that the states make themselves, since their prompt's text says more than the task."""
-        before = cast(Any, step.before).alike([other.before for other in steps], self.config)
-        after = cast(Any, step.after).alike([other.after for other in steps], self.config)
-        return [Step(*pair) for pair in zip(before, after, strict=True)]
+        return self._shares[key]
 
     def _known(self, part: Part, fact: Fact, key: Any, steps: Sequence[Step]) -> float:
         name = (part, fact, key)
@@ -178,7 +171,7 @@ class Contrast:
             if len(self._shares) > 200_000:
                 self._shares.clear()
             self._shares[name] = _mean(part, fact, steps)
-        return cast(float, self._shares[name])
+        return self._shares[name]
 
     # -- playing -----------------------------------------------------------------------------------
 

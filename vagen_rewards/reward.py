@@ -24,7 +24,7 @@ from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.hacking import RepetitionPenalty
 from vagen_rewards.judges import make_judge
 from vagen_rewards.reader import Fact, Reading
-from vagen_rewards.rule_judge import RuleJudge
+from vagen_rewards.rule_judge import RuleJudge, accepts
 from vagen_rewards.scores import PARTS, Judge, Part, Score, Statement, TurnScores, statements_of, wait_for
 
 Weighting = Literal["contrast", "plain"]
@@ -46,9 +46,9 @@ class ReasoningReward:
             turns are not judged at all.
         weighting: `"contrast"`: a claim's truth minus its share of truth in states that look the same without the
             picture, and for a prediction also in the state before (`vagen_rewards.contrast`). The state's own
-            description earns 1 on average, a constant statement 0. Needs a judge that reads claims. `"plain"`: the
-            judge's own score, from 0 to 1; with `RuleJudge()` the paper's F1, by which a constant statement earns
-            0.2 to 1.0, depending on the environment.
+            description earns 1 on average, a constant statement 0; more than 0 earns only what `rule-direct` accepts.
+            Needs a judge that reads claims. `"plain"`: the judge's own score, from 0 to 1; with `RuleJudge()` the
+            paper's F1, by which a constant statement earns 0.2 to 1.0, depending on the environment.
         penalty: of frequent sentences with a low score, adds the term `repetition`: a `RepetitionPenalty`, `True` or
             `"paper"` for the paper's, `None` for none.
         env_options: options of the environment whose turns are paid, as for `gym.make`. Peer states come from it.
@@ -82,7 +82,9 @@ class ReasoningReward:
             "world_modeling": float(beta_world_modeling),
         }
         self.gate, self.weighting = gate, weighting
-        self.penalty = _penalty(penalty)
+        if not isinstance(penalty, RepetitionPenalty) and penalty not in (None, False, "", True, "paper"):
+            raise JudgeConfigError(f"penalty {penalty!r} is not known; use 'paper' (or True), or a RepetitionPenalty")
+        self.penalty = penalty if isinstance(penalty, RepetitionPenalty) else RepetitionPenalty() if penalty else None
         self.env_options = dict(env_options or {})
         self._making = threading.Lock()
 
@@ -195,6 +197,8 @@ class ReasoningReward:
                 continue
             with self._making:  # shadow episodes are played in one environment
                 value = self._contrast(turn.env_id).score(statement.part, facts, turn)
+            if value > 0 and not accepts(statement, reading):
+                value = 0.0
             reason = f"{held.count(True)} of {len(held)} claims are right; contrast {value:.2f}"
             scores[statement.part] = Score(value, reason, reading.unread)
         return TurnScores(**scores)
@@ -248,13 +252,3 @@ def passes(turn: Turn) -> bool:
 def share_unread(text: str, score: Score) -> float:
     """The share of a text's characters that its judge didn't understand."""
     return min(1.0, sum(end - start for start, end in score.unread) / len(text)) if text else 0.0
-
-
-def _penalty(said: RepetitionPenalty | bool | str | None) -> RepetitionPenalty | None:
-    if isinstance(said, RepetitionPenalty):
-        return said
-    if said in (None, False, ""):
-        return None
-    if said is True or said == "paper":
-        return RepetitionPenalty()
-    raise JudgeConfigError(f"penalty {said!r} is not known; use 'paper' (or True), or a RepetitionPenalty")

@@ -34,11 +34,7 @@ class RuleJudge(Judge):
         if not statement.text or statement.text.isspace():
             return Score(0.0, "the statement is empty")
         reading = self.read(statement)
-        undecided = tuple([claim.span for claim in reading.claims if claim.holds(statement.state) is None])
-        marks = mark(statement.state, reading, statement.part)
-        if undecided:
-            reading = Reading(reading.claims, (*reading.unread, *undecided), (*reading.matters, *undecided))
-        return self.graded(reading, marks)
+        return self.graded(_with_undecided(statement, reading), mark(statement.state, reading, statement.part))
 
     def graded(self, reading: Reading, marks: Marks) -> Score:
         """The score of a reading."""
@@ -64,3 +60,15 @@ class RuleJudge(Judge):
     def read(self, statement: Statement) -> Reading:
         """The claims of a statement, whatever the state."""
         return read(statement.state.kind, statement.text, statement.part)
+
+
+def accepts(statement: Statement, reading: Reading) -> bool:
+    """Whether `"direct"` gives 1: all that matters was read and is true, and what a description must have is stated."""
+    marks = mark(statement.state, reading, statement.part)
+    return bool(marks.right and not marks.wrong and marks.essential) and not _with_undecided(statement, reading).matters
+
+
+def _with_undecided(statement: Statement, reading: Reading) -> Reading:
+    """Claims that the state doesn't decide count as unread."""
+    undecided = tuple([claim.span for claim in reading.claims if claim.holds(statement.state) is None])
+    return Reading(reading.claims, (*reading.unread, *undecided), (*reading.matters, *undecided))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -157,20 +157,16 @@ class Tally:
         self.unread = 0
         self.last_reason = ""
 
-    def add(self, score: Score) -> None:
-        """Count a score."""
-        if score.scored:
-            self.scored += 1
-        elif score.unread:
-            self.unread += 1
-        else:
-            self.unscored += 1
-            self.last_reason = score.reason
-
-    def add_all(self, scores: Iterable[Score]) -> None:
+    def add(self, *scores: Score) -> None:
         """Count scores."""
         for score in scores:
-            self.add(score)
+            if score.scored:
+                self.scored += 1
+            elif score.unread:
+                self.unread += 1
+            else:
+                self.unscored += 1
+                self.last_reason = score.reason
 
     def check(self) -> None:
         """Raise TooManyUnscoredError if a judge failed at too large a share."""

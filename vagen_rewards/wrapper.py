@@ -65,7 +65,7 @@ class VisualReasoningReward(gym.Wrapper[dict[str, Any], str, dict[str, Any], str
         """Play a turn and score what the reply says."""
         observation, _, terminated, truncated, info = self.env.step(action)
         turn, scores = self.reward.paid(info["turn"])
-        self.tally.add_all(score for _, score in scores.by_part())
+        self.tally.add(*[score for _, score in scores.by_part()])
         self.tally.check()
         info = {**info, "turn": turn, "scores": scores}
         return observation, turn.reward, terminated, truncated, info

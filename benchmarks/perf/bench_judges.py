@@ -80,12 +80,12 @@ def test_cached_verdict_ours(benchmark: Any, tmp_path: Any) -> None:
     cache, prompts = ReplyCache(tmp_path / "replies.sqlite"), Prompts()
 
     def key() -> bytes:
-        return key_of({"model": "m", "messages": prompts.direct(statement, False), "temperature": 0.1})
+        return key_of({"model": "m", "messages": prompts.direct(statement), "temperature": 0.1})
 
     cache.put(key(), "<think>It fits.</think><answer>YES</answer>")
     benchmark.group = "a cached verdict"
     benchmark.extra_info["at_most_us"] = 50
-    benchmark(lambda: read_verdict(cache.get(key()) or "", False))
+    benchmark(lambda: read_verdict(cache.get(key()) or ""))
 
 
 # -- LLMJudge beside a bare client --------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_in_flight_theirs(benchmark: Any, endpoint: str) -> None:
     import openai
 
     prompts = Prompts()
-    asked = [prompts.direct(statement, False) for statement in asked_statements()]
+    asked = [prompts.direct(statement) for statement in asked_statements()]
     loop = asyncio.new_event_loop()
     client = openai.AsyncOpenAI(base_url=endpoint, api_key="none", timeout=30.0, max_retries=0)
 

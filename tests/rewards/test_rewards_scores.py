@@ -90,15 +90,15 @@ def test_a_batch_is_asked_at_once_and_answered_in_order():
 
 def test_a_tally_doesnt_take_words_that_arent_understood_for_a_broken_judge():
     tally = Tally(0.25)
-    tally.add_all([Score.unscored("nothing of it was understood", ((0, 9),))] * 9)
+    tally.add(*[Score.unscored("nothing of it was understood", ((0, 9),))] * 9)
     tally.check()
     assert (tally.scored, tally.unscored, tally.unread) == (0, 0, 9)
-    tally.add_all([Score.unscored("the server is down")] * 3)
+    tally.add(*[Score.unscored("the server is down")] * 3)
     tally.check()  # 3 of 12
     tally.add(Score.unscored("the server is down"))
     with pytest.raises(TooManyUnscoredError, match=r"4 of 13 .* more than the 25% allowed; .* the server is down"):
         tally.check()
-    tally.add_all([Score(1.0, "fine")] * 3)
+    tally.add(*[Score(1.0, "fine")] * 3)
     tally.check()  # a quarter again
 
 

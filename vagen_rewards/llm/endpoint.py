@@ -129,21 +129,6 @@ class Endpoint:
         )
         return content
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What can't be sent to another process is made anew there."""
-        left = ("_loop", "_client", "_slots", "_start_lock", "spending")
-        state = {name: value for name, value in self.__dict__.items() if name not in left}
-        # A pickle may be stored: the key is taken from the environment there.
-        state["options"] = {**self.options, "api_key": None}
-        state["_caps"] = (self.spending.price, self.spending.max_dollars, self.spending.max_tokens)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        caps = state.pop("_caps")
-        self.__dict__.update(state)
-        self.spending = Spending(*caps)
-        self._start_lock, self._loop, self._client = threading.Lock(), None, None
-
 
 def _tokens_in(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN)

@@ -20,8 +20,8 @@ MOST_ENTRIES = 100
 
 Write = Callable[[dict[str, Any]], Fact | None]
 
-OWN: dict[str, tuple[str, str, Write]] = {}
-"""Of kinds of state that others registered: the rules, the name of the list, and what makes a fact of an entry."""
+OWN_RULES: dict[str, str] = {}
+"""What the model is asked about kinds of state that others registered."""
 
 _THINGS = {"goal": "target", "crate": "box", "gift": "target", "agent": "player"}
 _WAYS = {"above": "up", "below": "down", "left": "left", "right": "right"}
@@ -44,15 +44,12 @@ def register_structured(kind: str, rules: str, entries: str, write: Write) -> No
         raise JudgeConfigError(
             f"the rules for states of kind {kind!r} don't tell the model to write a list {entries!r}"
         )
-    OWN[kind] = (rules, entries, write)
+    OWN_RULES[kind] = rules
+    _MAKERS[kind] = {entries: lambda _, row: [fact] if (fact := write(row)) is not None else []}
 
 
 def facts_in(kind: str, data: dict[str, Any]) -> list[Fact] | None:
     """The facts of an extracted dictionary; `None` if it isn't of the asked form."""
-    if kind in OWN:
-        _, entries, write = OWN[kind]
-        rows = _rows(data, entries)
-        return None if rows is None else [fact for row in rows if (fact := write(row)) is not None]
     makers = _MAKERS.get(kind)
     lists = {name: _rows(data, name) for name in makers or ()}
     if not makers or all(rows is None for rows in lists.values()):

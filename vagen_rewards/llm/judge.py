@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,21 +18,6 @@ from vagen_rewards.reader import Claim, Reading, mark
 from vagen_rewards.rule_judge import RuleJudge
 from vagen_rewards.scores import Judge, Score, Statement, wait_for
 from vagen_rewards.usage import Price, Spending
-
-_VERDICT_SCHEMA = {
-    "type": "json_schema",
-    "json_schema": {
-        "name": "verdict",
-        "strict": True,
-        "schema": {
-            "type": "object",
-            "properties": {"think": {"type": "string"}, "verdict": {"type": "string", "enum": ["YES", "NO"]}},
-            "required": ["think", "verdict"],
-            "additionalProperties": False,
-        },
-    },
-}
-
 
 _REASONS = re.compile(r"(?:.*/)?(?:gpt-5|o\d)", re.IGNORECASE)
 """Models that take neither a temperature nor `max_tokens`; their hidden reasoning counts as completion."""
@@ -51,7 +37,6 @@ class LLMJudge(Judge):
         api_key: as in the OpenAI SDK; `OPENAI_API_KEY` by default.
         temperature: 0.1 in the paper's released code.
         max_tokens: of a reply.
-        structured_output: ask the server to hold replies to a JSON schema (`mode="direct"`) or to JSON.
         concurrency: requests in flight at most.
         requests_per_minute: requests started at most; `None` for no limit.
         timeout: seconds for one request.
@@ -77,7 +62,6 @@ class LLMJudge(Judge):
         api_key: str | None = None,
         temperature: float = 0.1,
         max_tokens: int = 512,
-        structured_output: bool = False,
         concurrency: int = 32,
         requests_per_minute: float | None = None,
         timeout: float = 30.0,
@@ -90,6 +74,7 @@ class LLMJudge(Judge):
         prompts: str | Path | None = None,
         grading: Literal["f1", "direct"] = "f1",
     ) -> None:
+        self._given = {name: value for name, value in locals().items() if name not in ("self", "api_key")}
         try:
             import openai  # noqa: F401
         except ImportError as error:
@@ -104,7 +89,6 @@ class LLMJudge(Judge):
         self._sampling: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
         if _REASONS.match(model):  # these refuse both
             self._sampling = {"max_completion_tokens": 8 * max_tokens}
-        self.structured_output = structured_output
         self.cache = ReplyCache(cache)
         self.spending = Spending(price, max_dollars, max_tokens_total)
         self.endpoint = Endpoint(
@@ -147,10 +131,8 @@ class LLMJudge(Judge):
     # -- asking ------------------------------------------------------------------------------------
 
     def _request(self, statement: Statement) -> dict[str, Any]:
-        direct, as_json = self.mode == "direct", self.structured_output
-        messages = self.prompts.direct(statement, as_json) if direct else self.prompts.structured(statement)
-        form = {"response_format": _VERDICT_SCHEMA if direct else {"type": "json_object"}} if as_json else {}
-        return {"model": self.model, "messages": messages, **self._sampling, **form}
+        asked = self.prompts.direct if self.mode == "direct" else self.prompts.structured
+        return {"model": self.model, "messages": asked(statement), **self._sampling}
 
     def _key(self, request: dict[str, Any]) -> bytes:
         """Models of one name at two endpoints are two models."""
@@ -162,7 +144,7 @@ class LLMJudge(Judge):
         if isinstance(reply, Score):
             return reply
         if self.mode == "direct":
-            return read_verdict(reply, self.structured_output)
+            return read_verdict(reply)
         reading = _claims_of(statement, reply)
         if isinstance(reading, Score):
             return reading
@@ -188,7 +170,7 @@ class LLMJudge(Judge):
 
         def readable(reply: str) -> bool:
             if self.mode == "direct":
-                return read_verdict(reply, self.structured_output).scored
+                return read_verdict(reply).scored
             return not isinstance(_claims_of(statement, reply), Score)
 
         task = self._in_flight.get(key)
@@ -204,17 +186,9 @@ class LLMJudge(Judge):
             self.cache.put(key, reply)
         return reply
 
-    def __getstate__(self) -> dict[str, Any]:
-        """For vector environments: what can't be sent to another process is made anew there."""
-        left = ("_in_flight", "cache", "spending")
-        state = {name: value for name, value in self.__dict__.items() if name not in left}
-        state["_cached_in"] = self.cache.path
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        path = state.pop("_cached_in")
-        self.__dict__.update(state)
-        self.cache, self.spending, self._in_flight = ReplyCache(path), self.endpoint.spending, {}
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For vector environments. A pickle may be stored: the key is taken from the environment where it is read."""
+        return functools.partial(type(self), **self._given), ()
 
 
 def _claims_of(statement: Statement, reply: str | Score) -> Reading | Score:

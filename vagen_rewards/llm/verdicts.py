@@ -16,7 +16,7 @@ from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.llm.extract import OWN
+from vagen_rewards.llm.extract import OWN_RULES
 from vagen_rewards.scores import Score, Statement
 
 MAX_TEXT = 4000
@@ -54,10 +54,10 @@ class Prompts:
             self._texts[name] = path.read_text(encoding="utf-8").strip()
         return self._texts[name]
 
-    def direct(self, statement: Statement, as_json: bool) -> list[dict[str, str]]:
+    def direct(self, statement: Statement) -> list[dict[str, str]]:
         """Messages that ask for YES or NO (VAGEN, appendix D.1.1)."""
         rules = self.text(f"{statement.state.kind}_{statement.part}")
-        system = Template(self.text("direct_json" if as_json else "direct")).substitute(rules=rules)
+        system = Template(self.text("direct")).substitute(rules=rules)
         truth = truth_of(statement.state)
         return [
             {"role": "system", "content": system},
@@ -70,7 +70,7 @@ class Prompts:
         cells = getattr(statement.state, "cells", None)
         name = f"{kind}_structured" if cells is None else "board_structured"
         known = getattr(statement.state, "positions", ()) if cells is None else cells
-        asked = OWN[kind][0] if kind in OWN else self.text(name)
+        asked = OWN_RULES.get(kind) or self.text(name)
         rules = Template(asked).safe_substitute(things=", ".join(known))
         return [
             {"role": "system", "content": Template(self.text("structured")).substitute(rules=rules)},
@@ -91,7 +91,7 @@ def fenced(text: str) -> str:
     return f"=====begin {mark}\n{shown}\n=====end {mark}"
 
 
-def read_verdict(reply: str, as_json: bool = False) -> Score:
+def read_verdict(reply: str) -> Score:
     """YES is 1, NO is 0; unscored if there is no verdict or more than one.
 
     Read are `<answer>` tags, JSON and a last line such as `**Verdict: NO**`, after the model's thinking.
@@ -104,7 +104,7 @@ def read_verdict(reply: str, as_json: bool = False) -> Score:
         why = str(_value(data or {}, "think", "reason") or "")
     else:
         tagged = {match[1].upper() for match in _VERDICT.finditer(after)}
-        lines = [match[1].upper() for match in _LINE.finditer(after)] if not tagged and not as_json else []
+        lines = [match[1].upper() for match in _LINE.finditer(after)] if not tagged else []
         verdicts, why = tagged or set(lines), _TAGS.sub("", _VERDICT.sub("", reply)).strip()
     if len(verdicts) != 1 or not verdicts <= {"YES", "NO"}:
         return Score.unscored(

@@ -5,16 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.grid import Position
 from vagen_envs.sokoban.state import SokobanState
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Unclear, notes_on
+from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Unclear, every, notes_on
 from vagen_rewards.reader.clauses import Stated, parse
-from vagen_rewards.reader.relations import Mention, Region, Relation
+from vagen_rewards.reader.relations import Mention, Region, Relation, ends_of
 from vagen_rewards.reader.words import words_of
 
 RANKS = ("player", "box", "target", "hole")
@@ -125,15 +124,13 @@ class Within(NamedTuple):
 
     Attributes:
         kind: of the thing.
-        axis: `row` or `column`.
-        place: `first`, `last`, `middle`, a number counted from 1 (negative from the end), or the digits of a number
-            that is counted from 0 or from 1.
+        places: pairs of `row` or `column` and `first`, `last`, `middle`, a number counted from 1 (negative from the
+            end), or the digits of a number that is counted from 0 or from 1. One thing must be in all of them.
         loose: as in "at the top", where observers differ about the middle.
     """
 
     kind: str
-    axis: str
-    place: int | str
+    places: Region
     loose: bool = False
 
     def holds(self, state: Any) -> bool | None:
@@ -141,11 +138,13 @@ class Within(NamedTuple):
         things = state.cells.get(self.kind)
         if things is None:
             return None
-        verdicts = {self._fits(cell[self.axis == "column"], *state.extent[self.axis == "column"]) for cell in things}
+        verdicts = {
+            every([self._fits(axis == "column", place, cell, state) for axis, place in self.places]) for cell in things
+        }
         return True if True in verdicts else None if None in verdicts else False
 
-    def _fits(self, at: int, first: int, last: int) -> bool | None:
-        place = self.place
+    def _fits(self, axis: int, place: int | str, cell: Position, state: Any) -> bool | None:
+        at, (first, last) = cell[axis], state.extent[axis]
         if place == "middle":
             share = abs(2 * at - first - last) / max(1, last - first)
             return True if share < 0.34 else None if share < 0.67 else False
@@ -161,7 +160,7 @@ class Within(NamedTuple):
         return at in (int(place), int(place) - 1)
 
     def __str__(self) -> str:
-        return f"{self.kind} in {self.axis} {self.place}"
+        return f"{self.kind} in {' and '.join(f'{axis} {place}' for axis, place in self.places)}"
 
 
 class Between(NamedTuple):
@@ -225,8 +224,9 @@ def facts_of(kind: str, stated: Stated) -> list[Fact] | None:
     bare = not relation.viewer and (relation.other is None or subject.kind == "player") and not relation.region
     corner = any(way.startswith("corner") for way in relation.ways)
     on_board: list[Fact] | None = None
-    if bare and (relation.at or relation.sided) and relation.ways and not relation.counts and not relation.adjacent:
-        on_board = _region(subject, _ends(relation.ways), loose=True)
+    placed = relation.at or relation.sided or (corner and not relation.to)
+    if bare and placed and relation.ways and not (relation.counts or relation.adjacent or relation.near):
+        on_board = _region(subject, ends_of(relation.ways), loose=True)
     if bare and corner and on_board is None and not relation.to:
         return None
     if subject.kind == "player" and on_board and (relation.other is None or relation.other.may_be):
@@ -279,19 +279,15 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
 
 
 def _region(subject: Mention, region: Region, *, loose: bool = False) -> list[Fact] | None:
-    several = subject.kind == "hole" or bool(subject.label)  # which of them is in both places?
-    if subject.plural or not region or (several and len(region) > 1 and not loose):
+    if subject.plural or not region:
         return None
+    cells, places = [place for axis, place in region if axis == "cell"], [each for each in region if each[0] != "cell"]
+    several = subject.kind == "hole" or bool(subject.label)  # one of them is in all the places
+    apart = [tuple(places)] if several else [(each,) for each in places]
     return [
-        At(subject.kind, place, True) if axis == "cell" else Within(subject.kind, axis, place, loose)
-        for axis, place in region
+        *(At(subject.kind, cell, True) for cell in cells),
+        *(Within(subject.kind, each, loose) for each in apart if each),
     ]
-
-
-def _ends(ways: Sequence[str]) -> Region:
-    """Directions such as "top left" as a place on the board."""
-    steps = {"up": ("row", "first"), "down": ("row", "last"), "left": ("column", "first"), "right": ("column", "last")}
-    return tuple(steps[step] for way in ways for step in way.removeprefix("corner ").split())
 
 
 def _listed(kind: str, stated: Stated) -> list[Fact] | None:
@@ -395,7 +391,8 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
             found[fact.subject, fact.other] += true
         else:
             right, wrong, cells = right + held, wrong + (not held), cells + (held and isinstance(fact, At))
-    axes = {fact.axis for fact, held in verdicts.items() if held and isinstance(fact, Within) and fact.kind == "target"}
+    on_board = [fact for fact, held in verdicts.items() if held and isinstance(fact, Within) and fact.kind == "target"]
+    axes = {axis for fact in on_board for axis, _ in fact.places}
     placed = any(held and _places(fact, "target") for fact, held in verdicts.items())
     essential = not lake or placed or len(axes) > 1
     notes = notes_on(state, reading)

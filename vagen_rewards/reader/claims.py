@@ -37,20 +37,21 @@ class Fact(Hashable, Protocol):
 
 
 class Unclear(NamedTuple):
-    """Words with several readings: true or false only if all readings agree."""
+    """Words with several readings: false only if all readings are, true if one is and none is false."""
 
     readings: tuple[tuple[Fact, ...], ...]
 
     def holds(self, state: Any) -> bool | None:
-        """Return the verdict that all readings share, else `None`."""
-        verdicts = {_all([fact.holds(state) for fact in reading]) for reading in self.readings}
-        return verdicts.pop() if len(verdicts) == 1 else None
+        """Return `None` where readings differ, or observers may."""
+        verdicts = {every([fact.holds(state) for fact in reading]) for reading in self.readings}
+        return True if verdicts <= {True, None} and True in verdicts else False if verdicts == {False} else None
 
     def __str__(self) -> str:
         return " or ".join(" and ".join(map(str, reading)) for reading in self.readings)
 
 
-def _all(verdicts: list[bool | None]) -> bool | None:
+def every(verdicts: list[bool | None]) -> bool | None:
+    """Return whether all hold: false if one is, else `None` if one isn't known."""
     return False if False in verdicts else None if None in verdicts else True
 
 

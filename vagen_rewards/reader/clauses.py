@@ -51,7 +51,7 @@ def parse(words: list[Word], part: Part, *, beside: bool = False) -> Parsed:
     parsed, sentence, known, topic = Parsed([], []), list[Word](), list[Mention](), list[Mention]()
     several = ""
     for word in [*words, Word("end", ".", (0, 0))]:
-        if word.kind != "end":
+        if word.kind != "end" and not (word.value == ":" and _is_heading(sentence)):
             sentence.append(word)
         elif sentence:
             reader = _Sentence(sentence, part, parsed, known, several)
@@ -59,6 +59,13 @@ def parse(words: list[Word], part: Part, *, beside: bool = False) -> Parsed:
             reader.read()
             several, sentence = reader.several, []
     return parsed
+
+
+def _is_heading(words: list[Word]) -> bool:
+    """Whether words before a colon say nothing of where things are, as in "The agent's surroundings:"."""
+    places = _PLACES - {"be", "will", "in"}
+    named = bool(words) and words[-1].kind in ("thing", "number", "another", "pronoun", "side", "here")
+    return bool(words) and not named and all(word.kind not in places for word in words)
 
 
 class _Sentence(Phrases):
@@ -73,6 +80,7 @@ class _Sentence(Phrases):
             words = words[1:]
         super().__init__(words, known)
         self.part, self.parsed, self.several, self.beside = part, parsed, several, False
+        self.seen_from: Mention | None = None
 
     def read(self) -> None:
         """Read its clauses."""
@@ -83,6 +91,7 @@ class _Sentence(Phrases):
         if kinds & {"hedge", "no"} or (self.part == "grounding" and "will" in kinds):
             self._leave(0, len(self.words))
             return
+        self._take_viewpoint()
         subjects: list[Mention] = []
         other: Mention | None = None
         while self.at < len(self.words):
@@ -110,17 +119,27 @@ class _Sentence(Phrases):
             self._leave(start if found is None else begin, self.at)
             subjects, other = [], None
 
+    def _take_viewpoint(self) -> None:
+        """Read "From my position," or "Relative to the box," at the beginning."""
+        seen_from = self.thing() if self.kind() == "of" and self.take("of") else None
+        if seen_from is None or seen_from.plural:
+            self.at = 0
+            return
+        self.seen_from = seen_from
+        self.take("comma")
+
     def _skip_beside(self) -> None:
         """Go past "on the sofa" or "behind the table", which the state doesn't say."""
         here = self.at
-        while self.kind() in ("in", "filler", "near", "here") or self._value() in ("back", "ahead"):
+        self.take("comma")
+        while self.kind() == "filler":
             self.at += 1
-        thing = self.thing() if self.at > here else None
+        start = self.at
+        while self.kind() in ("in", "filler", "near", "vague", "here", "exactly") or self._value() in ("back", "ahead"):
+            self.at += 1
+        thing = self.thing() if self.at > start else None
         if thing is None or thing.kind in ("player", "wall"):
             self.at = here
-
-    def _value(self) -> str:
-        return str(self.words[self.at].value) if self.at < len(self.words) else ""
 
     def _cut_contrast(self) -> None:
         """Leave out the denied half of "not in front of me but to my right"."""
@@ -183,12 +202,14 @@ class _Sentence(Phrases):
             relation = self._after(subjects)
         else:
             self.at = start
+            if before:
+                self._take_verb()
             relation = self.relation()
             if relation is None:
                 return None
             here, titled = self.at, self._is_colon()
             self.take("comma")
-            self.take("exists") or self.take("be") or self.take("will")
+            self.take("exists") or self._take_verb()
             thing = None if titled else self.thing()
             subjects = self.things() if titled else [thing] if thing is not None else []
             if not subjects:
@@ -200,6 +221,13 @@ class _Sentence(Phrases):
         self._state(subjects, relation, start)
         return subjects, relation.other
 
+    def _take_verb(self) -> bool:
+        """Go past "is" or "am standing"."""
+        here = self.at
+        while self.take("be") or self.take("will"):
+            pass
+        return self.at > here
+
     def _relative(self, start: int) -> tuple[list[Mention], Mention | None] | None:
         """Read ", which is above me" of the thing that stands before it."""
         before = self.words[start - 1].kind
@@ -207,7 +235,7 @@ class _Sentence(Phrases):
         if before == "thing" and (not self.known or self.known[-1].kind != self.words[start - 1].value):
             word = self.words[start - 1]  # in a clause that wasn't read
             self.known.append(Mention(word.value, word.label, word.plural))
-        if not named or not self.known or not (self.take("be") or self.take("will")):
+        if not named or not self.known or not self._take_verb():
             return None
         begin, thing = self.at, self.known[-1]
         relation = self.relation()
@@ -220,20 +248,23 @@ class _Sentence(Phrases):
         """Go past "standing on the ice", which says nothing that matters."""
         here = self.at
         self.take("comma")
-        self.take("be") or self.take("will")
+        self._take_verb()
         while self.kind() in ("in", "filler"):
             self.at += 1
         if self.kind() == "board" and self.peek(1) in ("", *_BREAKS) and here < self.at:
             self.at += 1
             return True
+        if self.kind() in ("", *_BREAKS) and str(self.words[self.at - 1].value).startswith(("not ", "out")):
+            return True  # "it is out of view"
         self.at = here
         return False
 
     def _is_listed(self) -> bool:
         """Whether a list follows, as in "Holes: left, above" or, after "three holes:", "one is left"."""
         here, names, several = self.at, len(self.known), self.several
+        after = ("comma", "be", "in", "direction") if self.take("exists") else ("comma", "be")
         thing = self.thing()
-        plural = thing is not None and thing.plural and self.kind() in ("comma", "be")
+        plural = thing is not None and thing.plural and self.kind() in after
         bare = thing is None and bool(several) and self.kind() in ("number", "direction") and self.peek(1) != "in"
         self.at, self.several = here, several
         del self.known[names:]
@@ -241,9 +272,9 @@ class _Sentence(Phrases):
 
     def _listed(self) -> tuple[list[Mention], Mention | None] | None:
         """Read the entries of a list of places."""
-        start = self.at
+        start, exists = self.at, self.take("exists")
         self.thing()
-        if not (self.take("comma") or self.take("be")):
+        if not (self.take("comma") or self.take("be") or exists):
             self.at = start
         parts: list[Relation] = []
         while self.at < len(self.words):
@@ -255,7 +286,7 @@ class _Sentence(Phrases):
             while self.kind() in ("direction", "number"):
                 if not self._part(part):
                     return None
-            if self.take("of"):
+            if self.take("of") or self.kind() in ("thing", "filler"):
                 part.other = self.thing()
             parts.append(part)
         relation = parts[0] if len(parts) == 1 else Relation()
@@ -266,10 +297,19 @@ class _Sentence(Phrases):
 
     def _after(self, subjects: list[Mention]) -> Relation | None:
         """The relation that follows its subjects."""
-        if self.part == "world_modeling" and self.take("arrives"):
+        present = self.part == "world_modeling" or "will" not in str(self._value())
+        if present and self.take("arrives"):
             reached = self.thing()
             return Relation(same={"here"}, other=reached) if reached is not None and not reached.plural else None
-        self.take("be") or self.take("will") or self.take("comma")
+        here = self.at
+        named = self.take("of") and self.thing()  # "Box position relative to me: up"
+        if named and self.kind() == "comma":
+            self.seen_from = named
+        else:
+            self.at = here
+        self._take_verb() or self.take("comma")
+        if self.beside and self.kind() in ("in", "near", "vague"):
+            self._skip_beside()
         if len(subjects) > 1 and self.kind() not in ("direction", "number", "exactly"):
             here = self.at
             relation = self.relation()
@@ -285,6 +325,8 @@ class _Sentence(Phrases):
             self.topic[:] = subjects
         for subject in subjects:
             own = dataclasses.replace(relation)
+            if own.other is None and self.seen_from and not own.viewer and subject.kind != self.seen_from.kind:
+                own.other = self.seen_from
             if own.other is None and subject.kind == "player" and not own.region:
                 own.other = self._other_than("player")
             self.parsed.stated.append(Stated(subject, own, span))

@@ -64,22 +64,21 @@ def _lab(colours: list[str]) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def _seen(colour: str) -> tuple[frozenset[str], frozenset[str], float]:
-    """The plain names and the particular names that `#rrggbb` may go by, and its lightness L*."""
-    from skimage.color import deltaE_ciede2000
+def _seen(colour: str) -> tuple[frozenset[str], frozenset[str], frozenset[str], float]:
+    """Names that `#rrggbb` may go by (plain ones, particular ones), those that it could, and its lightness L*."""
+    far = _from_named(colour)
+    nearest = min(far.values())
 
-    listed, lab = _table()
-    here = _lab([colour])
-    far = deltaE_ciede2000(lab, here)
-    nearest = float(far.min())
-    near = [name for name, each in zip(listed, far, strict=True) if each <= nearest + NEIGHBOUR]
-    plain = {family for name in near for family in families(name)}
-    lightness, chroma = float(here[0][0]), float((here[0][1] ** 2 + here[0][2] ** 2) ** 0.5)
+    def near(off: float) -> set[str]:
+        names = {name for name, each in far.items() if each <= nearest + off}
+        return names | {family for name in names for family in families(name)}
+
+    lightness, chroma = float(_place(colour)[0]), float((_place(colour)[1:] ** 2).sum() ** 0.5)
     greys = {"white": lightness > 85, "gray": 20 < lightness < 95, "black": lightness < 25}
-    if chroma < GREY:
-        plain = {name for name, fits in greys.items() if fits}
-    exact = {name for name, each in zip(listed, far, strict=True) if each <= SAME}
-    return frozenset(plain), frozenset(exact), lightness
+    grey = {name for name, fits in greys.items() if fits} if chroma < GREY else None
+    plain, doubted = [near(off) if grey is None else grey for off in (NEIGHBOUR, DOUBTED)]
+    exact = frozenset(name for name, each in far.items() if each <= SAME)
+    return frozenset(plain).intersection(PLAIN), exact, frozenset(doubted), lightness
 
 
 @functools.cache
@@ -99,7 +98,7 @@ def may_be_called(colour: str, said: str, tone: str = "") -> bool:
     """
     if said.startswith("#"):
         return _apart(colour, said) <= SAME
-    plain, exact, lightness = _seen(colour)
+    plain, exact, _, lightness = _seen(colour)
     if tone and f"{tone}{said}" in exact:
         return True
     if (tone == "light" and lightness < LIGHT) or (tone == "dark" and lightness > DARK):
@@ -120,16 +119,9 @@ DOUBTED = 12.0
 @functools.lru_cache(maxsize=8192)
 def could_be_called(colour: str, said: str) -> bool:
     """Whether one may differ on it: the name, or a plain one of which it is a kind, isn't far from the colour."""
-    from skimage.color import deltaE_ciede2000
-
     if said.startswith("#"):
         return _apart(colour, said) <= 2 * SAME
-    listed, lab = _table()
-    far = deltaE_ciede2000(lab, _lab([colour]))
-    nearest = float(far.min())
-    near = {name for name, each in zip(listed, far, strict=True) if each <= nearest + DOUBTED}
-    plain = {family for name in near for family in families(name)}
-    return said in near or not plain.isdisjoint(families(said) | {said, _data()["loosely"].get(said, said)})
+    return not _seen(colour)[2].isdisjoint(families(said) | {said, _data()["loosely"].get(said, said)})
 
 
 @functools.lru_cache(maxsize=4096)

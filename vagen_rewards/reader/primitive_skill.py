@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading
+from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span
+from vagen_rewards.reader.words import is_unsure
 
 TOLERANCE = 10
 """Millimetres that a coordinate may be off; the paper's judge gives none. A cube is 40 wide."""
@@ -19,51 +21,60 @@ OPEN = 100
 """Millimetres from which on a drawer is open; below a tenth of it, it is shut."""
 
 _COLOURS = "red|green|blue|yellow|purple|orange|cyan|white|black"
-_NAMES = rf"(?:{_COLOURS})[ _](?:cube|block|box|one)|apple|drawer|handle|(?:left|right|red|green)[ _]target"
+_NAMES = (
+    rf"(?:{_COLOURS})[ _](?:cube|block|box|one)|apple|drawer|handle|(?:left|right|red|green)[ _]target"
+    "|(?:left|right) (?:target )?(?:disc|disk|circle)"
+)
+_THING = rf"(?:the )?({_NAMES})"
+_BE = r"(?:is|are|sits?|lies|rests?|stands?|stays?|remains?|ends up|will (?:be|stay|end up|sit|rest))"
 _NUMBER = r"(-?\d+(?:\.\d+)?)\s*(?:mm)?"
-_THING = re.compile(
-    rf"[\"']?\b(?:the\s+)?(?P<name>{_NAMES}|(?:left|right) (?:target )?(?:disc|disk|circle))\b[\"']?"
-    r"\s*(?:->|[:=|]|,|is|are|sits?|lies|stands?|seems to be|at|located|position|positioned"
-    r"|now|will|be|coordinates|centered|rests|\s)*"
+_PLACED = re.compile(
+    rf"[\"']?\b(?:the\s+)?(?P<name>{_NAMES})\b[\"']?"
+    rf"\s*(?:->|[:=|]|,|{_BE}|seems to be|at|located|position|positioned"
+    r"|now|will|be|coordinates|centered|around|about|approximately|near|found|~|\s)*"
     rf"[\[(]?\s*(?:x\s*[:=]\s*)?{_NUMBER}\s*,?\s*(?:y\s*[:=]\s*)?{_NUMBER}\s*,?\s*(?:z\s*[:=]\s*)?{_NUMBER}\s*[\])]?",
     re.IGNORECASE,
 )
-_OPENING = re.compile(r"[\"']?drawer_open_value[\"']?\s*[:=]\s*(\d+)|\bdrawer is (?:now )?(\d+) mm open", re.IGNORECASE)
-_DRAWER = re.compile(
-    r"^(?:the )?drawer (?:is|will be|stays|remains)(?: now| still| fully| completely)* (open|closed|shut)$",
+_OPENING = re.compile(
+    r"[\"']?drawer_open_value[\"']?\s*[:=]\s*(\d+)|\bdrawer (?:is|will be) (?:now )?(?:open(?:ed)? )?(?:by )?"
+    r"(?:about )?(\d+(?:\.\d+)?) ?(mm|cm)(?: open| wide)?",
     re.IGNORECASE,
 )
+_DRAWER = re.compile(rf"^(?:the )?drawer {_BE}(?: now| still| fully| completely)* (open|closed|shut)$", re.IGNORECASE)
 _HOLDS = re.compile(
     rf"^(?:the )?gripper (?:is holding|holds|will hold|will be holding|will be|is|is now) (?:the )?({_NAMES}|empty)$",
     re.IGNORECASE,
 )
-_THINGS = rf"(?:the )?({_NAMES}|(?:left|right) (?:target )?(?:disc|disk|circle))"
 _RELATED = re.compile(
-    rf"^{_THINGS}(?:,? which)?(?: is| are| sits?| lies| rests?| stands?| stays?| remains?| will be| will stay| ends up"
-    r"| will end up| will sit| will rest)(?: now| then| still| placed| stacked| sitting| resting| located| directly)* "
-    rf"(on top of|on|at|in|to the left of|left of|to the right of|right of) {_THINGS}"
-    rf"(?:, which is (on top of|on) {_THINGS})?$",
+    rf"^{_THING}(?:,? which)? {_BE}(?: now| then| still| placed| stacked| sitting| resting| located| directly)* "
+    rf"(on top of|on|at|in|to the left of|left of|to the right of|right of|in front of|behind) {_THING}"
+    rf"(?:,? which {_BE} (on top of|on) {_THING})?$",
+    re.IGNORECASE,
+)
+_END = re.compile(
+    rf"^{_THING} (?:{_BE} )?(?:the |on the |at the |in the )(?:far )?"
+    r"(left|right|middle)(?:most)?(?: cube| one| side| end)?$",
     re.IGNORECASE,
 )
 _ORDER = re.compile(
-    r"^from (left to right|right to left),? (?:the |there are )?(?:cubes|things|blocks)?(?: are| is|:)*\s*"
-    rf"((?:(?:the )?(?:{_COLOURS})(?: cube| one)?(?:,| and|\s)*){2, 4})$",
+    r"^from (left to right|right to left|bottom to top|top to bottom),? (?:the |there are )?"
+    r"(?:cubes|things|blocks)?(?: are| is|:)*\s*"
+    rf"((?:(?:the )?(?:{_COLOURS})(?: cube| one)?(?:,| and|\s)*){{2,4}})$",
     re.IGNORECASE,
 )
 _LATEX = re.compile(r"\\text\{([^{}]*)\}")
-_UNSURE = re.compile(
-    r"\b(?:not|no|never|may|might|maybe|perhaps|possibly|probably|if|or|either|unless|would|could|swapped|instead|false"
-    r"|wrong|was|were|when|after|before|until|half|almost)\b|n't\b|\?",
-    re.IGNORECASE,
-)
 _XYZ_LINES = re.compile(r":\s*\n\s*(?=x\b)|\n\s*(?=[yz]\s*:)")
 """Line breaks in a thing's three coordinates, as in YAML."""
 _PIECE = re.compile(r"[^.;\n]+(?:\.\d[^.;\n]*)*")
+_CLAUSE = re.compile(r"(?:,\s*)?\b(?:and|while|whereas|but)\b(?= (?:the|there|its?)\b)|,(?= the\b)", re.IGNORECASE)
 _PLAIN = re.compile(
     r"(?:[\s{}\[\]().,;:*\"'`$\\|-]|\b(?:and|the|is|are|while|there|two|three|four|cubes?|text|i|see|a|an|with|mm|in|its"
     r"|that|of|one|object|name|coordinates|position|nothing will have moved|will be)\b)*",
     re.IGNORECASE,
 )
+
+
+_SIDES = {"left": (1, -1), "right": (1, 1), "front": (0, 1), "behind": (0, -1)}
 
 
 class Position(NamedTuple):
@@ -82,7 +93,7 @@ class Position(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """A thing is at, on, left or right of another. Left is towards negative y."""
+    """A thing is at, on, left of, right of, in front of or behind another; left is towards -y, the front towards +x."""
 
     name: str
     how: str
@@ -93,8 +104,9 @@ class Beside(NamedTuple):
         one, other = state.positions.get(self.name), state.positions.get(self.other)
         if one is None or other is None:
             return None
-        if self.how in ("left", "right"):
-            far = (other[1] - one[1]) * (1 if self.how == "left" else -1)
+        if self.how in _SIDES:
+            axis, sign = _SIDES[self.how]
+            far = (one[axis] - other[axis]) * sign
             return None if abs(far) < UNCLEAR else far > 0
         off = max(abs(one[0] - other[0]), abs(one[1] - other[1]))
         above = one[2] - other[2]
@@ -104,6 +116,25 @@ class Beside(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.name} {self.how} {self.other}"
+
+
+class Outermost(NamedTuple):
+    """A cube is left or right of all others, or between them."""
+
+    name: str
+    side: str
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether it is; `None` if it is the middle one of three or more, which may be on a side of the table."""
+        others = [name for name in state.positions if name.endswith("_cube") and name != self.name]
+        if self.side == "middle":
+            sides = {Beside(self.name, "left", other).holds(state) for other in others}
+            return None if None in sides else len(sides) == 2
+        verdicts = {Beside(self.name, self.side, other).holds(state) for other in others}
+        return verdicts.pop() if len(verdicts) == 1 else None
+
+    def __str__(self) -> str:
+        return f"{self.name} at the {self.side} end"
 
 
 class Holds(NamedTuple):
@@ -145,16 +176,14 @@ def claims_of(_kind: str, text: str, _part: Part) -> Reading:
     unread: list[tuple[tuple[int, int], bool]] = []
     text = _LATEX.sub(lambda match: f"      {match[1]} ", text)
     whole = _XYZ_LINES.sub(lambda match: match[0].replace("\n", " "), text)
-    for piece in _PIECE.finditer(whole):
-        said, span = piece[0].strip(" -*$\t{}[],"), piece.span()
-        if not any(letter.isalnum() for letter in said):
-            continue
-        if _UNSURE.search(said):
+    for said, span, is_sure in _clauses(whole):
+        if not is_sure:
             unread.append((span, True))
             continue
         found = [Claim(span, Position(_name(match["name"]), (float(match[2]), float(match[3]), float(match[4]))))
-                 for match in _THING.finditer(said)]  # fmt: skip
-        found += [Claim(span, Opened(float(match[1] or match[2]))) for match in _OPENING.finditer(said)]
+                 for match in _PLACED.finditer(said)]  # fmt: skip
+        found += [Claim(span, Opened(float(match[1] or match[2]) * (10 if match[3] == "cm" else 1)))
+                  for match in _OPENING.finditer(said)]  # fmt: skip
         if match := _DRAWER.match(said.strip()):
             found.append(Claim(span, Opened(-1.0 if match[1].lower() != "open" else 1e9)))
         if match := _HOLDS.match(said.strip()):
@@ -163,7 +192,7 @@ def claims_of(_kind: str, text: str, _part: Part) -> Reading:
         if related:
             claims += [Claim(span, fact) for fact in related]
             continue
-        rest = _OPENING.sub("", _THING.sub("", said)) if found else said
+        rest = _OPENING.sub("", _PLACED.sub("", said)) if found else said
         if not found or not (_DRAWER.match(said) or _HOLDS.match(said) or _PLAIN.fullmatch(rest)):
             clear = found and not re.search(rf"{_NAMES}|\d|\bone\b|gripper", rest, re.IGNORECASE)
             unread.append((span, bool(re.search(rf"{_NAMES}|cubes?|gripper|\d", rest, re.IGNORECASE))))
@@ -172,18 +201,33 @@ def claims_of(_kind: str, text: str, _part: Part) -> Reading:
     return Reading.of(claims, unread)
 
 
+def _clauses(text: str) -> Iterator[tuple[str, Span, bool]]:
+    """Clauses with their spans, and whether their sentence neither denies nor supposes."""
+    for piece in _PIECE.finditer(text):
+        is_sure, start = not is_unsure(piece[0]), piece.start()
+        cuts = [match.span() for match in _CLAUSE.finditer(piece[0])] if is_sure else []
+        for end, after in [*cuts, (len(piece[0]), 0)]:
+            span = (start, piece.start() + end)
+            said = text[slice(*span)].strip(" -*$\t{}[],")
+            start = piece.start() + after
+            if any(letter.isalnum() for letter in said):
+                yield said, span, is_sure
+
+
 def _related(said: str) -> list[Fact]:
     """Facts of "the red cube is on the green cube" and "from left to right: red, green"."""
     match = _RELATED.match(said)
     if match:
-        side = next((side for side in ("left", "right") if side in match[2].lower().split()), "on")
+        side = next((side for side in _SIDES if side in match[2].lower().split()), "on")
         facts: list[Fact] = [Beside(_name(match[1]), side, _name(match[3]))]
         return [*facts, Beside(_name(match[3]), "on", _name(match[5]))] if match[4] else facts
-    match = _ORDER.match(said)
-    if match:
+    if match := _END.match(said):
+        return [Outermost(_name(match[1]), match[2].lower())]
+    if match := _ORDER.match(said):
         names = [f"{colour.lower()}_cube" for colour in re.findall(_COLOURS, match[2], re.IGNORECASE)]
-        side = "left" if match[1].lower().startswith("left") else "right"
-        return [Beside(one, side, other) for one, other in itertools.pairwise(names)]
+        side = match[1].lower().split()[0]
+        pairs = itertools.pairwise(names[::-1] if side == "bottom" else names)
+        return [Beside(one, side if side in _SIDES else "on", other) for one, other in pairs]
     return []
 
 

@@ -7,6 +7,7 @@ region   = "top row" | "bottom right corner" | "second row" | "row 3" …
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,6 +15,15 @@ from vagen_rewards.reader.words import Word
 
 Region = tuple[tuple[str, Any], ...]
 """Pairs such as ("row", "first"), ("column", 3) and ("cell", (1, 2))."""
+
+
+_GO_ON = ("in", "exactly", "direction", "number", "near", "same_row", "same_column", "approx", "region")
+_ENDS = {"up": ("row", "first"), "down": ("row", "last"), "left": ("column", "first"), "right": ("column", "last")}
+
+
+def ends_of(ways: Sequence[str]) -> Region:
+    """Directions such as "top left" as a place on the board."""
+    return tuple([_ENDS[step] for way in ways for step in way.removeprefix("corner ").split()])
 
 
 class Mention(NamedTuple):
@@ -146,6 +156,8 @@ class Phrases:
             self.at += 1
         if word.plural and not another:
             self.several = word.value
+        if self._value() in ("position", "location", "direction") and self.peek(1) in ("comma", "of"):
+            self.at += 1  # "Goal position: 2 up"
         mention = Mention(word.value, label, word.plural and not another)
         if not label and (another or article in ("a", "an") or number == 1):
             mention = self._named(word.value)
@@ -174,10 +186,12 @@ class Phrases:
     def relation(self) -> Relation | None:
         """Read a relation with the thing that it is seen from; `None` if there is none."""
         relation, read = Relation(), False
+        if self._value() in ("diagonal", "diagonally"):
+            self._to_thing(relation)
         while True:
             here = self.at
             if read:
-                self.take("and") or self.take("comma")
+                (self.take("comma") and self.take("and")) or self.take("and")
             if not self._part(relation):
                 self.at = here
                 break
@@ -196,34 +210,48 @@ class Phrases:
         self._more(relation)
         return relation
 
+    def _to_thing(self, relation: Relation) -> None:
+        """Read "diagonal to me:", after which the directions follow."""
+        here = self.at
+        while self.kind() in ("filler", "near") or self._value() == "to":
+            self.at += 1
+        relation.other = self.thing()
+        if relation.other is None or not self.take("comma"):
+            self.at, relation.other = here, None
+
     def _more(self, relation: Relation) -> None:
         """Read a second part after the other thing, as in "above the player, two columns to the right"."""
-        while self.kind() in ("comma", "and", "in", "exactly", "direction", "number"):
+        while self.kind() in ("comma", "and", *_GO_ON):
             here = self.at
             self.at += self.kind() in ("comma", "and")
             extra = Relation(ways=list(relation.ways), counts=dict(relation.counts), units=dict(relation.units))
-            if not self._part(extra) or extra.region or self.kind() not in ("", "comma", "and", "but"):
+            read = self._part(extra)
+            if extra.near or extra.same:  # "to my left, next to me"
+                self.take("of")
+                again = self.thing()
+                read = read and (again is None or again.kind == (relation.other or Mention("player")).kind)
+            goes_on = self.kind() == "in" and self.peek(1) in ("same_row", "same_column", "region")
+            if not (read and (goes_on or self.kind() in ("", "comma", "and", "but"))):
                 self.at = here
                 return
             relation.ways, relation.counts, relation.units = extra.ways, extra.counts, extra.units
             relation.same |= extra.same
             relation.far = extra.far if relation.far is None else relation.far
             relation.exact, relation.near = relation.exact or extra.exact, relation.near or extra.near
+            relation.region += extra.region
 
     def _part(self, relation: Relation) -> bool:
         here = self.at
-        on = False
-        while self.kind() in ("in", "filler", "exactly", "mine"):
+        on = about = False
+        while self.kind() in ("in", "filler", "exactly", "mine", "approx"):
             word = self.words[self.at]
             relation.exact = relation.exact or word.kind == "exactly"
             on = word.value == "on" if word.kind == "in" else on
+            about = about or word.kind == "approx"
             relation.to = relation.to or word.value in ("to", "towards", "toward")
             relation.at = relation.at or word.value in ("at", "in", "on")
-            if word.kind == "mine":
-                relation.viewer = word.value not in ("its", "their")
-                relation.other = None if relation.viewer else self._meant("it")
-                if relation.other is None and not relation.viewer:
-                    return self._back(here)
+            if word.kind == "mine" and not self._viewed(relation):
+                return self._back(here)
             self.at += 1
         kind = self.kind()
         if kind in ("cell", "unit") and self.peek(1) in ("in", "of", "direction", "exactly"):
@@ -237,7 +265,7 @@ class Phrases:
         if kind == "between":
             return self._between(relation) or self._back(here)
         if kind == "number":
-            return self._distance(relation, here)
+            return self._distance(relation, here, about)
         if kind == "direction":
             self._direction(relation, None, "")
             return True
@@ -245,6 +273,12 @@ class Phrases:
             relation.same.add("here")  # "the box is on the target"
             return True
         return self._back(here)
+
+    def _viewed(self, relation: Relation) -> bool:
+        """Take "my" or "its" as what the thing is seen from."""
+        relation.viewer = self.words[self.at].value not in ("its", "their")
+        relation.other = None if relation.viewer else self._meant("it")
+        return relation.viewer or relation.other is not None
 
     def _region(self, relation: Relation) -> bool:
         """Read "bottom right corner", "second row" or "row 3", and "of the board" after it."""
@@ -260,19 +294,23 @@ class Phrases:
             self.at += 2
         else:
             return False
-        if {name for name, _ in found} & {name for name, _ in relation.region} or relation.ways or relation.viewer:
+        if {name for name, _ in found} & {name for name, _ in relation.region}:
             self.at = here
             return False
         relation.region += found
-        here = self.at
-        self.take("of") or self.take("in")
-        while self.kind() == "filler":
-            self.at += 1
-        if self.kind() == "board":
-            self.at += 1
-        else:
-            self.at = here
+        self._of_board("of", "in")
         return True
+
+    def _of_board(self, *joining: str) -> bool:
+        """Go past "of the board"."""
+        here = self.at
+        if any(self.take(kind) for kind in joining):
+            while self.kind() == "filler":
+                self.at += 1
+            if self.kind() == "board":
+                self.at += 1
+                return True
+        return self._back(here)
 
     def _between(self, relation: Relation) -> bool:
         self.at += 1
@@ -300,13 +338,16 @@ class Phrases:
             relation.same.add({"same_row": "row", "same_column": "column", "here": "here"}[kind])
         return True
 
-    def _distance(self, relation: Relation, here: int) -> bool:
+    def _distance(self, relation: Relation, here: int, about: bool) -> bool:
         number, unit = self.words[self.at].value, ""
         self.at += 1
         if self.kind() == "unit":
             unit = self.words[self.at].value
             self.at += 1
-        while self.kind() in ("filler", "in", "exactly"):
+        after = self.at
+        while self.kind() in ("filler", "in", "exactly", "mine"):
+            if self.kind() == "mine" and not self._viewed(relation):
+                return self._back(here)
             self.at += 1
         if unit == "metre":
             self.take("side")
@@ -315,12 +356,14 @@ class Phrases:
         if number != int(number):
             return self._back(here)
         if self.kind() == "direction":
-            self._direction(relation, int(number), unit)
+            self._direction(relation, None if about else int(number), unit)
             return True
-        if self.take("side") and relation.ways:  # "to the right, two tiles away"
+        self.at = after
+        if relation.ways and (self.take("side") or (unit and self.kind() in ("", "comma", "and", "but"))):
+            # "to the right, two tiles away"
             way = relation.ways[-1]
             if len(relation.ways) == 1 and " " not in way and way not in relation.counts:
-                relation.counts[way] = int(number)
+                relation.counts.update({} if about else {way: int(number)})
                 return True
         return self._back(here)
 
@@ -328,9 +371,18 @@ class Phrases:
         way = self.words[self.at].value
         self.at += 1
         relation.ways.append(way)
+        corner = False
         while self.kind() == "side":
-            relation.sided = relation.sided or self.words[self.at].value in ("side", "area", "part", "region")
+            side = self._value()
+            corner = corner or side == "corner"
+            relation.sided = relation.sided or side in ("side", "area", "part", "region")
+            relation.to = relation.to or side == "direction"
             self.at += 1
+        placed = (relation.at or relation.sided) and not relation.to and number is None and self._of_board("of")
+        if placed or (corner and not relation.viewer and self.kind() != "of"):
+            relation.ways.pop()
+            relation.region += ends_of([way])
+            return
         if number is None and self.kind() == "number":
             behind = 2 if self.peek(1) == "unit" else 1
             if self.peek(behind) not in ("direction", "in", "exactly", "filler", "side", "unknown", "thing"):
@@ -341,6 +393,9 @@ class Phrases:
             relation.counts[way], relation.units[way] = number, unit
 
     # -- words -------------------------------------------------------------------------------------
+
+    def _value(self) -> str:
+        return str(self.words[self.at].value) if self.at < len(self.words) else ""
 
     def kind(self) -> str:
         """The class of the next word; empty at the end."""

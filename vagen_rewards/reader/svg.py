@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_envs.svg.state import colour_name
 from vagen_rewards.reader import colours
 from vagen_rewards.reader.claims import Claim, Marks, Part, Reading, Span
-from vagen_rewards.reader.words import is_slip
+from vagen_rewards.reader.words import is_slip, is_unsure
 
 TOLERANCE = 15
 """Percent of the picture that a middle may be off."""
@@ -18,11 +19,23 @@ TOLERANCE = 15
 MOST_OFF = 20
 """Percent of the picture that a size may be off."""
 
+MOST_UNCLEAR = 5
+"""Percent of the picture around its middle in which observers differ about the half."""
+
+_SHAPES = ("shape", "symbol", "star", "mark", "hexagon", "element", "form", "figure", "icon", "arrow", "face", "glyph",
+           "heart", "cross", "logo", "polygon", "diamond")  # fmt: skip
+_SIDES: dict[str, Callable[[Any], int]] = {
+    **dict.fromkeys(("top", "upper"), lambda element: 50 - element.y),
+    **dict.fromkeys(("bottom", "lower"), lambda element: element.y - 50),
+    "left": lambda element: 50 - element.x,
+    "right": lambda element: element.x - 50,
+}
+"""How far an element's middle is on a side of the picture."""
 SHAPES = {
     **dict.fromkeys(("circle", "disc", "disk", "dot", "ring"), "circle"),
     **dict.fromkeys(("ellipse", "oval"), "ellipse"),
     **dict.fromkeys(("rectangle", "square", "bar"), "rectangle"),
-    **dict.fromkeys(("shape", "symbol", "star", "mark", "hexagon", "element", "form", "figure", "icon"), "shape"),
+    **dict.fromkeys(_SHAPES, "shape"),
     **{name: name for name in ("triangle", "line", "text")},
 }
 _SHAPE = "|".join(SHAPES)
@@ -34,11 +47,14 @@ _ADJECTIVE = (
 _ABOUT = r"(?:(?:about|roughly|around|approximately|some|~)\s*)?"
 _COUNTS = {"two": 2, "three": 3, "four": 4, "five": 5}
 _QUALIFIER = re.compile(
-    rf"[\s,]*(?:and |with |which is |that is |is |has |of |a )*{_ABOUT}(?:"
-    r"(?:(?:(?:located |positioned |cent(?:er|re)d )?(?:at|around|near)|cent(?:er|re)(?: at)?)\s+)?"
+    rf"[\s,:]*(?:and |with |filled,? |solid,? |which is |that is |is |has |of |a )*{_ABOUT}(?:"
+    r"(?:(?:(?:located |positioned |cent(?:er|r)ed )?(?:at|around|near)|cent(?:er|re)(?: at)?)\s+)?"
     r"\(\s*(?P<x>\d+)\s*,\s*(?P<y>\d+)\s*\)"
-    r"|(?P<middle>cent(?:er|re)d(?: in the (?:picture|image|middle))?(?!\s+at)|(?:in|at) the (?:cent(?:er|re)|middle)\b"
+    r"|(?P<middle>cent(?:er|r)ed(?: in the (?:picture|image|middle))?(?!\s+at)|(?:in|at) the (?:cent(?:er|re)|middle)\b"
     r"(?: of the (?:picture|image|target|drawing))?)"
+    r"|(?:at|in|on|near) the (?:very )?(?P<place>(?:top|upper|bottom|lower)(?:[ -](?:left|right))?)\b"
+    r"(?: (?:corner|half|part|edge|side|area))?(?: of the (?:picture|image|target|drawing))?"
+    rf"|(?P<share>\d+)%? of the (?:(?:picture|image)(?:'s)? )?width"
     rf"|(?:radius|r)\s*(?:of|=|is)?\s*{_ABOUT}(?P<radius>\d+)"
     r"|(?P<by>\d+)\s*(?:by|x|×)\s*(?P<high>\d+)"
     rf"|(?P<width>\d+)%? wide(?: and {_ABOUT}(?P<height>\d+)%? (?:high|tall))?"
@@ -52,13 +68,10 @@ _ENTRY = re.compile(
 _PLAIN = re.compile(
     r"(?:[\s,;:+{}\[\]()\"'*-]|(?:that )?(?:covering|covers?|takes? up|taking up|fills?|filling) most of the"
     r" (?:picture|image|width)|pointing (?:up|down|left|right)|(?:on )?an? (?:plain )?[a-z]+ background"
-    r"|\b(?:and|the|with|has|have|there|is|are|target|drawing|image|picture|shows?|i|see|will|contains?|consists of|of"
-    r"|none|in|on|it|left|right side|my|inside|around|be|after|rendering|icon|one|also|then|top|elements?|two|three"
-    r"|four|five|surrounded by|surrounds|its|at|stays?|sits?|remains?|middle|cent(?:er|re)|plus)\b)*"
-)
-_UNSURE = re.compile(
-    r"\b(?:not|no|never|without|may|might|maybe|perhaps|possibly|if|or|either|unless|would|could|instead|half|third"
-    r"|quarter|was|were|should|false|wrong)\b|n't\b|\?"
+    r"|\b(?:and|the|with|has|have|there|is|are|target|drawing|image|picture|shows?|i|see|will|contains?|consists of"
+    r"|(?:made(?: up)?|composed) of|of|none|in|on|it|left|right side|my|inside|around|be|after|rendering|icon|one|also"
+    r"|then|elements?|only|just|containing|carrying|showing|featuring|that|two|three|four|five|surrounded by|surrounds"
+    r"|its|at|stays?|sits?|remains?|middle|cent(?:er|re)|plus)\b)*"
 )
 _UNDRAWN = re.compile(
     r"(?:there is no drawing(?: yet)?|(?:the )?drawing does not exist|nothing (?:is|has been) drawn(?: yet)?"
@@ -79,6 +92,7 @@ class Painted(NamedTuple):
         tone, colour: such as `light` and `blue`; no colour is any, and of "red/orange" either will do.
         at, size: middle, and width and height.
         many: so many of them.
+        place: such as `upper left`.
     """
 
     where: str
@@ -88,6 +102,7 @@ class Painted(NamedTuple):
     at: tuple[int, int] | None = None
     size: tuple[int | None, int | None] = (None, None)
     many: int = 1
+    place: str = ""
 
     def holds(self, state: Any) -> bool | None:
         """Whether an element fits; `None` if observers may differ about its colour or shape."""
@@ -102,8 +117,11 @@ class Painted(NamedTuple):
         for stated, true in zip(self.size, (element.width, element.height), strict=True):
             if stated is not None and abs(stated - true) > MOST_OFF:
                 return False
+        sides = [_SIDES[word](element) for word in self.place.replace("-", " ").split()]
+        if any(off < -MOST_UNCLEAR for off in sides):
+            return False
         both = {self.shape, element.shape}
-        doubted = False
+        doubted = any(off < MOST_UNCLEAR for off in sides)
         if len(both) > 1 and both not in _ROUND:
             if "shape" not in both and both != {"line", "rectangle"}:
                 return False
@@ -155,7 +173,7 @@ def claims_of(_kind: str, text: str, part: Part) -> Reading:
         if _UNDRAWN.fullmatch(said.strip()):
             claims.append(Claim(span, NoDrawing()))
             continue
-        if _UNSURE.search(said):
+        if is_unsure(_UNDRAWN.sub("", said).removeprefix("after rendering")):
             unread.append((span, True))
             continue
         found, where, rest = _elements(said, where)
@@ -211,7 +229,10 @@ def _painted(where: str, parts: dict[str, str]) -> Painted:
     if "radius" in parts:
         size: tuple[int | None, int | None] = (2 * int(parts["radius"]), 2 * int(parts["radius"]))
     else:
-        wide, high = parts.get("by") or parts.get("width"), parts.get("high") or parts.get("height")
+        wide, high = (
+            parts.get("by") or parts.get("width") or parts.get("share"),
+            parts.get("high") or parts.get("height"),
+        )
         size = (int(wide) if wide else None, int(high) if high else None)
     name = parts.get("colour", "").replace("grey", "gray")
     tone, _, plain = name.rpartition(" ") if " " in name else ("", "", name)
@@ -219,7 +240,8 @@ def _painted(where: str, parts: dict[str, str]) -> Painted:
         first, _, second = plain.partition("-")
         tone, plain = (first, second) if first in _TONES else (tone, f"{first}/{second}")
     count = parts.get("count", "1")
-    return Painted(where, SHAPES[parts["shape"]], tone, plain, at, size, _COUNTS.get(count) or int(count))
+    many, place = _COUNTS.get(count) or int(count), parts.get("place", "")
+    return Painted(where, SHAPES[parts["shape"]], tone, plain, at, size, many, place)
 
 
 @functools.lru_cache(maxsize=65536)

@@ -24,6 +24,7 @@ _ASIDE = re.compile(
     r"\((?:\d.indexed|(?:the |an? )?(?:red|green|blue|yellow|brown|orange|white|elf|dark)[a-z ]{0,24})\)"
 )
 """Looks of a thing in parentheses."""
+_PLURAL = re.compile(r"(?<=[a-z])\(e?s\)")
 _ROW_COLUMN = re.compile(r"\((row \d+, ?col(?:umn)? \d+)\)")
 _LABEL = re.compile(r"([a-z_]+?)_?(\d+)")
 _CORRECTED = ("thing", "direction", "exactly")
@@ -91,11 +92,6 @@ def _regions() -> Iterator[tuple[str, tuple[tuple[str, int | str], ...]]]:
     """Places on a board, such as "bottom right corner" and "second row"."""
     ends = {"row": {"top": "first", "upper": "first", "bottom": "last", "lower": "last"},
             "column": {"left": "first", "right": "last"}}  # fmt: skip
-    for down, row in ends["row"].items():
-        for side, column in ends["column"].items():
-            for joined in (f"{down} {side}", f"{side} {down}", f"{down} and {side}"):
-                yield f"{joined} corner", (("row", row), ("column", column))
-                yield f"{joined} corner cell", (("row", row), ("column", column))
     for axis, names in ends.items():
         for name, place in names.items():
             for noun in (axis, f"most {axis}", "edge", "border", "boundary"):
@@ -129,6 +125,7 @@ def words_of(kind: str, text: str) -> list[Word]:
         return []
     if "(" in plain and "base" in lexicon()[kind]:
         plain = _ASIDE.sub(lambda aside: " " * len(aside[0]), plain)
+        plain = _PLURAL.sub(lambda end: end[0][1:-1].ljust(len(end[0])), plain)
         plain = _ROW_COLUMN.sub(lambda place: f" {place[1]} ", plain)
     plain = _HYPHEN.sub(" ", plain).replace("i.e.", "  , ").replace("e.g.", " ?  ")
     raw = [(match[0], match.span()) for match in _WORD.finditer(plain)]
@@ -152,7 +149,19 @@ def words_of(kind: str, text: str) -> list[Word]:
     for i, word in enumerate(found[:-1]):
         if text[slice(*word.span)] == "→" and found[i + 1].kind in ("direction", "in", "exactly", "number"):
             found[i] = Word("comma", ":", word.span)  # "box → left"
-    return found
+    return _unwrapped(found)
+
+
+def _unwrapped(words: list[Word]) -> list[Word]:
+    """Go on in parentheses as after a comma; those with nothing but fillers say nothing."""
+    dropped = set[int]()
+    for i, word in enumerate(words):
+        close = next((j for j in range(i, len(words)) if words[j].value == ")"), 0) if word.value == "(" else 0
+        if close:
+            says = any(inner.kind != "filler" for inner in words[i + 1 : close])
+            words[i] = word._replace(kind="comma" if says else "filler", value=",")
+            dropped.add(close)
+    return [word for i, word in enumerate(words) if i not in dropped]
 
 
 def _single(kind: str, word: str, span: Span) -> Word:
@@ -187,6 +196,17 @@ def corrected(kind: str, word: str) -> str:
     return meant.pop() if len(meant) == 1 else ""
 
 
+@functools.cache
+def _unsure() -> re.Pattern[str]:
+    words = {word for kind in ("hedge", "no") for word in lexicon()["classes"][kind]} - {"?", "nothing"}
+    return re.compile(rf"\b(?:{'|'.join(sorted(words))})\b|n't\b|\?", re.IGNORECASE)
+
+
+def is_unsure(text: str) -> bool:
+    """Whether a sentence denies, supposes or doubts."""
+    return _unsure().search(text) is not None
+
+
 def is_slip(word: str, meant: str) -> bool:
     """Whether a letter is missing, added, or two are swapped. Another letter often makes another word."""
     if word[:1] != meant[:1] or len(meant) < 4 or abs(len(word) - len(meant)) > 1:
@@ -195,4 +215,4 @@ def is_slip(word: str, meant: str) -> bool:
         differ = [i for i, (a, b) in enumerate(zip(word, meant, strict=True)) if a != b]
         return len(differ) == 2 and differ[1] == differ[0] + 1 and sorted(word) == sorted(meant)
     short, long = sorted((word, meant), key=len)
-    return len(short) > 4 and any(short == long[:i] + long[i + 1 :] for i in range(len(long)))
+    return len(short) >= 4 and any(short == long[:i] + long[i + 1 :] for i in range(len(long)))

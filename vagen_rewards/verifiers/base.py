@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from vagen_envs.errors import MissingExtraError, did_you_mean
-from vagen_envs.replies import last_answer
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.errors import VerifierError
@@ -20,11 +19,6 @@ TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 def tag_format(response: str) -> float:
     """R_format of equation 2: a quarter for each of the four tags that stands in the response exactly once."""
     return 0.25 * sum(response.count(tag) == 1 for tag in TAGS)
-
-
-def answer_text(response: str) -> str | None:
-    """The text of the answer that would execute, between `<answer>` and `</answer>`; `None` if there is none."""
-    return last_answer(response)
 
 
 class Verifier(ABC):

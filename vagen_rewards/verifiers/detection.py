@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from vagen_envs.errors import MissingExtraError
+from vagen_envs.replies import last_answer
 from vagen_envs.sample.boxes import Box, NotBoxesError, iou, read_boxes
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.errors import VerifierError
-from vagen_rewards.verifiers.base import Verifier, answer_text, tag_format
+from vagen_rewards.verifiers.base import Verifier, tag_format
 
 SIZE_PENALTY = 0.6
 """The released reward falls to this share for each box too many or too few."""
@@ -210,7 +211,7 @@ class DetectionVerifier(Verifier):
         truth = true_boxes(sample.reward_model.truth)
         threshold = float(given.get("iou_threshold", iou_threshold))
         format_score = tag_format(response)
-        answer = answer_text(response)
+        answer = last_answer(response)
         zeros = {"iou": 0.0, **dict.fromkeys(map(metric_name, REPORTED), 0.0)}
         if answer is None:
             return VerifierResult(0.0, format_score, None, "there is no <answer>…</answer>", zeros)

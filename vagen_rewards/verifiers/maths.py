@@ -129,9 +129,6 @@ class MathVerifyVerifier(Verifier):
                         self._idle.append(_ComparisonProcess(self.seconds))  # starts up while nobody waits
                         return None
                     continue  # it was killed by something else: once more
-                except BaseException:
-                    worker.end()
-                    raise
                 self._idle.append(worker)
                 return told
         raise VerifierError(

@@ -22,6 +22,7 @@ from vagen_envs.core import State
 from vagen_rewards import RuleJudge
 from vagen_rewards.contrast import Contrast, Step
 from vagen_rewards.reader import read
+from vagen_rewards.rule_judge import accepts
 from vagen_rewards.scores import Statement
 
 OTHER_LANGUAGES = {"german", "chinese", "french", "spanish", "japanese"}
@@ -47,13 +48,14 @@ def contrast_for(state: Any) -> Contrast:
 
 
 def pay_of(statement: Statement) -> float | None:
-    """The gain of a statement's claims; `None` if none can be checked."""
+    """The gain of a statement's claims, as the default reward counts it; `None` if none can be checked."""
     reading = read(statement.state.kind, statement.text, statement.part)
     facts = [claim.key for claim in reading.claims]
     if all(fact.holds(statement.state) is None for fact in facts):
         return None
     step = Step(statement.state, statement.state)
-    return contrast_for(statement.state)._sum("grounding", facts, step, 0, ())[0]
+    gain = contrast_for(statement.state)._sum("grounding", facts, step, 0, ())[0]
+    return gain if gain < 0 or accepts(statement, reading) else 0.0
 
 
 def main() -> None:
