@@ -1,8 +1,7 @@
 """Scores of a turn: what the agent says it sees and predicts, held against the truth."""
 
-from vagen_rewards.composed import FallbackJudge
 from vagen_rewards.hacking import RepetitionPenalty
-from vagen_rewards.judges import make_judge
+from vagen_rewards.judges import FallbackJudge, make_judge
 from vagen_rewards.reward import ReasoningReward
 from vagen_rewards.rule_judge import RuleJudge
 from vagen_rewards.scores import (

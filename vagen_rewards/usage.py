@@ -116,13 +116,12 @@ class Spending(Budget):
     ) -> None:
         super().__init__(max_dollars, max_tokens)
         self.price = price or Price()
-        self.requests = self.prompt_tokens = self.completion_tokens = 0
+        self.prompt_tokens = self.completion_tokens = 0
         self._lock = threading.Lock()
 
     def add(self, prompt_tokens: int, completion_tokens: int) -> None:
         """Count an answered request."""
         with self._lock:
-            self.requests += 1
             self.prompt_tokens += prompt_tokens
             self.completion_tokens += completion_tokens
             self.dollars = self.price.of(self.prompt_tokens, self.completion_tokens)

@@ -9,9 +9,8 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards import RuleJudge, Score, Statement
-from vagen_rewards.composed import FallbackJudge
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.judges import make_judge
+from vagen_rewards.judges import FallbackJudge, make_judge
 from vagen_rewards.reader import read
 from vagen_rewards.scores import Judge
 

@@ -12,8 +12,7 @@ from vagen_envs.sample.boxes import Box, iou
 from vagen_envs.sample.generated import generated_samples
 from vagen_envs.sample.schema import RewardModel, Sample
 from vagen_rewards.verifiers import Scored, VerifierResult, score, source_metrics
-from vagen_rewards.verifiers.average_precision import mean_average_precision
-from vagen_rewards.verifiers.metrics import REFLECTIVE_WORDS, is_reflective
+from vagen_rewards.verifiers.metrics import REFLECTIVE_WORDS, is_reflective, mean_average_precision
 
 edges = st.tuples(st.integers(0, 12), st.integers(1, 12)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 boxes = st.builds(lambda x, y, label: Box(x[0], y[0], x[1], y[1], label), edges, edges, st.sampled_from("ab"))

@@ -44,6 +44,7 @@ class Where(NamedTuple):
         rows, columns: distances in cells, if stated.
         near: whether the things share a side.
         nth: several things are described alike; so many of them must be there.
+        straight: cells are counted along one axis alone, so that observers differ where the other isn't 0.
     """
 
     subject: str
@@ -54,6 +55,7 @@ class Where(NamedTuple):
     columns: int | None = None
     near: bool = False
     nth: int = 1
+    straight: bool = False
 
     def holds(self, state: Any) -> bool | None:
         """Whether at least `nth` things of the subject's kind stand so to one of the other kind."""
@@ -76,7 +78,8 @@ class Where(NamedTuple):
         )
         if wrong:
             return False
-        return None if self.near and down and right and self.vertical is None else True  # diagonal: "next to"?
+        doubted = self.straight or (self.near and self.vertical is None)  # diagonal: "next to", "one cell up"?
+        return None if doubted and down and right else True
 
     def atoms(self) -> int:
         """Facts that are stated: one along each axis."""
@@ -221,6 +224,11 @@ def facts_of(kind: str, stated: Stated) -> list[Fact] | None:
     subject, relation = stated.subject, stated.relation
     if stated.parts:
         return _listed(kind, stated)
+    if subject.kind == "player" and relation.region and relation.ways and relation.at and relation.other is None:
+        relation.region, relation.ways = (
+            (*ends_of(relation.ways), *relation.region),
+            [],
+        )  # "on the left, in the top row"
     bare = not relation.viewer and (relation.other is None or subject.kind == "player") and not relation.region
     corner = any(way.startswith("corner") for way in relation.ways)
     on_board: list[Fact] | None = None
@@ -254,7 +262,7 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
     known = {name for pair in BOARDS[kind].related for name in pair}
     if subject.kind not in known or other.kind not in known or subject.plural or other.plural or relation.far:
         return None
-    placed = _region(subject, relation.region) if relation.region else []
+    placed = _region(subject, relation.region, loose=relation.loose) if relation.region else []
     if relation.second is not None:
         if relation.second.kind not in known or relation.ways or relation.same:
             return None
@@ -268,7 +276,8 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
         return None
     vertical, horizontal, rows, columns = where
     near = relation.near or relation.adjacent
-    fact = Where(subject.kind, other.kind, vertical, horizontal, rows, columns, near)
+    straight = (vertical is None) != (horizontal is None) and "any" in relation.units.values()
+    fact = Where(subject.kind, other.kind, vertical, horizontal, rows, columns, near, straight=straight)
     if RANKS.index(subject.kind) < RANKS.index(other.kind):
         back = [None if way is None else -way for way in (vertical, horizontal)]
         fact = fact._replace(subject=other.kind, other=subject.kind, vertical=back[0], horizontal=back[1])

@@ -281,6 +281,8 @@ class _Sentence(Phrases):
             if parts and not (self.take("comma") or self.take("and")):
                 return None
             part = Relation()
+            if self.kind() == "number" and self._value() == "1" and self.words[self.at].label:
+                self.at += 1  # "one above"
             if not self._part(part):
                 return None
             while self.kind() in ("direction", "number"):

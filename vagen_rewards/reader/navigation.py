@@ -117,7 +117,7 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     for span, matters in parsed.unread:
         # Where objects are beside one another the state doesn't say.
         inside = [word.kind for word in joined if span[0] <= word.span[0] < span[1]]
-        unread.append((span, matters and "direction" in inside))
+        unread.append((span, matters and not {"direction", "unit"}.isdisjoint(inside)))
     for stated in parsed.stated:
         facts = [
             fact for one in stated.subject.may_be or (stated.subject,) if (fact := _seen(one.kind, stated.relation))
@@ -139,9 +139,9 @@ def _is_seen_from_agent(relation: Relation) -> bool:
 def _seen(name: str, relation: Relation) -> Seen | None:
     ways = frozenset(relation.ways)
     unclear = len(ways) > 2 or ways >= {"left", "right"} or ways >= {"ahead", "back"} or relation.same or relation.near
-    if not ways or not _is_seen_from_agent(relation) or unclear or name in ("player", "wall") or relation.counts:
+    if unclear or relation.counts or name in ("player", "wall") or not _is_seen_from_agent(relation):
         return None
-    return Seen(name, ways, relation.far)
+    return Seen(name, ways, relation.far) if ways or relation.far else None
 
 
 def _objects(text: str, words: list[Word]) -> list[Word]:

@@ -32,7 +32,7 @@ _PLACED = re.compile(
     rf"[\"']?\b(?:the\s+)?(?P<name>{_NAMES})\b[\"']?"
     rf"\s*(?:->|[:=|]|,|{_BE}|seems to be|at|located|position|positioned"
     r"|now|will|be|coordinates|centered|around|about|approximately|near|found|~|\s)*"
-    rf"[\[(]?\s*(?:x\s*[:=]\s*)?{_NUMBER}\s*,?\s*(?:y\s*[:=]\s*)?{_NUMBER}\s*,?\s*(?:z\s*[:=]\s*)?{_NUMBER}\s*[\])]?",
+    rf"[\[(]?\s*(?:x\s*[:=]\s*)?{_NUMBER}[\s,]+(?:y\s*[:=]\s*)?{_NUMBER}[\s,]+(?:z\s*[:=]\s*)?{_NUMBER}\s*[\])]?",
     re.IGNORECASE,
 )
 _OPENING = re.compile(
@@ -57,7 +57,7 @@ _END = re.compile(
     re.IGNORECASE,
 )
 _ORDER = re.compile(
-    r"^from (left to right|right to left|bottom to top|top to bottom),? (?:the |there are )?"
+    r"^(?:ordered )?from (left to right|right to left|bottom to top|top to bottom),? (?:the |there are )?"
     r"(?:cubes|things|blocks)?(?: are| is|:)*\s*"
     rf"((?:(?:the )?(?:{_COLOURS})(?: cube| one)?(?:,| and|\s)*){{2,4}})$",
     re.IGNORECASE,
@@ -205,7 +205,8 @@ def _clauses(text: str) -> Iterator[tuple[str, Span, bool]]:
     """Clauses with their spans, and whether their sentence neither denies nor supposes."""
     for piece in _PIECE.finditer(text):
         is_sure, start = not is_unsure(piece[0]), piece.start()
-        cuts = [match.span() for match in _CLAUSE.finditer(piece[0])] if is_sure else []
+        whole = not is_sure or _ORDER.match(piece[0].strip())
+        cuts = [] if whole else [match.span() for match in _CLAUSE.finditer(piece[0])]
         for end, after in [*cuts, (len(piece[0]), 0)]:
             span = (start, piece.start() + end)
             said = text[slice(*span)].strip(" -*$\t{}[],")

@@ -57,6 +57,7 @@ class Relation:
         second: of "between the box and the player", the player.
         viewer: it is seen from the player, as in "to my left".
         region: a place on the board.
+        loose: observers differ about its middle, as of "the upper part of the board".
         at: the direction may be a place on the board, as in "at the top left".
         to: it isn't, as in "to the lower right".
         sided: it may be one, as in "on the left side".
@@ -74,6 +75,7 @@ class Relation:
     second: Mention | None = None
     viewer: bool = False
     region: Region = ()
+    loose: bool = False
     at: bool = False
     to: bool = False
     sided: bool = False
@@ -131,8 +133,10 @@ class Phrases:
         here, number, another, word = self.at, None, False, self.words[-1]
         while self.kind() in ("filler", "another", "number"):
             word = self.words[self.at]
-            another = another or word.kind == "another"
+            another = another or word.kind == "another" or (number == 1 and word.value in ("diagonal", "diagonally"))
             number = word.value if word.kind == "number" else number
+            self.at += 1
+        if self.kind() == "mine" and self.peek(1) == "thing":  # "my target"
             self.at += 1
         if self.kind() == "pronoun":
             self.at += 1
@@ -207,6 +211,9 @@ class Phrases:
                 self.at = here
             elif relation.other.plural or (self.kind() in ("be", "will", "exists", "comma") and after.span == (0, 0)):
                 return None
+        here = self.at
+        if relation.viewer and (self.thing() or Mention("")).kind != "player":  # "two to my right, one above me"
+            self.at = here
         self._more(relation)
         return relation
 
@@ -246,7 +253,7 @@ class Phrases:
         while self.kind() in ("in", "filler", "exactly", "mine", "approx"):
             word = self.words[self.at]
             relation.exact = relation.exact or word.kind == "exactly"
-            on = word.value == "on" if word.kind == "in" else on
+            on = word.value in ("on", "at") if word.kind == "in" else on
             about = about or word.kind == "approx"
             relation.to = relation.to or word.value in ("to", "towards", "toward")
             relation.at = relation.at or word.value in ("at", "in", "on")
@@ -344,8 +351,10 @@ class Phrases:
         if self.kind() == "unit":
             unit = self.words[self.at].value
             self.at += 1
-        after = self.at
+        after, is_one = self.at, self.words[self.at - 1].label == "word" and number == 1
         while self.kind() in ("filler", "in", "exactly", "mine"):
+            if self.several and is_one and self.kind() in ("filler", "exactly"):
+                return self._back(here)  # "one straight above" is one of several
             if self.kind() == "mine" and not self._viewed(relation):
                 return self._back(here)
             self.at += 1
@@ -353,17 +362,17 @@ class Phrases:
             self.take("side")
             relation.far = float(number)
             return True
-        if number != int(number):
+        if about or number != int(number):
             return self._back(here)
         if self.kind() == "direction":
-            self._direction(relation, None if about else int(number), unit)
+            self._direction(relation, int(number), unit)
             return True
         self.at = after
         if relation.ways and (self.take("side") or (unit and self.kind() in ("", "comma", "and", "but"))):
             # "to the right, two tiles away"
             way = relation.ways[-1]
             if len(relation.ways) == 1 and " " not in way and way not in relation.counts:
-                relation.counts.update({} if about else {way: int(number)})
+                relation.counts[way] = int(number)
                 return True
         return self._back(here)
 
@@ -382,6 +391,7 @@ class Phrases:
         if placed or (corner and not relation.viewer and self.kind() != "of"):
             relation.ways.pop()
             relation.region += ends_of([way])
+            relation.loose = not corner
             return
         if number is None and self.kind() == "number":
             behind = 2 if self.peek(1) == "unit" else 1

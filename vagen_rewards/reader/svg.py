@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
@@ -24,13 +23,11 @@ MOST_UNCLEAR = 5
 
 _SHAPES = ("shape", "symbol", "star", "mark", "hexagon", "element", "form", "figure", "icon", "arrow", "face", "glyph",
            "heart", "cross", "logo", "polygon", "diamond")  # fmt: skip
-_SIDES: dict[str, Callable[[Any], int]] = {
-    **dict.fromkeys(("top", "upper"), lambda element: 50 - element.y),
-    **dict.fromkeys(("bottom", "lower"), lambda element: element.y - 50),
-    "left": lambda element: 50 - element.x,
-    "right": lambda element: element.x - 50,
+_SIDES = {
+    **dict.fromkeys(("top", "upper"), ("y", -1)),
+    **dict.fromkeys(("bottom", "lower"), ("y", 1)),
+    **{"left": ("x", -1), "right": ("x", 1)},
 }
-"""How far an element's middle is on a side of the picture."""
 SHAPES = {
     **dict.fromkeys(("circle", "disc", "disk", "dot", "ring"), "circle"),
     **dict.fromkeys(("ellipse", "oval"), "ellipse"),
@@ -117,7 +114,8 @@ class Painted(NamedTuple):
         for stated, true in zip(self.size, (element.width, element.height), strict=True):
             if stated is not None and abs(stated - true) > MOST_OFF:
                 return False
-        sides = [_SIDES[word](element) for word in self.place.replace("-", " ").split()]
+        named = [_SIDES[word] for word in self.place.replace("-", " ").split()]
+        sides = [(getattr(element, axis) - 50) * sign for axis, sign in named]
         if any(off < -MOST_UNCLEAR for off in sides):
             return False
         both = {self.shape, element.shape}

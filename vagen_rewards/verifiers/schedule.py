@@ -41,12 +41,6 @@ class IoUSchedule:
             raise ConfigError(f"progress={progress!r} is not valid: it is a share of training, 0 to 1")
         return self.thresholds[bisect_right(self.ends, progress)]
 
-    def at_step(self, step: int, total: int) -> float:
-        """The threshold in a step, counted from 0, of `total`. Raises ConfigError if there is no such step."""
-        if total < 1 or not 0 <= step <= total:
-            raise ConfigError(f"step {step!r} of {total!r} is not valid: it must be from 0 to the total")
-        return self.at(step / total)
-
 
 DYNAMIC = IoUSchedule()
 """0.85 for the first 10 %, 0.95 up to 25 %, then 0.99 (section 3.2.1)."""

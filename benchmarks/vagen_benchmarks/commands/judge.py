@@ -26,9 +26,9 @@ from vagen_benchmarks.runs.scoring import Scoring, judge_by_name, make_scoring
 from vagen_envs.core import State, Turn
 from vagen_envs.pictures import Picture
 from vagen_rewards import RuleJudge, TurnScores
+from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
 from vagen_rewards.reward import share_unread
 from vagen_rewards.scores import PARTS, Part, Statement
-from vagen_rewards.variety import distinct_responses, entropy, rewarded_sentences
 
 app = typer.Typer(
     no_args_is_help=True,
