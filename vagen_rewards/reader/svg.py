@@ -26,7 +26,8 @@ _SHAPES = ("shape", "symbol", "star", "mark", "hexagon", "element", "form", "fig
 _SIDES = {
     **dict.fromkeys(("top", "upper"), ("y", -1)),
     **dict.fromkeys(("bottom", "lower"), ("y", 1)),
-    **{"left": ("x", -1), "right": ("x", 1)},
+    "left": ("x", -1),
+    "right": ("x", 1),
 }
 SHAPES = {
     **dict.fromkeys(("circle", "disc", "disk", "dot", "ring"), "circle"),
