@@ -8,7 +8,7 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_rewards import RepetitionPenalty, RuleJudge, Score, Statement, VisualReasoningReward
-from vagen_rewards.errors import JudgeConfigError, TooManyUnscoredError
+from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.hacking import CAPACITY, distinct_responses, entropy, rewarded_sentences
 from vagen_rewards.scores import Judge, score_turn
 

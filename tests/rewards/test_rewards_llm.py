@@ -107,6 +107,34 @@ def test_replies_without_one_clear_verdict_are_unscored(reply):
     assert read_verdict(reply).value is None
 
 
+FORMS = ["**{}**", "Verdict: {}.", "Final answer: '{}'", "<answer> {} </answer>", "```json\n{{'verdict': '{}',}}\n```",
+         '{{"result": {{"think": "so", "verdict": "{}"}}}} I hope this helps.', "<think>YES? NO?</think>\n{}"]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("word", "value"), [("YES", 1.0), ("no", 0.0), ("True", 1.0), ("incorrect", 0.0)])
+def test_verdicts_are_read_in_the_forms_that_models_write(form, word, value):
+    assert read_verdict(form.format(word)).value == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [('{"score": 1}', 1.0), ('{"correct": false}', 0.0), ("So:\nScore: 0/1", 0.0), ("Score: 0.5", None), ("1.", None)],
+)
+def test_scores_are_verdicts_only_where_they_are_0_or_1(reply, value):
+    assert read_verdict(reply).value == value
+
+
+@pytest.mark.parametrize(("model", "asked"), [("openai/gpt-5-nano", 1), ("o3-mini", 1), ("a-deployment", 2)])
+def test_a_model_that_refuses_temperature_and_max_tokens_is_asked_without(server, model, asked):
+    refused = 400, {}, {"error": {"message": "Unsupported parameter: 'max_tokens'"}}
+    server.script = lambda n, r: refused if {"temperature", "max_tokens"} & r.keys() else YES
+    made = LLMJudge(model, base_url=server.url, api_key="none")
+    assert made.score(statement()).value == 1.0
+    assert len(server.requests) == asked
+    made.close()
+
+
 def test_the_structured_mode_compares_here(server, judge):
     said = {"relations": [{"subject": "box", "other": "player", "vertical": "above", "horizontal": "unsaid"},
                           {"subject": "target", "other": "player", "vertical": "above", "horizontal": "left"},
@@ -292,9 +320,11 @@ def test_a_cap_stops_spending(server, judge, cap, named):
     assert named in scores[-1].reason
 
 
-def test_it_can_be_sent_to_another_process(server, judge, tmp_path):
-    asked = judge(cache=tmp_path / "replies.sqlite")
+def test_it_can_be_sent_to_another_process_without_its_key(server, judge, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "of the other process")
+    asked = judge(cache=tmp_path / "replies.sqlite", api_key="sk-a-secret-key")
     asked.score(statement())
+    assert b"sk-a-secret" not in pickle.dumps(asked)
     copy = pickle.loads(pickle.dumps(asked))
     assert copy.score(statement()).value == 1.0
     assert len(server.requests) == 1

@@ -21,6 +21,7 @@ from vagen_rewards.usage import Price, Spending
 
 _REASONS = re.compile(r"(?:.*/)?(?:gpt-5|o\d)", re.IGNORECASE)
 """Models that take neither a temperature nor `max_tokens`; their hidden reasoning counts as completion."""
+_REFUSED = re.compile(r"(?s)400.*(?:max_tokens|temperature)")
 
 
 class LLMJudge(Judge):
@@ -83,7 +84,7 @@ class LLMJudge(Judge):
             raise JudgeConfigError(f"mode {mode!r} is not known; use 'direct' or 'structured'")
         if concurrency < 1 or retries < 0 or timeout <= 0 or item_timeout <= 0:
             raise JudgeConfigError("concurrency must be at least 1, retries at least 0, timeouts above 0")
-        self.model, self.mode = model, mode
+        self.model, self.mode, self.max_tokens = model, mode, max_tokens
         self.name = f"llm:{model}:{mode}"
         self.reads = mode == "structured"
         self._sampling: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
@@ -180,6 +181,9 @@ class LLMJudge(Judge):
         try:
             reply = await task
         except Exception as error:  # whatever a server or a proxy does, the statement is unscored
+            if "temperature" in request and _REFUSED.search(str(error)):  # a model of another name that reasons
+                self._sampling = {"max_completion_tokens": 8 * self.max_tokens}
+                return await self._reply(statement)
             why = " ".join(self.endpoint.without_key(str(error)).split())
             return Score.unscored(f"{type(error).__name__}: {why[:300]}")
         if readable(reply):

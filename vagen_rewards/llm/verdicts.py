@@ -24,8 +24,14 @@ MAX_TEXT = 4000
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _HARMLESS = str.maketrans({"<": "‹", ">": "›", "\x00": " "})
-_VERDICT = re.compile(r"<answer>\W*(yes|no)\W*</answer>", re.IGNORECASE)
-_LINE = re.compile(r"^\W*(?:(?:final )?(?:verdict|answer)\W{1,6})?(yes|no)\W*$", re.IGNORECASE | re.MULTILINE)
+_SCORES = {**dict.fromkeys(("yes", "true", "correct", "1", "1.0"), 1.0),
+           **dict.fromkeys(("no", "false", "incorrect", "0", "0.0"), 0.0)}  # fmt: skip
+_VERDICT = re.compile(r"<answer>\W*(yes|no|true|false|correct|incorrect)\W*</answer>", re.IGNORECASE)
+_LINE = re.compile(
+    r"^\W*(?:(?:final )?(?:verdict|answer)\W{1,6})?(yes|no|true|false|correct|incorrect)\W*$"
+    r"|^\W*(?:final )?(?:score|verdict|rating)\W{1,6}([01](?:\.0)?)(?: ?/ ?1(?:\.0)?)?\W*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|^.*</think(?:ing)?>", re.IGNORECASE | re.DOTALL)
 _TAGS = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _COMMA = re.compile(r",\s*([}\]])")
@@ -92,26 +98,24 @@ def fenced(text: str) -> str:
 
 
 def read_verdict(reply: str) -> Score:
-    """YES is 1, NO is 0; unscored if there is no verdict or more than one.
+    """YES is 1, NO is 0, also as true and false or as a score; unscored if there is no verdict or more than one.
 
     Read are `<answer>` tags, JSON and a last line such as `**Verdict: NO**`, after the model's thinking.
     """
     after = _THOUGHT.sub(" ", reply[-100_000:])
     data = read_object(after)
-    given = _value(data, "verdict", "answer") if data is not None else None
-    if isinstance(given, str) or given is not None:
-        verdicts = {str(given).strip(" .*'\"").upper()}
-        why = str(_value(data or {}, "think", "reason") or "")
+    given = _value(data, "verdict", "answer", "score", "result", "correct") if data is not None else None
+    if given is not None:
+        said, why = [str(given)], str(_value(data or {}, "think", "reason") or "")
     else:
-        tagged = {match[1].upper() for match in _VERDICT.finditer(after)}
-        lines = [match[1].upper() for match in _LINE.finditer(after)] if not tagged else []
-        verdicts, why = tagged or set(lines), _TAGS.sub("", _VERDICT.sub("", reply)).strip()
-    if len(verdicts) != 1 or not verdicts <= {"YES", "NO"}:
-        return Score.unscored(
-            f"the judge gave {'both verdicts' if len(verdicts) > 1 else 'no verdict'}: {_short(reply)}"
-        )
-    verdict = verdicts.pop()
-    return Score(1.0 if verdict == "YES" else 0.0, _short(why, 1000) or verdict)
+        tagged = [match[1] for match in _VERDICT.finditer(after)]
+        said = tagged or [match[1] or match[2] for match in _LINE.finditer(after)]
+        why = _TAGS.sub("", _VERDICT.sub("", reply)).strip()
+    verdicts = {_SCORES.get(word.strip(" .*'\"").lower()) for word in said}
+    value = verdicts.pop() if len(verdicts) == 1 else None
+    if value is None:
+        return Score.unscored(f"the judge gave {'both verdicts' if verdicts else 'no verdict'}: {_short(reply)}")
+    return Score(value, _short(why, 1000) or said[0])
 
 
 def read_object(reply: str) -> dict[str, Any] | None:
