@@ -33,7 +33,6 @@ REPETITION = "repetition"
 """The term of `RepetitionPenalty`."""
 
 _OURS = frozenset({REPETITION, *PARTS})
-_SAID: dict[Part, str] = {"grounding": "observations", "world_modeling": "predictions"}
 
 
 class ReasoningReward:
@@ -135,7 +134,7 @@ class ReasoningReward:
             for part in PARTS:
                 if self.betas[part] and max(contrast.norm(part, stage)[0] for stage in (0, 1)) < LEAST:
                     warnings.warn(
-                        f"{env_id}: {_SAID[part]} earn nothing here: all of them are known without the picture. Set "
+                        f"{env_id}: {part} earns nothing here: all of it is known without the picture. Set "
                         f"{part}=0, or choose weighting='plain'",
                         stacklevel=2,
                     )

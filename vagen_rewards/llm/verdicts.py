@@ -14,7 +14,6 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from vagen_envs.core import State
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.llm.extract import OWN_RULES
 from vagen_rewards.scores import Score, Statement
@@ -64,7 +63,8 @@ class Prompts:
         """Messages that ask for YES or NO (VAGEN, appendix D.1.1)."""
         rules = self.text(f"{statement.state.kind}_{statement.part}")
         system = Template(self.text("direct")).substitute(rules=rules)
-        truth = truth_of(statement.state)
+        state = statement.state
+        truth = list(state.sentences()) if hasattr(state, "cells") else state.structured()  # as in appendix D.1
         return [
             {"role": "system", "content": system},
             {"role": "user", "content": f"The truth:\n{truth}\n\nThe agent's text:\n{fenced(statement.text)}"},
@@ -82,11 +82,6 @@ class Prompts:
             {"role": "system", "content": Template(self.text("structured")).substitute(rules=rules)},
             {"role": "user", "content": f"The agent's text:\n{fenced(statement.text)}"},
         ]
-
-
-def truth_of(state: State) -> str:
-    """The truth in the form of VAGEN, appendix D.1: sentences for boards, else a dictionary."""
-    return str(list(state.sentences())) if hasattr(state, "cells") else state.structured()
 
 
 def fenced(text: str) -> str:

@@ -21,6 +21,7 @@ from vagen_rewards.reader.words import Word
 
 _BREAKS = ("and", "comma", "but", "with", "relative")
 _DENIED = ("in", "filler", "direction", "of", "mine", "comma", "exactly", "side")
+_VERBS = ("be", "will")
 _PLACES = {"direction", "same_row", "same_column", "near", "here", "in", "number", "be", "will", "region", "between"}
 
 
@@ -63,7 +64,7 @@ def parse(words: list[Word], part: Part, *, beside: bool = False) -> Parsed:
 
 def _is_heading(words: list[Word]) -> bool:
     """Whether words before a colon say nothing of where things are, as in "The agent's surroundings:"."""
-    places = _PLACES - {"be", "will", "in"}
+    places = _PLACES - {"in", *_VERBS}
     named = bool(words) and words[-1].kind in ("thing", "number", "another", "pronoun", "side", "here")
     return bool(words) and not named and all(word.kind not in places for word in words)
 
@@ -173,7 +174,7 @@ class _Sentence(Phrases):
             while self.kind() in _BREAKS:
                 self.at += 1
             begins = self.words[i].kind == "comma" and self.peek(-1) == "relative"
-            begins = begins or self.take("exists") or (bool(self.things()) and self.kind() in ("be", "will"))
+            begins = begins or self.take("exists") or (bool(self.things()) and self.kind() in _VERBS)
             self.at = here
             del self.known[names:]
             if begins:
@@ -186,12 +187,7 @@ class _Sentence(Phrases):
         start = self.at
         exists = self.take("exists")
         subjects = self.things()
-        if (
-            len(subjects) == 2
-            and subjects[0].kind == "target"
-            and self.kind() == "comma"
-            and self.peek(1) in ("be", "will")
-        ):
+        if len(subjects) == 2 and subjects[0].kind == "target" and self.kind() == "comma" and self.peek(1) in _VERBS:
             subjects, self.at = subjects[1:], self.at + 1  # "the target, a vase, is"
         several = len(subjects) > 1 or any(subject.plural for subject in subjects)
         if several and ((exists and not self.kind()) or (self._is_colon() and self.peek(1) in ("number", "another"))):
