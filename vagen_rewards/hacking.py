@@ -1,7 +1,4 @@
-"""Against rewards for words that don't look: VAGEN, appendix D.1.2 and finding 4.
-
-A penalty for frequent sentences, and what shows that answers become alike: their variety and what earns most.
-"""
+"""Against rewards for words that don't look: a penalty, and how varied answers are (VAGEN, D.1.2 and finding 4)."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from vagen_envs.navigation.state import words as spoken
 from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.reader import colours
 from vagen_rewards.reader.boards import At, Where, facts_of
 from vagen_rewards.reader.claims import Fact
 from vagen_rewards.reader.clauses import Stated
@@ -124,8 +125,6 @@ def _element(_kind: str, row: dict[str, Any]) -> list[Fact]:
     tone, _, colour = _plain(row.get("colour")).replace("grey", "gray").rpartition(" ")
     shape, at = SHAPES.get(_plain(row.get("shape")).rpartition(" ")[2]), _numbers(row.get("at"), 2)
     where = "drawing" if row.get("picture") == "drawing" else "target"
-    from vagen_rewards.reader import colours
-
     if shape is None or colour not in colours.names():
         return []
     return [Painted(where, shape, tone, colour, (int(at[0]), int(at[1])) if at else None)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections import Counter
 from typing import Any, NamedTuple
@@ -264,9 +265,11 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
         return None
     placed = _region(subject, relation.region, loose=relation.loose) if relation.region else []
     if relation.second is not None:
-        if relation.second.kind not in known or relation.ways or relation.same:
+        if relation.second.kind not in known or relation.same:
             return None
-        return [Between(subject.kind, *sorted((other.kind, relation.second.kind)))]
+        seen = dataclasses.replace(relation, second=None, other=None)
+        more = _placed(kind, subject, seen, Mention("player")) if relation.ways else []
+        return None if more is None else [Between(subject.kind, *sorted((other.kind, relation.second.kind))), *more]
     if placed and not (relation.ways or relation.same or relation.near):
         return placed
     if subject.kind == other.kind or placed is None:

@@ -190,12 +190,16 @@ class _Sentence(Phrases):
         if len(subjects) == 2 and subjects[0].kind == "target" and self.kind() == "comma" and self.peek(1) in _VERBS:
             subjects, self.at = subjects[1:], self.at + 1  # "the target, a vase, is"
         several = len(subjects) > 1 or any(subject.plural for subject in subjects)
-        if several and ((exists and not self.kind()) or (self._is_colon() and self.peek(1) in ("number", "another"))):
-            return subjects, None  # "there are two holes"
+        alone = (exists and not self.kind()) or (self._is_colon() and self.peek(1) in ("number", "another"))
+        if (several and alone) or (exists and subjects and self.kind() == "comma" and self.peek(1) == "relative"):
+            return subjects, None  # "there are two holes", "there is a hole, which"
         if subjects:
             if self._is_plain():
                 return subjects, None
             relation = self._after(subjects)
+            if relation and self.kind() in _VERBS and all(subject.kind != "hole" for subject in subjects):
+                self._state(subjects, relation, start)  # "the box on my right is on the target"
+                relation = self._after(subjects)
         else:
             self.at = start
             if before:

@@ -32,7 +32,7 @@ _PLACED = re.compile(
     rf"[\"']?\b(?:the\s+)?(?P<name>{_NAMES})\b[\"']?"
     rf"\s*(?:->|[:=|]|,|{_BE}|seems to be|at|located|position|positioned"
     r"|now|will|be|coordinates|centered|around|about|approximately|near|found|~|\s)*"
-    rf"[\[(]?\s*(?:x\s*[:=]\s*)?{_NUMBER}[\s,]+(?:y\s*[:=]\s*)?{_NUMBER}[\s,]+(?:z\s*[:=]\s*)?{_NUMBER}\s*[\])]?",
+    rf"[\[(]?\s*(?:x\s*[:=]?\s*)?{_NUMBER}[\s,]+(?:y\s*[:=]?\s*)?{_NUMBER}[\s,]+(?:z\s*[:=]?\s*)?{_NUMBER}\s*[\])]?",
     re.IGNORECASE,
 )
 _OPENING = re.compile(
@@ -66,7 +66,8 @@ _LATEX = re.compile(r"\\text\{([^{}]*)\}")
 _XYZ_LINES = re.compile(r":\s*\n\s*(?=x\b)|\n\s*(?=[yz]\s*:)")
 """Line breaks in a thing's three coordinates, as in YAML."""
 _PIECE = re.compile(r"[^.;\n]+(?:\.\d[^.;\n]*)*")
-_CLAUSE = re.compile(r"(?:,\s*)?\b(?:and|while|whereas|but)\b(?= (?:the|there|its?)\b)|,(?= the\b)", re.IGNORECASE)
+_VERB = rf"(?:{_BE}|at|on|in|to|holds)"
+_CLAUSE = re.compile(rf"(?:,\s*)?(?:\b(?:and|while|whereas|but) |,\s*)(?=(?:the|there|its?)\b[^,;]*\b{_VERB}\b)", re.I)
 _PLAIN = re.compile(
     r"(?:[\s{}\[\]().,;:*\"'`$\\|-]|\b(?:and|the|is|are|while|there|two|three|four|cubes?|text|i|see|a|an|with|mm|in|its"
     r"|that|of|one|object|name|coordinates|position|nothing will have moved|will be)\b)*",

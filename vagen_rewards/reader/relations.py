@@ -220,7 +220,7 @@ class Phrases:
     def _to_thing(self, relation: Relation) -> None:
         """Read "diagonal to me:", after which the directions follow."""
         here = self.at
-        while self.kind() in ("filler", "near") or self._value() == "to":
+        while self.kind() in ("filler", "near", "of") or self._value() == "to":
             self.at += 1
         relation.other = self.thing()
         if relation.other is None or not self.take("comma"):

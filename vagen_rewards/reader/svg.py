@@ -69,7 +69,7 @@ _PLAIN = re.compile(
     r"|\b(?:and|the|with|has|have|there|is|are|target|drawing|image|picture|shows?|i|see|will|contains?|consists of"
     r"|(?:made(?: up)?|composed) of|of|none|in|on|it|left|right side|my|inside|around|be|after|rendering|icon|one|also"
     r"|then|elements?|only|just|containing|carrying|showing|featuring|that|two|three|four|five|surrounded by|surrounds"
-    r"|its|at|stays?|sits?|remains?|middle|cent(?:er|re)|plus)\b)*"
+    r"|its|at|stays?|sits?|remains?|middle|cent(?:er|re)|plus|while|whereas)\b)*"
 )
 _UNDRAWN = re.compile(
     r"(?:there is no drawing(?: yet)?|(?:the )?drawing does not exist|nothing (?:is|has been) drawn(?: yet)?"

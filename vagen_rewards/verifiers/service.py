@@ -24,7 +24,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Self
+from typing import Any
 
 from vagen_envs.errors import MissingExtraError, SampleError, VagenError
 from vagen_envs.sample.schema import sample_from_row
@@ -120,7 +120,7 @@ def _score_item(item: Any, threshold: float) -> VerifierResult:
     return score_safely(sample, item["response"], threshold)
 
 
-class VerifierService:
+class VerifierService(contextlib.AbstractContextManager["VerifierService"]):
     """Starts the service's process on this machine, and ends it.
 
     Args:
@@ -158,9 +158,6 @@ class VerifierService:
                     pipe.close()
         self.process.kill()
         self.process.wait()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
