@@ -1,15 +1,11 @@
-"""The environment service and the Ray pool beside the same environments in this process.
+"""The environment service beside the same environments in this process.
 
-Run by `make perf`. Here `theirs` is what the service is compared with: the environments in process, or the
-pool of local processes where `ours` is the pool of actors. A ratio below 1× is the overhead's inverse.
+Run by `make perf`. Here `theirs` are the environments in process. A ratio below 1× is the overhead's inverse.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import os
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,9 +19,7 @@ from gymnasium.vector import AutoresetMode
 
 from perf.bench_grids import REPLY, turner
 from perf.service_load import serving
-from vagen_adapters.service.backends import PoolBackend
 from vagen_adapters.service.client import Service
-from vagen_adapters.service.local_pool import local_pool
 from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
 
@@ -33,7 +27,6 @@ SOKOBAN = "vagen/Sokoban-v0"
 MANY = 64
 ONE_TURN = "service: a turn of Sokoban with its picture"
 VECTOR = f"service: a turn of {MANY} Sokobans in one request"
-POOL = f"Ray pool: a turn of {MANY} Sokobans"
 LONG: dict[str, Any] = {"max_turns": 10**6, "max_steps": 10**6}
 
 
@@ -73,34 +66,3 @@ def test_vector_theirs(benchmark: Any) -> None:
     envs = gym.make_vec(SOKOBAN, num_envs=MANY, vectorization_mode="sync", **LONG,
                         vector_kwargs={"autoreset_mode": AutoresetMode.NEXT_STEP})  # fmt: skip
     benchmark.pedantic(turner_of_many(envs), rounds=50, warmup_rounds=3)
-
-
-@contextlib.contextmanager
-def in_pool(pool: Any) -> Iterator[RemoteVectorEnv]:
-    """Many Sokobans in a pool, which is closed at the end."""
-    backend = PoolBackend(pool)
-    yield RemoteVectorEnv(backend, SOKOBAN, MANY, **LONG)
-    backend.close()
-
-
-@pytest.mark.benchmark(group=POOL)
-def test_pool_ours(benchmark: Any) -> None:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray = pytest.importorskip("ray", reason="needs the extra ray")
-    from vagen_adapters.service.ray_pool import ray_pool
-
-    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    # "local": one of its own, and not the cluster whose address another program has left behind
-    ray.init("local", num_cpus=2, log_to_driver=False, logging_level="ERROR", object_store_memory=80_000_000,
-             include_dashboard=False)  # fmt: skip
-    try:
-        with in_pool(ray_pool(2)) as envs:
-            benchmark.pedantic(turner_of_many(envs), rounds=50, warmup_rounds=3)
-    finally:
-        ray.shutdown()
-
-
-@pytest.mark.benchmark(group=POOL)
-def test_pool_theirs(benchmark: Any) -> None:
-    with in_pool(local_pool(2)) as envs:
-        benchmark.pedantic(turner_of_many(envs), rounds=50, warmup_rounds=3)

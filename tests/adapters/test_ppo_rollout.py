@@ -130,21 +130,21 @@ def test_what_is_trained_on_is_what_was_read_and_sampled(loaded, context):
     assert all(turn.turn.reply == "<answer>Up</answer>" for turn in episode.turns)
 
 
-def test_environments_of_a_pool_are_played_like_those_at_hand(loaded):
+def test_environments_of_a_server_are_played_like_those_at_hand(loaded):
     pytest.importorskip("prometheus_client", reason="needs the extra serve")
-    from vagen_adapters.service.backends import PoolBackend
-    from vagen_adapters.service.local_pool import local_pool
+    from service_fixtures import Served
+
+    from vagen_adapters.service.client import Service
     from vagen_adapters.service.remote_env import RemoteEnv
 
     model, encoder = loaded
-    backend = PoolBackend(local_pool(1))
     options = {"strategy": "no_think", "prompt_pack": tiny.PROMPTS, "max_turns": 3}
-    there = RemoteEnv(backend, "vagen/FrozenLake-v0", **options)
-    here, away = (
-        Rollout([env], encoder, TransformersSampler(model, encoder), SAMPLING).play(LEVELS[:2], 0)
-        for env in (environments(1)[0], there)
-    )
-    backend.close()
+    with Served() as served:
+        there = RemoteEnv(Service(served.url), "vagen/FrozenLake-v0", **options)
+        here, away = (
+            Rollout([env], encoder, TransformersSampler(model, encoder), SAMPLING).play(LEVELS[:2], 0)
+            for env in (environments(1)[0], there)
+        )
     assert not any(episode.failure for episode in (*here, *away))
     assert ids_of(away) == ids_of(here)
 

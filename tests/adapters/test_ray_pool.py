@@ -20,7 +20,6 @@ from ray.cluster_utils import Cluster
 from service_fixtures import LAKE, SOKOBAN, Served, kill, wait_until
 from service_soak import soak, strike_at
 
-from vagen_adapters.service.backends import PoolBackend
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.ray_pool import ray_pool
 from vagen_adapters.service.remote_env import RemoteEnv
@@ -62,30 +61,20 @@ def node(cluster, **resources):
             cluster.remove_node(made, allow_graceful=False)
 
 
-@contextlib.contextmanager
-def pooled(*args, **kwargs):
-    backend = PoolBackend(ray_pool(*args, **kwargs))
-    try:
-        wait_until(lambda: len(backend.pool.workers) == backend.pool.size)
-        yield backend
-    finally:
-        backend.close()
+def nodes_of(served):
+    return {re.search(r"\((\w+)\)", worker.where)[1] for worker in served.pool.workers}
 
 
-def nodes_of(backend):
-    return {re.search(r"\((\w+)\)", worker.where)[1] for worker in backend.pool.workers}
-
-
-def pids_of(backend):
-    return [int(re.search(r"process (\d+)", worker.where)[1]) for worker in backend.pool.workers]
+def pids_of(served):
+    return [int(re.search(r"process (\d+)", worker.where)[1]) for worker in served.pool.workers]
 
 
 def test_it_plays_as_local_environments_do_on_several_nodes(cluster):
-    with pooled(4) as backend:
-        theirs = RemoteVectorEnv(backend, SOKOBAN, 8, max_turns=2)
+    with Served(ray_pool(4)) as served:
+        theirs = RemoteVectorEnv(Service(served.url), SOKOBAN, 8, max_turns=2)
         ours = [gym.make(SOKOBAN, max_turns=2).unwrapped for _ in range(8)]
         shown, _ = theirs.reset(seed=3)
-        assert len(nodes_of(backend)) == 2
+        assert len(nodes_of(served)) == 2
         for i, env in enumerate(ours):
             assert np.array_equal(shown["image"][i], env.reset(seed=3 + i)[0]["image"])
         for _ in range(2):
@@ -97,37 +86,33 @@ def test_it_plays_as_local_environments_do_on_several_nodes(cluster):
 
 
 def test_a_killed_actors_sessions_go_on_in_another(cluster):
-    with pooled(2) as backend:
-        envs = [RemoteEnv(backend, LAKE) for _ in range(4)]
+    with Served(ray_pool(2)) as served:
+        envs = [RemoteEnv(Service(served.url), LAKE) for _ in range(4)]
         for seed, env in enumerate(envs):
             env.reset(seed=seed)
             env.step("x")
-        kill(pids_of(backend)[0])
+        kill(pids_of(served)[0])
         assert [env.step("y")[4]["turn"].index for env in envs] == [1] * 4
-        assert backend.pool.replaced == 1
+        assert served.pool.replaced == 1
 
 
 def test_a_node_that_dies_is_survived(cluster):
-    with node(cluster, doomed=2) as doomed, pooled(2, resources={"doomed": 1}) as backend:
-        envs = RemoteVectorEnv(backend, LAKE, 4)
+    with node(cluster, doomed=2) as doomed, Served(ray_pool(2, resources={"doomed": 1})) as served:
+        envs = RemoteVectorEnv(Service(served.url), LAKE, 4)
         envs.reset(seed=0)
-        kept = RemoteEnv(PoolBackend(ray_pool(1, resources={"stays": 1})), LAKE)
-        kept.reset(seed=1)
         cluster.remove_node(doomed, allow_graceful=False)
         with node(cluster, doomed=2):  # where the replacements find room
-            wait_until(lambda: backend.pool.replaced >= 2)
+            wait_until(lambda: served.pool.replaced >= 2)
             *_, info = envs.step(["x"] * 4)
             for i, turn in enumerate(info["turn"]):
                 local = gym.make(LAKE).unwrapped
                 local.reset(seed=i)
                 assert turn == local.step("x")[4]["turn"]  # as if nothing had happened
-        assert kept.step("x")[4]["turn"].index == 0
-        kept._backend.close()
 
 
 @pytest.mark.slow
 def test_the_server_serves_from_the_cluster(cluster):
-    with Served(pool=ray_pool(2), oracle=True) as served:
+    with Served(ray_pool(2)) as served:
         env, local = RemoteEnv(Service(served.url), SOKOBAN), gym.make(SOKOBAN).unwrapped
         for each in (env, local):
             each.reset(seed=1)
@@ -136,5 +121,6 @@ def test_the_server_serves_from_the_cluster(cluster):
 
 @pytest.mark.slow
 def test_no_turn_is_lost_or_doubled_while_actors_are_killed(cluster):
-    with pooled(2) as backend:
-        assert soak([backend, backend], strike_at(lambda: pids_of(backend)), 1_500, 16, 300)[1] >= 2
+    with Served(ray_pool(2)) as served:
+        services = [Service(served.url) for _ in range(2)]
+        assert soak(services, strike_at(lambda: pids_of(served)), 1_500, 16, 300)[1] >= 2

@@ -1,8 +1,7 @@
-"""The environment service, through its client and over plain HTTP: the same as in this process, and its promises."""
+"""The environment service, through its client and by hand: the same as in this process, and its promises."""
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import os
@@ -27,11 +26,12 @@ from chat_endpoint import Endpoint
 from gymnasium.vector import AutoresetMode
 from local_proxy import Balancer
 from PIL import Image
-from service_fixtures import LAKE, SOKOBAN, Served, kill, random_reply, wait_until
+from service_fixtures import LAKE, SOKOBAN, Served, ask, ask_once, kill, random_reply, wait_until, ws_url
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 from websockets.sync.server import serve as websocket_server
 
 from vagen_adapters.errors import ServiceError
-from vagen_adapters.service.backends import PoolBackend
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.local_pool import local_pool
 from vagen_adapters.service.remote_env import RemoteEnv
@@ -44,7 +44,7 @@ from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, 
 
 @pytest.fixture(scope="module")
 def served():
-    with Served(oracle=True) as one:
+    with Served(workers=2) as one:
         yield one
 
 
@@ -134,25 +134,29 @@ APART = (
 """They look inside: at the grammar, the plan and what would be, the whole moment."""
 
 
+class WithOracle(RemoteEnv):
+    """The oracle is one here, whose environment is played along."""
+
+    def __init__(self, service, env_id):
+        super().__init__(service, env_id)
+        self.here = gym.make(env_id).unwrapped
+
+    def reset(self, *, seed=None, options=None):
+        self.here.reset(seed=seed, options=options)
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        stepped = super().step(action)
+        self.here.step(action)
+        return stepped
+
+    def oracle_reply(self):
+        return self.here.oracle_reply()
+
+
 @pytest.mark.parametrize("check", [each for each in conformance.CHECKS if each.__name__ not in APART])
 def test_the_remote_environment_passes_the_conformance_suite(service, check):
-    check(lambda: RemoteEnv(service, SOKOBAN), range(6))
-
-
-def test_the_oracle_plays_from_afar(service):
-    env = RemoteEnv(service, LAKE)
-    for seed in range(5):
-        env.reset(seed=seed)
-        over = False
-        while not over:
-            *_, terminated, truncated, info = env.step(env.oracle_reply())
-            over = terminated or truncated
-        assert info["turn"].success
-    with Served() as without:
-        env = RemoteEnv(Service(without.url), LAKE)
-        env.reset(seed=0)
-        with pytest.raises(ServiceError, match="--oracle"):
-            env.oracle_reply()
+    check(lambda: WithOracle(service, SOKOBAN), range(6))
 
 
 def test_published_levels_are_played_by_number(tmp_path):
@@ -171,10 +175,8 @@ def test_published_levels_are_played_by_number(tmp_path):
         assert second.reset(seed=0)[1]["level"]["content"] == played[1]
 
 
-@pytest.mark.parametrize("where", ["service", "pool"])
-def test_the_vector_form_is_gymnasiums_over_local_environments(served, where):
-    backend = Service(served.url) if where == "service" else PoolBackend(local_pool(2))
-    theirs = RemoteVectorEnv(backend, SOKOBAN, 5, max_turns=2)
+def test_the_vector_form_is_gymnasiums_over_local_environments(service):
+    theirs = RemoteVectorEnv(service, SOKOBAN, 5, max_turns=2)
     ours = gym.make_vec(SOKOBAN, num_envs=5, vectorization_mode="sync", max_turns=2,
                         vector_kwargs={"autoreset_mode": AutoresetMode.NEXT_STEP})  # fmt: skip
     draw = random.Random(2)
@@ -184,7 +186,6 @@ def test_the_vector_form_is_gymnasiums_over_local_environments(served, where):
         replies = [random_reply(draw) for _ in range(5)]
         both = ours.step(replies), theirs.step(replies)
     theirs.close()
-    backend.close()
 
 
 def test_seeds_are_one_for_each_or_one_to_count_from(service):
@@ -254,50 +255,46 @@ def test_wrong_options_and_calls_are_the_errors_that_they_are_here(service):
     env.close()
 
 
-def post(url, do, *items, **more):
-    return httpx.post(f"{url}/v1/{do}", json={"items": list(items)}, timeout=60, **more)
-
-
-def test_http_plays_a_batch_and_pictures_come_once_by_content(served):
+def test_a_batch_is_played_and_pictures_come_once_by_content(served):
     ids = [f"{k:016d}" for k in range(3)]
-    opened = post(served.url, "open", *({"session": each, "env_id": SOKOBAN} for each in ids)).json()["items"]
+    opened = ask_once(served.url, "open", *({"session": each, "env_id": SOKOBAN} for each in ids))["items"]
     assert all(item["system_prompt"] for item in opened)
     # two sessions play the same level: they name the same picture
     resets = [{"session": session, "move": 1, "seed": seed} for session, seed in zip(ids, (4, 4, 5), strict=True)]
-    answer = post(served.url, "reset", *resets).json()
+    with connect(ws_url(served.url)) as ws:
+        answer, pictures = ask(ws, {"verb": "reset", "items": resets})
     items = answer["items"]
     names = [each["picture"]["sha256"] for each in items]
     assert names[0] == names[1] != names[2]
     local = gym.make(SOKOBAN).unwrapped
     shown, info = local.reset(seed=4)
     assert items[0]["state"] == json.loads(json.dumps(info["state"].to_json()))
-    assert set(answer["pictures"]) == set(names)
-    png = base64.b64decode(answer["pictures"][names[0]])
-    assert np.array_equal(np.array(Image.open(io.BytesIO(png)).convert("RGB")), shown["image"])
+    assert set(pictures) == set(names)
+    assert np.array_equal(np.array(Image.open(io.BytesIO(pictures[names[0]])).convert("RGB")), shown["image"])
     reply = local.oracle_reply()
-    answers = post(served.url, "step", *({"session": each, "move": 2, "reply": reply} for each in ids)).json()["items"]
+    answers = ask_once(served.url, "step", *({"session": each, "move": 2, "reply": reply} for each in ids))["items"]
     turn = local.step(reply)[4]["turn"]
     assert Turn.from_json(answers[0]["turn"]) == turn
     assert answers[0]["reward"] == turn.reward
-    ended = post(served.url, "close", *({"session": each} for each in ids)).json()["items"]
+    ended = ask_once(served.url, "close", *({"session": each} for each in ids))["items"]
     assert not any("error" in each for each in ended)
 
 
 def test_a_move_that_is_said_again_is_not_played_again(served):
     session = "b" * 16
-    post(served.url, "open", {"session": session, "env_id": LAKE})
-    post(served.url, "reset", {"session": session, "move": 1, "seed": 1})
+    ask_once(served.url, "open", {"session": session, "env_id": LAKE})
+    ask_once(served.url, "reset", {"session": session, "move": 1, "seed": 1})
     step = {"session": session, "move": 2, "reply": "<answer>Down</answer>"}
-    answers = [post(served.url, "step", step).json() for _ in range(3)]
+    answers = [ask_once(served.url, "step", step) for _ in range(3)]
     assert answers[0] == answers[1] == answers[2]
     assert answers[0]["items"][0]["turn"]["index"] == 0
-    nxt = post(served.url, "step", {**step, "move": 3}).json()["items"][0]
+    nxt = ask_once(served.url, "step", {**step, "move": 3})["items"][0]
     assert nxt["turn"]["index"] == 1
     for move, why in ((3, "a repeat must be the same"), (2, "expects 4"), (5, "expects 4")):
-        error = post(served.url, "step", {**step, "move": move, "reply": "other"}).json()["items"][0]["error"]
+        error = ask_once(served.url, "step", {**step, "move": move, "reply": "other"})["items"][0]["error"]
         assert error["code"] == "out_of_order"
         assert why in error["message"]
-    twice = post(served.url, "step", {**step, "move": 4}, {**step, "move": 5}).json()["items"]
+    twice = ask_once(served.url, "step", {**step, "move": 4}, {**step, "move": 5})["items"]
     assert "turn" in twice[0]
     assert twice[1]["error"]["code"] == "out_of_order"
     text = httpx.get(f"{served.url}/metrics").text
@@ -384,7 +381,8 @@ def test_the_key_is_asked_for(monkeypatch):
             headers = {"Authorization": shown.encode("latin-1")} if shown else {}
             for path in ("/metrics", "/v1/environments", "/openapi.json", "/v1/pictures/" + "0" * 64):
                 assert httpx.get(served.url + path, headers=headers).status_code == 401
-            assert post(served.url, "open", {}, headers=headers).status_code == 401
+            with pytest.raises(InvalidStatus, match="401"):
+                ask_once(served.url, "close", {}, **headers)
         right = {"Authorization": "Bearer s3cret"}
         assert httpx.get(f"{served.url}/v1/environments", headers=right).json()["env_ids"] == list(ENV_IDS)
         monkeypatch.delenv("VAGEN_SERVE_KEY", raising=False)

@@ -139,7 +139,7 @@ def test_the_attacks_that_were_found(tmp_path, monkeypatch, env_id, options):
     (tmp_path / "secretpack" / "sokoban" / "system.txt").write_text("hunter2 $reply")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    (result,) = EnvHost().run([Call("s", "open", {"env_id": env_id, "options": options})])
+    result = EnvHost().run(Call("s", "open", {"env_id": env_id, "options": options, "offers": {}}))
     assert not isinstance(result, Answer)
     assert result.code == "bad_config"
     assert "closed to clients" in result.message
@@ -190,7 +190,7 @@ def test_an_operator_offers_by_name(tmp_path):
     host = EnvHost()
 
     def opened(**options):
-        return host.run([Call("s", "open", {"env_id": SOKOBAN, "options": options, "offers": offers})])[0]
+        return host.run(Call("s", "open", {"env_id": SOKOBAN, "options": options, "offers": offers}))
 
     body = json.loads(opened(prompt_pack="mine").body)
     assert body["system_prompt"].startswith("The operator's own words.")

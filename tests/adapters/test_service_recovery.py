@@ -14,11 +14,10 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
-from service_fixtures import ID, LAKE, SOKOBAN, Served, random_reply, wait_until
+from service_fixtures import ID, LAKE, SOKOBAN, Served, ask_once, random_reply, wait_until
 from websockets.sync.client import connect
 
 from vagen_adapters.service import sessions
-from vagen_adapters.service.backends import PoolBackend
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.framing import unpack
 from vagen_adapters.service.host import EnvHost
@@ -29,6 +28,8 @@ from vagen_adapters.service.remote_vector import RemoteVectorEnv
 from vagen_envs.errors import EpisodeOverError, SimulatorError
 from vagen_envs.frozen_lake.env import FrozenLakeEnv
 from vagen_envs.workers import WorkerDied
+
+DICE = "vagen/Dice-v0"
 
 
 class Fragile:
@@ -43,15 +44,15 @@ class Fragile:
     async def start(self):
         """It is ready at once."""
 
-    def run(self, calls):
+    def run(self, call):
         answer = asyncio.get_running_loop().create_future()
-        if any(call.arguments.get("reply") == "poison" for call in calls):
+        if call.arguments.get("reply") == "poison":
             Fragile.deaths += 1
             self._cause = "it was poisoned"
         if self._cause:
             answer.set_exception(WorkerDied(self._cause, during=True))
         else:
-            answer.set_result(self._host.run(calls))
+            answer.set_result(self._host.run(call))
         return answer
 
     def die(self):
@@ -62,20 +63,18 @@ class Fragile:
 
 
 @pytest.fixture
-def backend():
-    made = PoolBackend(Pool(Fragile, 2))
-    wait_until(lambda: len(made.pool.workers) == 2)
-    yield made
-    made.close()
+def fragile():
+    with Served(Pool(Fragile, 2), env_ids=[LAKE, SOKOBAN, DICE]) as one:
+        yield one
 
 
-def die(backend):
-    for worker in backend.pool.workers:
+def die(fragile):
+    for worker in fragile.pool.workers:
         worker.die()
 
 
-def test_a_turn_that_kills_its_workers_ends_its_episode_and_no_other(backend):
-    envs = RemoteVectorEnv(backend, LAKE, 6, max_turns=9)
+def test_a_turn_that_kills_its_workers_ends_its_episode_and_no_other(fragile):
+    envs = RemoteVectorEnv(Service(fragile.url), LAKE, 6, max_turns=9)
     envs.reset(seed=0)
     envs.step(["x"] * 6)
     Fragile.deaths = 0
@@ -97,14 +96,14 @@ class Dice(FrozenLakeEnv):
         return {**super()._metrics(), "thrown": random.SystemRandom().random()}
 
 
-def test_an_episode_that_chance_decides_says_why_it_cannot_go_on(backend):
-    gym.register("vagen/Dice-v0", Dice)
+def test_an_episode_that_chance_decides_says_why_it_cannot_go_on(fragile):
+    gym.register(DICE, Dice)
     try:
-        env = RemoteEnv(backend, "vagen/Dice-v0")
+        env = RemoteEnv(Service(fragile.url), DICE)
         env.reset(seed=1)
-        die(backend)
+        die(fragile)
         env.step("x")  # the reset alone gave the same again
-        die(backend)
+        die(fragile)
         with pytest.raises(SimulatorError, match="1 turns played again gave other answers, so it isn't deterministic"):
             env.step("y")
         with pytest.raises(EpisodeOverError):
@@ -112,26 +111,26 @@ def test_an_episode_that_chance_decides_says_why_it_cannot_go_on(backend):
         env.reset(seed=1)
         assert env.step("x")[4]["turn"].index == 0
     finally:
-        del gym.registry["vagen/Dice-v0"]
+        del gym.registry[DICE]
 
 
-def test_whatever_move_it_dies_before_the_episode_is_the_same(backend):
-    env, local = RemoteEnv(backend, SOKOBAN, max_turns=5), gym.make(SOKOBAN, max_turns=5).unwrapped
+def test_whatever_move_it_dies_before_the_episode_is_the_same(fragile):
+    env, local = RemoteEnv(Service(fragile.url), SOKOBAN, max_turns=5), gym.make(SOKOBAN, max_turns=5).unwrapped
     draw = random.Random(4)
     for seed in (8, None, None, 9, None, None):
         if draw.random() < 0.5:
-            die(backend)
+            die(fragile)
         assert env.reset(seed=seed)[1] == local.reset(seed=seed)[1]
         over = False
         while not over:
             reply = random_reply(draw)
             if draw.random() < 0.5:
-                die(backend)
+                die(fragile)
             *ours, info = env.step(reply)
             *theirs, there = local.step(reply)
             assert (ours[1:], info) == (theirs[1:], there)
             over = ours[2] or ours[3]
-    die(backend)
+    die(fragile)
     with pytest.raises(EpisodeOverError):
         env.step("after its end")
 
@@ -162,7 +161,7 @@ def test_an_answer_that_is_too_long_to_be_kept_is_had_again_by_replay(monkeypatc
     monkeypatch.setattr(sessions, "KEPT", 100)
     with Served() as served:
         items = {"session": ID, "move": 1, "seed": 1}
-        post = lambda verb, **item: httpx.post(f"{served.url}/v1/{verb}", json={"items": [item]}).json()["items"][0]  # noqa: E731
+        post = lambda verb, **item: ask_once(served.url, verb, item)["items"][0]  # noqa: E731
         post("open", session=ID, env_id=LAKE)
         first = post("reset", **items)
         assert post("reset", **items)["error"]["code"] == "lost"
@@ -175,8 +174,8 @@ def test_two_clients_with_one_session_play_one_episode_each():
     with Served() as served:
         envs = [RemoteEnv(Service(served.url), LAKE) for _ in range(2)]
         envs[1]._session = envs[0]._session
-        envs[1]._backend._journal._histories[envs[0]._session] = envs[1]._backend._journal._histories.popitem()[1]
-        envs[1]._backend._journal._histories[envs[0]._session].opening["session"] = envs[0]._session
+        envs[1]._service._journal._histories[envs[0]._session] = envs[1]._service._journal._histories.popitem()[1]
+        envs[1]._service._journal._histories[envs[0]._session].opening["session"] = envs[0]._session
         locals_ = [gym.make(LAKE).unwrapped for _ in envs]
         for seed, pair in enumerate(zip(envs, locals_, strict=True)):
             for each in pair:

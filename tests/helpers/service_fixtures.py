@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,7 +12,10 @@ import sys
 import threading
 import time
 
+from websockets.sync.client import connect
+
 from perf.processes import children, resident
+from vagen_adapters.service.framing import unpack
 from vagen_adapters.service.local_pool import local_pool
 from vagen_adapters.service.server import make_server
 from vagen_adapters.service.sessions import ServiceConfig
@@ -83,6 +87,23 @@ class Command:
             self.process.wait(60)
         finally:
             self.process.kill()
+
+
+def ws_url(url):
+    return url.replace("http", "ws") + "/v1/ws"
+
+
+def ask(ws, request):
+    """The answer to a request on a WebSocket, and the pictures of its message."""
+    ws.send(request if isinstance(request, bytes) else json.dumps(request))
+    body, pictures = unpack(ws.recv(60))
+    return json.loads(body), dict(pictures)
+
+
+def ask_once(url, verb, *items, **headers):
+    """The answer to a request on a connection of its own."""
+    with connect(ws_url(url), additional_headers=headers) as ws:
+        return ask(ws, {"verb": verb, "items": list(items)})[0]
 
 
 def wait_until(true, seconds=60.0):

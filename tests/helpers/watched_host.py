@@ -75,9 +75,9 @@ def main():
         env_id, options, make = json.loads(line)
         said, seen = judged(env_id, options)
         if make or not said:
-            (result,) = host.run([Call("s", "open", {"env_id": env_id, "options": options})])
+            result = host.run(Call("s", "open", {"env_id": env_id, "options": options, "offers": {}}))
             failure = None if isinstance(result, Answer) else list(result)
-            host.run([Call("s", "close", {})])
+            host.run(Call("s", "close", {}))
         else:
             failure = None
         print(json.dumps([said, seen, failure]), flush=True)

@@ -1,4 +1,4 @@
-"""The server's application: sessions behind HTTP and WebSocket.
+"""The server's application: sessions behind a WebSocket, health and metrics behind HTTP.
 
 FastAPI on stock uvicorn. OpenEnv's own protocol has no batches, keys, leases or numbered moves, and pictures in base64.
 """
@@ -6,11 +6,10 @@ FastAPI on stock uvicorn. OpenEnv's own protocol has no batches, keys, leases or
 from __future__ import annotations
 
 import asyncio
-import base64
 import ipaddress
 import logging
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from vagen_envs.errors import MissingExtraError
@@ -18,7 +17,7 @@ from vagen_envs.errors import MissingExtraError
 try:
     from fastapi import FastAPI, Request, WebSocket
     from fastapi.responses import Response
-    from starlette.requests import ClientDisconnect, HTTPConnection
+    from starlette.requests import HTTPConnection
     from starlette.types import ASGIApp, Receive, Scope, Send
     from starlette.websockets import WebSocketDisconnect
 
@@ -29,8 +28,8 @@ except ImportError as error:
     raise MissingExtraError("the environment service", "serve", error.name or "fastapi") from error
 
 from vagen_adapters.service.client import KEY_VARIABLE, SERVER_HEADER
-from vagen_adapters.service.framing import MAX_REQUEST, pack, written
-from vagen_adapters.service.host import Answer, Failure, Result
+from vagen_adapters.service.framing import pack, written
+from vagen_adapters.service.host import Answer, Failure
 from vagen_adapters.service.pool import Pool
 from vagen_adapters.service.tenants import Tenant, Tenants
 
@@ -63,7 +62,8 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "", host: str = "12
 
     app = FastAPI(title="vagen environment service", lifespan=lifespan, openapi_url=None)
     app.add_middleware(_Gate, tenants=tenants, metrics=metrics, host=host)
-    sockets = _Sockets(config.max_sessions, tenants.share, metrics)
+    sockets: set[WebSocket] = set()
+    server_name = [(SERVER_HEADER.encode(), secrets.token_hex(8).encode())]
 
     @app.exception_handler(Refused)
     async def refused(_: Request, error: Refused) -> Response:
@@ -82,54 +82,39 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "", host: str = "12
     async def environments() -> Response:
         return _json(written({"env_ids": list(config.env_ids)}))
 
-    @app.post("/v1/{verb}")
-    async def post(verb: str, request: Request) -> Response:
-        items = read_request(await _body(request)).get("items")
-        results = await app.state.sessions.handle(verb, items, request.scope[TENANT])
-        pictures = {sha256: base64.b64encode(png).decode() for sha256, png in _pictures(results)}
-        return _json(_items(results)[:-1] + b',"pictures":' + written(pictures) + b"}")
-
     @app.websocket("/v1/ws")
     async def socket(ws: WebSocket) -> None:
-        await sockets.talk(ws, app.state.sessions)
+        tenant: Tenant = ws.scope[TENANT]
+        if len(sockets) >= config.max_sessions or tenant.connections >= tenants.share:
+            raise Refused("full", "all connections that this server allows are in use; try again in a moment")
+        sockets.add(ws)
+        tenant.connections += 1
+        try:
+            await ws.accept(headers=server_name)
+            # One request after the other: a client that doesn't read isn't read from.
+            while (message := await ws.receive())["type"] == "websocket.receive":
+                request = message.get("bytes") or (message.get("text") or "").encode()
+                await ws.send_bytes(await _answer(request, tenant, app.state.sessions, metrics))
+        except (WebSocketDisconnect, RuntimeError):  # it went away while it was answered
+            log.debug("a client went away")
+        finally:
+            sockets.discard(ws)
+            tenant.connections -= 1
 
     return app
 
 
-class _Sockets:
-    """The WebSockets of a server, bounded in number and for each tenant."""
-
-    def __init__(self, most: int, share: int, metrics: Metrics) -> None:
-        self._most, self._share, self._metrics = most, share, metrics
-        self._open = 0
-        self._headers = [(SERVER_HEADER.encode(), secrets.token_hex(8).encode())]
-
-    async def talk(self, ws: WebSocket, sessions: Sessions) -> None:
-        """Answer requests one after the other. A client that doesn't read isn't read from."""
-        tenant: Tenant = ws.scope[TENANT]
-        if self._open >= self._most or tenant.connections >= self._share:
-            raise Refused("full", "all connections that this server allows are in use; try again in a moment")
-        self._open += 1
-        tenant.connections += 1
-        try:
-            await ws.accept(headers=self._headers)
-            while (message := await ws.receive())["type"] == "websocket.receive":
-                request = message.get("bytes") or (message.get("text") or "").encode()
-                await ws.send_bytes(await self._answer(request, tenant, sessions))
-        except (WebSocketDisconnect, RuntimeError):  # it went away while it was answered
-            log.debug("a client went away")
-        finally:
-            self._open -= 1
-            tenant.connections -= 1
-
-    async def _answer(self, request: bytes, tenant: Tenant, sessions: Sessions) -> bytes:
-        try:
-            data = read_request(request)
-            results = await sessions.handle(data.get("verb"), data.get("items"), tenant)
-        except Refused as refused:
-            self._metrics.failures.labels(refused.failure.code).inc()
-            return pack(_error(refused.failure), ())
-        return pack(_items(results), _pictures(results))
+async def _answer(request: bytes, tenant: Tenant, sessions: Sessions, metrics: Metrics) -> bytes:
+    """The message that answers a request."""
+    try:
+        data = read_request(request)
+        results = await sessions.handle(data.get("verb"), data.get("items"), tenant)
+    except Refused as refused:
+        metrics.failures.labels(refused.failure.code).inc()
+        return pack(_error(refused.failure), ())
+    bodies = [result.body if isinstance(result, Answer) else _error(result) for result in results]
+    pictures = dict(result.picture for result in results if isinstance(result, Answer) and result.picture)
+    return pack(b'{"items":[' + b",".join(bodies) + b"]}", list(pictures.items()))
 
 
 class _Gate:
@@ -168,38 +153,14 @@ def _is_own_name(header: str, host: str) -> bool:
     return False
 
 
-async def _body(request: Request) -> bytes:
-    """The body of a request. Raises Refused if it is too large."""
-    data = bytearray()
-    try:
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > MAX_REQUEST:
-                raise Refused("too_large", f"the request is larger than {MAX_REQUEST} bytes")
-    except ClientDisconnect:
-        raise Refused("bad_request", "the client went away") from None
-    return bytes(data)
-
-
-def _pictures(results: Sequence[Result]) -> list[tuple[str, bytes]]:
-    """The pictures of some answers, every one once."""
-    return list(dict(result.picture for result in results if isinstance(result, Answer) and result.picture).items())
-
-
-def _items(results: Sequence[Result]) -> bytes:
-    bodies = [result.body if isinstance(result, Answer) else _error(result) for result in results]
-    return b'{"items":[' + b",".join(bodies) + b"]}"
-
-
 def _error(failure: Failure) -> bytes:
     return written({"error": failure._asdict()})
 
 
 def _failed(failure: Failure, metrics: Metrics) -> Response:
     metrics.failures.labels(failure.code).inc()
-    headers = {"connection": "close"} if failure.code in ("too_large", "unauthorized") else {}
-    return _json(_error(failure), STATUS[failure.code], headers)
+    return _json(_error(failure), STATUS[failure.code])
 
 
-def _json(data: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(data, status, headers, media_type="application/json")
+def _json(data: bytes, status: int = 200) -> Response:
+    return Response(data, status, media_type="application/json")

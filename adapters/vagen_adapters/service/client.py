@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from vagen_adapters.errors import ServiceError
-from vagen_adapters.service.backends import reply_of
 from vagen_adapters.service.framing import MAX_ITEMS, MAX_REQUEST, read, unpack, written
 from vagen_adapters.service.journal import Journal, Reply
 from vagen_envs.errors import MissingExtraError
@@ -67,7 +66,13 @@ class Service:
         self._pid = os.getpid()
 
     def ask(self, verb: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
-        """Carry out items of one kind, concurrently. Raises ServiceError if the server can't be reached or refuses."""
+        """Carry out items of one kind (see `messages.VERBS`; moves are numbered here), concurrently.
+
+        A session that is gone, with its worker or its server, is opened again and goes on.
+
+        Raises:
+            ServiceError: the server can't be reached or refuses.
+        """
         return self._journal.ask(verb, items)
 
     def _send(self, verb: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
@@ -131,7 +136,7 @@ class Service:
             answer: dict[str, Any] = read(body)
             if "error" in answer:
                 raise ServiceError(answer["error"]["code"], answer["error"]["message"])
-            replies = [reply_of(data, dict(pictures)) for data in answer["items"]]
+            replies = [Reply.read(data, dict(pictures)) for data in answer["items"]]
         except BaseException as error:
             connection.socket.socket.close()
             if isinstance(error, ValueError | KeyError | TypeError):

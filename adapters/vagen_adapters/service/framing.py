@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 from vagen_envs.errors import MissingExtraError
 
 try:
-    from vagen_adapters.quick_json import read, written
+    import orjson
 except ImportError as error:
     raise MissingExtraError("vagen_adapters.service", "serve", "orjson") from error
-
-__all__ = ["MAX_ITEMS", "MAX_REQUEST", "pack", "read", "unpack", "written"]
 
 MAX_REQUEST = 2 << 20
 """Bytes of a request. Holds the replies of an episode of a few hundred turns, which is what a replay sends."""
 MAX_ITEMS = 256
 """Items of one request."""
 DIGEST = hashlib.sha256().digest_size
+
+
+def written(data: Any) -> bytes:
+    """JSON, in which NaN and infinity are null. Lone surrogates, which a model can write, take the slow way."""
+    try:
+        return orjson.dumps(data)
+    except TypeError:
+        return json.dumps(data).encode()
+
+
+def read(data: bytes | str) -> Any:
+    """Read JSON. Raises ValueError or RecursionError."""
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return json.loads(data)
 
 
 def pack(body: bytes, pictures: Sequence[tuple[str, bytes]]) -> bytes:

@@ -8,9 +8,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
-import time
-from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 
@@ -23,12 +21,10 @@ from vagen_envs.permission import Offers, make_permitted, told
 from vagen_envs.pictures import Picture
 
 MOVES = ("reset", "step")
-SLICE = 0.05
-"""Seconds after which a worker returns the results it has. The rest of a batch is sent again, after other tenants."""
 
 
 class Call(NamedTuple):
-    """A request to one session: `open`, `reset`, `step`, `oracle` or `close`, with its arguments."""
+    """A request to one session: `open`, `reset`, `step` or `close`, with its arguments."""
 
     session: str
     verb: str
@@ -56,22 +52,13 @@ Result = Answer | Failure
 class EnvHost:
     """The environments of one worker by session. Without `limits` a call may take what it likes."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits = UNLIMITED) -> None:
         self._envs: dict[str, VagenEnv] = {}
         self._digests: dict[str, str] = {}
-        self._guard = Guard(limits or UNLIMITED)
+        self._guard = Guard(limits)
 
-    def run(self, calls: Sequence[Call], seconds: float = SLICE) -> list[Result]:
-        """Carry out calls in order. Returns fewer results than calls if the time is over before the last one begins."""
-        deadline = time.monotonic() + seconds
-        results: list[Result] = []
-        for call in calls:
-            results.append(self._run(call))
-            if time.monotonic() > deadline:
-                break
-        return results
-
-    def _run(self, call: Call) -> Result:
+    def run(self, call: Call) -> Result:
+        """Carry out a call."""
         session = call.session
         if call.verb != "open" and session not in self._envs:
             return Failure("unknown_session", f"no environment is open as session {session!r}; open one")
@@ -91,20 +78,15 @@ class EnvHost:
         except Exception as error:
             return Failure("simulator", f"{type(error).__name__}: {error}")
 
-    def _open(
-        self, session: str, env_id: str, options: dict[str, Any], offers: Offers | None = None, trusted: bool = False
-    ) -> Answer:
-        """Make an environment. Options are checked by `permission` unless this program itself gave them (`trusted`)."""
+    def _open(self, session: str, env_id: str, options: dict[str, Any], offers: Offers) -> Answer:
+        """Make an environment."""
         if session in self._envs:
             self._close(session)
         try:
-            if trusted:
-                made = cast(VagenEnv, gym.make(env_id, disable_env_checker=True, **options).unwrapped)
-            else:
-                made = make_permitted(env_id, options, offers or {})
+            env = make_permitted(env_id, options, offers)
         except (gym.error.Error, TypeError) as error:
             raise ConfigError(f"{env_id}: {error}") from error
-        env = self._envs[session] = made
+        self._envs[session] = env
         env.hands_pixels = False  # only PNGs leave the worker
         space: Any = env.observation_space
         return _answer(
@@ -112,7 +94,7 @@ class EnvHost:
             system_prompt=env.system_prompt,
             level_count=env.level_count,
             picture_shape=list(space["image"].shape) if "image" in space.spaces else None,
-            config=told(env, options, offers or {}),
+            config=told(env, options, offers),
         )
 
     def _reset(
@@ -138,12 +120,6 @@ class EnvHost:
         self._digests[session] = digest
         png = (picture.sha256, picture.png) if picture is not None and encode else None
         return Answer(b'{"digest":"%s",' % digest.encode() + body[1:], png, digest)
-
-    def _oracle(self, session: str) -> Answer:
-        env = self._envs[session]
-        if not hasattr(env, "level"):
-            raise EpisodeOverError(f"{env.id} has no running episode; call reset() first")
-        return _answer(reply=env.oracle_reply())
 
     def _close(self, session: str) -> Answer:
         self._digests.pop(session, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -37,6 +37,12 @@ class Reply(NamedTuple):
         """The code of the failure, if it is one."""
         code: str | None = self.data.get("error", {}).get("code")
         return code
+
+    @classmethod
+    def read(cls, data: dict[str, Any], pictures: Mapping[str, bytes]) -> Reply:
+        """From the object and PNGs by SHA-256. Raises KeyError or RecordError if the picture isn't there."""
+        name = data.get("picture")
+        return cls(data, None if name is None else Picture.from_png(pictures[name["sha256"]]))
 
 
 Send = Callable[[str, Sequence[dict[str, Any]]], list[Reply]]
@@ -87,7 +93,7 @@ class Journal:
         if verb in MOVES:
             items = [self._numbered(verb, item) for item in items]
         replies = self._send(verb, items)
-        if verb in ("open", *MOVES, "oracle"):
+        if verb != "close":
             self._recover(verb, items, replies)
         for item, reply in zip(items, replies, strict=True):
             self._record(verb, item, reply)

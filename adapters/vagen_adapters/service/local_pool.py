@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import pickle
 import struct
-from collections.abc import Sequence
 from typing import Any
 
 from vagen_adapters.service.host import Call, Result
@@ -36,8 +35,8 @@ class LocalWorker(asyncio.Protocol):
         self._transport, _ = await self._loop.create_unix_connection(lambda: self, sock=self._socket)
         await answer
 
-    def run(self, calls: Sequence[Call]) -> asyncio.Future[list[Result]]:
-        message = pickle.dumps((calls,), pickle.HIGHEST_PROTOCOL)
+    def run(self, call: Call) -> asyncio.Future[Result]:
+        message = pickle.dumps((call,), pickle.HIGHEST_PROTOCOL)
         answer = self._expect(self._timeout)
         if self._death is not None:
             answer.set_exception(self._death)

@@ -11,8 +11,8 @@ from vagen_adapters.service.framing import MAX_ITEMS, read
 from vagen_adapters.service.host import Failure
 from vagen_envs.bounds import SEED
 
-STATUS = {"bad_request": 400, "unauthorized": 401, "forbidden": 403, "too_large": 413, "full": 429}
-"""The HTTP status of a request that fails as a whole, by the code of the failure."""
+STATUS = {"unauthorized": 401, "forbidden": 403, "full": 429}
+"""The HTTP status of a connection that is refused, by the code of the failure."""
 MAX_OPTIONS = 256
 """Several times as many as any environment has."""
 MAX_REPLIES = 10_000
@@ -107,7 +107,7 @@ class Step(Move):
     after: Name | None = None
 
 
-VERBS: dict[str, type[Item]] = {"open": Open, "reset": Reset, "step": Step, "oracle": Item, "close": Item}
+VERBS: dict[str, type[Item]] = {"open": Open, "reset": Reset, "step": Step, "close": Item}
 _READERS: dict[str, TypeAdapter[Any]] = {verb: TypeAdapter(list[kind]) for verb, kind in VERBS.items()}  # type: ignore[valid-type]
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, Protocol
 
 from vagen_adapters.service.host import Answer, Call, Failure, Result
@@ -20,10 +19,10 @@ log = logging.getLogger(__name__)
 
 TIMEOUT = 120.0
 """Seconds without an answer after which a worker is replaced: ten times what one call may compute."""
-BATCH = 32
-"""Calls in one message to a worker."""
 CHECK_EVERY = 1.0
 """Seconds between checks that an idle worker lives."""
+CHECK = Call("", "close", {})
+"""The call of such a check: there is no such session, and that is the answer."""
 RESTART_AFTER = 0.2
 """Seconds between a worker's death and the start of the next."""
 STARTING = 15.0
@@ -37,8 +36,8 @@ class Worker(Protocol):
     async def start(self) -> None:
         """Wait until it takes calls."""
 
-    def run(self, calls: Sequence[Call]) -> asyncio.Future[list[Result]]:
-        """Carry out calls; there may be fewer results than calls (see `EnvHost.run`)."""
+    def run(self, call: Call) -> asyncio.Future[Result]:
+        """Carry out a call; the next one is given only after the result."""
 
     def close(self) -> None:
         """End it."""
@@ -65,20 +64,13 @@ class FairQueue:
         """Append a job to its tenant's."""
         self._waiting.setdefault(job.tenant, deque()).append(job)
 
-    def put_back(self, jobs: Sequence[Job]) -> None:
-        """Return jobs that were taken and not begun. They come first among their tenant's."""
-        for job in reversed(jobs):
-            self._waiting.setdefault(job.tenant, deque()).appendleft(job)
-
-    def take(self, most: int) -> list[Job]:
-        """Remove the next jobs."""
-        jobs: list[Job] = []
-        while self._waiting and len(jobs) < most:
-            tenant, queue = self._waiting.popitem(last=False)
-            jobs.append(queue.popleft())
-            if queue:
-                self._waiting[tenant] = queue
-        return jobs
+    def pop(self) -> Job:
+        """Remove the next job."""
+        tenant, queue = self._waiting.popitem(last=False)
+        job = queue.popleft()
+        if queue:
+            self._waiting[tenant] = queue
+        return job
 
 
 class Slot:
@@ -87,8 +79,8 @@ class Slot:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._queue = FairQueue()
-        self._running: list[Job] | None = None
-        self._answer: asyncio.Future[list[Result]] | None = None  # to those that run
+        self._running: Job | None = None
+        self._answer: asyncio.Future[Result] | None = None  # to the one that runs
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
         self.sessions: set[str] = set()
@@ -114,9 +106,8 @@ class Slot:
             lost, self.sessions = self.sessions, set()
             log.warning("%s; another worker takes its place; %d session(s) are lost", cause, len(lost))
             self._pool.lose(lost)
-            for job in [*(self._running or ()), *self._queue.take(sys.maxsize)]:
-                _finish(job, Failure("lost", cause))
-            self._running = None
+            while self._running is not None or self._queue:
+                self._finish(self._running or self._queue.pop(), Failure("lost", cause))
             await asyncio.sleep(RESTART_AFTER)
 
     async def _serve_by_one(self) -> str:
@@ -128,7 +119,8 @@ class Slot:
             self.worker, self._died = worker, self._loop.create_future()
             self._run()
             while not (await asyncio.wait({self._died}, timeout=CHECK_EVERY))[0]:
-                self._run(even_if_idle=True)
+                if self._running is None:
+                    self.put(Job(CHECK, self._loop.create_future(), None))
             return self._died.result()
         except WorkerDied as death:
             return str(death)
@@ -141,32 +133,28 @@ class Slot:
             if worker is not None:
                 worker.close()
 
-    def _run(self, *, even_if_idle: bool = False) -> None:
-        """Send the next calls, unless the worker is at work. None at all are sent to look whether it lives."""
+    def _run(self) -> None:
+        """Send the next call, unless the worker is at work."""
         # Callbacks, not a task that waits for calls: its wake-ups took a third of a turn's time in the server.
-        if self.worker is None or self._running is not None or not (self._queue or even_if_idle):
+        if self.worker is None or self._running is not None or not self._queue:
             return
-        self._running = self._queue.take(BATCH)
-        self._answer = self.worker.run([job.call for job in self._running])
+        self._running = self._queue.pop()
+        self._answer = self.worker.run(self._running.call)
         self._answer.add_done_callback(self._receive)
 
-    def _receive(self, answer: asyncio.Future[list[Result]]) -> None:
+    def _receive(self, answer: asyncio.Future[Result]) -> None:
         if answer.cancelled():  # with the pool
             return
         if error := answer.exception():
             self._died.set_exception(error)
-            return
-        ran, self._running = self._running or [], None
-        results = answer.result()
-        self._queue.put_back(ran[len(results) :])
-        for job, result in zip(ran, results, strict=False):
-            _finish(job, result)
-        self._run()
+        elif self._running is not None:
+            self._finish(self._running, answer.result())
+            self._run()
 
-
-def _finish(job: Job, result: Result) -> None:
-    if not job.result.done():
-        job.result.set_result(result)
+    def _finish(self, job: Job, result: Result) -> None:
+        self._running = None
+        if not job.result.done():
+            job.result.set_result(result)
 
 
 class Pool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from vagen_adapters.service.host import Call, EnvHost, Result
@@ -50,8 +49,8 @@ class RayWorker:
     async def start(self) -> None:
         self.where = await self._get(self._actor.place.remote(), PATIENCE)
 
-    def run(self, calls: Sequence[Call]) -> asyncio.Future[list[Result]]:
-        return asyncio.create_task(self._get(self._actor.run.remote(calls), self._timeout))
+    def run(self, call: Call) -> asyncio.Future[Result]:
+        return asyncio.create_task(self._get(self._actor.run.remote(call), self._timeout))
 
     async def _get(self, reference: Any, seconds: float) -> Any:
         try:

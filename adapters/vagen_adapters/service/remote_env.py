@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 from vagen_adapters.errors import ServiceError
-from vagen_adapters.service.backends import Backend
+from vagen_adapters.service.client import Service
 from vagen_adapters.service.journal import GONE, PLAYED, Reply
 from vagen_envs.core import Observation, State, Turn
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, SimulatorError, did_you_mean
@@ -32,24 +32,24 @@ class RemoteEnv(gym.Env[Observed, str]):
     """An environment in another process that observes, rewards and records bit for bit like a local one.
 
     `info["turn"]` is a `Turn`, read back from JSON. If the session is gone (its worker or its server died, its lease
-    is over), the backend replays it elsewhere and goes on. If that fails (the environment isn't deterministic, or
+    is over), the client replays it elsewhere and goes on. If that fails (the environment isn't deterministic, or
     every worker dies of this move), the step raises SimulatorError with the cause, as for any broken simulator, and
     the next `reset` begins another episode. The stream of unseeded levels goes on as if nothing had happened.
 
     Args:
-        backend: a `Service` or a `PoolBackend`.
+        service: the server.
         env_id: such as `"vagen/Sokoban-v0"`.
         options: for `gym.make` there.
 
     Raises:
-        ConfigError: an option is wrong, or the backend doesn't have this environment.
+        ConfigError: an option is wrong, or the server doesn't have this environment.
         ServiceError: the server can't be reached or has no room.
     """
 
     metadata: dict[str, Any] = {"render_modes": [], "render_fps": 2}  # noqa: RUF012
 
-    def __init__(self, backend: Backend, env_id: str, **options: Any) -> None:
-        self._backend, self._env_id = backend, env_id
+    def __init__(self, service: Service, env_id: str, **options: Any) -> None:
+        self._service, self._env_id = service, env_id
         try:
             json.dumps(options)
         except (TypeError, ValueError) as error:
@@ -57,7 +57,7 @@ class RemoteEnv(gym.Env[Observed, str]):
         self._running = False
         self._session = secrets.token_urlsafe(16)
         self._seen = Observation("", None)
-        reply = backend.ask("open", [{"session": self._session, "env_id": env_id, "options": options}])[0]
+        reply = service.ask("open", [{"session": self._session, "env_id": env_id, "options": options}])[0]
         self._raise_failure(reply)
         opened = reply.data
         self.id: str = opened["env_id"]
@@ -78,24 +78,17 @@ class RemoteEnv(gym.Env[Observed, str]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observed, dict[str, Any]]:
         """Begin an episode, as `VagenEnv.reset`."""
-        return self.take_reset(self._backend.ask("reset", [self.reset_item(seed, options)])[0])
+        return self.take_reset(self._service.ask("reset", [self.reset_item(seed, options)])[0])
 
     def step(self, action: str) -> Stepped:
         """Play one turn, as `VagenEnv.step`."""
-        return self.take_step(self._backend.ask("step", [self.step_item(action)])[0])
-
-    def oracle_reply(self) -> str:
-        """A full reply that brings the episode nearer to its end. Raises ServiceError if the server forbids it."""
-        reply = self._backend.ask("oracle", [{"session": self._session}])[0]
-        self._raise_failure(reply)
-        text: str = reply.data["reply"]
-        return text
+        return self.take_step(self._service.ask("step", [self.step_item(action)])[0])
 
     def close(self) -> None:
         """End the session. May be called twice; does nothing if the server is gone."""
         if self._session:
             with contextlib.suppress(ServiceError):
-                self._backend.ask("close", [{"session": self._session}])
+                self._service.ask("close", [{"session": self._session}])
             self._session = ""
 
     def reset_item(self, seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:

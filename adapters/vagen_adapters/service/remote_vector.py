@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
+from gymnasium.vector import SyncVectorEnv
 
-from vagen_adapters.service.backends import Backend
+from vagen_adapters.service.client import Service
 from vagen_adapters.service.journal import Reply
 from vagen_adapters.service.remote_env import RemoteEnv, Stepped
-from vagen_envs.core import VagenEnv
-from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, SimulatorError
+from vagen_envs.errors import ConfigError, ReplyTypeError, SimulatorError
 
 
-class RemoteVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
+class RemoteVectorEnv(SyncVectorEnv):
     """`num_envs` remote environments; a step of all of them is one request.
 
     An environment whose simulator breaks, or whose session can't be had again, ends its episode: `truncated`,
@@ -25,104 +23,85 @@ class RemoteVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
     The others go on, and the next step begins a new episode there, as after any end (autoreset mode "next step").
 
     Args:
-        backend: a `Service` or a `PoolBackend`. Not closed with the environments.
+        service: the server. Not closed with the environments.
         env_id: such as `"vagen/Sokoban-v0"`.
         num_envs: how many.
         options: for `gym.make` there.
     """
 
-    metadata: dict[str, Any] = {**VagenEnv.metadata, "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
-
-    def __init__(self, backend: Backend, env_id: str, num_envs: int = 1, **options: Any) -> None:
-        self._backend = backend
+    def __init__(self, service: Service, env_id: str, num_envs: int = 1, **options: Any) -> None:
+        self._service = service
         with contextlib.ExitStack() as undo:  # where one finds no room, those before it don't keep theirs
-            opened = (RemoteEnv(backend, env_id, **options) for _ in range(num_envs))
-            self.envs = [undo.enter_context(contextlib.closing(env)) for env in opened]
+            opened = (_Lane(service, env_id, **options) for _ in range(num_envs))
+            self._lanes = [undo.enter_context(contextlib.closing(lane)) for lane in opened]
             undo.pop_all()
-        self.num_envs = num_envs
-        self.single_action_space = self.envs[0].action_space
-        self.single_observation_space = self.envs[0].observation_space
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.render_mode = None
-        self._ended = np.ones(num_envs, bool)
-        self._begun = False
+        super().__init__([lambda lane=lane: lane for lane in self._lanes])  # type: ignore[misc]
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin `num_envs` episodes. A single seed is counted up from one environment to the next.
 
         Raises:
             ConfigError: `seed` is neither an integer nor one for each environment.
         """
-        seeds: Sequence[int | None]
         if seed is None or isinstance(seed, int | np.integer):
-            seeds = [None if seed is None else int(seed) + i for i in range(self.num_envs)]
-        elif self._is_one_each(seed):
-            seeds = seed
-        else:
+            seed = [None if seed is None else int(seed) + i for i in range(self.num_envs)]
+        if not self._is_one_each(seed):
             raise ConfigError(f"seed={seed!r:.80} is not valid: it must be an integer, or a list of {self.num_envs}")
-        items = [env.reset_item(one, options) for env, one in zip(self.envs, seeds, strict=True)]
-        replies = self._backend.ask("reset", items)
-        results = [env.take_reset(reply) for env, reply in zip(self.envs, replies, strict=True)]
-        self._ended[:] = False
-        self._begun = True
-        return self._batch([shown for shown, _ in results]), self._infos([info for _, info in results])
+        self._ask("reset", {lane: lane.reset_item(one, options) for lane, one in zip(self._lanes, seed, strict=True)})
+        return super().reset(seed=list(seed), options=options)
 
-    def step(self, actions: Sequence[str]) -> tuple[dict[str, Any], Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Sequence[str]) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Play one turn in each environment; one whose episode has ended is reset instead, and its reply unread.
 
         Raises:
             EpisodeOverError: there was no reset yet.
             ReplyTypeError: there are more or fewer replies, or one that is read isn't text.
         """
-        if not self._begun:
-            raise EpisodeOverError(f"{self.envs[0].id} has no running episodes; call reset() first")
+        over = self._autoreset_envs
         if not self._is_one_each(actions) or not all(
-            over or isinstance(action, str) for over, action in zip(self._ended, actions, strict=True)
+            done or isinstance(action, str) for done, action in zip(over, actions, strict=True)
         ):
             raise ReplyTypeError(
                 f"actions={actions!r:.80} can't be played; give a list of text, one reply for each of "
                 f"the {self.num_envs} environments"
             )
-        over = [i for i in range(self.num_envs) if self._ended[i]]
-        on = [i for i in range(self.num_envs) if not self._ended[i]]
-        stepped = self._backend.ask("step", [self.envs[i].step_item(actions[i]) for i in on])
-        begun = self._backend.ask("reset", [self.envs[i].reset_item(None, None) for i in over])
-        found: dict[int, Stepped] = {}
-        for i, reply in zip([*on, *over], [*stepped, *begun], strict=True):
-            found[i] = self._result(i, reply, self._ended[i])
-        shown, rewards, terminated, truncated, infos = zip(*(found[i] for i in range(self.num_envs)), strict=True)
-        ends = np.array(terminated, bool), np.array(truncated, bool)
-        self._ended = ends[0] | ends[1]
-        return self._batch(shown), np.array(rewards, np.float64), *ends, self._infos(infos)
+        lanes = list(zip(self._lanes, actions, over, strict=True))
+        self._ask("step", {lane: lane.step_item(reply) for lane, reply, done in lanes if not (done or lane.is_broken)})
+        self._ask("reset", {lane: lane.reset_item(None, None) for lane, _, done in lanes if done})
+        return super().step(actions)
 
-    def close_extras(self, **kwargs: Any) -> None:
-        """End the sessions."""
-        for env in self.envs:
-            env.close()
-
-    def _result(self, i: int, reply: Reply, reset: bool) -> Stepped:
-        env = self.envs[i]
-        try:
-            if not reset:
-                return env.take_step(reply)
-            shown, info = env.take_reset(reply)
-            return shown, 0.0, False, False, info
-        except SimulatorError as error:
-            return env.shown(), 0.0, False, True, {"simulator_error": error.cause}
+    def _ask(self, verb: str, items: Mapping[_Lane, dict[str, Any]]) -> None:
+        for lane, reply in zip(items, self._service.ask(verb, list(items.values())), strict=True):
+            lane.reply = reply
 
     def _is_one_each(self, values: Any) -> bool:
         return hasattr(values, "__len__") and not isinstance(values, str) and len(values) == self.num_envs
 
-    def _batch(self, observations: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        empty: Any = create_empty_array(self.single_observation_space, self.num_envs)
-        batch: Any = concatenate(self.single_observation_space, observations, empty)
-        return dict(batch)
 
-    def _infos(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        batched: dict[str, Any] = {}
-        for i, info in enumerate(infos):
-            batched = self._add_info(batched, info, i)
-        return batched
+class _Lane(RemoteEnv):
+    """One environment of a vector. It reads `reply`, its part of the answer to the vector's request."""
+
+    reply: Reply | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the latest request failed, so that there is no episode to go on with."""
+        return self.reply is not None and self.reply.code is not None
+
+    def reset(self, **asked: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        assert self.reply is not None  # noqa: S101 - narrows the type
+        try:
+            return self.take_reset(self.reply)
+        except SimulatorError as error:
+            if asked:  # by the vector's own reset; between episodes the next step ends this one
+                raise
+            return self.shown(), {"simulator_error": error.cause}
+
+    def step(self, action: str) -> Stepped:
+        assert self.reply is not None  # noqa: S101 - narrows the type
+        try:
+            return self.take_step(self.reply)
+        except SimulatorError as error:
+            return self.shown(), 0.0, False, True, {"simulator_error": error.cause}

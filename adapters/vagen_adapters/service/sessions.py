@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vagen_adapters.service.host import MOVES, Answer, Call, Failure, Result
+from vagen_adapters.service.host import Answer, Call, Failure, Result
 from vagen_adapters.service.messages import read_items
 from vagen_adapters.service.metrics import Metrics
 from vagen_adapters.service.pool import Pool
@@ -35,7 +35,6 @@ class ServiceConfig:
         client_sessions: sessions of one key, or of one address where there is no key; by default an equal share of
             `max_sessions` for each key, and half of it for an address.
         lease: seconds without a request after which a session expires.
-        oracle: whether clients may ask for the oracle's replies.
         offers: values of options that clients may choose by name beyond what is permitted, see `vagen_envs.permission`.
     """
 
@@ -43,7 +42,6 @@ class ServiceConfig:
     max_sessions: int = 1024
     client_sessions: int | None = None
     lease: float = 300.0
-    oracle: bool = False
     offers: Offers = field(default_factory=dict)
 
 
@@ -99,16 +97,12 @@ class Sessions:
         if session.tenant is not tenant:
             return Failure("forbidden", "this session belongs to another client; open one of your own")
         session.used = self._loop.time()
-        if verb in MOVES:
+        if verb != "close":
             return self._move(verb, item, session)
         if session.pending is not None:
             return Failure("out_of_order", f"move {session.move} of this session is still being played")
-        if verb == "close":
-            self._end(item.session, "closed")
-            return DONE
-        if not self._config.oracle:
-            return Failure("forbidden", "this server doesn't show the oracle's replies; start it with --oracle")
-        return self._start(session, Call(item.session, verb, {}))
+        self._end(item.session, "closed")
+        return DONE
 
     def _move(self, verb: str, item: Any, session: Session) -> Answer | Failure | asyncio.Future[Result]:
         if verb == "step":
@@ -128,9 +122,7 @@ class Sessions:
         if session.pending is not None:
             return Failure("out_of_order", f"move {session.move} of this session is still being played")
         session.move, session.request, session.answer = item.move, request, None
-        return self._start(session, Call(item.session, verb, arguments))
-
-    def _start(self, session: Session, call: Call) -> asyncio.Future[Result]:
+        call = Call(item.session, verb, arguments)
         session.pending = self._pool.submit(call, session.tenant)
         # The first callback: whoever waits for the result finds the session up to date.
         session.pending.add_done_callback(functools.partial(self._finish, session, call, self._loop.time()))
@@ -142,15 +134,13 @@ class Sessions:
         if isinstance(result, Failure) and result.code in ("lost", "unknown_session", "too_costly"):
             if self._sessions.get(call.session) is session:
                 self._end(call.session, result.code)
-        elif call.verb in MOVES:
-            if (
-                isinstance(result, Failure)
-                or len(result.body) + len(result.picture[1] if result.picture else b"") < KEPT
-            ):
+        elif isinstance(result, Failure):
+            session.answer = result
+        else:
+            if len(result.body) + len(result.picture[1] if result.picture else b"") < KEPT:
                 session.answer = result
-            if isinstance(result, Answer):
-                session.digest = result.digest
-                self._metrics.moved(session.env_id, call.verb, session.used - began)
+            session.digest = result.digest
+            self._metrics.moved(session.env_id, call.verb, session.used - began)
 
     async def _open(self, item: Any, tenant: Tenant) -> Result:
         while (session := self._sessions.get(item.session)) is not None:

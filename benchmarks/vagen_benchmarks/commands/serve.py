@@ -1,4 +1,4 @@
-"""`vagen serve`: the environments behind HTTP and WebSocket."""
+"""`vagen serve`: the environments behind a WebSocket."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ def serve(
     ] = 300.0,
     call_cpu: Annotated[float, typer.Option(min=0.0, help="CPU seconds of a reset or a turn; 0 for no bound.")] = 10.0,
     worker_memory: Annotated[int, typer.Option(min=0, help="MiB of data of a worker process; 0 for no bound.")] = 4096,
-    oracle: Annotated[bool, typer.Option("--oracle", help="Let clients ask for the oracle's replies.")] = False,
     offer: Annotated[
         list[str] | None,
         typer.Option(help="OPTION=NAME:VALUE; clients that set OPTION to NAME get VALUE. May be repeated."),
@@ -45,7 +44,7 @@ def serve(
         typer.Option(help="Workers are actors of the Ray cluster at this address; `auto` for this machine's."),
     ] = None,
 ) -> None:
-    """Serve environments over HTTP and WebSocket, to `vagen_adapters.service.client` and others.
+    """Serve environments over WebSockets, to `vagen_adapters.service.client` and others.
 
     The environment variable VAGEN_SERVE_KEY holds the key, or several separated by commas. An interrupt or SIGTERM
     ends the server; sessions go on at another server, or here when it is started again.
@@ -63,7 +62,6 @@ def serve(
         max_sessions=max_sessions,
         client_sessions=client_sessions,
         lease=lease,
-        oracle=oracle,
         offers=read_offers(offer or []),
     )
     if config.offers:  # it loads the environments, which only workers need otherwise
