@@ -139,7 +139,7 @@ def test_environments_of_a_server_are_played_like_those_at_hand(loaded):
 
     model, encoder = loaded
     options = {"strategy": "no_think", "prompt_pack": tiny.PROMPTS, "max_turns": 3}
-    with Served() as served:
+    with Served(offers={"prompt_pack": {tiny.PROMPTS: tiny.PROMPTS}}) as served:
         there = RemoteEnv(Service(served.url), "vagen/FrozenLake-v0", **options)
         here, away = (
             Rollout([env], encoder, TransformersSampler(model, encoder), SAMPLING).play(LEVELS[:2], 0)
