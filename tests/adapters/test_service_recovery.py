@@ -39,7 +39,7 @@ class Fragile:
 
     def __init__(self):
         self._host = EnvHost()
-        self._cause = ""
+        self._cause, self.where = "", "a fragile worker"
 
     async def start(self):
         """It is ready at once."""

@@ -97,28 +97,26 @@ class EnvHost:
             config=told(env, options, offers),
         )
 
-    def _reset(
-        self, session: str, seed: int | None, split: str | None = None, level: int | None = None, encode: bool = True
-    ) -> Answer:
+    def _reset(self, session: str, seed: int | None, split: str | None = None, level: int | None = None) -> Answer:
         options = {name: value for name, value in (("split", split), ("level", level)) if value is not None}
         env = self._envs[session]
         shown, info = env.reset(seed=seed, options=options or None)
         self._digests[session] = ""
         data = {"text": shown["text"], "state": info["state"].to_json(), "level": info["level"]}
-        return self._shown(session, env.observed.picture, data, encode)
+        return self._shown(session, env.observed.picture, data)
 
-    def _step(self, session: str, reply: str, encode: bool = True) -> Answer:
+    def _step(self, session: str, reply: str) -> Answer:
         _, reward, _, _, info = self._envs[session].step(reply)
         turn: Turn = info["turn"]
-        return self._shown(session, turn.result.picture, {"reward": reward, "turn": turn.to_json()}, encode)
+        return self._shown(session, turn.result.picture, {"reward": reward, "turn": turn.to_json()})
 
-    def _shown(self, session: str, picture: Picture | None, data: dict[str, Any], encode: bool) -> Answer:
-        """An answer with its digest. `encode=False` leaves out the PNG, which a replay has no use for."""
+    def _shown(self, session: str, picture: Picture | None, data: dict[str, Any]) -> Answer:
+        """An answer with its digest."""
         named = None if picture is None else {"sha256": picture.sha256, "shape": list(picture.shape)}
         body = written({"picture": named, **data})
         digest = hashlib.blake2b(self._digests[session].encode() + body, digest_size=16).hexdigest()
         self._digests[session] = digest
-        png = (picture.sha256, picture.png) if picture is not None and encode else None
+        png = None if picture is None else (picture.sha256, picture.png)
         return Answer(b'{"digest":"%s",' % digest.encode() + body[1:], png, digest)
 
     def _close(self, session: str) -> Answer:

@@ -22,8 +22,6 @@ PLAYED = frozenset({"bad_config", "episode_over", "simulator"})
 """Failures of moves that count as moves."""
 MAX_LOSSES = 6
 """Times in a row that one move may be lost. It may be this move that the workers die of."""
-TOGETHER = 2
-"""After so many, sessions are opened one by one, with pauses: one of them may be what the workers die of."""
 
 
 class Reply(NamedTuple):
@@ -107,27 +105,22 @@ class Journal:
         return {**numbered, "after": history.digest} if verb == "step" else numbered
 
     def _recover(self, verb: str, items: Sequence[dict[str, Any]], replies: list[Reply]) -> None:
-        """Open sessions that are gone and ask again, until every item is answered or was lost too often."""
-        for loss in range(1, MAX_LOSSES + 1):
-            gone = [i for i, item in enumerate(items) if self._is_gone(verb, item, replies[i])]
-            if loss <= TOGETHER:
-                self._reopen(verb, items, gone, replies)
-                continue
-            if gone:
-                time.sleep(0.05 * 2**loss)  # 0.4 to 3.2 s, in which a worker is replaced
-            for i in gone:
-                self._reopen(verb, items, [i], replies)
+        """Open sessions that are gone and ask again, until every item is answered or was lost too often.
 
-    def _reopen(self, verb: str, items: Sequence[dict[str, Any]], gone: Sequence[int], replies: list[Reply]) -> None:
-        openings = [
-            {**items[i], "move": 0} if verb == "open" else self._histories[items[i]["session"]].reopening(verb)
-            for i in gone
-        ]
-        for i, reply in zip(gone, self._send("open", openings) if gone else (), strict=True):
-            replies[i] = reply
-        back = [i for i in gone if verb != "open" and replies[i].code is None]
-        for i, reply in zip(back, self._send(verb, [items[i] for i in back]) if back else (), strict=True):
-            replies[i] = reply
+        One by one, for one of them may be what the workers die of.
+        """
+        for loss in range(MAX_LOSSES):
+            gone = [i for i, item in enumerate(items) if self._is_gone(verb, item, replies[i])]
+            if gone and loss > 1:
+                time.sleep(0.1 * 2**loss)  # 0.4 to 3.2 s, in which a worker is replaced
+            for i in gone:
+                replies[i] = self._asked_again(verb, items[i])
+
+    def _asked_again(self, verb: str, item: dict[str, Any]) -> Reply:
+        if verb == "open":
+            return self._send("open", [{**item, "move": 0}])[0]
+        opened = self._send("open", [self._histories[item["session"]].reopening(verb)])[0]
+        return self._send(verb, [item])[0] if opened.code is None else opened
 
     def _is_gone(self, verb: str, item: dict[str, Any], reply: Reply) -> bool:
         if verb == "open":

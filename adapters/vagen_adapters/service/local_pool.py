@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import struct
+from collections import deque
 from typing import Any
 
 from vagen_adapters.service.host import Call, Result
@@ -17,73 +18,69 @@ HEADER = struct.Struct("!i")
 
 
 class LocalWorker(asyncio.Protocol):
-    """A worker process on this machine. It is killed after `timeout` seconds without an answer."""
+    """A worker process on this machine."""
 
-    def __init__(self, limits: Limits, timeout: float = TIMEOUT) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._process, self._socket = started("vagen_adapters.service.worker", str(limits.cpu), str(limits.memory))
-        self._timeout = timeout
         self._received = bytearray()
+        self._answers: deque[asyncio.Future[Any]] = deque()  # that are awaited, in the order of the calls
         self._transport: Any = None
-        self._reason: Exception = EOFError()
         self._death: WorkerDied | None = None
         self._is_closed = False
         self.pid = self._process.pid
+        self.where = f"worker process {self.pid}"
 
     async def start(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        answer = self._expect(START_TIMEOUT)
-        self._transport, _ = await self._loop.create_unix_connection(lambda: self, sock=self._socket)
-        await answer
+        loop = asyncio.get_running_loop()
+        self._answers.append(loop.create_future())  # it says when it is ready
+        self._transport, _ = await loop.create_unix_connection(lambda: self, sock=self._socket)
+        await asyncio.wait_for(self._answers[0], START_TIMEOUT)
 
     def run(self, call: Call) -> asyncio.Future[Result]:
-        message = pickle.dumps((call,), pickle.HIGHEST_PROTOCOL)
-        answer = self._expect(self._timeout)
+        answer = asyncio.get_running_loop().create_future()
+        self._answers.append(answer)
         if self._death is not None:
-            answer.set_exception(self._death)
+            self._fail(self._death)
         elif not self._transport.is_closing():  # uvloop raises for one that is; connection_lost then ends the answer
+            message = pickle.dumps((call,), pickle.HIGHEST_PROTOCOL)
             self._transport.write(HEADER.pack(len(message)) + message)
         return answer
 
-    def _expect(self, seconds: float) -> asyncio.Future[Any]:
-        self._alarm = self._loop.call_later(seconds, self._kill, TimeoutError(f"no answer within {seconds:g} s"))
-        self._answer: asyncio.Future[Any] = self._loop.create_future()
-        return self._answer
-
     def data_received(self, data: bytes) -> None:
         self._received += data
-        end = HEADER.size + HEADER.unpack_from(self._received)[0] if len(self._received) >= HEADER.size else 0
-        if not end or len(self._received) < end:
-            return
-        self._alarm.cancel()
-        # the process is our own, so its pickles are trusted
-        good, value = pickle.loads(memoryview(self._received)[HEADER.size : end])  # noqa: S301
-        self._received = bytearray()  # one answer to one message: nothing follows it
-        if self._answer.cancelled():
-            return
-        if good:
-            self._answer.set_result(value)
-        else:
-            self._answer.set_exception(WorkerDied(f"worker process {self.pid} failed: {value}", during=True))
-
-    def _kill(self, reason: Exception) -> None:
-        self._reason = reason
-        self._process.kill()
+        while len(self._received) >= HEADER.size:
+            end = HEADER.size + HEADER.unpack_from(self._received)[0]
+            if len(self._received) < end:
+                break
+            # the process is our own, so its pickles are trusted
+            good, value = pickle.loads(self._received[HEADER.size : end])  # noqa: S301
+            del self._received[:end]
+            if good:
+                self._answers.popleft().set_result(value)
+            else:
+                self._fail(WorkerDied(f"{self.where} failed: {value}", during=True))
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self._is_closed:
             self._ending = asyncio.create_task(self._end())
 
     async def _end(self) -> None:
-        self._death = WorkerDied(await asyncio.to_thread(cause_of_end, self._process, self._reason), during=True)
-        self._alarm.cancel()
-        if not self._answer.done():
-            self._answer.set_exception(self._death)
+        cause = await asyncio.to_thread(cause_of_end, self._process, EOFError())
+        self._fail(WorkerDied(cause, during=True))
+
+    def _fail(self, death: WorkerDied) -> None:
+        self._death = death
+        while self._answers:
+            answer = self._answers.popleft()
+            if not answer.done():  # `start` may have been cancelled
+                answer.set_exception(death)
 
     def close(self) -> None:
         self._is_closed = True
         self._process.kill()  # it has no state that a client couldn't bring again
         self._process.wait()
         (self._transport or self._socket).close()
+        self._fail(WorkerDied(f"{self.where} was ended", during=True))
 
 
 def local_pool(size: int = 2, *, timeout: float = TIMEOUT, limits: Limits | None = None) -> Pool:
@@ -95,4 +92,4 @@ def local_pool(size: int = 2, *, timeout: float = TIMEOUT, limits: Limits | None
         limits: bounds of one call; `Limits()` by default.
     """
     bounds = limits or Limits()
-    return Pool(lambda: LocalWorker(bounds, timeout), size)
+    return Pool(lambda: LocalWorker(bounds), size, timeout)

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError
 
+from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.framing import MAX_ITEMS, read
-from vagen_adapters.service.host import Failure
 from vagen_envs.bounds import SEED
 
 STATUS = {"unauthorized": 401, "forbidden": 403, "full": 429}
@@ -19,17 +19,6 @@ MAX_REPLIES = 10_000
 """Of a replay. Half a million short ones in a request of 2 MiB would take 130 MiB and minutes of a worker."""
 MAX_DEPTH = 6
 """Of nested options: a list of texts is 1 deep."""
-
-
-class Refused(Exception):  # noqa: N818 - it carries a client's answer and isn't an error of ours
-    """A request is refused as a whole."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(code, message)
-        self.failure = Failure(code, message)
-
-    def __str__(self) -> str:
-        return self.failure.message
 
 
 def _text(value: Any) -> str:
@@ -112,28 +101,28 @@ _READERS: dict[str, TypeAdapter[Any]] = {verb: TypeAdapter(list[kind]) for verb,
 
 
 def read_request(data: bytes) -> dict[str, Any]:
-    """The JSON object of a request. Raises Refused."""
+    """The JSON object of a request. Raises ServiceError."""
     try:
         request = read(data)
     except (ValueError, RecursionError) as error:
-        raise Refused("bad_request", f"this is not JSON ({type(error).__name__}: {str(error)[:200]})") from None
+        raise ServiceError("bad_request", f"this is not JSON ({type(error).__name__}: {str(error)[:200]})") from None
     if not isinstance(request, dict):
-        raise Refused("bad_request", f"the request is a JSON {type(request).__name__}, not an object")
+        raise ServiceError("bad_request", f"the request is a JSON {type(request).__name__}, not an object")
     return request
 
 
 def read_items(verb: Any, items: Any) -> Sequence[Any]:
-    """The items of a request. Raises Refused."""
+    """The items of a request. Raises ServiceError."""
     if not isinstance(verb, str) or verb not in VERBS:
-        raise Refused("bad_request", f"unknown verb {str(verb)[:50]!r}; known: {', '.join(VERBS)}")
+        raise ServiceError("bad_request", f"unknown verb {str(verb)[:50]!r}; known: {', '.join(VERBS)}")
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
-        raise Refused("bad_request", f"items: it must be a list of 1 to {MAX_ITEMS}; send several requests for more")
+        raise ServiceError("bad_request", f"items: it must be a list of 1 to {MAX_ITEMS}; send several requests")
     try:
         return _READERS[verb].validate_python(items)
     except ValidationError as error:
         first, *others = error.errors(include_url=False, include_context=False, include_input=False)
         place = ".".join(map(str, ("items", *first["loc"])))[:200]
         more = f" (and {len(others)} more)" if others else ""
-        raise Refused("bad_request", f"{place}: {first['msg']}{more}") from None
+        raise ServiceError("bad_request", f"{place}: {first['msg']}{more}") from None
     except RecursionError:
-        raise Refused("bad_request", "the request is nested too deep") from None
+        raise ServiceError("bad_request", "the request is nested too deep") from None

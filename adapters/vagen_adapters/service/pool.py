@@ -7,12 +7,13 @@ their clients open them again by replay (see `journal`).
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple, Protocol
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
 
-from vagen_adapters.service.host import Answer, Call, Failure, Result
+from vagen_adapters.service.host import Call, Failure, Result
 from vagen_envs.workers import WorkerDied
 
 log = logging.getLogger(__name__)
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 TIMEOUT = 120.0
 """Seconds without an answer after which a worker is replaced: ten times what one call may compute."""
 CHECK_EVERY = 1.0
-"""Seconds between checks that an idle worker lives."""
+"""Seconds between checks that a worker lives."""
 CHECK = Call("", "close", {})
 """The call of such a check: there is no such session, and that is the answer."""
 RESTART_AFTER = 0.2
@@ -33,64 +34,46 @@ its machine for minutes; new sessions then go to workers that are ready."""
 class Worker(Protocol):
     """A process or an actor that runs an `EnvHost`. Everything raises WorkerDied once it is gone."""
 
+    where: str
+    """Names it in messages."""
+
     async def start(self) -> None:
         """Wait until it takes calls."""
 
     def run(self, call: Call) -> asyncio.Future[Result]:
-        """Carry out a call; the next one is given only after the result."""
+        """Carry out a call, after those that were given before."""
 
     def close(self) -> None:
         """End it."""
 
 
-class Job(NamedTuple):
-    """A call and the future of its result."""
-
-    call: Call
-    result: asyncio.Future[Result]
-    tenant: Hashable
-
-
-class FairQueue:
-    """Calls that wait for a worker: tenants in rotation, the calls of a tenant in order."""
-
-    def __init__(self) -> None:
-        self._waiting: OrderedDict[Hashable, deque[Job]] = OrderedDict()
-
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
-
-    def put(self, job: Job) -> None:
-        """Append a job to its tenant's."""
-        self._waiting.setdefault(job.tenant, deque()).append(job)
-
-    def pop(self) -> Job:
-        """Remove the next job."""
-        tenant, queue = self._waiting.popitem(last=False)
-        job = queue.popleft()
-        if queue:
-            self._waiting[tenant] = queue
-        return job
-
-
 class Slot:
-    """A place for one worker, its sessions and its queue. A worker that dies is replaced."""
+    """A place for one worker and its sessions. A worker that dies is replaced."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._queue = FairQueue()
-        self._running: Job | None = None
-        self._answer: asyncio.Future[Result] | None = None  # to the one that runs
+        self._waiting: deque[tuple[Call, asyncio.Future[Result]]] = deque()  # until there is a worker
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
         self.sessions: set[str] = set()
         self.worker: Worker | None = None
         self.task = asyncio.create_task(self._serve())
 
-    def put(self, job: Job) -> None:
-        """Queue a call."""
-        self._queue.put(job)
-        self._run()
+    def submit(self, call: Call) -> asyncio.Future[Result]:
+        """Carry out a call, after those before it. It fails as `lost` if the worker of its session is gone, or dies."""
+        result: asyncio.Future[Result] = self._loop.create_future()
+        if call.session not in self.sessions and call is not CHECK:
+            result.set_result(Failure("lost", f"the worker of session {call.session!r} is gone"))
+        elif self.worker is None:
+            self._waiting.append((call, result))
+        else:
+            self._send(self.worker, call, result)
+        return result
+
+    def end(self, session: str) -> None:
+        """End a session, in the worker too, without waiting."""
+        self.submit(Call(session, "close", {}))
+        self.sessions.discard(session)
 
     @property
     def load(self) -> tuple[bool, int]:
@@ -105,9 +88,10 @@ class Slot:
             self._since = self._loop.time()
             lost, self.sessions = self.sessions, set()
             log.warning("%s; another worker takes its place; %d session(s) are lost", cause, len(lost))
-            self._pool.lose(lost)
-            while self._running is not None or self._queue:
-                self._finish(self._running or self._queue.pop(), Failure("lost", cause))
+            self._pool.replaced += 1
+            self._pool.on_lost(lost)
+            while self._waiting:
+                _finish(self._waiting.popleft()[1], Failure("lost", cause))
             await asyncio.sleep(RESTART_AFTER)
 
     async def _serve_by_one(self) -> str:
@@ -116,61 +100,51 @@ class Slot:
         try:
             worker = self._pool.make_worker()
             await worker.start()
-            self.worker, self._died = worker, self._loop.create_future()
-            self._run()
-            while not (await asyncio.wait({self._died}, timeout=CHECK_EVERY))[0]:
-                if self._running is None:
-                    self.put(Job(CHECK, self._loop.create_future(), None))
-            return self._died.result()
+            self.worker, self._death, self._heard = worker, self._loop.create_future(), self._loop.time()
+            while self._waiting:
+                self._send(worker, *self._waiting.popleft())
+            while not (await asyncio.wait({self._death}, timeout=CHECK_EVERY))[0]:
+                if self._loop.time() - self._heard > self._pool.timeout:
+                    return f"{worker.where} gave no answer within {self._pool.timeout:g} s and was killed"
+                self.submit(CHECK)
+            return str(self._death.result())
         except WorkerDied as death:
             return str(death)
         except Exception as error:
             log.exception("a worker failed")
             return f"a worker failed: {type(error).__name__}: {error}"
         finally:
-            if self._answer is not None:
-                self._answer.cancel()
             if worker is not None:
                 worker.close()
 
-    def _run(self) -> None:
-        """Send the next call, unless the worker is at work."""
-        # Callbacks, not a task that waits for calls: its wake-ups took a third of a turn's time in the server.
-        if self.worker is None or self._running is not None or not self._queue:
-            return
-        self._running = self._queue.pop()
-        self._answer = self.worker.run(self._running.call)
-        self._answer.add_done_callback(self._receive)
+    def _send(self, worker: Worker, call: Call, result: asyncio.Future[Result]) -> None:
+        # Callbacks, not a task for each call: its wake-ups took a third of a turn's time in the server.
+        worker.run(call).add_done_callback(functools.partial(self._receive, result))
 
-    def _receive(self, answer: asyncio.Future[Result]) -> None:
+    def _receive(self, result: asyncio.Future[Result], answer: asyncio.Future[Result]) -> None:
         if answer.cancelled():  # with the pool
             return
-        if error := answer.exception():
-            self._died.set_exception(error)
-        elif self._running is not None:
-            self._finish(self._running, answer.result())
-            self._run()
+        self._heard, error = self._loop.time(), answer.exception()
+        _finish(result, answer.result() if error is None else Failure("lost", str(error)))
+        if error is not None and not self._death.done():
+            self._death.set_result(error)
 
-    def _finish(self, job: Job, result: Result) -> None:
-        self._running = None
-        if not job.result.done():
-            job.result.set_result(result)
+
+def _finish(pending: asyncio.Future[Result], result: Result) -> None:
+    if not pending.done():  # it may have been cancelled
+        pending.set_result(result)
 
 
 class Pool:
-    """`size` workers, and the assignment of sessions to them. If `make_worker` raises, it is called again later."""
+    """`size` workers. If `make_worker` raises, it is called again later."""
 
-    def __init__(self, make_worker: Callable[[], Worker], size: int = 2) -> None:
-        if size < 1:
-            raise ValueError(f"a pool of {size} workers; it needs at least 1")
-        self.make_worker = make_worker
-        self.size = size
+    def __init__(self, make_worker: Callable[[], Worker], size: int = 2, timeout: float = TIMEOUT) -> None:
+        self.make_worker, self.size, self.timeout = make_worker, size, timeout
         self.replaced = 0
         """Workers that died."""
         self.on_lost: Callable[[set[str]], None] = lambda _: None
         """Called with the sessions that ended with their worker."""
         self._slots: list[Slot] = []
-        self._slot_of: dict[str, Slot] = {}
 
     async def start(self) -> None:
         """Start the workers in the running loop, without waiting for them."""
@@ -181,66 +155,9 @@ class Pool:
         """The workers that are ready."""
         return [slot.worker for slot in self._slots if slot.worker is not None]
 
-    def submit(self, call: Call, tenant: Hashable = None) -> asyncio.Future[Result]:
-        """Queue a call for the worker of its session. `open` chooses the worker with the fewest sessions.
-
-        A session whose worker is gone, or that was never opened, gives a Failure `unknown_session`; a call whose
-        worker dies meanwhile gives `lost`.
-        """
-        result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        slot = self._slot_of.get(call.session)
-        if slot is None and call.verb == "open":
-            slot = self._slot_of[call.session] = min(self._slots, key=lambda slot: slot.load)
-            slot.sessions.add(call.session)
-        if slot is None:
-            result.set_result(Failure("unknown_session", f"no environment is open as session {call.session!r}"))
-        else:
-            slot.put(Job(call, result, tenant))
-        return result
-
-    async def open(
-        self, session: str, arguments: dict[str, Any], replay: dict[str, Any] | None = None, tenant: Hashable = None
-    ) -> Result:
-        """Open a session by `EnvHost`'s `open`, and play an episode again in it.
-
-        A replay has `seed`, `split`, `replies`, and the `digest` that playing them must give. Each of its moves is a
-        call of its own, so it is bounded like any other, and other sessions play between.
-        """
-        result = await self.submit(Call(session, "open", arguments), tenant)
-        if isinstance(result, Answer) and replay is not None:
-            result = await self._replay(session, replay, tenant) or result
-        if isinstance(result, Failure):
-            self.close_session(session, tenant)
-        return result
-
-    async def _replay(self, session: str, replay: dict[str, Any], tenant: Hashable) -> Failure | None:
-        turns = len(replay["replies"])
-        level = {"seed": replay["seed"], "split": replay["split"]}
-        played = await self.submit(Call(session, "reset", {**level, "encode": False}), tenant)
-        for reply in replay["replies"]:
-            if isinstance(played, Failure):
-                break
-            played = await self.submit(Call(session, "step", {"reply": reply, "encode": False}), tenant)
-        if isinstance(played, Answer) and played.digest != replay["digest"]:
-            return Failure("diverged", f"{turns} turns played again gave other answers, so it isn't deterministic")
-        if isinstance(played, Answer) or played.code in ("lost", "unknown_session", "too_costly"):
-            return played if isinstance(played, Failure) else None
-        return Failure("diverged", f"one of {turns} turns played again failed: {played.message}")
-
-    def close_session(self, session: str, tenant: Hashable = None) -> None:
-        """End a session, in its worker too, without waiting."""
-        slot = self._slot_of.get(session)
-        if slot is not None:
-            self.submit(Call(session, "close", {}), tenant)
-            slot.sessions.discard(session)
-            del self._slot_of[session]
-
-    def lose(self, sessions: set[str]) -> None:
-        """Called by a slot whose worker died."""
-        self.replaced += 1
-        for session in sessions:
-            self._slot_of.pop(session, None)
-        self.on_lost(sessions)
+    def quietest(self) -> Slot:
+        """Where a new session would be served soonest."""
+        return min(self._slots, key=lambda slot: slot.load)
 
     async def close(self) -> None:
         """End all workers."""

@@ -37,27 +37,23 @@ class _Actor(EnvHost):
 
 
 class RayWorker:
-    """One actor, made with Ray's `options`. It is killed after `timeout` seconds without an answer."""
+    """One actor, made with Ray's `options`."""
 
-    def __init__(self, options: dict[str, Any], limits: Limits, timeout: float) -> None:
+    def __init__(self, options: dict[str, Any], limits: Limits) -> None:
         # Environments have state: an actor that Ray restarts, or a call that it repeats, would be another episode.
         actor_class = ray.remote(_Actor).options(max_restarts=0, max_task_retries=0, **options)
         self._actor = actor_class.remote(limits)
-        self._timeout = timeout
         self.where = "an actor without a machine"
 
     async def start(self) -> None:
-        self.where = await self._get(self._actor.place.remote(), PATIENCE)
+        self.where = await asyncio.wait_for(self._get(self._actor.place.remote()), PATIENCE)
 
     def run(self, call: Call) -> asyncio.Future[Result]:
-        return asyncio.create_task(self._get(self._actor.run.remote(call), self._timeout))
+        return asyncio.create_task(self._get(self._actor.run.remote(call)))
 
-    async def _get(self, reference: Any, seconds: float) -> Any:
+    async def _get(self, reference: Any) -> Any:
         try:
-            async with asyncio.timeout(seconds):
-                return await reference
-        except TimeoutError:
-            raise WorkerDied(f"{self.where} gave no answer within {seconds:g} s", during=True) from None
+            return await reference
         except RayError as error:
             raise WorkerDied(f"{self.where} is gone: {' '.join(str(error).split())[:500]}", during=True) from error
 
@@ -76,4 +72,4 @@ def ray_pool(size: int = 2, *, timeout: float = TIMEOUT, limits: Limits | None =
         options: Ray's for the actors, such as `num_cpus`. By default they are spread over the machines.
     """
     options = {"num_cpus": 1, "scheduling_strategy": "SPREAD", **options}
-    return Pool(lambda: RayWorker(options, limits or Limits(), timeout), size)
+    return Pool(lambda: RayWorker(options, limits or Limits()), size, timeout)

@@ -12,7 +12,7 @@ from typing import Any
 from vagen_adapters.service.host import Answer, Call, Failure, Result
 from vagen_adapters.service.messages import read_items
 from vagen_adapters.service.metrics import Metrics
-from vagen_adapters.service.pool import Pool
+from vagen_adapters.service.pool import Pool, Slot
 from vagen_adapters.service.tenants import Tenant
 from vagen_envs.errors import did_you_mean
 from vagen_envs.permission import Offers
@@ -23,6 +23,8 @@ IDLE = 30.0
 KEPT = 1 << 20
 """Bytes of an answer that is kept to be given again. A longer one is had again by replay."""
 DONE = Answer(b"{}")
+ENDED = ("lost", "unknown_session", "too_costly")
+"""Failures of a call after which its worker doesn't have the session."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,7 @@ class Session:
 
     env_id: str
     tenant: Tenant
+    slot: Slot  # has its worker
     move: int  # the number of the latest reset or step that was begun
     digest: str  # of the latest answer (see `host.Answer`), empty before the first
     used: float  # the loop's time of the latest request or result
@@ -77,7 +80,7 @@ class Sessions:
         A move is carried out even if the client goes away meanwhile; it can ask for the answer again.
 
         Raises:
-            Refused: the request is malformed.
+            ServiceError: the request is malformed.
         """
         begun = [self._begin(verb, item, tenant) for item in read_items(verb, items)]
         results = [await item if isinstance(item, asyncio.Future) else item for item in begun]
@@ -123,7 +126,7 @@ class Sessions:
             return Failure("out_of_order", f"move {session.move} of this session is still being played")
         session.move, session.request, session.answer = item.move, request, None
         call = Call(item.session, verb, arguments)
-        session.pending = self._pool.submit(call, session.tenant)
+        session.pending = session.slot.submit(call)
         # The first callback: whoever waits for the result finds the session up to date.
         session.pending.add_done_callback(functools.partial(self._finish, session, call, self._loop.time()))
         return session.pending
@@ -131,7 +134,7 @@ class Sessions:
     def _finish(self, session: Session, call: Call, began: float, pending: asyncio.Future[Result]) -> None:
         session.pending, session.used = None, self._loop.time()
         result = Failure("lost", "the request was cancelled") if pending.cancelled() else pending.result()
-        if isinstance(result, Failure) and result.code in ("lost", "unknown_session", "too_costly"):
+        if isinstance(result, Failure) and result.code in ENDED:
             if self._sessions.get(call.session) is session:
                 self._end(call.session, result.code)
         elif isinstance(result, Failure):
@@ -157,18 +160,39 @@ class Sessions:
             return Failure("full", f"this client has {tenant.sessions} sessions, as many as it may; close some")
         if len(self._sessions) >= self._config.max_sessions and not self._make_room():
             return Failure("full", f"there are {len(self._sessions)} sessions, and no room for more")
-        replay = None if item.replay is None else dict(item.replay)
-        self._metrics.replays.inc(replay is not None)
-        session = Session(item.env_id, tenant, item.move or 0, replay["digest"] if replay else "", self._loop.time())
+        digest = "" if item.replay is None else item.replay.digest
+        slot = self._pool.quietest()
+        session = Session(item.env_id, tenant, slot, item.move or 0, digest, self._loop.time())
         self._sessions[item.session] = session
+        slot.sessions.add(item.session)
         tenant.sessions += 1
         session.pending = asyncio.current_task()
         arguments = {"env_id": item.env_id, "options": item.options, "offers": self._config.offers}
-        result = await self._pool.open(item.session, arguments, replay, tenant)
+        result = await slot.submit(Call(item.session, "open", arguments))
+        if isinstance(result, Answer) and item.replay is not None:
+            self._metrics.replays.inc()
+            result = await self._replay(item, session) or result
         session.pending, session.used = None, self._loop.time()
         if isinstance(result, Failure):
             self._end(item.session, result.code)
         return result
+
+    async def _replay(self, item: Any, session: Session) -> Failure | None:
+        """Play an episode again. Each move is a call of its own: it is bounded, and other sessions play between."""
+        replies, digest = item.replay.replies, ""
+        moves: list[tuple[str, dict[str, Any]]] = [("reset", {"seed": item.replay.seed, "split": item.replay.split})]
+        moves += [("step", {"reply": reply}) for reply in replies]
+        for verb, arguments in moves:
+            played = await session.slot.submit(Call(item.session, verb, arguments))
+            if isinstance(played, Failure):
+                if played.code in ENDED:
+                    return played
+                return Failure("diverged", f"one of {len(replies)} turns played again failed: {played.message}")
+            digest = played.digest
+        if digest == item.replay.digest:
+            return None
+        message = f"{len(replies)} turns played again gave other answers, so it isn't deterministic"
+        return Failure("diverged", message)
 
     def _make_room(self, tenant: Tenant | None = None) -> bool:
         """End the session (of this tenant) that has been idle for longest, if that is long enough."""
@@ -191,7 +215,7 @@ class Sessions:
         session = self._sessions.pop(key)
         session.tenant.sessions -= 1
         self._metrics.ended.labels(why).inc()
-        self._pool.close_session(key, session.tenant)
+        session.slot.end(key)
 
     def _lose(self, sessions: set[str]) -> None:
         """Sessions ended with their worker. One in use ends when its call returns."""
