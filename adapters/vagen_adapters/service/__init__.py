@@ -1,5 +1,5 @@
-"""Environments in worker processes: a pool of workers, a server in front of it, and clients.
+"""Environments in worker processes: a server in front of a pool of workers, and clients.
 
-`client.Service` connects to a server, `backends.PoolBackend` plays in a pool of this program. `remote_env.RemoteEnv`
-and `remote_vector.RemoteVectorEnv` are the Gymnasium environments on top of either.
+`client.Service` connects to a server. `remote_env.RemoteEnv` and `remote_vector.RemoteVectorEnv` are the Gymnasium
+environments there.
 """

@@ -16,7 +16,7 @@ from vagen_envs.errors import MissingExtraError
 
 try:
     from fastapi import Depends, FastAPI, Request, WebSocket
-    from fastapi.responses import Response
+    from fastapi.responses import JSONResponse, Response
     from starlette.requests import HTTPConnection
     from starlette.websockets import WebSocketDisconnect
 
@@ -64,12 +64,12 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "", host: str = "12
     @app.exception_handler(ServiceError)
     async def refused(_: Request, error: ServiceError) -> Response:
         metrics.failures.labels(error.code).inc()
-        return _json(_error(error), STATUS[error.code])
+        return JSONResponse({"error": {"code": error.code, "message": error.message}}, STATUS[error.code])
 
     @app.get("/healthz")
     async def health() -> Response:
         is_ready = bool(pool.workers)
-        return _json(written({"status": "ok" if is_ready else "no worker is ready"}), 200 if is_ready else 503)
+        return JSONResponse({"status": "ok" if is_ready else "no worker is ready"}, 200 if is_ready else 503)
 
     @app.get("/metrics")
     async def prometheus() -> Response:
@@ -77,7 +77,7 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "", host: str = "12
 
     @app.get("/v1/environments")
     async def environments() -> Response:
-        return _json(written({"env_ids": list(config.env_ids)}))
+        return JSONResponse({"env_ids": list(config.env_ids)})
 
     @app.websocket("/v1/ws")
     async def socket(ws: WebSocket) -> None:
@@ -143,7 +143,3 @@ def _is_own_name(header: str, host: str) -> bool:
 
 def _error(failure: Failure | ServiceError) -> bytes:
     return written({"error": {"code": failure.code, "message": failure.message}})
-
-
-def _json(data: bytes, status: int = 200) -> Response:
-    return Response(data, status, media_type="application/json")

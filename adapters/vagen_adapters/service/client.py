@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.framing import MAX_ITEMS, MAX_REQUEST, read, unpack, written
@@ -15,7 +15,7 @@ from vagen_adapters.service.journal import Journal, Reply
 from vagen_envs.errors import MissingExtraError
 
 try:
-    from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, WebSocketException
+    from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketException
     from websockets.sync.client import ClientConnection, connect
 except ImportError as error:
     raise MissingExtraError("vagen_adapters.service.client", "serve", "websockets") from error
@@ -24,17 +24,8 @@ KEY_VARIABLE = "VAGEN_SERVE_KEY"
 """The environment variable that holds the key, at the server and at the client."""
 SERVER_HEADER = "x-vagen-server"
 """Names the server in its answer to a handshake: there may be many behind one address."""
-TOO_BIG = 1009
-"""WebSocket's code for a message that is too large."""
 ENVELOPE = 1000
 """Bytes around the items of a request, and to spare."""
-
-
-class Connection(NamedTuple):
-    """A WebSocket, and the server it leads to."""
-
-    socket: ClientConnection
-    server: str
 
 
 class Service:
@@ -59,7 +50,7 @@ class Service:
         self._address = f"{'wss' if scheme == 'https' else 'ws'}://{rest}/v1/ws"
         self._key = os.environ.get(KEY_VARIABLE, "") if key is None else key
         self._timeout, self._patience = timeout, patience
-        self._idle: list[Connection] = []
+        self._idle: list[tuple[ClientConnection, str]] = []  # with their servers' names
         self._homes: dict[str, str] = {}  # which server has a session
         self._journal = Journal(self._send)
         self._lock = threading.Lock()
@@ -129,33 +120,33 @@ class Service:
         request = written({"verb": verb, "items": items})
         if len(request) > MAX_REQUEST:
             raise ServiceError("too_large", f"a request of {len(request)} bytes; the server takes {MAX_REQUEST}")
-        connection = self._take(home)
+        socket, server = self._take(home)
         try:
-            connection.socket.send(request)
-            body, pictures = unpack(connection.socket.recv(timeout=self._timeout, decode=False))
+            socket.send(request)
+            body, pictures = unpack(socket.recv(timeout=self._timeout, decode=False))
             answer: dict[str, Any] = read(body)
             if "error" in answer:
                 raise ServiceError(answer["error"]["code"], answer["error"]["message"])
             replies = [Reply.read(data, dict(pictures)) for data in answer["items"]]
         except BaseException as error:
-            connection.socket.socket.close()
+            socket.socket.close()
             if isinstance(error, ValueError | KeyError | TypeError):
                 why = f"{self.url} is no environment service, by what it answers ({error!r:.200})"
                 raise ServiceError("bad_answer", why) from error
             raise
         with self._lock:
-            self._idle.append(connection)
+            self._idle.append((socket, server))
             if verb != "close":
-                self._homes.update((item["session"], connection.server) for item in items)
+                self._homes.update((item["session"], server) for item in items)
         return replies
 
-    def _take(self, home: str) -> Connection:
+    def _take(self, home: str) -> tuple[ClientConnection, str]:
         """An idle connection to this server, or a new one to whichever answers."""
         with self._lock:
             if self._pid != os.getpid():  # after a fork, the parent's connections are the parent's
                 self._idle, self._pid = [], os.getpid()
             for connection in reversed(self._idle):
-                if connection.server == home or not home:
+                if home in ("", connection[1]):
                     self._idle.remove(connection)
                     return connection
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
@@ -163,14 +154,14 @@ class Service:
             self._address, additional_headers=headers, compression=None, max_size=None, open_timeout=30, proxy=None
         ).__enter__()  # it lives as long as this object
         server = "" if made.response is None else made.response.headers.get(SERVER_HEADER, "")
-        return Connection(made, server)
+        return made, server
 
     def close(self) -> None:
         """Close the connections. The server keeps the sessions for a while."""
         with self._lock:
             idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.socket.close()
+        for socket, _ in idle:
+            socket.close()
 
 
 def _raise_if_final(error: Exception, url: str) -> None:
@@ -185,5 +176,3 @@ def _raise_if_final(error: Exception, url: str) -> None:
             raise ServiceError(code, message) from None
     elif isinstance(error, InvalidHandshake) and not isinstance(error.__cause__, EOFError):  # cut off: it may be back
         raise ServiceError("bad_answer", f"{url} is not an environment service ({error})") from None
-    elif isinstance(error, ConnectionClosed) and error.rcvd is not None and error.rcvd.code == TOO_BIG:
-        raise ServiceError("too_large", "the request is larger than the server takes") from None

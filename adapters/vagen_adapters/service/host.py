@@ -89,13 +89,14 @@ class EnvHost:
         self._envs[session] = env
         env.hands_pixels = False  # only PNGs leave the worker
         space: Any = env.observation_space
-        return _answer(
-            env_id=env.id,
-            system_prompt=env.system_prompt,
-            level_count=env.level_count,
-            picture_shape=list(space["image"].shape) if "image" in space.spaces else None,
-            config=told(env, options, offers),
-        )
+        opened = {
+            "env_id": env.id,
+            "system_prompt": env.system_prompt,
+            "level_count": env.level_count,
+            "picture_shape": list(space["image"].shape) if "image" in space.spaces else None,
+            "config": told(env, options, offers),
+        }
+        return Answer(written(opened))
 
     def _reset(self, session: str, seed: int | None, split: str | None = None, level: int | None = None) -> Answer:
         options = {name: value for name, value in (("split", split), ("level", level)) if value is not None}
@@ -122,14 +123,10 @@ class EnvHost:
     def _close(self, session: str) -> Answer:
         self._digests.pop(session, None)
         self._envs.pop(session).close()
-        return _answer()
+        return Answer(b"{}")
 
     def _drop(self, session: str) -> None:
         """End a session that passed a bound, and free its memory before the next call."""
         with contextlib.suppress(Exception):
             self._close(session)
         gc.collect()
-
-
-def _answer(**data: Any) -> Answer:
-    return Answer(written(data))

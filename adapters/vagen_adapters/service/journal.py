@@ -43,9 +43,6 @@ class Reply(NamedTuple):
         return cls(data, None if name is None else Picture.from_png(pictures[name["sha256"]]))
 
 
-Send = Callable[[str, Sequence[dict[str, Any]]], list[Reply]]
-
-
 @dataclass(slots=True)
 class History:
     """One session's history."""
@@ -81,7 +78,7 @@ class History:
 class Journal:
     """The histories of many sessions; `send` carries out items of one kind, concurrently. Threads may share one."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Callable[[str, Sequence[dict[str, Any]]], list[Reply]]) -> None:
         self._send = send
         self._histories: dict[str, History] = {}
         self._lock = threading.Lock()

@@ -17,9 +17,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._moves = self._counter("moves", "Resets and steps that were carried out", "env_id", "verb")
-        self.repeats = self._counter(
-            "repeated_moves", "Resets and steps that were sent again and not carried out again"
-        )
+        self.repeats = self._counter("repeated_moves", "Resets and steps that were sent again and not played again")
         self.replays = self._counter("replays", "Episodes that began elsewhere and were played again here")
         self.failures = self._counter("failures", "Items and requests that failed", "code")
         self.ended = self._counter("ended_sessions", "Sessions that ended", "why")

@@ -10,7 +10,7 @@ import asyncio
 import functools
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Protocol
 
 from vagen_adapters.service.host import Call, Failure, Result
@@ -22,6 +22,9 @@ TIMEOUT = 120.0
 """Seconds without an answer after which a worker is replaced: ten times what one call may compute."""
 CHECK_EVERY = 1.0
 """Seconds between checks that a worker lives."""
+AHEAD = 4
+"""Calls that are given to a worker before it has answered, so that it needn't wait for the server in between. Further
+calls wait here, with clients in rotation, so a client waits for few calls of any other."""
 CHECK = Call("", "close", {})
 """The call of such a check: there is no such session, and that is the answer."""
 RESTART_AFTER = 0.2
@@ -52,27 +55,28 @@ class Slot:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._waiting: deque[tuple[Call, asyncio.Future[Result]]] = deque()  # until there is a worker
+        # The calls of each client in order, the next client first.
+        self._waiting: dict[Hashable, deque[tuple[Call, asyncio.Future[Result]]]] = {}
+        self._given = 0  # calls that the worker has
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
         self.sessions: set[str] = set()
         self.worker: Worker | None = None
         self.task = asyncio.create_task(self._serve())
 
-    def submit(self, call: Call) -> asyncio.Future[Result]:
-        """Carry out a call, after those before it. It fails as `lost` if the worker of its session is gone, or dies."""
+    def submit(self, call: Call, client: Hashable = None) -> asyncio.Future[Result]:
+        """Carry out a call. It fails as `lost` if the worker of its session is gone, or dies meanwhile."""
         result: asyncio.Future[Result] = self._loop.create_future()
-        if call.session not in self.sessions and call is not CHECK:
-            result.set_result(Failure("lost", f"the worker of session {call.session!r} is gone"))
-        elif self.worker is None:
-            self._waiting.append((call, result))
+        if call.session in self.sessions or call is CHECK:
+            self._waiting.setdefault(client, deque()).append((call, result))
+            self._give()
         else:
-            self._send(self.worker, call, result)
+            result.set_result(Failure("lost", f"the worker of session {call.session!r} is gone"))
         return result
 
-    def end(self, session: str) -> None:
+    def end(self, session: str, client: Hashable) -> None:
         """End a session, in the worker too, without waiting."""
-        self.submit(Call(session, "close", {}))
+        self.submit(Call(session, "close", {}), client)
         self.sessions.discard(session)
 
     @property
@@ -91,7 +95,7 @@ class Slot:
             self._pool.replaced += 1
             self._pool.on_lost(lost)
             while self._waiting:
-                _finish(self._waiting.popleft()[1], Failure("lost", cause))
+                _finish(self._pop()[1], Failure("lost", cause))
             await asyncio.sleep(RESTART_AFTER)
 
     async def _serve_by_one(self) -> str:
@@ -101,8 +105,8 @@ class Slot:
             worker = self._pool.make_worker()
             await worker.start()
             self.worker, self._death, self._heard = worker, self._loop.create_future(), self._loop.time()
-            while self._waiting:
-                self._send(worker, *self._waiting.popleft())
+            self._given = 0
+            self._give()
             while not (await asyncio.wait({self._death}, timeout=CHECK_EVERY))[0]:
                 if self._loop.time() - self._heard > self._pool.timeout:
                     return f"{worker.where} gave no answer within {self._pool.timeout:g} s and was killed"
@@ -117,16 +121,33 @@ class Slot:
             if worker is not None:
                 worker.close()
 
-    def _send(self, worker: Worker, call: Call, result: asyncio.Future[Result]) -> None:
-        # Callbacks, not a task for each call: its wake-ups took a third of a turn's time in the server.
-        worker.run(call).add_done_callback(functools.partial(self._receive, result))
+    def _pop(self) -> tuple[Call, asyncio.Future[Result]]:
+        client = next(iter(self._waiting))
+        calls = self._waiting.pop(client)
+        job = calls.popleft()
+        if calls:
+            self._waiting[client] = calls
+        return job
 
-    def _receive(self, result: asyncio.Future[Result], answer: asyncio.Future[Result]) -> None:
+    def _give(self) -> None:
+        # Callbacks, not a task for each call: its wake-ups took a third of a turn's time in the server.
+        while self.worker is not None and self._waiting and self._given < AHEAD:
+            call, result = self._pop()
+            self._given += 1
+            self.worker.run(call).add_done_callback(functools.partial(self._receive, self.worker, result))
+
+    def _receive(self, worker: Worker, result: asyncio.Future[Result], answer: asyncio.Future[Result]) -> None:
         if answer.cancelled():  # with the pool
             return
-        self._heard, error = self._loop.time(), answer.exception()
+        error = answer.exception()
         _finish(result, answer.result() if error is None else Failure("lost", str(error)))
-        if error is not None and not self._death.done():
+        if worker is not self.worker:
+            return
+        self._heard = self._loop.time()
+        self._given -= 1
+        if error is None:
+            self._give()
+        elif not self._death.done():
             self._death.set_result(error)
 
 
@@ -161,8 +182,7 @@ class Pool:
 
     async def close(self) -> None:
         """End all workers."""
-        tasks = [slot.task for slot in self._slots]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for slot in self._slots:
+            slot.task.cancel()
+        await asyncio.gather(*(slot.task for slot in self._slots), return_exceptions=True)
         self._slots = []

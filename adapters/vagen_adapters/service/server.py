@@ -22,8 +22,6 @@ from vagen_adapters.service.pool import Pool
 from vagen_adapters.service.sessions import ServiceConfig
 from vagen_adapters.service.tenants import network
 
-SPARE_CONNECTIONS = 512
-"""Connections of plain HTTP beside one WebSocket for every session."""
 UNREAD = 1 << 20
 """Bytes of output that may wait for a client that goes on sending."""
 FRAGMENTS = 4096
@@ -45,7 +43,7 @@ def make_server(pool: Pool, config: ServiceConfig, key: str, host: str, port: in
         ws="websockets-sansio",  # reads the next message only when the one before has been handled
         ws_max_size=MAX_REQUEST,
         ws_per_message_deflate=False,  # PNGs don't shrink, and a small message may inflate to a large one
-        limit_concurrency=config.max_sessions + SPARE_CONNECTIONS,
+        limit_concurrency=config.max_sessions + 512,  # of plain HTTP, beside a WebSocket for every session
         timeout_graceful_shutdown=5,
         callback_notify=watch,
         timeout_notify=1,

@@ -126,7 +126,7 @@ class Sessions:
             return Failure("out_of_order", f"move {session.move} of this session is still being played")
         session.move, session.request, session.answer = item.move, request, None
         call = Call(item.session, verb, arguments)
-        session.pending = session.slot.submit(call)
+        session.pending = session.slot.submit(call, session.tenant)
         # The first callback: whoever waits for the result finds the session up to date.
         session.pending.add_done_callback(functools.partial(self._finish, session, call, self._loop.time()))
         return session.pending
@@ -168,7 +168,7 @@ class Sessions:
         tenant.sessions += 1
         session.pending = asyncio.current_task()
         arguments = {"env_id": item.env_id, "options": item.options, "offers": self._config.offers}
-        result = await slot.submit(Call(item.session, "open", arguments))
+        result = await slot.submit(Call(item.session, "open", arguments), tenant)
         if isinstance(result, Answer) and item.replay is not None:
             self._metrics.replays.inc()
             result = await self._replay(item, session) or result
@@ -183,7 +183,7 @@ class Sessions:
         moves: list[tuple[str, dict[str, Any]]] = [("reset", {"seed": item.replay.seed, "split": item.replay.split})]
         moves += [("step", {"reply": reply}) for reply in replies]
         for verb, arguments in moves:
-            played = await session.slot.submit(Call(item.session, verb, arguments))
+            played = await session.slot.submit(Call(item.session, verb, arguments), session.tenant)
             if isinstance(played, Failure):
                 if played.code in ENDED:
                     return played
@@ -215,7 +215,7 @@ class Sessions:
         session = self._sessions.pop(key)
         session.tenant.sessions -= 1
         self._metrics.ended.labels(why).inc()
-        session.slot.end(key)
+        session.slot.end(key, session.tenant)
 
     def _lose(self, sessions: set[str]) -> None:
         """Sessions ended with their worker. One in use ends when its call returns."""
