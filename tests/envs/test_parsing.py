@@ -445,6 +445,7 @@ def test_what_a_human_reader_would_execute_executes(case):
         ("grid", "Down 2\nRight 1", "Down Down Right"),
         ("grid", "Right, 2 steps left of me is a box", "Right"),
         ("grid", "one of Up, Left", ""),
+        ("grid", "Let's go with Up", "Up"),
         ("grid", "Up is blocked, so Left.", "Left"),
         ("grid", "Left is blocked", ""),
         ("grid", "I. Up\nII. Down", "Up Down"),
@@ -464,6 +465,11 @@ def test_further_forms_of_an_answer_execute(kind, answer, executes):
 def test_a_tool_call_with_pairs_of_keys_and_values_executes():
     call = "<tool_call>move\n<arg_key>direction</arg_key>\n<arg_value>Left</arg_value>\n</tool_call>"
     assert [action.name for action in KINDS["grid"].parse(call).actions] == ["Left"]
+
+
+def test_an_answer_under_a_heading_executes():
+    reply = "### Observation\nThe goal is right.\n\n### Reasoning\nNot Up.\n\n### Answer\nRight, Down"
+    assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Right", "Down"]
 
 
 def test_a_closing_tag_that_the_limit_of_tokens_cut_is_no_part_of_the_answer():

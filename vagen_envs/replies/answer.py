@@ -65,7 +65,8 @@ _LABEL = re.compile(
     r"^(?P<lead>[^\n]{0,80}?)\b(?:final |next |best |chosen |my |the )*(?:answer|actions?|moves?|decision|output)"
     r"\b(?:\(s\)|s)?"
     r"(?:\s*(?:is|are|would be|will be))?[\s*_`\"]*[:：=][\s*_`]*(?:\n+)?(?P<text>[^\n]+)"
-    r"|\b(?:final |next |best )?(?:answer|action|move)s? (?:is|are)[\s:*_`]+(?P<after>[^\n]+)",
+    r"|\b(?:final |next |best )?(?:answer|action|move)s? (?:is|are)[\s:*_`]+(?P<after>[^\n]+)"
+    r"|^(?:#{1,6} *|\*\*)(?:final |next |best |my )?(?:answer|actions?|moves?)[*:_ ]*\n+(?P<heading>[^\n]+)",
     re.IGNORECASE | re.MULTILINE,
 )
 _OBSERVATION = re.compile(r"\n[ \t]*observation[ \t]*:", re.IGNORECASE)
@@ -284,7 +285,7 @@ def _otherwise(view: _View) -> list[list[Span]]:
         if not _REJECTED_BEFORE.search(match["lead"] or "")
     ]
     if labels:
-        groups.append([labels[-1].span("text" if labels[-1]["text"] else "after")])
+        groups.append([labels[-1].span(str(labels[-1].lastgroup))])
     else:
         start = len(plain) - len(plain.lstrip())
         groups.append([(start, len(plain))])

@@ -123,6 +123,8 @@ class AnswerScanner:
             return self._denied(i)
         if word == "but" and self.denied:
             return i + 1
+        if word == "with" and not self.found:  # "Let's go with Up"
+            return i + 1
         if word in NEUTRAL and not (word == "to" and self._explains(i)):
             return i + 1
         return self._explained(i)
