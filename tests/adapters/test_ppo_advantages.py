@@ -3,17 +3,16 @@
 import dataclasses
 
 import pytest
+import torch
+from batches import batches, without
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-from batches import batches, without  # noqa: E402
-from hypothesis import HealthCheck, assume, given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-
-from perf import advantage_loops  # noqa: E402
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
-from vagen_adapters.ppo import advantages as ppo  # noqa: E402
-from vagen_adapters.ppo import group_advantages as grouped  # noqa: E402
-from vagen_adapters.ppo.trajectories import Trajectories  # noqa: E402
+from perf import advantage_loops
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.ppo import advantages as ppo
+from vagen_adapters.ppo import group_advantages as grouped
+from vagen_adapters.ppo.trajectories import Trajectories
 
 EXACT = {"rtol": 0.0, "atol": 1e-12}
 TWO_LEVELS = ("gamma_turn", "lam_turn", "gamma_token", "lam_token")

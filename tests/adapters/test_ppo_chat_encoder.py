@@ -1,18 +1,16 @@
 """Observations to tokens, and the tiny model that reads them."""
 
 import gymnasium as gym
+import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("trl")
-import numpy as np  # noqa: E402
-
-import vagen_envs  # noqa: E402, F401
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
-from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo.chat_encoder import ChatEncoder, load_policy  # noqa: E402
-from vagen_adapters.ppo.episodes import PlayedTurn, lay_out  # noqa: E402
-from vagen_adapters.ppo.generation import Reply  # noqa: E402
+import vagen_envs  # noqa: F401
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.parity import tiny_model as tiny
+from vagen_adapters.ppo.chat_encoder import ChatEncoder, load_policy
+from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
+from vagen_adapters.ppo.generation import Reply
 
 
 @pytest.fixture(scope="module")

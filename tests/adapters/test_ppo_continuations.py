@@ -5,16 +5,13 @@ import math
 import gymnasium as gym
 import pytest
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("trl")
-
-import vagen_envs  # noqa: E402, F401
-from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
-from vagen_adapters.ppo.continuations import StateNumbers, continue_all, state_values_of  # noqa: E402
-from vagen_adapters.ppo.episodes import Episode, Level  # noqa: E402
-from vagen_adapters.ppo.generation import Reply, Sampling, TransformersSampler  # noqa: E402
-from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
+import vagen_envs  # noqa: F401
+from vagen_adapters.parity import tiny_model as tiny
+from vagen_adapters.ppo.chat_encoder import load_policy
+from vagen_adapters.ppo.continuations import StateNumbers, continue_all, state_values_of
+from vagen_adapters.ppo.episodes import Episode, Level
+from vagen_adapters.ppo.generation import Reply, Sampling, TransformersSampler
+from vagen_adapters.ppo.rollout import Rollout
 
 LEVELS = [Level(seed, group=seed, draw=member) for seed in range(3) for member in range(2)]
 

@@ -1,21 +1,16 @@
 """Models of many families, of random weights, through the same trainer: no list of names decides what is trained."""
 
-import pytest
-
-pytest.importorskip("trl")
 import families
-import newer_families
 import numpy as np
+import pytest
 import torch
+from ppo_training import config, lake, likes_short_words
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo import family_checks, generation, introspection
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
-from vagen_envs import RewardTerm
 
 
 @pytest.fixture(scope="session")
@@ -24,23 +19,19 @@ def folder_of(tmp_path_factory):
 
     def folder(name):
         if name not in made:
-            made[name] = newer_families.save(name, tmp_path_factory.mktemp(name))
+            made[name] = families.save(name, tmp_path_factory.mktemp(name))
         return made[name]
 
     return folder
 
 
-@pytest.mark.parametrize("name", newer_families.FAMILIES)
+@pytest.mark.parametrize("name", families.FAMILIES)
 def test_a_family_plays_a_rollout_and_learns_two_updates(name, folder_of, tmp_path):
-    args = MultiTurnPPOConfig(
-        output_dir=str(tmp_path), environments=[{"id": "vagen/FrozenLake-v0", "options": {"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS}}],
-        rollouts=1, episodes_per_rollout=2, num_envs=2, minibatches=2, per_device_train_batch_size=2, max_tokens=4, max_length=4096,
-        temperature=1.0, top_p=1.0, learning_rate=1e-2, freeze_vision=True, kl_coef=0.0, logging_steps=1,
-        report_to=[], save_strategy="no", bf16=False, use_cpu=True,
+    args = config(
+        tmp_path, environments=lake(), episodes_per_rollout=2, num_envs=2, per_device_train_batch_size=2, max_length=4096,
+        learning_rate=1e-2, freeze_vision=True, kl_coef=0.0,
     )  # fmt: skip
-    trainer = MultiTurnPPOTrainer(
-        folder_of(name), args, score=lambda turn: [RewardTerm("brevity", len(turn.reply) / 20)]
-    )
+    trainer = MultiTurnPPOTrainer(folder_of(name), args, score=likes_short_words)
     policy = trainer.model.policy
     before = {key: each.detach().clone() for key, each in policy.named_parameters()}
     trainer.train()
@@ -55,7 +46,7 @@ def test_a_family_plays_a_rollout_and_learns_two_updates(name, folder_of, tmp_pa
     assert [key for key in before if any(word in key for word in towers)]
 
 
-@pytest.mark.parametrize("name", newer_families.FAMILIES)
+@pytest.mark.parametrize("name", families.FAMILIES)
 def test_a_trained_familys_folder_is_read_again(name, folder_of, tmp_path):
     encoder = ChatEncoder.from_pretrained(folder_of(name))
     ActorCritic.from_pretrained(folder_of(name), critic="none").save_pretrained(tmp_path)
@@ -96,9 +87,6 @@ def test_a_whole_of_which_a_part_can_be_trained_is_refused_by_name(tmp_path):
 def test_a_template_without_pictures_is_refused(tmp_path):
     found = refused("qwen3_vl", tmp_path, template=families.chatml(""))
     assert "chat template: it drops" in found
-
-
-# The others have layers that attend to a window, or carry a state on.
 
 
 def test_a_model_that_is_blind_is_refused(folder_of, monkeypatch):

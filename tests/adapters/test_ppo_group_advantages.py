@@ -5,15 +5,14 @@ import itertools
 import statistics
 
 import pytest
+import torch
+from batches import batches
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-from batches import batches  # noqa: E402
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-
-from vagen_adapters.ppo import advantages as ppo  # noqa: E402
-from vagen_adapters.ppo import group_advantages as grouped  # noqa: E402
-from vagen_adapters.ppo.trajectories import Trajectories  # noqa: E402
+from vagen_adapters.ppo import advantages as ppo
+from vagen_adapters.ppo import group_advantages as grouped
+from vagen_adapters.ppo.trajectories import Trajectories
 
 
 @st.composite

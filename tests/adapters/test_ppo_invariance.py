@@ -7,15 +7,13 @@ different ways, and the gradient of the whole loss with respect to every sampled
 import dataclasses
 
 import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("trl")
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-
-from vagen_adapters.ppo import losses  # noqa: E402
-from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC  # noqa: E402
-from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories  # noqa: E402
+from vagen_adapters.ppo import losses
+from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC
+from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 
 DISCOUNTS = {
     "token_gae": {"gamma": 0.9, "lam": 0.8},

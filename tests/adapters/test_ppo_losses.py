@@ -3,11 +3,10 @@
 import math
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from vagen_adapters.ppo import losses  # noqa: E402
-from vagen_adapters.ppo.recipes import load_recipe  # noqa: E402
+from vagen_adapters.ppo import losses
+from vagen_adapters.ppo.recipes import load_recipe
 
 TURN_IDS = torch.tensor([[-1, 0, 0, -1, 1, -1], [-1, 0, 0, 0, -1, -1]])
 MASK = TURN_IDS >= 0

@@ -1,17 +1,14 @@
 """What the trainer keeps in memory: logits of sampled tokens only, a reference in bfloat16, no critic without use."""
 
 import pytest
+import torch
+from tensor_memory import peak_bytes
+from token_scores import score_tokens
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("trl")
-
-from tensor_memory import peak_bytes  # noqa: E402
-from token_scores import score_tokens  # noqa: E402
-
-from vagen_adapters.ppo.actor_critic import CRITIC_FILE, ActorCritic  # noqa: E402
-from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
-from vagen_adapters.ppo.scoring import SMALL, Distribution, score  # noqa: E402
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
+from vagen_adapters.ppo.actor_critic import CRITIC_FILE, ActorCritic
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.scoring import SMALL, Distribution, score
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
 WANT = ("logprobs", "entropies", "reference_logprobs")
 

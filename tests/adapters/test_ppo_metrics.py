@@ -3,8 +3,6 @@
 import gymnasium as gym
 import pytest
 
-pytest.importorskip("trl")
-
 import vagen_envs  # noqa: F401
 from vagen_adapters.ppo import metrics
 from vagen_adapters.ppo.chat_encoder import ChatEncoder

@@ -1,36 +1,13 @@
 """Known losses, steered KL and corrections for the sampler, in the trainer."""
 
 import pytest
+import torch
+from ppo_training import history, lake, trained
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("trl")
-
-from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
-from vagen_adapters.ppo.episodes import Episode, Level, keep_differing  # noqa: E402
-from vagen_adapters.ppo.generation import Reply, TransformersSampler  # noqa: E402
-from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
-from vagen_envs import RewardTerm  # noqa: E402
-
-
-def trained(folder, out, score=None, make_sampler=None, **changes):
-    settings = {
-        "environments": [{"id": "vagen/FrozenLake-v0", "options": {"strategy": "no_think", "max_turns": 2, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS}}],
-        "num_envs": 8, "rollouts": 2, "episodes_per_rollout": 8, "minibatches": 2, "max_tokens": 4, "temperature": 1.0,
-        "top_p": 1.0, "learning_rate": 1e-3, "kl_coef": 0.0, "logging_steps": 1, "save_strategy": "no",
-        "gradient_checkpointing": False,
-        "report_to": "none", "use_cpu": True, "bf16": False, "disable_tqdm": True,
-    }  # fmt: skip
-    args = MultiTurnPPOConfig(output_dir=str(out), **{**settings, **changes})
-    score = score or (lambda turn: [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)])
-    trainer = MultiTurnPPOTrainer(folder, args, score=score, make_sampler=make_sampler)
-    trainer.train()
-    return trainer
-
-
-def history(trainer, name):
-    return [entry[name] for entry in trainer.state.log_history if name in entry]
+from vagen_adapters.ppo.episodes import Episode, Level, keep_differing
+from vagen_adapters.ppo.generation import Reply, TransformersSampler
+from vagen_adapters.ppo.rollout import Rollout
+from vagen_envs import RewardTerm
 
 
 @pytest.mark.parametrize(
@@ -47,7 +24,7 @@ def history(trainer, name):
 )
 def test_every_known_loss_trains(loss, tiny_folder, tmp_path):
     settings = {"advantage": "grpo", "group_size": 2, **loss}
-    trainer = trained(tiny_folder, tmp_path, rollouts=1, **settings)
+    trainer = trained(tiny_folder, tmp_path, **settings)
     assert max(history(trainer, "grad_norm")) > 0
 
 
@@ -67,9 +44,8 @@ def test_groups_that_tell_nothing_are_played_again_with_other_levels(tiny_folder
         return [RewardTerm("luck", float(scored[-1]))]
 
     trainer = trained(
-        tiny_folder, tmp_path, score=score, rollouts=1, advantage="grpo", group_size=2, dynamic_sampling=9,
-        environments=[{"id": "vagen/FrozenLake-v0", "options": {
-            "strategy": "no_think", "max_turns": 1, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS}}],
+        tiny_folder, tmp_path, score=score, advantage="grpo", group_size=2, dynamic_sampling=9,
+        environments=lake(max_turns=1), kl_coef=0.0,
     )  # fmt: skip
     first, second = ({level.seed for level in levels} for levels in played)
     assert not first & second
@@ -107,20 +83,20 @@ class Wrong(TransformersSampler):
 @pytest.fixture(scope="module")
 def plain(tiny_folder, tmp_path_factory):
     """Trained without a correction, from a sampler that needs none."""
-    return trained(tiny_folder, tmp_path_factory.mktemp("plain"), rollouts=1)
+    return trained(tiny_folder, tmp_path_factory.mktemp("plain"))
 
 
 @pytest.mark.parametrize("level", ["token", "sequence"])
 def test_what_the_sampler_makes_too_likely_counts_less(level, plain, tiny_folder, tmp_path):
-    right = trained(tiny_folder, tmp_path, rollouts=1, sampler_correction=level)
+    right = trained(tiny_folder, tmp_path, sampler_correction=level)
     assert history(right, "correction/mean")[0] == pytest.approx(1, abs=1e-4)
     assert history(right, "grad_norm")[0] == pytest.approx(history(plain, "grad_norm")[0], rel=1e-3)
-    wrong = trained(tiny_folder, tmp_path, rollouts=1, sampler_correction=level, make_sampler=Wrong)
+    wrong = trained(tiny_folder, tmp_path, sampler_correction=level, make_sampler=Wrong)
     mean = history(wrong, "correction/mean")[0]
     assert mean == pytest.approx(torch.tensor(-0.5).exp().item(), rel=1e-3) if level == "token" else mean < 0.2
 
 
 def test_top_p_is_in_the_weights(tiny_folder, tmp_path):
     """After top-p a token's probability is larger than the policy's by what was cut off."""
-    trainer = trained(tiny_folder, tmp_path, rollouts=1, top_p=0.5, sampler_correction="token")
+    trainer = trained(tiny_folder, tmp_path, top_p=0.5, sampler_correction="token")
     assert history(trainer, "correction/mean")[0] == pytest.approx(0.5, abs=0.05)

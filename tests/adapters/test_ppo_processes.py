@@ -7,17 +7,14 @@ import sys
 import time
 from pathlib import Path
 
+import ppo_training
 import pytest
+import torch
+from ppo_training import train, train_all
+from process_groups import CONFIGS, free_port, launcher_variables, started, together
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("trl")
-
-import ppo_training  # noqa: E402
-from ppo_training import train, train_all  # noqa: E402
-from process_groups import CONFIGS, free_port, launcher_variables, started, together  # noqa: E402
-
-import vagen_adapters  # noqa: E402
-import vagen_envs  # noqa: E402
+import vagen_adapters
+import vagen_envs
 
 NO_DEEPSPEED = "DeepSpeed isn't installed; `pip install deepspeed` in an environment of its own"
 

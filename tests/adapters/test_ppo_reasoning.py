@@ -3,8 +3,6 @@
 import gymnasium as gym
 import pytest
 
-pytest.importorskip("trl")
-
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.reasoning import make_reward, reasoning_score

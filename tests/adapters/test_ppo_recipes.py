@@ -21,7 +21,6 @@ def test_the_recipes_are_there():
 @pytest.mark.parametrize("env_id", ENVS)
 @pytest.mark.parametrize("name", recipe_names())
 def test_a_recipe_makes_valid_settings_for_every_environment(name, env_id, tmp_path):
-    pytest.importorskip("trl")
     recipe = load_recipe(name)
     config = recipe.config([env_id], str(tmp_path), use_cpu=True, bf16=False, report_to="none", save_strategy="no")
     assert [environment.id for environment in config.training_environments] == [env_id]
@@ -36,7 +35,6 @@ def test_table_22_and_the_batch_it_names():
 
 
 def test_settings_of_an_environment_stand_over_the_recipes(tmp_path):
-    pytest.importorskip("trl")
     quiet = {"use_cpu": True, "bf16": False, "report_to": "none", "save_strategy": "no"}
     full = load_recipe("vagen-full")
     assert full.config(["vagen/Sokoban-v0"], str(tmp_path), **quiet).advantage_settings["gamma_turn"] == 0.95
@@ -50,7 +48,6 @@ def test_settings_of_an_environment_stand_over_the_recipes(tmp_path):
 
 
 def test_a_file_of_ones_own_changes_a_recipe(tmp_path):
-    pytest.importorskip("trl")
     file = tmp_path / "mine.toml"
     file.write_text(
         'extends = "dual-discount"\n[settings]\nlearning_rate = 2e-6\nbf16 = false\nuse_cpu = true\n'

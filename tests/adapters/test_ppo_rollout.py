@@ -6,19 +6,17 @@ import threading
 
 import gymnasium as gym
 import pytest
+import torch
+from token_scores import score_tokens
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("trl")
-from token_scores import score_tokens  # noqa: E402
-
-import vagen_envs  # noqa: E402
-from vagen_adapters.errors import TrainingConfigError  # noqa: E402
-from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
-from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
-from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
-from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
-from vagen_envs.context import ContextPolicy  # noqa: E402
+import vagen_envs
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.parity import tiny_model as tiny
+from vagen_adapters.ppo.chat_encoder import load_policy
+from vagen_adapters.ppo.episodes import Level, training_sequences
+from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs
+from vagen_adapters.ppo.rollout import Rollout
+from vagen_envs.context import ContextPolicy
 
 SAMPLING = Sampling(temperature=0.8, top_p=1.0, max_tokens=6)
 
@@ -131,7 +129,6 @@ def test_what_is_trained_on_is_what_was_read_and_sampled(loaded, context):
 
 
 def test_environments_of_a_server_are_played_like_those_at_hand(loaded):
-    pytest.importorskip("prometheus_client", reason="needs the extra serve")
     from service_fixtures import Served
 
     from vagen_adapters.service.client import Service

@@ -5,25 +5,23 @@ import statistics
 
 import gymnasium as gym
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("trl")
-
-import vagen_envs  # noqa: E402, F401
-from vagen_adapters.errors import TrainingConfigError  # noqa: E402
-from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
-from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
-from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences  # noqa: E402
-from vagen_adapters.ppo.generation import Reply, model_inputs  # noqa: E402
-from vagen_adapters.ppo.packing import Advantages  # noqa: E402
-from vagen_adapters.ppo.reasoning import make_reward, reasoning_score  # noqa: E402
-from vagen_adapters.ppo.span_credit import credit_words  # noqa: E402
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
-from vagen_experiments.imitation import sentences  # noqa: E402
-from vagen_rewards import RuleJudge  # noqa: E402
-from vagen_rewards.credit import words_of  # noqa: E402
-from vagen_rewards.scores import Judge, Score  # noqa: E402
+import vagen_envs  # noqa: F401
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.parity import tiny_model as tiny
+from vagen_adapters.ppo.chat_encoder import load_policy
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
+from vagen_adapters.ppo.generation import Reply, model_inputs
+from vagen_adapters.ppo.packing import Advantages
+from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
+from vagen_adapters.ppo.span_credit import credit_words
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
+from vagen_experiments.imitation import sentences
+from vagen_rewards import RuleJudge
+from vagen_rewards.credit import words_of
+from vagen_rewards.scores import Judge, Score
 
 ENV, OPTIONS = "vagen/FrozenLake-v0", {"prompt_pack": tiny.PROMPTS}
 BOTH = {"grounding": 0.5, "world_modeling": 0.5}

@@ -1,84 +1,25 @@
 """The trainer end to end on a tiny model: it learns, resumes, and trains alike what is alike."""
 
-import dataclasses
 import json
 from pathlib import Path
 
 import gymnasium as gym
 import pytest
+import torch
+from ppo_training import LAKE, OPTIONS, config, history, lake, likes_short_words, same, trained, weights
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("trl")
-
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
-from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo import checkpoints  # noqa: E402
-from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
-from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
-from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC, MultiTurnPPOConfig  # noqa: E402
-from vagen_adapters.ppo.generation import Reply, TransformersSampler  # noqa: E402
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer, last_checkpoint  # noqa: E402
-from vagen_envs import RewardTerm  # noqa: E402
-
-LAKE = "vagen/FrozenLake-v0"
-ONE_TURN = {"strategy": "no_think", "max_turns": 1, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS}
-
-
-def config(folder, **changes):
-    settings = {
-        "output_dir": str(folder),
-        "environments": [{"id": LAKE, "options": ONE_TURN | {"max_turns": 2}}],
-        "num_envs": 8,
-        "rollouts": 1,
-        "episodes_per_rollout": 8,
-        "minibatches": 2,
-        "max_tokens": 4,
-        "temperature": 1.0,
-        "top_p": 1.0,
-        "learning_rate": 1e-3,
-        "critic_learning_rate": 3e-3,
-        "logging_steps": 1,
-        "save_strategy": "no",
-        "report_to": "none",
-        "use_cpu": True,
-        "bf16": False,
-        "gradient_checkpointing": False,
-        "disable_tqdm": True,
-    }
-    return MultiTurnPPOConfig(**{**settings, **changes})
-
-
-def likes_short_words(turn):
-    """A reward that any policy can move: fewer characters are better."""
-    return [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)]
-
-
-def trained(tiny_folder, tmp_path, **changes):
-    options = {key: changes.pop(key) for key in ("make_sampler", "callbacks") if key in changes}
-    options["score"] = changes.pop("score", likes_short_words)
-    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path, **changes), **options)
-    trainer.train()
-    return trainer
-
-
-def history(trainer, name):
-    return [entry[name] for entry in trainer.state.log_history if name in entry]
-
-
-def weights(trainer):
-    """Of policy and critic; the reference is none of the trained ones."""
-    state = trainer.model.state_dict()
-    return {name: tensor.clone() for name, tensor in state.items() if not name.startswith("reference.")}
-
-
-def same(first, second, **tolerance):
-    assert first.keys() == second.keys()
-    for name in first:
-        torch.testing.assert_close(first[name], second[name], **(tolerance or {"rtol": 0, "atol": 0}), msg=name)
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.parity import tiny_model as tiny
+from vagen_adapters.ppo import checkpoints
+from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.chat_encoder import load_policy
+from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC
+from vagen_adapters.ppo.generation import Reply, TransformersSampler
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer, last_checkpoint
 
 
 def test_it_learns_what_is_rewarded(tiny_folder, tmp_path):
-    trainer = trained(tiny_folder, tmp_path, environments=[{"id": LAKE, "options": ONE_TURN}], rollouts=8, episodes_per_rollout=16, num_envs=16,
+    trainer = trained(tiny_folder, tmp_path, environments=lake(max_turns=1), rollouts=8, episodes_per_rollout=16, num_envs=16,
                       per_device_train_batch_size=16, epochs_per_rollout=2, learning_rate=4e-3,
                       lr_scheduler_type="constant")  # fmt: skip
     returns = history(trainer, "reward/brevity")
@@ -168,7 +109,7 @@ def test_a_checkpoint_in_bfloat16_is_trained_in_float32_where_small_updates_coun
     assert lost.float().mean() > 0.9
 
 
-SUMMARIES = {"context": "summary:2:5", "environments": [{"id": LAKE, "options": ONE_TURN | {"max_turns": 5}}]}
+SUMMARIES = {"context": "summary:2:5", "environments": lake(max_turns=5)}
 
 
 @pytest.mark.parametrize("changes", [{}, {**SUMMARIES, "advantage": "turn_gae"}], ids=["all", "summary"])
@@ -299,7 +240,6 @@ LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": Tru
 
 
 def test_with_lora_only_adapters_and_the_value_head_are_trained(tiny_folder, tmp_path):
-    pytest.importorskip("peft")
     torch.manual_seed(0)
     run = {"lora": LORA, "rollouts": 2, "save_strategy": "steps", "save_steps": 2, "learning_rate": 1e-2}
     before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path, lora=LORA)))
@@ -492,7 +432,7 @@ def test_levels_are_played_with_prompts_drawn_from_a_pool_alike_within_a_group(t
         return likes_short_words(turn)
 
     packs = ["default", tiny.PROMPTS]
-    options = ONE_TURN | {"observation": "text"}
+    options = OPTIONS | {"max_turns": 1, "observation": "text"}
     texts = {}
     for pack in packs:
         env = gym.make("vagen/FrozenLake-v0", **options | {"prompt_pack": pack})
@@ -516,50 +456,6 @@ def test_the_sampler_can_be_another(tiny_folder, tmp_path):
     assert len(calls) == len(set(calls)) == 32  # two turns of eight episodes in two rollouts, no seed twice
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"advantage": "bilevel_gea"}, "Did you mean"),
-        ({"advantage_settings": {"gamma_trun": 1}}, "bilevel_gae has no setting 'gamma_trun'"),
-        ({"advantage": "grpo"}, "group_size=1"),
-        ({"advantage": "gigpo"}, "group_size=1"),
-        ({"advantage": "vine"}, "continuations=0"),
-        ({"continuations": 2, "advantage": "rloo", "group_size": 2}, "continuations=2"),
-        ({"advantage_settings": {"gamma_token": 0.9}}, "gamma_token=0.9 .* longer replies are discounted more"),
-        ({"advantage": "dual_discount_gae", "advantage_settings": {"gamma_token": 0.9}}, "gamma_token=0.9"),
-        ({"dynamic_sampling": 2}, "group_size=1"),
-        ({"context": "answers"}, "all, last:N or summary:K"),
-        ({"context": "summary:2,reasoning=keep"}, "without hidden reasoning"),
-        ({"context": "summary:2", "advantage": "vine", "continuations": 1}, "without summaries for vine"),
-        ({"context": "summary:2", "advantage": "gigpo", "group_size": 2}, "without summaries for gigpo"),
-        ({"max_staleness": 1}, "max_staleness=1"),
-        ({"dual_clip": 0.5}, "dual_clip=0.5"),
-        ({"critic_warmup_rollouts": 1}, "less than rollouts=1"),
-        ({"episodes_per_rollout": 9, "group_size": 2}, "a multiple of group_size=2"),
-        ({"minibatches": 9}, "at most episodes_per_rollout=8"),
-        ({"save_strategy": "steps", "save_steps": 3}, "a multiple of the 2 updates"),
-        ({"critic_warmup_rollouts": 1, "advantage": "rloo", "group_size": 2}, "rloo has no critic"),
-        ({"max_steps": 7}, "max_steps=7 is not valid: it must be left out: 1 rollouts make it 2"),
-        ({"temperature": 0.0}, "temperature=0.0"),
-        ({"eval_rollouts": -1}, "eval_rollouts=-1"),
-        ({"load_best_model_at_end": True}, "eval_rollouts keeps the best"),
-        ({"advantage": "token_gae", "advantage_settings": {"mask_observations": False}, "ratio_level": "turn"},
-         "observations are in no turn"),
-    ],
-)  # fmt: skip
-def test_settings_that_cannot_work_are_refused_at_once(changes, message, tmp_path):
-    with pytest.raises(TrainingConfigError, match=message):
-        config(tmp_path, **changes)
-
-
 def test_sentences_are_not_paid_where_no_reward_says_what_they_are_worth(tiny_folder, tmp_path):
     with pytest.raises(TrainingConfigError, match="and none is given; pass one as score"):
         MultiTurnPPOTrainer(tiny_folder, config(tmp_path, reasoning_credit="span"))
-
-
-def test_every_setting_is_documented():
-    own = {field.name for field in dataclasses.fields(MultiTurnPPOConfig)} - {
-        field.name for field in dataclasses.fields(MultiTurnPPOConfig.__mro__[1])
-    }
-    text = MultiTurnPPOConfig.__doc__
-    assert not [name for name in own if name not in text]

@@ -1,11 +1,10 @@
 """What a batch of episodes must be, and what is said when it isn't."""
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from vagen_adapters.errors import TrainingDataError  # noqa: E402
-from vagen_adapters.ppo.trajectories import Trajectories  # noqa: E402
+from vagen_adapters.errors import TrainingDataError
+from vagen_adapters.ppo.trajectories import Trajectories
 
 YES, NO = torch.tensor([True, True]), torch.tensor([False, False])
 

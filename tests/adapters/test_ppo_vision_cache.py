@@ -1,22 +1,19 @@
 """Frozen towers look at each picture once, and what is learned stays the same."""
 
+import families
+import numpy as np
 import pytest
+import torch
+from ppo_training import config, lake, same, trained, weights
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("trl")
-import families  # noqa: E402
-import numpy as np  # noqa: E402
-
-from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo import family_checks, vision_cache  # noqa: E402
-from vagen_adapters.ppo import trainer as trainers  # noqa: E402
-from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
-from vagen_adapters.ppo.chat_encoder import ChatEncoder  # noqa: E402
-from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
-from vagen_adapters.ppo.episodes import lay_out  # noqa: E402
-from vagen_adapters.ppo.generation import model_inputs  # noqa: E402
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
-from vagen_envs import RewardTerm  # noqa: E402
+from vagen_adapters.ppo import family_checks, vision_cache
+from vagen_adapters.ppo import trainer as trainers
+from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
+from vagen_adapters.ppo.episodes import lay_out
+from vagen_adapters.ppo.generation import model_inputs
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
+from vagen_envs import RewardTerm
 
 PLENTY = 1 << 30
 
@@ -87,21 +84,14 @@ CHECKED = 2
 """Pictures that the self-check of a model's family shows to the tower."""
 
 
-def settings(folder, **changes):
-    return MultiTurnPPOConfig(**{
-        "output_dir": str(folder), "environments": [{"id": "vagen/FrozenLake-v0", "options": {"strategy": "no_think", "max_turns": 3, "prompt_pack": tiny.PROMPTS}}],
-        "rollouts": 2, "episodes_per_rollout": 6, "num_envs": 6, "minibatches": 2, "epochs_per_rollout": 2, "max_tokens": 4,
-        "temperature": 1.0, "top_p": 1.0, "learning_rate": 1e-3, "critic_learning_rate": 1e-3, "freeze_vision": True,
-        "kl_loss_coef": 0.05, "logging_steps": 4, "save_strategy": "no", "report_to": "none", "use_cpu": True, "bf16": False,
-        "disable_tqdm": True, **changes,
-    })  # fmt: skip
+RUN = {"environments": lake(max_turns=3), "episodes_per_rollout": 6, "epochs_per_rollout": 2, "critic_learning_rate": 1e-3,
+       "freeze_vision": True, "kl_loss_coef": 0.05}  # fmt: skip
 
 
-def trained(folder, out, **changes):
-    trainer = MultiTurnPPOTrainer(
-        folder, settings(out, **changes), score=lambda turn: [RewardTerm("later", float(turn.index))]
-    )
-    trainer.train()
+def played(folder, out, **changes):
+    """A trained trainer, and how often its towers have looked."""
+    score = lambda turn: [RewardTerm("later", float(turn.index))]  # noqa: E731
+    trainer = trained(folder, out, score=score, **RUN | changes)
     cache = trainer.model.vision_cache
     return trainer, None if cache is None else cache.looks
 
@@ -113,44 +103,43 @@ def pictures(trainer):
 
 
 def test_a_frozen_tower_looks_once_in_a_run_and_learns_the_same(tiny_folder, tmp_path, monkeypatch):
-    with_sight, reads = trained(tiny_folder, tmp_path / "one")
+    with_sight, reads = played(tiny_folder, tmp_path / "one", rollouts=2)
     monkeypatch.setattr(trainers, "VISION_CACHE", 0)
-    without, plain = trained(tiny_folder, tmp_path / "other")
+    without, plain = played(tiny_folder, tmp_path / "other", rollouts=2)
     shown, distinct = pictures(without)
     assert distinct < shown
     assert plain is None
     assert reads <= 2 * distinct + CHECKED
     assert 0 < with_sight.model.vision_cache.kept.held < 2**30
-    for name, weight in without.model.named_parameters():
-        torch.testing.assert_close(with_sight.model.get_parameter(name), weight, rtol=0, atol=2e-5, msg=name)
+    same(weights(with_sight), weights(without), rtol=0, atol=2e-5)
 
 
 def test_a_critic_whose_tower_saw_otherwise_looks_for_itself(tiny_folder, tmp_path):
-    trainer = MultiTurnPPOTrainer(tiny_folder, settings(tmp_path))
+    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path, **RUN))
     with torch.no_grad():
         vision_cache.vision_parameters(trainer.model.critic)[0].add_(0.1)
     trainer.model.save_pretrained(tmp_path / "model")
     trainer.encoder.save_pretrained(tmp_path / "model")
-    _, reads = trained(str(tmp_path / "model"), tmp_path / "run", rollouts=1)
-    _, of_one_tower = trained(tiny_folder, tmp_path / "one", rollouts=1)
+    _, reads = played(str(tmp_path / "model"), tmp_path / "run")
+    _, of_one_tower = played(tiny_folder, tmp_path / "one")
     assert reads == 2 * of_one_tower
 
 
 @pytest.mark.parametrize("changes", [{"freeze_vision": False}, {"lora": {"r": 2, "target_modules": "all-linear"}, "freeze_vision": False}],
                          ids=["trained", "adapters"])  # fmt: skip
 def test_a_tower_that_is_trained_looks_each_time(changes, tiny_folder, tmp_path):
-    trainer, _ = trained(tiny_folder, tmp_path, rollouts=1, **changes)
+    trainer, _ = played(tiny_folder, tmp_path, **changes)
     assert trainer.model.vision_cache is None
 
 
 def test_adapters_of_the_language_model_leave_the_tower_as_it_is(tiny_folder, tmp_path):
     adapters = {"r": 2, "target_modules": ["q_proj", "v_proj"]}
-    trainer, reads = trained(tiny_folder, tmp_path, rollouts=1, lora=adapters)
+    trainer, reads = played(tiny_folder, tmp_path, lora=adapters)
     assert 0 < reads <= pictures(trainer)[1] + CHECKED
 
 
 def test_what_was_kept_is_forgotten_when_weights_are_read(tiny_folder, tmp_path):
-    trainer, _ = trained(tiny_folder, tmp_path, rollouts=1)
+    trainer, _ = played(tiny_folder, tmp_path)
     trainer.model.save_pretrained(tmp_path / "saved")
     assert trainer.model.vision_cache.kept.held > 0
     trainer.model.load_trained(tmp_path / "saved")

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import torch
+from accelerate import Accelerator
+from peft import LoraConfig, get_peft_model
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("trl")
-pytest.importorskip("peft")
-
-from accelerate import Accelerator  # noqa: E402
-from peft import LoraConfig, get_peft_model  # noqa: E402
-
-from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
-from vagen_adapters.ppo.vllm_weights import Weights  # noqa: E402
+from vagen_adapters.ppo.chat_encoder import load_policy
+from vagen_adapters.ppo.vllm_weights import Weights
 
 SPOKEN = {"r": 4, "target_modules": r".*language_model.*(q_proj|down_proj)"}
 

@@ -13,7 +13,6 @@ import pytest
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 pytest.importorskip("ray", reason="needs the extra ray")
-pytest.importorskip("fastapi", reason="needs the extra serve")
 
 import ray
 from ray.cluster_utils import Cluster

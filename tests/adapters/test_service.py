@@ -12,16 +12,10 @@ import threading
 from collections.abc import Mapping
 
 import gymnasium as gym
+import httpx2 as httpx
 import numpy as np
 import published
 import pytest
-
-pytest.importorskip("fastapi", reason="needs the extra serve")
-pytest.importorskip("uvicorn", reason="needs the extra serve")
-pytest.importorskip("prometheus_client", reason="needs the extra serve")
-pytest.importorskip("httpx2", reason="needs httpx2")
-
-import httpx2 as httpx
 from chat_endpoint import Endpoint
 from gymnasium.vector import AutoresetMode
 from local_proxy import Balancer

@@ -9,14 +9,8 @@ import socket
 import struct
 import threading
 
-import pytest
-
-pytest.importorskip("fastapi", reason="needs the extra serve")
-pytest.importorskip("uvicorn", reason="needs the extra serve")
-pytest.importorskip("prometheus_client", reason="needs the extra serve")
-pytest.importorskip("httpx2", reason="needs httpx2")
-
 import httpx2 as httpx
+import pytest
 from service_fixtures import ID, LAKE, SOKOBAN, Command, Served, ask, ask_once, ws_url
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect

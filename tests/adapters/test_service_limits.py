@@ -6,11 +6,6 @@ import sys
 
 import httpx2 as httpx
 import pytest
-
-pytest.importorskip("fastapi", reason="needs the extra serve")
-pytest.importorskip("uvicorn", reason="needs the extra serve")
-pytest.importorskip("prometheus_client", reason="needs the extra serve")
-
 from costly import GRABS, HOARDS, SLOW, SPINS, SWALLOWS
 from service_fixtures import Served
 

@@ -14,11 +14,6 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
-
-pytest.importorskip("fastapi", reason="needs the extra serve")
-pytest.importorskip("uvicorn", reason="needs the extra serve")
-pytest.importorskip("prometheus_client", reason="needs the extra serve")
-
 from service_fixtures import LAKE, SOKOBAN, Command
 
 from vagen_adapters.service.client import Service

@@ -9,11 +9,6 @@ import random
 import gymnasium as gym
 import httpx2 as httpx
 import pytest
-
-pytest.importorskip("fastapi", reason="needs the extra serve")
-pytest.importorskip("uvicorn", reason="needs the extra serve")
-pytest.importorskip("prometheus_client", reason="needs the extra serve")
-
 from service_fixtures import ID, LAKE, SOKOBAN, Served, ask_once, random_reply, wait_until
 from websockets.sync.client import connect
 

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
-pytest.importorskip("fastapi", reason="needs the extra serve")
-pytest.importorskip("uvicorn", reason="needs the extra serve")
-pytest.importorskip("prometheus_client", reason="needs the extra serve")
-
 from service_fixtures import Command
 from service_fleet import Fleet
 from service_soak import soak, strike_at

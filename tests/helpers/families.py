@@ -185,13 +185,7 @@ def gemma3() -> dict[str, Any]:
     named = {"image_token": "<image_soft_token>", "boi_token": "<start_of_image>", "eoi_token": "<end_of_image>"}
     special = ["<start_of_turn>", "<end_of_turn>", *named.values()]
     words = tokenizer(special, eos="<eos>", bos="<bos>", template=GEMMA, spaces=True, **named)
-    ids = dict(
-        zip(
-            ("image_token_index", "boi_token_index", "eoi_token_index"),
-            words.convert_tokens_to_ids(list(named.values())),
-            strict=True,
-        )
-    )
+    ids = {f"{name}_index": words.convert_tokens_to_ids(each) for name, each in named.items()}
     return {
         "kind": "gemma3", "tokenizer": words,
         "text": {**TEXT, "sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"]},
@@ -233,29 +227,16 @@ def llava_onevision() -> dict[str, Any]:
 def glm4v() -> dict[str, Any]:
     from transformers.models.glm4v.image_processing_pil_glm4v import Glm4vImageProcessorPil
 
-    pictures = [
-        "<|image|>",
-        "<|video|>",
-        "<|begin_of_image|>",
-        "<|end_of_image|>",
-        "<|begin_of_video|>",
-        "<|end_of_video|>",
-    ]
-    words = tokenizer(
-        ["[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", *pictures], eos="<|endoftext|>", template=GLM
-    )
-    names = (
-        "image_token_id",
-        "video_token_id",
-        "image_start_token_id",
-        "image_end_token_id",
-        "video_start_token_id",
-        "video_end_token_id",
-    )
+    places = {
+        "image": "<|image|>", "video": "<|video|>", "image_start": "<|begin_of_image|>", "image_end": "<|end_of_image|>",
+        "video_start": "<|begin_of_video|>", "video_end": "<|end_of_video|>",
+    }  # fmt: skip
+    roles = ["[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>"]
+    words = tokenizer([*roles, *places.values()], eos="<|endoftext|>", template=GLM)
     return {
         "kind": "glm4v", "tokenizer": words, "text": {**TEXT, "rope_parameters": {**MROPE, "partial_rotary_factor": 1.0}},
         "vision": {**QWEN_TOWER, "patch_size": 14, "image_size": 56},
-        "config": dict(zip(names, words.convert_tokens_to_ids(pictures), strict=True)),
+        "config": {f"{name}_token_id": words.convert_tokens_to_ids(each) for name, each in places.items()},
         "pictures": Glm4vImageProcessorPil(patch_size=14, merge_size=2, size={"shortest_edge": 112 * 112, "longest_edge": 4 * 112 * 112}),
     }  # fmt: skip
 
@@ -273,21 +254,57 @@ def llava() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def gemma4() -> dict[str, Any]:
+    """Its layers look both ways within a picture."""
+    named = {"image_token": "<|image|>", "boi_token": "<|image>", "eoi_token": "<image|>", "audio_token": "<|audio|>",
+             "boa_token": "<|audio>", "eoa_token": "<audio|>", "video_token": "<|video|>"}  # fmt: skip
+    template = (
+        "{{ bos_token }}{% for message in messages %}<|turn>{{ 'model' if message.role == 'assistant' else message.role }}\n"
+        + EITHER.replace("IMAGE", "<|image|>")
+        + "<turn|>\n{% endfor %}{% if add_generation_prompt %}<|turn>model\n{% endif %}"
+    )
+    words = tokenizer(["<|turn>", *named.values()], eos="<turn|>", bos="<bos>", template=template, spaces=True, **named)
+    ids = {f"{name}_id": words.convert_tokens_to_ids(each) for name, each in named.items()}
+    ids["eoa_token_index"] = ids.pop("eoa_token_id")
+    return {
+        "kind": "gemma4", "tokenizer": words,
+        "text": {**TEXT, "sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"],
+                 "vocab_size_per_layer_input": len(words), "hidden_size_per_layer_input": 8, "global_head_dim": 16,
+                 "final_logit_softcapping": 30.0, "use_bidirectional_attention": "vision"},
+        "vision": {**TOWER, "num_key_value_heads": 2, "head_dim": 8, "patch_size": 8, "pooling_kernel_size": 2,
+                   "position_embedding_size": 64},
+        "config": {**ids, "audio_config": None},
+        "pictures": {"image_processor_type": "Gemma4ImageProcessor", "patch_size": 8, "pooling_kernel_size": 2,
+                     "max_soft_tokens": 70},
+    }  # fmt: skip
+
+
+def hyperclovax_vision_v2() -> dict[str, Any]:
+    """It multiplies logits by what others divide them by."""
+    named = {"image_token": "<|IMAGE_PAD|>", "video_token": "<|VIDEO_PAD|>"}
+    words = tokenizer(["<|im_start|>", *named.values()], eos="<|im_end|>", pad="<|endoftext|>",
+                      template=chatml("<|IMAGE_PAD|>"), **named)  # fmt: skip
+    made = qwen2_5_vl()
+    return {
+        **made, "kind": "hyperclovax_vision_v2", "tokenizer": words,
+        "text": {**TEXT, "model_type": "hyperclovax", "logits_scaling": 0.25},
+        "vision": {**made["vision"], "model_type": "qwen2_5_vl_vision"},
+        "config": {f"{name}_id": words.convert_tokens_to_ids(each) for name, each in named.items()},
+    }  # fmt: skip
+
+
 FAMILIES: dict[str, Callable[[], dict[str, Any]]] = {
     each.__name__: each
     for each in (
         qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen3_5, internvl3, gemma3, smolvlm2, llava_onevision, glm4v, llava,
+        gemma4, hyperclovax_vision_v2,
     )
 }  # fmt: skip
 
 
 def save(name: str, folder: Path, *, template: str | None = None) -> str:
     """Write a family's model to `folder`, with another chat template if one is given."""
-    return write(FAMILIES[name](), folder, template)
-
-
-def write(made: dict[str, Any], folder: Path, template: str | None = None) -> str:
-    """The same of a family as it is made."""
+    made = FAMILIES[name]()
     words = made["tokenizer"]
     if template is not None:
         words.chat_template = template
