@@ -38,8 +38,8 @@ class Forkable(EnvironmentHooks):
 
     _looks: bool
     _shape: tuple[int, ...]
-    _loaded: tuple[Split, tuple[str, int]] | None = None
-    """Where the level came from that is loaded, of environments that keep it over a restore."""
+    _loaded: tuple[Split, int] | None = None
+    """Split and seed of the level that is loaded, of environments that keep it over a restore."""
     _made_with: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
@@ -159,8 +159,8 @@ class Forkable(EnvironmentHooks):
         """Load `self.level`, by `load` if given, unless it is `_loaded`. ValueError if its content is another now."""
         split = self.level["split"]
         self._level_seed = self.level["seed"]
-        stream = self._levels(split).child(self._level_seed)
-        if self._loaded != (split, stream.position()):
+        if self._loaded != (split, self._level_seed):
+            stream = self._levels(split).child(self._level_seed)
             if load is None:
                 self._guarded(self._load, stream, split)
             else:

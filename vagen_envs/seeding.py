@@ -40,22 +40,6 @@ class HashStream:
         twin._counter = twin._bits = twin._left = 0
         return twin
 
-    def position(self) -> tuple[str, int]:
-        """The key in hexadecimal and the bits drawn so far, from which `at` gives the rest of the stream."""
-        return self._key.hex(), 512 * self._counter - self._left
-
-    @classmethod
-    def at(cls, key: str, drawn: int) -> HashStream:
-        """A stream where `position` said. Raises ValueError for what it can't have said."""
-        twin = cls.__new__(cls)
-        twin._key = bytes.fromhex(key)
-        if len(twin._key) != 64 or isinstance(drawn, bool) or not 0 <= drawn < 2**64:
-            raise ValueError(f"no stream is at {drawn!r:.30} of a key of {len(twin._key)} bytes")
-        # The stream comes in blocks of 512 bits, BLAKE2b's digest.
-        twin._counter, twin._bits, twin._left = drawn // 512, 0, 0
-        twin.bits(drawn % 512)
-        return twin
-
     def bits(self, n: int) -> int:
         """An integer of `n` random bits, 0 ≤ value < 2**n."""
         while self._left < n:

@@ -116,7 +116,7 @@ class NeverEnds(FrozenLakeEnv):
 class BeginsAnew(FrozenLakeEnv):
     def _restore(self, world):
         super()._restore(world)
-        self.simulator.place(self.simulator.lake.start, None)
+        self.simulator.player = self.simulator.lake.start
 
 
 class ForgetsItsStream(FrozenLakeEnv):

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import vagen_envs  # noqa: F401
 from vagen_adapters.two_player_sokoban.seat import TwoPlayerSokobanSeat
 from vagen_envs.errors import EpisodeOverError, LevelError, SnapshotError
-from vagen_envs.seeding import HashStream
 
 SOKOBAN, LAKE = "vagen/Sokoban-v0", "vagen/FrozenLake-v0"
 
@@ -217,16 +216,6 @@ def test_seats_of_one_table_are_copied_together():
         assert one[1:4] == other[1:4]
         for agent, observation in one[0].items():
             assert np.array_equal(observation["image"], other[0][agent]["image"])
-
-
-@given(st.integers(), st.lists(st.integers(1, 700), max_size=8))
-def test_a_stream_goes_on_from_its_position(key, widths):
-    stream = HashStream(key)
-    for width in widths:
-        stream.bits(width)
-    twin = HashStream.at(*stream.position())
-    assert twin.position() == stream.position()
-    assert [twin.bits(n) for n in (1, 513, 64)] == [stream.bits(n) for n in (1, 513, 64)]
 
 
 @pytest.mark.sim

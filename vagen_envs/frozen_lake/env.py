@@ -14,7 +14,6 @@ from vagen_envs.errors import LevelError
 from vagen_envs.frozen_lake.levels import (
     ACTIONS,
     SHARES,
-    Lake,
     distances,
     draw_lake,
     longest_way,
@@ -218,15 +217,19 @@ class FrozenLakeEnv(VagenEnv):
     def _picture_shape(self) -> tuple[int, int, int]:
         self._tiles = tile_set("vagen_envs.frozen_lake", "tiles.png", self.config.scale)
         desc, size = self.config.desc, self.config.size
-        self._rows, self._columns = (len(desc), len(desc[0])) if desc else (size, size)
-        return self._rows * self._tiles.side, self._columns * self._tiles.side, 3
+        rows, columns = (len(desc), len(desc[0])) if desc else (size, size)
+        return rows * self._tiles.side, columns * self._tiles.side, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
+        self._loaded = (split, self._level_seed)
+        self.simulator = self._drawn(stream, split)
+        self._beginning = self.simulator.copy()
+
+    def _drawn(self, stream: HashStream, split: Split) -> Simulator:
         config = self.config
         slips = stream if config.is_slippery else None
         if config.desc is not None:
-            self.simulator = Simulator(read_lake(config.desc, stream), slips)
-            return
+            return Simulator(read_lake(config.desc, stream), slips)
         for _ in range(_MOST_SLIPPERY):
             lake = draw_lake(
                 stream,
@@ -237,9 +240,9 @@ class FrozenLakeEnv(VagenEnv):
                 longest=config.max_solution_length,
                 corners=config.corners,
             )
-            self.simulator = Simulator(lake, slips)
-            if slips is None or self.simulator.plan(config.max_solution_length) is not None:
-                return
+            simulator = Simulator(lake, slips)
+            if slips is None or simulator.plan(config.max_solution_length) is not None:
+                return simulator
         raise LevelError(
             f"none of {_MOST_SLIPPERY} slippery lakes can be crossed in {config.max_solution_length} actions with the "
             "slips to come; raise max_solution_length or lower hole_probability"
@@ -280,15 +283,13 @@ class FrozenLakeEnv(VagenEnv):
     def _lost(self) -> bool:
         return self.simulator.lost
 
-    def _snapshot(self) -> Any:
-        simulator = self.simulator
-        return [simulator.lake.to_json(), simulator.player, simulator.slips and simulator.slips.position()]
-
     def _restore(self, world: Any) -> None:
-        lake, player, slips = world
-        if not hasattr(self, "simulator") or self.simulator.lake.to_json() != lake:
-            self.simulator = Simulator(Lake.from_json(self._rows, self._columns, lake))
-        self.simulator.place(player, HashStream.at(*slips) if self.config.is_slippery else None)
+        actions = self._actions_of(world)
+        self._load_again()
+        self.simulator = self._beginning.copy()
+        for action in actions:
+            self._execute(action)
+            self._played.append(action.text)
 
     def plan(self) -> Sequence[str]:
         """A shortest safe way from here. It knows the slips to come. Raises LevelError where there is none."""

@@ -67,19 +67,6 @@ class Lake:
         """The map without its start, the same for maps that are equal up to turning and mirroring."""
         return b"frozen_lake" + canonical(self.cells, self.rows, self.size)
 
-    def to_json(self) -> list[Any]:
-        """All but the size."""
-        return [self.cells.hex(), self.start]
-
-    @classmethod
-    def from_json(cls, rows: int, size: int, data: Any) -> Lake:
-        """What `to_json` gave. Raises ValueError or TypeError if it can't be a lake of so many rows and columns."""
-        cells, start = data
-        lake = cls(size, bytes.fromhex(cells), start)
-        if len(lake.cells) != rows * size or max(lake.cells) > GOAL or not lake.cells.count(GOAL):
-            raise ValueError(f"this isn't a lake of {rows} rows with a goal")
-        return lake
-
 
 def move(size: int, count: int, cell: int, action: str) -> int:
     """The cell that `action` leads to on a lake of `size` columns and `count` cells; the edge of the lake stops it."""

@@ -70,12 +70,6 @@ class Simulator:
             reached = following
         return next((way for cell, way in reached.items() if self.lake.cells[cell] == GOAL), None)
 
-    def place(self, player: int, slips: HashStream | None) -> None:
-        """Go to another moment. Raises ValueError for a cell that the lake doesn't have."""
-        if type(player) is not int or not 0 <= player < len(self.lake.cells):
-            raise ValueError(f"the lake has no cell {player!r:.20}")
-        self.player, self.slips = player, slips
-
     def copy(self) -> Simulator:
         """The same moment again, with the same slips to come."""
         twin = copy.copy(self)

@@ -85,7 +85,7 @@ class NavigationEnv(VagenEnv):
         return reply, dataclasses.replace(parsed, actions=(), problems=(*parsed.problems, withheld))
 
     def _load(self, stream: HashStream, split: Split) -> None:
-        self._loaded = (split, stream.position())
+        self._loaded = (split, self._level_seed)
         if self.config.backend == "thor":
             known = self._levels_of.of_split(split)
             if not known:

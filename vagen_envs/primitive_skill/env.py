@@ -94,7 +94,7 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def _draw_level(self, stream: HashStream, split: Split) -> None:
         config = self.config
-        self._loaded = (split, stream.position())
+        self._loaded = (split, self._level_seed)
         self._level = draw_level(
             config.task, stream, split, self._cabinet, config.cubes, config.distractors, config.covered
         )
