@@ -32,6 +32,9 @@ Weighting = Literal["contrast", "plain"]
 REPETITION = "repetition"
 """The term of `RepetitionPenalty`."""
 
+_PLAYING = threading.Lock()
+"""Shadow episodes of a configuration are played in one environment, which rewards share."""
+
 _OURS = frozenset({REPETITION, *PARTS})
 
 
@@ -85,7 +88,6 @@ class ReasoningReward:
             raise JudgeConfigError(f"penalty {penalty!r} is not known; use 'paper' (or True), or a RepetitionPenalty")
         self.penalty = penalty if isinstance(penalty, RepetitionPenalty) else RepetitionPenalty() if penalty else None
         self.env_options = dict(env_options or {})
-        self._making = threading.Lock()
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], env: VagenEnv | None = None) -> Self:
@@ -114,7 +116,7 @@ class ReasoningReward:
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         options = env if isinstance(env, Mapping) else dataclasses.asdict(cast(Any, env.unwrapped).config)
-        twin.env_options, twin._making = dict(options), threading.Lock()
+        twin.env_options = dict(options)
         return twin
 
     def describe(self) -> dict[str, Any]:
@@ -194,7 +196,7 @@ class ReasoningReward:
                 unread = reading.unread or ((0, len(statement.text)),)
                 scores[statement.part] = Score.unscored(reason, unread)
                 continue
-            with self._making:  # shadow episodes are played in one environment
+            with _PLAYING:
                 value = self._contrast(turn.env_id).score(statement.part, facts, turn)
             if value > 0 and not accepts(statement, reading):
                 value = 0.0
@@ -229,13 +231,6 @@ class ReasoningReward:
         kept = {name: value for name, value in turn.metrics.items() if name not in _OWN}
         rewards = (*(term for term in turn.rewards if term.name not in _OURS), *terms)
         return dataclasses.replace(turn, rewards=rewards, metrics={**kept, **metrics})
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For vector environments and workers, where the reference is played again."""
-        return {**self.__dict__, "_making": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "_making": threading.Lock()})
 
 
 _OWN = frozenset(

@@ -27,7 +27,7 @@ class RuleJudge(Judge):
         if grading not in ("f1", "direct", "claims"):
             raise JudgeConfigError(f"grading {grading!r} is not known; use 'f1', 'direct' or 'claims'")
         self.grading = grading
-        self.name = f"rule:{grading}:2"
+        self.name = f"rule:{grading}:3"
 
     def score(self, statement: Statement) -> Score:
         """Score one statement. Raises JudgeConfigError for a state of unknown kind."""

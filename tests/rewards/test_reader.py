@@ -16,6 +16,7 @@ from vagen_envs.sokoban.state import SokobanState
 from vagen_envs.svg.state import Element, SvgState
 from vagen_rewards import RuleJudge
 from vagen_rewards.reader import read
+from vagen_rewards.reader.words import phrases
 from vagen_rewards.scores import Statement
 
 LAKE = FrozenLakeState(4, (2, 0), (0, 3), ((3, 2),))
@@ -214,3 +215,14 @@ NOISE = [
 @given(st.sampled_from(STATES), st.lists(st.sampled_from(NOISE) | st.text(max_size=5), max_size=30))
 def test_no_text_breaks_the_reader(state, words):
     read(state.kind, " ".join(words), "grounding")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_words_in_any_order_are_no_error(state):
+    """Such as "ahead corner of the grid", which raised a KeyError."""
+    stream = HashStream("words", state.kind)
+    words = [" ".join(phrase) for phrase in phrases(state.kind)]
+    words += ["(", ")", ",", ".", ":", "one", "2", "the", "my", "is", "of the board", "(1, 2)", "blue circle"] * 9
+    texts = [" ".join(words[stream.below(len(words))] for _ in range(1 + stream.below(12))) for _ in range(1500)]
+    for text in ("The vase is in the front corner of the grid.", *texts):
+        assert direct(state, text) in (None, 0.0, 1.0)

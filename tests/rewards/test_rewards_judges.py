@@ -99,7 +99,7 @@ def test_one_judge_is_no_composition():
         FallbackJudge(RuleJudge())
     assert FallbackJudge(RuleJudge(), Says()).reads
     assert not FallbackJudge(RuleJudge(), Says(reads=False)).reads
-    assert "rule:f1:2" in FallbackJudge(RuleJudge(), Says()).name
+    assert "rule:f1:3" in FallbackJudge(RuleJudge(), Says()).name
     batch = asyncio.run(FallbackJudge(RuleJudge(), RuleJudge()).score_many([statement(), statement(FALSE)]))
     assert [score.value for score in batch] == [RuleJudge().score(statement(each)).value for each in (TRUE, FALSE)]
     assert asyncio.run(FallbackJudge(RuleJudge(), RuleJudge()).read_many([])) == []

@@ -168,7 +168,7 @@ def test_wrong_options_are_refused(options, named):
 def test_options_as_files_give_them():
     reward = ReasoningReward.from_options({"judge": "rule-direct", "weighting": "plain", "penalty": "paper"})
     assert reward.describe() == {
-        "judge": "rule:direct:2",
+        "judge": "rule:direct:3",
         "betas": {"grounding": 0.5, "world_modeling": 0.5},
         "gate": True,
         "weighting": "plain",

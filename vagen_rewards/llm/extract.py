@@ -19,8 +19,6 @@ from vagen_rewards.reader.svg import SHAPES, Painted
 
 MOST_ENTRIES = 100
 
-Write = Callable[[dict[str, Any]], Fact | None]
-
 OWN_RULES: dict[str, str] = {}
 """What the model is asked about kinds of state that others registered."""
 
@@ -29,7 +27,7 @@ _WAYS = {"above": "up", "below": "down", "left": "left", "right": "right"}
 _NAME = re.compile(r"([a-z ]+?)\s*(\d*)")
 
 
-def register_structured(kind: str, rules: str, entries: str, write: Write) -> None:
+def register_structured(kind: str, rules: str, entries: str, write: Callable[[dict[str, Any]], Fact | None]) -> None:
     """Let `LLMJudge(model, "structured")` read about states of your own kind.
 
     Args:

@@ -41,7 +41,8 @@ class Where(NamedTuple):
 
     Attributes:
         subject, other: kinds of things.
-        vertical, horizontal: -1 (above, left), 0 (same row, column), 1 (below, right); `None` if not stated.
+        vertical, horizontal: -1 (above, left), 0 (same row, column), 1 (below, right); `None` if not stated. 2 or -2 is
+            "under", of which observers differ in the same cell.
         rows, columns: distances in cells, if stated.
         near: whether the things share a side.
         nth: several things are described alike; so many of them must be there.
@@ -70,8 +71,10 @@ class Where(NamedTuple):
 
     def _fits(self, at: Position, other: Position) -> bool | None:
         down, right = at[0] - other[0], at[1] - other[1]
+        if self.vertical in (-2, 2) and at == other:
+            return None
         wrong = (
-            (self.vertical is not None and _sign(down) != self.vertical)
+            (self.vertical is not None and _sign(down) != _sign(self.vertical))
             or (self.horizontal is not None and _sign(right) != self.horizontal)
             or (self.rows is not None and abs(down) != self.rows)
             or (self.columns is not None and abs(right) != self.columns)
@@ -99,7 +102,7 @@ class Where(NamedTuple):
 
     def __str__(self) -> str:
         sides = ("above", "in the row of", "below"), ("left of", "in the column of", "right of")
-        said = [names[way + 1] for names, way in zip(sides, (self.vertical, self.horizontal), strict=True)
+        said = [names[_sign(way) + 1] for names, way in zip(sides, (self.vertical, self.horizontal), strict=True)
                 if way is not None]  # fmt: skip
         return f"{self.subject} {' and '.join(said) or 'next to'} {self.other}"
 
@@ -326,7 +329,7 @@ def sides_of(relation: Relation) -> tuple[int | None, int | None, int | None, in
     """Vertical and horizontal side, and distances in rows and columns; `None` if the words contradict."""
     found: dict[str, int] = {}
     counts: dict[str, int] = {}
-    axes = {"up": ("row", -1), "down": ("row", 1), "left": ("column", -1), "right": ("column", 1)}
+    axes = {"up": ("row", -1), "down": ("row", 1), "under": ("row", 2), "left": ("column", -1), "right": ("column", 1)}
     for way in relation.ways:
         for step in way.removeprefix("corner ").split():
             if step not in axes:

@@ -47,7 +47,7 @@ _HOLDS = re.compile(
 )
 _RELATED = re.compile(
     rf"^{_THING}(?:,? which)? {_BE}(?: now| then| still| placed| stacked| sitting| resting| located| directly)* "
-    rf"(on top of|on|at|in|to the left of|left of|to the right of|right of|in front of|behind) {_THING}"
+    rf"(on top of|on|at|in|(?:(?:to|on) the )?(?:left|right) (?:side )?of|in front of|behind) {_THING}"
     rf"(?:,? which {_BE} (on top of|on) {_THING})?$",
     re.IGNORECASE,
 )
@@ -57,8 +57,8 @@ _END = re.compile(
     re.IGNORECASE,
 )
 _ORDER = re.compile(
-    r"^(?:ordered )?from (left to right|right to left|bottom to top|top to bottom),? (?:the |there are )?"
-    r"(?:cubes|things|blocks)?(?: are| is|:)*\s*"
+    r"^(?:the )?(?:cubes )?(?:ordered )?from (left to right|right to left|bottom to top|top to bottom),? (?:the )?"
+    r"(?:there are )?(?:cubes|things|blocks)?(?: are| is|:)*\s*"
     rf"((?:(?:the )?(?:{_COLOURS})(?: cube| one)?(?:,| and|\s)*){{2,4}})$",
     re.IGNORECASE,
 )
@@ -113,7 +113,7 @@ class Beside(NamedTuple):
         above = one[2] - other[2]
         if off > 2 * UNCLEAR or above < -TOLERANCE:
             return False
-        return True if off <= UNCLEAR and above > 0 else None
+        return True if off <= UNCLEAR and 0 < above <= 3 * UNCLEAR else None  # higher: there may be another between
 
     def __str__(self) -> str:
         return f"{self.name} {self.how} {self.other}"

@@ -22,8 +22,8 @@ _ENDS = {"up": ("row", "first"), "down": ("row", "last"), "left": ("column", "fi
 
 
 def ends_of(ways: Sequence[str]) -> Region:
-    """Directions such as "top left" as a place on the board."""
-    return tuple([_ENDS[step] for way in ways for step in way.removeprefix("corner ").split()])
+    """Directions such as "top left" as a place on the board; "ahead" is none."""
+    return tuple([_ENDS[step] for step in " ".join(ways).replace("under", "down").split() if step in _ENDS])
 
 
 class Mention(NamedTuple):
@@ -261,6 +261,10 @@ class Phrases:
                 return self._back(here)
             self.at += 1
         kind = self.kind()
+        if relation.viewer and kind == "unit" and self._value() in ("row", "column"):  # "in my row"
+            relation.same.add(self._value())
+            self.at += 1
+            return True
         if kind in ("cell", "unit") and self.peek(1) in ("in", "of", "direction", "exactly"):
             self.at += 1
             relation.adjacent = relation.exact = True
@@ -387,10 +391,11 @@ class Phrases:
             relation.sided = relation.sided or side in ("side", "area", "part", "region")
             relation.to = relation.to or side == "direction"
             self.at += 1
+        ends = ends_of([way])
         placed = (relation.at or relation.sided) and not relation.to and number is None and self._of_board("of")
-        if placed or (corner and not relation.viewer and self.kind() != "of"):
+        if ends and (placed or (corner and not relation.viewer and self.kind() != "of")):
             relation.ways.pop()
-            relation.region += ends_of([way])
+            relation.region += ends
             relation.loose = not corner
             return
         if number is None and self.kind() == "number":

@@ -80,9 +80,11 @@ def _of(batch: Sequence[Scored]) -> dict[str, float]:
     found = {"count": float(len(batch)), "unscored": 1 - len(judged) / len(batch)}
     parts = {
         "reward/total": [each.verdict.reward(each.sample) for each in judged],
-        "reward/accuracy": [each.sample.reward_model.accuracy_ratio * _accuracy(each) for each in judged],
+        "reward/accuracy": [
+            each.sample.reward_model.accuracy_ratio * (each.verdict.accuracy or 0.0) for each in judged
+        ],
         "reward/format": [each.sample.reward_model.format_ratio * each.verdict.format for each in judged],
-        "accuracy": [_accuracy(each) for each in judged],
+        "accuracy": [(each.verdict.accuracy or 0.0) for each in judged],
         "format": [each.verdict.format for each in judged],
         "length/characters": [float(len(each.response)) for each in batch],
         "length/tokens": [float(each.tokens) for each in batch if each.tokens is not None],
@@ -101,10 +103,6 @@ def _of(batch: Sequence[Scored]) -> dict[str, float]:
             [_area(each.sample) for each in with_boxes],
         )
     return found
-
-
-def _accuracy(each: Scored) -> float:
-    return each.verdict.accuracy or 0.0
 
 
 def _predicted(each: Scored) -> list[Box]:
