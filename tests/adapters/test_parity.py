@@ -71,28 +71,99 @@ def test_it_is_quiet_on_our_trainer(model, context):
     assert {each.verdict for each in report.findings} == {"pass"}
 
 
-def test_verl_3469_a_sequence_cut_within_a_picture(model):
-    """verl #3469, "tokens: 79752, features 80436": the tokens are cut at a length, the pictures aren't."""
-
-    def cut(playback, row):
-        runs = [at for at, token in enumerate(row.input_ids) if token == playback.model.image_token]
-        return rewritten(row, [piece(row, 0, runs[-5])])
-
-    report = run(Faulty(cut), model, ["truncated"])
-    assert {"pictures", "positions", "log-probs"} <= failed(report)
-    assert said(report, "pictures") == "tokens 43, features 48: 3 runs of image tokens, 3 pictures"
-    assert "do not match" in said(report, "log-probs")
+def cut(playback, row):
+    runs = [at for at, token in enumerate(row.input_ids) if token == playback.model.image_token]
+    return rewritten(row, [piece(row, 0, runs[-5])])
 
 
-def test_verl_4050_a_dropped_observations_picture_stays(model):
-    """verl #4050: the observation that doesn't fit is dropped, its picture is in the list already."""
+def leave(playback, row):
+    return replace(row, forward={**row.forward, **playback.model.features(playback.env.shown)})
 
-    def leave(playback, row):
-        return replace(row, forward={**row.forward, **playback.model.features(playback.env.shown)})
 
-    report = run(Faulty(leave), model, ["no room"])
-    assert "pictures" in failed(report)
-    assert "features" in said(report, "pictures")
+def lose_pixels(playback, row):
+    kept = ("mm_token_type_ids", "attention_mask", "image_grid_thw")
+    return replace(row, forward={name: row.forward[name] for name in kept})
+
+
+def swallow(playback, row):
+    _, end = reply_of(playback, row, 0)
+    return rewritten(row, [piece(row, 0, end), piece(row, end + 6, len(row.input_ids))])
+
+
+def again(playback, row):
+    begin, end = reply_of(playback, row, 1)
+    tokenizer = playback.model.encoder.tokenizer
+    tokens = tokenizer.encode(tokenizer.decode(row.input_ids[begin:end]), add_special_tokens=False)
+    new = tokens, [True] * len(tokens), [-1.0] * len(tokens), [0.0] * (len(tokens) - 1) + [row.rewards[end - 1]]
+    return rewritten(row, [piece(row, 0, begin), new, piece(row, end, len(row.input_ids))])
+
+
+def flat(playback, row):
+    return replace(row, forward={**row.forward, "position_ids": torch.arange(len(row.input_ids)).expand(3, 1, -1)})
+
+
+def sliced(playback, row):
+    return replace(row, forward={**row.forward, "pixel_values": row.forward["pixel_values"][:1]})
+
+
+def swapped(playback, row):
+    parts = row.forward["pixel_values"].split(row.forward["image_grid_thw"].prod(1).tolist())
+    return replace(row, forward={**row.forward, "pixel_values": torch.cat([parts[1], parts[0], *parts[2:]])})
+
+
+def all_after_the_prompt(playback, row):
+    begin, _ = reply_of(playback, row, 0)
+    return replace(row, mask=[at >= begin for at in range(len(row.input_ids))])
+
+
+def without_ends(playback, row):
+    ends = {reply_of(playback, row, turn)[1] - 1 for turn in range(3)}
+    return replace(row, mask=[on and at not in ends for at, on in enumerate(row.mask)])
+
+
+def all_at_the_first_token(playback, row):
+    return replace(row, rewards=[sum(row.rewards), *[0.0] * (len(row.rewards) - 1)])
+
+
+EVERY = {"pictures", "positions", "log-probs", "rewards", "context", "tokens", "mask", "ends"}
+FAULTS = {  # what is done to a row, in which episode, which checks fail, and what one of them says
+    # Tokens are cut at a length, the pictures aren't.
+    "verl #3469": (cut, "truncated", EVERY - {"ends"}, "tokens 43, features 48: 3 runs of image tokens, 3 pictures"),
+    # The observation that doesn't fit is dropped, its picture is in the list already.
+    "verl #4050": (leave, "no room", {"pictures", "log-probs"}, "features"),
+    # The tensors don't survive the way to the trainer (mismatch 5.24, fixed 0.001).
+    "prime-rl #2786": (lose_pixels, "truncated", {"pictures", "log-probs"}, "no pixels reach the forward pass"),
+    # The batch is made of token ids alone, and nothing errors.
+    "agent-lightning #559": (lambda _, row: replace(row, forward={}, logprobs=None), "truncated", {"pictures", "positions", "log-probs"}, ""),
+    # Observations are sliced from a new rendering at an offset that isn't right any more; #2075, too.
+    "SkyRL #1486": (swallow, "truncated", {"context", "pictures", "positions", "log-probs"}, "turn 1: the sampler read"),
+    # A reply is decoded and encoded, which gives other tokens for the same words.
+    "TRL #5224": (again, "truncated", {"tokens", "context", "mask", "rewards", "log-probs"}, "turn 1, token 0: sampled was ['<'] 't' 'h' 'i' 'n', trained is ['<think>']"),
+    # Without token types positions count up by one, through pictures too; #2021, too.
+    "prime-rl #2243": (flat, "solved", {"positions", "log-probs"}, ""),
+    # `pixel_values[i]` of tensors that hold the patches of all pictures end to end.
+    "TRL #6274": (sliced, "solved", {"pictures", "log-probs"}, ""),
+    "pictures in another order": (swapped, "solved", {"pictures", "log-probs"}, "picture 0 is another one than was shown there"),
+    "mask of observations": (all_after_the_prompt, "truncated", {"mask"}, "is trained and was not sampled"),
+    "mask without ends": (without_ends, "truncated", {"mask"}, "['<|im_end|>']"),
+    "rewards to the right": (lambda _, row: replace(row, rewards=[0.0, *row.rewards[:-1]]), "truncated", {"rewards"}, ""),
+    "rewards at the first token": (all_at_the_first_token, "truncated", {"rewards"}, ""),
+    "a cut episode kept as ended": (lambda _, row: replace(row, terminated=True, truncated=False), "truncated", {"ends"}, ""),
+    "another temperature": (lambda _, row: replace(row, logprobs=[score / 0.7 for score in row.logprobs]), "truncated", {"log-probs"}, "the trainer keeps"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found(model, fault):
+    spoil, recording, checks, words = FAULTS[fault]
+    report = run(Faulty(spoil), model, [recording])
+    assert failed(report) == checks
+    assert any(words in each.message for each in report.failed)
+
+
+def test_a_reward_one_token_to_the_left_is_still_the_replys(model):
+    report = run(Faulty(lambda _, row: replace(row, rewards=[*row.rewards[1:], 0.0])), model, ["truncated"])
+    assert failed(report) == set()
 
 
 def test_trl_5663_the_template_drops_pictures_of_later_turns(model, monkeypatch):
@@ -111,23 +182,6 @@ def test_trl_5663_the_template_drops_pictures_of_later_turns(model, monkeypatch)
     assert "pictures" in failed(report)
     assert "the sampler was given 2 pictures for 1 places" in said(report, "pictures")
     assert "log-probs" in failed(report)
-
-
-def test_prime_rl_2786_pixels_lost_on_the_wire(model):
-    """prime-rl #2786: the tensors don't survive the way to the trainer (mismatch 5.24, fixed 0.001)."""
-    kept = ("mm_token_type_ids", "attention_mask", "image_grid_thw")
-    report = run(
-        Faulty(lambda _, row: replace(row, forward={name: row.forward[name] for name in kept})), model, ["truncated"]
-    )
-    assert failed(report) == {"pictures", "log-probs"}
-    assert "no pixels reach the forward pass" in said(report, "pictures")
-    assert "the trainer computes" in said(report, "log-probs")
-
-
-def test_agent_lightning_559_only_text_reaches_training(model):
-    """agent-lightning #559: the batch is made of token ids alone, and nothing errors."""
-    report = run(Faulty(lambda _, row: replace(row, forward={}, logprobs=None)), model, ["truncated"])
-    assert failed(report) == {"pictures", "positions", "log-probs"}
 
 
 def test_slime_1847_the_sampler_is_blind_after_the_first_turn(model, monkeypatch):
@@ -152,100 +206,6 @@ def test_verl_agent_202_the_model_samples_an_image_token(model, monkeypatch):
     assert "4 places; tokens 49, features 48" in said(report, "pictures")
 
 
-def test_skyrl_1486_a_stale_offset_swallows_the_head_of_an_observation(model):
-    """SkyRL #1486 and #2075: observations are sliced from a new rendering at an offset that isn't right any more."""
-
-    def swallow(playback, row):
-        _, end = reply_of(playback, row, 0)
-        return rewritten(row, [piece(row, 0, end), piece(row, end + 6, len(row.input_ids))])
-
-    report = run(Faulty(swallow), model, ["truncated"])
-    assert "context" in failed(report)
-    assert "turn 1: the sampler read" in said(report, "context")
-
-
-def test_trl_5224_replies_are_tokenised_again(model):
-    """TRL #5224: a reply is decoded and encoded, which gives other tokens for the same words."""
-
-    def again(playback, row):
-        begin, end = reply_of(playback, row, 1)
-        tokens = playback.model.encoder.tokenizer.encode(
-            playback.model.encoder.tokenizer.decode(row.input_ids[begin:end]), add_special_tokens=False
-        )
-        new = tokens, [True] * len(tokens), [-1.0] * len(tokens), [0.0] * (len(tokens) - 1) + [row.rewards[end - 1]]
-        return rewritten(row, [piece(row, 0, begin), new, piece(row, end, len(row.input_ids))])
-
-    report = run(Faulty(again), model, ["truncated"])
-    assert "tokens" in failed(report)
-    assert "turn 1, token 0: sampled was ['<'] 't' 'h' 'i' 'n', trained is ['<think>']" in said(report, "tokens")
-
-
-def test_prime_rl_2243_positions_as_if_pictures_were_words(model):
-    """prime-rl #2243 and #2021: without token types positions count up by one, through pictures too."""
-
-    def flat(playback, row):
-        return replace(row, forward={**row.forward, "position_ids": torch.arange(len(row.input_ids)).expand(3, 1, -1)})
-
-    report = run(Faulty(flat), model, ["solved"])
-    assert failed(report) == {"positions", "log-probs"}
-
-
-def test_trl_6274_pixels_are_sliced_as_if_a_picture_were_a_row(model):
-    """TRL #6274: `pixel_values[i]` of tensors that hold the patches of all pictures end to end."""
-
-    def sliced(playback, row):
-        return replace(row, forward={**row.forward, "pixel_values": row.forward["pixel_values"][:1]})
-
-    assert {"pictures", "log-probs"} <= failed(run(Faulty(sliced), model, ["solved"]))
-
-
-def test_pictures_in_another_order(model):
-    def swapped(playback, row):
-        parts = row.forward["pixel_values"].split(row.forward["image_grid_thw"].prod(1).tolist())
-        return replace(row, forward={**row.forward, "pixel_values": torch.cat([parts[1], parts[0], *parts[2:]])})
-
-    report = run(Faulty(swapped), model, ["solved"])
-    assert failed(report) == {"pictures", "log-probs"}
-    assert said(report, "pictures") == "picture 0 is another one than was shown there"
-
-
-def test_the_mask_covers_observations_or_leaves_a_token_out(model):
-    def all_after_the_prompt(playback, row):
-        begin, _ = reply_of(playback, row, 0)
-        return replace(row, mask=[at >= begin for at in range(len(row.input_ids))])
-
-    report = run(Faulty(all_after_the_prompt), model, ["truncated"])
-    assert failed(report) == {"mask"}
-    assert "is trained and was not sampled" in said(report, "mask")
-
-    def without_ends(playback, row):
-        ends = {reply_of(playback, row, turn)[1] - 1 for turn in range(3)}
-        return replace(row, mask=[on and at not in ends for at, on in enumerate(row.mask)])
-
-    report = run(Faulty(without_ends), model, ["truncated"])
-    assert failed(report) == {"mask"}
-    assert "['<|im_end|>']" in said(report, "mask")
-
-
-def test_rewards_at_the_wrong_tokens(model):
-    report = run(Faulty(lambda _, row: replace(row, rewards=[*row.rewards[1:], 0.0])), model, ["truncated"])
-    assert failed(report) == set()  # one to the left is still the reply's
-    report = run(Faulty(lambda _, row: replace(row, rewards=[0.0, *row.rewards[:-1]])), model, ["truncated"])
-    assert failed(report) == {"rewards"}
-    total = [0.0] * 9
-    report = run(
-        Faulty(lambda _, row: replace(row, rewards=[sum(row.rewards), *total][: len(row.rewards)])),
-        model,
-        ["truncated"],
-    )
-    assert failed(report) == {"rewards"}
-
-
-def test_a_cut_episode_kept_as_ended(model):
-    report = run(Faulty(lambda _, row: replace(row, terminated=True, truncated=False)), model, ["truncated", "solved"])
-    assert [(each.recording, each.check) for each in report.failed] == [("truncated", "ends")]
-
-
 def test_a_failed_episode_trained_as_a_zero(model, monkeypatch):
     class Zero(PPOTrainerAdapter):
         def play(self, playback):
@@ -260,14 +220,6 @@ def test_a_failed_episode_trained_as_a_zero(model, monkeypatch):
     report = run(Zero(), model, ["broken"])
     assert failed(report) == {"failure"}
     assert "paid [0.0]" in said(report, "failure")
-
-
-def test_sampled_log_probabilities_of_another_temperature(model):
-    report = run(
-        Faulty(lambda _, row: replace(row, logprobs=[score / 0.7 for score in row.logprobs])), model, ["truncated"]
-    )
-    assert failed(report) == {"log-probs"}
-    assert "the trainer keeps" in said(report, "log-probs")
 
 
 def test_the_command_writes_a_page_and_fails_where_something_does(model, tmp_path, capsys):

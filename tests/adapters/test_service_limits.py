@@ -52,17 +52,6 @@ def test_a_session_that_costs_too_much_ends_alone(served, seed, why):
     assert resident(served.pool.workers[0].pid) < 300 << 20  # what it had is given back
 
 
-def test_many_costly_calls_are_no_silent_worker(served):
-    """Together they take longer than the time after which a silent worker is replaced."""
-    service = Service(served.url)
-    hogs = [RemoteEnv(service, COSTLY) for _ in range(10)]
-    items = [each.reset_item(SPINS, None) for each in hogs]
-    said = [reply.data["error"]["code"] for reply in service.ask("reset", items)]
-    assert said == ["too_costly"] * 10
-    assert served.pool.replaced == 0
-    service.close()
-
-
 @pytest.mark.parametrize(
     ("env_id", "options"),
     [
@@ -118,17 +107,4 @@ def test_a_request_whose_calls_take_long_is_answered(served):
     assert served.pool.replaced == 0
     for each in crowd:
         each.close()
-    service.close()
-
-
-def test_options_that_are_nested_deep_are_refused_at_the_door(served):
-    service = Service(served.url)
-    nested = 1
-    for _ in range(200):
-        nested = {"a": [nested]}
-    for options in ({"desc": nested}, {"size": [[[[[[[3]]]]]]]}):
-        with pytest.raises(ServiceError, match="nested deeper than 6"):
-            RemoteEnv(service, "vagen/FrozenLake-v0", **options)
-    with pytest.raises(ServiceError, match="1000 options; at most 256"):
-        RemoteEnv(service, "vagen/FrozenLake-v0", **{f"option{i}": 1 for i in range(1000)})
     service.close()

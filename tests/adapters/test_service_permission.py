@@ -6,15 +6,13 @@ import dataclasses
 import inspect
 import json
 import os
-import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import gymnasium as gym
 import pytest
-from service_fixtures import LAKE, SOKOBAN, Command
+from service_fixtures import SOKOBAN, Command
 
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.host import Answer, Call, EnvHost
@@ -106,74 +104,6 @@ def test_nothing_that_names_a_file_a_module_or_an_address_is_open(env_id, monkey
     for name in ("prompt_pack", "dataset", "scoring", "scorer_address", "scorer_weights", "episodes", "thor_executable",
                  "assets", "device", "workers", "backend"):  # fmt: skip
         assert name not in remote_bounds(declared)
-
-
-@pytest.mark.parametrize(
-    ("env_id", "options"),
-    [
-        (SAMPLE, {"scoring": "planted:SCORING"}),
-        (SAMPLE, {"scoring": "unittest.__main__:x"}),
-        (SAMPLE, {"dataset": "creds.jsonl"}),
-        (SAMPLE, {"dataset": "~"}),
-        (SVG, {"dataset": "creds.jsonl"}),
-        (SVG, {"dataset": "~"}),
-        (SVG, {"scorer_address": "\0name"}),
-        (SVG, {"scorer_weights": "creds"}),
-        (SOKOBAN, {"prompt_pack": "secretpack"}),
-        (SOKOBAN, {"prompt_pack": "default"}),
-        (LAKE, {"additional_wrappers": [["planted", "planted:X", {}]]}),
-        ("vagen/Navigation-v0", {"backend": "thor", "episodes": "creds.jsonl"}),
-        ("vagen/PrimitiveSkillDrawer-v0", {"assets": "secretpack"}),
-    ],
-)
-def test_the_attacks_that_were_found(tmp_path, monkeypatch, env_id, options):
-    """Files lie where a worker would find them; none runs, none is told."""
-    (tmp_path / "planted.py").write_text("raise SystemExit('the planted module ran')")
-    (tmp_path / "creds.jsonl").write_text(json.dumps({"password": "hunter2"}) + "\n")
-    (tmp_path / "secretpack" / "sokoban").mkdir(parents=True)
-    (tmp_path / "secretpack" / "sokoban" / "system.txt").write_text("hunter2 $reply")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    result = EnvHost().run(Call("s", "open", {"env_id": env_id, "options": options, "offers": {}}))
-    assert not isinstance(result, Answer)
-    assert result.code == "bad_config"
-    assert "closed to clients" in result.message
-    assert "hunter2" not in result.message
-
-
-@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
-def test_a_clients_words_reach_no_system_call_but_reads_and_answers(tmp_path):
-    """A whole server under strace: a client's words occur in reads and answers, and in no other system call."""
-    log = tmp_path / "strace.log"
-    command = Command("--workers", 1, wrap=["strace", "-D", "-f", "-qq", "-s", "200", "-o", str(log)])
-    with command:
-        service = Service(command.url)
-        for env_id in ("vagen/Sokoban-v0", SAMPLE, SVG):
-            for name in (
-                "prompt_pack",
-                "dataset",
-                "scoring",
-                "scorer_address",
-                "render_mode",
-                "separator",
-                "split",
-                "preset",
-            ):
-                for text in TEXTS:
-                    if MARK in text and text.isprintable() and len(text) < 100:
-                        with pytest.raises(ConfigError):
-                            RemoteEnv(service, env_id, **{name: text})
-        with pytest.raises(ConfigError):
-            RemoteEnv(service, f"{MARK}:vagen/Sokoban-v0")
-        service.close()
-    carrying = {"read", "write", "recvfrom", "sendto", "recvmsg", "sendmsg", "recv", "send"}
-    calls = {
-        re.match(r"\d+ +(?:<\.\.\. )?(\w+)", line)[1]
-        for line in log.read_text(errors="replace").splitlines()
-        if MARK in line
-    }
-    assert calls & carrying  # it does hear what is sent
-    assert calls <= carrying, calls - carrying
 
 
 def test_an_operator_offers_by_name(tmp_path):

@@ -49,9 +49,9 @@ class Served:
 class Command:
     """`vagen serve` in a process of its own."""
 
-    def __init__(self, *arguments, key="", wrap=()):
+    def __init__(self, *arguments, key=""):
         environment = {**os.environ, "VAGEN_SERVE_KEY": key}
-        command = [*wrap, sys.executable, "-m", "vagen_benchmarks.cli", "serve", "--port", "0", *map(str, arguments)]
+        command = [sys.executable, "-m", "vagen_benchmarks.cli", "serve", "--port", "0", *map(str, arguments)]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )
