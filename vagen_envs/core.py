@@ -62,10 +62,6 @@ class VagenEnv(Forkable):
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 2}  # noqa: RUF012
 
-    hands_pixels = True
-    """Whether observations have `image`. Set to False if you read images from `Turn`; this skips a copy, a tenth of a
-    grid's turn."""
-
     def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
         modes = self.metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
@@ -331,6 +327,6 @@ class VagenEnv(Forkable):
         return Observation(self.prompts.observe(fields, over=not self._running)[:MAX_TEXT_LENGTH], picture)
 
     def _as_dict(self, observation: Observation) -> dict[str, Any]:
-        if observation.picture is None or not self.hands_pixels:
+        if observation.picture is None:
             return {"text": observation.text}
         return {"image": observation.picture.pixels.copy(), "text": observation.text}

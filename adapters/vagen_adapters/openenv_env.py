@@ -86,7 +86,6 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
         super().__init__()
         self.env = with_reasoning(gym.make(env_id, **options).unwrapped, reasoning)
         self._core = cast(VagenEnv, self.env.unwrapped)
-        self._core.hands_pixels = False
         self._state = VagenState(env_id=env_id, system_prompt=self._core.system_prompt)
 
     def reset(

@@ -87,7 +87,6 @@ class EnvHost:
         except (gym.error.Error, TypeError) as error:
             raise ConfigError(f"{env_id}: {error}") from error
         self._envs[session] = env
-        env.hands_pixels = False  # only PNGs leave the worker
         space: Any = env.observation_space
         opened = {
             "env_id": env.id,

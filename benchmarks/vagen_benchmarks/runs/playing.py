@@ -132,7 +132,6 @@ async def _turns(seat: Seat, planned: PlannedEpisode, played: PlayedEpisode) -> 
     env = await seat.take(task)
     inner = env.unwrapped
     assert isinstance(inner, VagenEnv)
-    inner.hands_pixels = False
     _, info = await seat.call(env.reset, seed=seed)
     played.content = info["level"]["content"]
     past = played.turns, played.calls, played.summaries
