@@ -119,19 +119,6 @@ def test_gigpo_equals_arithmetic_on_lists(batch, gamma, weight, scale):
     assert_turns(found, batch, expected)
 
 
-def test_gigpo_without_its_steps_is_grpo():
-    batch = Trajectories(
-        turn_ids=torch.tensor([[0, 1], [0, 1], [0, 1]]),
-        turn_rewards=torch.tensor([[0.0, 1.0], [0.5, 0.0], [0.0, 0.0]]),
-        terminated=torch.ones(3, dtype=torch.bool), truncated=torch.zeros(3, dtype=torch.bool),
-        group_ids=torch.zeros(3, dtype=torch.int64), turn_states=torch.tensor([[7, 1], [7, 2], [7, 3]]),
-    )  # fmt: skip
-    grpo, episodes, both = grouped.grpo(batch), grouped.gigpo(batch, step_weight=0.0), grouped.gigpo(batch, gamma=1.0)
-    torch.testing.assert_close(episodes.advantages, grpo.advantages)
-    # The first turns met one state, and say the same again; the second ones met states of their own.
-    torch.testing.assert_close(both.advantages, grpo.advantages * torch.tensor([2.0, 1.0]))
-
-
 @settings(max_examples=50, deadline=None)
 @given(batch=comparable(), gamma=st.sampled_from([0.0, 0.9, 1.0]))
 def test_vine_equals_arithmetic_on_lists(batch, gamma):

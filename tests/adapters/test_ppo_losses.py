@@ -142,21 +142,6 @@ def test_dual_clip_is_the_papers_loop():
     assert reached, "no token is where the second clip counts"
 
 
-def test_dapo_is_the_papers_loop():
-    new, old, _, turn_ids, advantages = some(3)
-    settings = load_recipe("dapo").settings
-    mask = turn_ids >= 0
-    ratios = losses.probability_ratios(new, old, turn_ids, "token")
-    weights = losses.token_weights(mask, turn_ids, settings["loss_level"])
-    entries = losses.policy_losses(ratios, advantages, settings["clip_low"], settings["clip_high"])
-    gains = [
-        min(ratio * advantage, clipped(ratio, 0.2, 0.28) * advantage)
-        for row, at in tokens_of(turn_ids)
-        for ratio, advantage in [(math.exp(float(new[row, at] - old[row, at])), float(advantages[row, at]))]
-    ]
-    assert float((entries * weights).sum() / weights.sum()) == pytest.approx(-sum(gains) / len(gains))
-
-
 @pytest.mark.parametrize(("tokens", "penalty"), [(1, 0), (80, 0), (81, -0.05), (90, -0.5), (100, -1)])
 def test_long_replies_are_punished_softly(tokens, penalty):
     """DAPO, eq. 13: ((limit - buffer) - tokens) / buffer within the buffer."""
