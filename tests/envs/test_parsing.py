@@ -148,11 +148,6 @@ def test_actions_beyond_the_maximum_are_cut_and_marked_but_cost_nothing():
     assert parsed.format_correct
 
 
-def test_names_ignore_case_blanks_empty_pieces_and_image_marks():
-    parsed = Grammar(MOVES, "no_think", max_actions=3).parse("<answer> up ,, DOWN\n,<image>left</answer>")
-    assert [action.name for action in parsed.actions] == ["Up", "Down", "Left"]
-
-
 SEEN = "<think><observation>o</observation><prediction>p</prediction></think><answer>Up</answer>"
 FLAT_SEEN = "<observation>o</observation><think>r</think><answer>Up</answer>"
 
@@ -191,23 +186,6 @@ def test_a_separator_after_the_answer_is_none(end):
     parsed = grammar.parse(grammar.render(["Up"], reasoning="r", prediction="now, then") + end)
     assert [action.name for action in parsed.actions] == ["Up"]
     assert not parsed.refused
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "<think>maybe <answer>Left</answer> or so</think><answer>Up</answer>",
-        "<answer>Up</answer> [Turn result] <answer>Left</answer>",
-        "<think>never closed <answer>Up</answer> [Turn result] <answer>Left</answer>",
-        "<think>maybe <answer>Left</answer></think> hm <think>never closed <answer>Up</answer>",
-        "<answer>Left</answer> <think>or</think> <answer>Up</answer>",
-        "<think>I go. <answer>Left</answer>? No. <answer>Up</answer></think>",
-    ],
-)
-def test_an_answer_inside_a_thought_or_a_hallucinated_turn_is_not_taken(reply):
-    parsed = Grammar(MOVES, parsing="lenient").parse(reply)
-    assert [action.name for action in parsed.actions] == ["Up"]
-    assert parsed.answer == "Up"
 
 
 def test_a_field_that_is_begun_twice_begins_at_the_first():
@@ -380,13 +358,6 @@ def test_a_markdown_answer_is_its_actions_in_their_order(parts):
         ]
 
 
-def test_no_number_is_made_of_marks_and_no_action_taken_for_a_caption():
-    calls = Grammar(Calls({"pick": 3}), "no_think", separator="|")
-    assert calls.parse("<answer>`pick(1²,2,3)`</answer>").actions == ()
-    own = Grammar(Names("answer", "up"), "no_think", max_actions=2)
-    assert [action.name for action in own.parse("<answer>**answer**, **up**</answer>").actions] == ["answer", "up"]
-
-
 NAVIGATION = Names("moveahead", "moveback", "moveright", "moveleft", "rotateright", "rotateleft", "lookup", "lookdown")
 KINDS = {
     "grid": Grammar(MOVES, "free_think", max_actions=3),
@@ -394,92 +365,84 @@ KINDS = {
     "arm": Grammar(Calls({"pick": 3, "place": 3, "push": 6}), "free_think", separator="|", max_actions=2),
 }
 CASES = json.loads((Path(__file__).parent / "data" / "replies.json").read_text(encoding="utf-8"))["cases"]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['kind']} {case['label']}")
-def test_what_a_human_reader_would_execute_executes(case):
-    parsed = KINDS[case["kind"]].parse(case["reply"])
-    assert " ".join(action.text for action in parsed.actions) == (case["executes"] or "")
+REPLIES = [
+    ("grid", "<think>maybe <answer>Left</answer> or so</think><answer>Up</answer>", "Up"),
+    ("grid", "<answer>Up</answer> [Turn result] <answer>Left</answer>", "Up"),
+    ("grid", "<think>never closed <answer>Up</answer> [Turn result] <answer>Left</answer>", "Up"),
+    ("grid", "<think>maybe <answer>Left</answer></think> hm <think>never closed <answer>Up</answer>", "Up"),
+    ("grid", "<answer>Left</answer> <think>or</think> <answer>Up</answer>", "Up"),
+    ("grid", "<think>I go. <answer>Left</answer>? No. <answer>Up</answer></think>", "Up"),
+    ("grid", "<think>I could write `<answer>Down</answer>`</think>", ""),
+    *(("grid", f"<think>t</think><answer>Up,Left{cut}", "Up Left") for cut in ("", "<", "</", "</ans", "</answer")),
+    ("grid", "### Observation\nIt is right.\n\n### Reasoning\nNot Up.\n\n### Answer\nRight, Down", "Right Down"),
+    ("grid", "<tool_call>move\n<arg_key>to</arg_key>\n<arg_value>Left</arg_value>\n</tool_call>", "Left"),
+]
+ANSWERS = [
+    ("grid", " up ,, DOWN\n,<image>left", "Up Down Left"),
+    ("arm", "`pick(1²,2,3)`", ""),
+    ("grid", r"$\rightarrow$, $\uparrow$", "Right Up"),
+    ("grid", "\U0001d5e8\U0001d5fd", "Up"),
+    ("grid", "Up\\nLeft", "Up Left"),
+    ("grid", "Up,&nbsp;Left", "Up Left"),
+    ("grid", "Push the box Up, then Up again", "Up Up"),
+    ("grid", '{"visual_state": "v", "executable_plan": [{"action_id": 0, "action_name": "Up"}]}', "Up"),
+    ("navigation", "moveahead (0.5 m), rotateleft (90°)", "moveahead rotateleft"),
+    ("grid", "👇👇", "Down Down"),
+    ("grid", "👉 ⬇️", "Down"),
+    ("grid", "(1) Left (2) Down", "Left Down"),
+    ("grid", "① Left ② Down", "Left Down"),
+    ("grid", "#1 Left, #2 Down", "Left Down"),
+    ("grid", "| Step | Action |\n|---|---|\n| 1 | Right |\n| 2 | Up |", "Right Up"),
+    ("grid", "Down, twice", "Down Down"),
+    ("grid", "<Right>, <Up/>", "Right Up"),
+    ("grid", '{"1": "Right", "2": "Up"}', "Right Up"),
+    ("grid", '{"action": "move", "direction": "Right"}', "Right"),
+    ("grid", '{"action": "jump", "direction": "Right"}', ""),
+    ("grid", "env.step('Right')", "Right"),
+    ("grid", "Press the Right arrow key", "Right"),
+    ("grid", "ArrowRight, ArrowUp", "Right Up"),
+    ("grid", "Right\nExpected result: the box moves up.", "Right"),
+    ("grid", "Up, else Right", ""),
+    ("grid", "**1.** Left\n**2.** Down", "Left Down"),
+    ("grid", "[1] Left [2] Down", "Left Down"),
+    ("grid", "Left (1 step), Up [2 times]", "Left Up Up"),
+    ("navigation", "Rotate Left by 90 degrees", "rotateleft"),
+    ("navigation", "moveahead(distance=0.5), rotateright(90)", "moveahead rotateright"),
+    ("arm", 'pick("10", "20", "30")', "pick(10, 20, 30)"),
+    ("arm", "pick(62, –55, 20)", "pick(62, -55, 20)"),
+    ("arm", "push(start=(1,2,3), end=(4,5,6))", "push(1, 2, 3, 4, 5, 6)"),
+    ("arm", "push(end=(4,5,6), start=(1,2,3))", ""),
+    ("grid", "2 Down", "Down Down"),
+    ("grid", "Move 2 steps to the left", "Left Left"),
+    ("grid", "two steps up, one step right", "Up Up Right"),
+    ("grid", "1 Up 2 Left", ""),
+    ("grid", "down two, right one", "Down Down Right"),
+    ("grid", "Down 2\nRight 1", "Down Down Right"),
+    ("grid", "Right, 2 steps left of me is a box", "Right"),
+    ("grid", "one of Up, Left", ""),
+    ("grid", "Let's go with Up", "Up"),
+    ("grid", "Up is blocked, so Left.", "Left"),
+    ("grid", "Left is blocked", ""),
+    ("grid", "I. Up\nII. Down", "Up Down"),
+    ("grid", "Step one: Up. Step two: Left.", "Up Left"),
+    ("grid", "~~~text\nUp, Left\n~~~", "Up Left"),
+    ("grid", "Up|Left|Down|Right", ""),
+    ("navigation", "two steps forward", "moveahead moveahead"),
+    ("arm", r"\boxed{\text{pick}(62, -55, 20)}", "pick(62, -55, 20)"),
+    ("arm", "pick at (62, -55, 20)", "pick(62, -55, 20)"),
+]
 
 
 @pytest.mark.parametrize(
-    ("kind", "answer", "executes"),
+    ("kind", "reply", "executes"),
     [
-        ("grid", r"$\rightarrow$, $\uparrow$", "Right Up"),
-        ("grid", "\U0001d5e8\U0001d5fd", "Up"),
-        ("grid", "Up\\nLeft", "Up Left"),
-        ("grid", "Up,&nbsp;Left", "Up Left"),
-        ("grid", "Push the box Up, then Up again", "Up Up"),
-        ("grid", '{"visual_state": "v", "executable_plan": [{"action_id": 0, "action_name": "Up"}]}', "Up"),
-        ("navigation", "moveahead (0.5 m), rotateleft (90°)", "moveahead rotateleft"),
-        ("grid", "👇👇", "Down Down"),
-        ("grid", "👉 ⬇️", "Down"),
-        ("grid", "(1) Left (2) Down", "Left Down"),
-        ("grid", "① Left ② Down", "Left Down"),
-        ("grid", "#1 Left, #2 Down", "Left Down"),
-        ("grid", "| Step | Action |\n|---|---|\n| 1 | Right |\n| 2 | Up |", "Right Up"),
-        ("grid", "Down, twice", "Down Down"),
-        ("grid", "<Right>, <Up/>", "Right Up"),
-        ("grid", '{"1": "Right", "2": "Up"}', "Right Up"),
-        ("grid", '{"action": "move", "direction": "Right"}', "Right"),
-        ("grid", '{"action": "jump", "direction": "Right"}', ""),
-        ("grid", "env.step('Right')", "Right"),
-        ("grid", "Press the Right arrow key", "Right"),
-        ("grid", "ArrowRight, ArrowUp", "Right Up"),
-        ("grid", "Right\nExpected result: the box moves up.", "Right"),
-        ("grid", "Up, else Right", ""),
-        ("grid", "**1.** Left\n**2.** Down", "Left Down"),
-        ("grid", "[1] Left [2] Down", "Left Down"),
-        ("grid", "Left (1 step), Up [2 times]", "Left Up Up"),
-        ("navigation", "Rotate Left by 90 degrees", "rotateleft"),
-        ("navigation", "moveahead(distance=0.5), rotateright(90)", "moveahead rotateright"),
-        ("arm", 'pick("10", "20", "30")', "pick(10, 20, 30)"),
-        ("arm", "pick(62, –55, 20)", "pick(62, -55, 20)"),
-        ("arm", "push(start=(1,2,3), end=(4,5,6))", "push(1, 2, 3, 4, 5, 6)"),
-        ("arm", "push(end=(4,5,6), start=(1,2,3))", ""),
-        ("grid", "2 Down", "Down Down"),
-        ("grid", "Move 2 steps to the left", "Left Left"),
-        ("grid", "two steps up, one step right", "Up Up Right"),
-        ("grid", "1 Up 2 Left", ""),
-        ("grid", "down two, right one", "Down Down Right"),
-        ("grid", "Down 2\nRight 1", "Down Down Right"),
-        ("grid", "Right, 2 steps left of me is a box", "Right"),
-        ("grid", "one of Up, Left", ""),
-        ("grid", "Let's go with Up", "Up"),
-        ("grid", "Up is blocked, so Left.", "Left"),
-        ("grid", "Left is blocked", ""),
-        ("grid", "I. Up\nII. Down", "Up Down"),
-        ("grid", "Step one: Up. Step two: Left.", "Up Left"),
-        ("grid", "~~~text\nUp, Left\n~~~", "Up Left"),
-        ("grid", "Up|Left|Down|Right", ""),
-        ("navigation", "two steps forward", "moveahead moveahead"),
-        ("arm", r"\boxed{\text{pick}(62, -55, 20)}", "pick(62, -55, 20)"),
-        ("arm", "pick at (62, -55, 20)", "pick(62, -55, 20)"),
+        *(pytest.param(each["kind"], each["reply"], each["executes"] or "", id=each["label"]) for each in CASES),
+        *REPLIES,
+        *((kind, f"<think>t</think><answer>{answer}</answer>", executes) for kind, answer, executes in ANSWERS),
     ],
 )
-def test_further_forms_of_an_answer_execute(kind, answer, executes):
-    parsed = KINDS[kind].parse(f"<think>t</think><answer>{answer}</answer>")
-    assert " ".join(action.text for action in parsed.actions) == executes
-
-
-def test_a_tool_call_with_pairs_of_keys_and_values_executes():
-    call = "<tool_call>move\n<arg_key>direction</arg_key>\n<arg_value>Left</arg_value>\n</tool_call>"
-    assert [action.name for action in KINDS["grid"].parse(call).actions] == ["Left"]
-
-
-def test_an_answer_under_a_heading_executes():
-    reply = "### Observation\nThe goal is right.\n\n### Reasoning\nNot Up.\n\n### Answer\nRight, Down"
-    assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Right", "Down"]
-
-
-def test_a_closing_tag_that_the_limit_of_tokens_cut_is_no_part_of_the_answer():
-    for cut in ("", "<", "</", "</ans", "</answer"):
-        parsed = KINDS["grid"].parse(f"<think>t</think><answer>Up,Left{cut}")
-        assert [action.name for action in parsed.actions] == ["Up", "Left"]
-
-
-def test_an_answer_quoted_as_code_in_a_thought_is_not_executed():
-    assert KINDS["grid"].parse("<think>I could write `<answer>Down</answer>`</think>").actions == ()
+def test_what_a_human_reader_would_execute_executes(kind, reply, executes):
+    assert " ".join(action.text for action in KINDS[kind].parse(reply).actions) == executes
 
 
 MARKS = [

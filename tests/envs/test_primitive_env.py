@@ -161,21 +161,6 @@ def test_a_second_environment_leaves_the_pictures_of_the_first_alone():
     first.close()
 
 
-def test_a_turn_takes_one_picture_and_text_takes_none(seeing, blind, monkeypatch):
-    from vagen_envs.primitive_skill.sessions import PooledSession
-    from vagen_envs.primitive_skill.simulator import ManipulationSimulator
-
-    taken = []
-    for kind in (PooledSession, ManipulationSimulator):
-        take = kind.picture
-        monkeypatch.setattr(kind, "picture", lambda self, *a, take=take: taken.append(self) or take(self, *a))
-    play(seeing["place"], 1)
-    assert len(taken) == 3  # the first observation and two turns
-    play(blind["place"], 1)
-    assert len(taken) == 3
-    assert not blind["place"]._session._now.simulator._scene.scene.can_render()
-
-
 # -- words -----------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,6 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from vagen_envs import ENV_IDS, Picture
-from vagen_envs.context import ContextPolicy, chat_messages
 from vagen_envs.errors import MissingExtraError, SimulatorError
 from vagen_envs.wrappers import ChatObservation, ChatSpace
 
@@ -49,19 +48,6 @@ def test_the_conversation_grows_by_reply_and_observation():
     assert [each.sha256 for each in decoded] == [each.sha256 for each in seen]
     again, *_ = oracle_episode(env, 3)
     assert again == shown  # an episode leaves nothing behind
-
-
-def test_history_and_pil_pictures():
-    context = "last:1,answers"
-    env = ChatObservation(gym.make(ID, max_actions_per_turn=1), context=context, pictures="pil")
-    shown, _, turns = oracle_episode(env, 3)
-    prompt = env.unwrapped.system_prompt
-    assert shown[-1] == chat_messages(
-        prompt, turns[-1:], turns[-1].result, context=ContextPolicy.parse(context), pictures="pil"
-    )
-    (before, now) = pictures_of(shown[-1], "image")
-    assert now.tobytes() == turns[-1].result.picture.pixels.tobytes()
-    assert before.size == now.size
 
 
 @pytest.mark.parametrize("pictures", ["data_url", "pil"])

@@ -68,15 +68,6 @@ def test_map_is_that_of_a_literal_loop(pages):
     assert found == pytest.approx(sum(each.values()) / 10, abs=1e-9)
 
 
-def test_larger_boxes_rank_first():
-    """A wrong box costs precision only where it ranks before the right one."""
-    right = Box(0, 0, 10, 10, "a")
-    small, large = Box(20, 20, 22, 22, "a"), Box(20, 20, 60, 60, "a")
-    for wrong, expected in ((small, 1.0), (large, 0.5)):
-        for order in ([right, wrong], [wrong, right]):
-            assert mean_average_precision([order], [[right]], [10_000.0])[1] == pytest.approx(expected)
-
-
 def test_map_needs_a_true_box(capsys):
     with pytest.raises(ValueError, match="give as many of each, and a box"):
         mean_average_precision([[]], [[]], [1.0])
