@@ -36,26 +36,6 @@ def level_of(scene: str) -> NavigationLevel:
     return levels.draw(HashStream("stand-in", number), "train")
 
 
-class Remembering(HouseSimulator):
-    """Looks once from where it has stood: most messages of a search bring it where it was."""
-
-    def __init__(self, *arguments) -> None:
-        super().__init__(*arguments)
-        self._looks = {}
-
-    def _looked(self, what, look):
-        key = (what, self.pose, self.field_of_view, self.resolution)
-        if key not in self._looks:
-            self._looks[key] = look()
-        return self._looks[key]
-
-    def visible(self):
-        return self._looked("visible", super().visible)
-
-    def frame(self):
-        return self._looked("frame", super().frame)
-
-
 class Stage:
     def __init__(self, width: int) -> None:
         self.side = width
@@ -67,7 +47,7 @@ class Stage:
         level = level_of(scene)
         self.scene, self.above = scene, False
         if scene not in self.simulators:  # a room is made once
-            self.simulators[scene] = Remembering(level.simulator.house, level.episode.start)
+            self.simulators[scene] = HouseSimulator(level.simulator.house, level.episode.start)
         self.simulator = self.simulators[scene]
         self.simulator.teleport(level.episode.start)
         self.simulator._last = ("Initialize", True, "")

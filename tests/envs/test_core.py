@@ -261,12 +261,6 @@ def test_wrong_render_mode_reset_options_and_seed_are_refused():
             env.reset(seed=seed)
 
 
-def test_reset_can_ask_for_a_split():
-    env = gym.make("vagen/Sokoban-v0").unwrapped
-    test_level = env.reset(seed=3, options={"split": "test"})[1]
-    assert test_level == gym.make("vagen/Sokoban-v0", split="test").reset(seed=3)[1]
-
-
 def test_a_broken_simulator_names_the_environment_and_is_never_a_score():
     env = played().unwrapped
 

@@ -127,15 +127,6 @@ def test_true_claims_never_cost_and_false_ones_never_pay():
                 assert value >= 0 if true[claim] else value <= 0
 
 
-def test_a_prediction_that_copies_the_observation_earns_nothing():
-    with gym.make("vagen/Sokoban-v0", observation="text") as env:
-        reward = ReasoningReward().of(env)
-        for turn in turns(env, 20):
-            copied = turn.before.natural_language()
-            said = dataclasses.replace(turn, parsed=dataclasses.replace(turn.parsed, prediction=copied))
-            assert reward.paid(said)[1].world_modeling.value <= 0
-
-
 def test_peers_may_be_made_of_the_state_itself(monkeypatch):
     monkeypatch.setattr(FrozenLakeState, "alike", lambda state, others, options: [state], raising=False)
     made = Contrast("vagen/FrozenLake-v0", {})
