@@ -44,14 +44,6 @@ def test_every_exception_survives_pickle_and_is_built_from_one_message(cls):
     assert str(cls("one message")) == "one message"
 
 
-def test_what_the_parts_say_is_kept():
-    assert str(SimulatorError("x/Y-v0", "it burns")).startswith("the simulator of x/Y-v0 broke: it burns.")
-    assert SimulatorError(SimulatorError("x/Y-v0", "it burns")).cause == "it burns"
-    assert 'pip install "vagen-envs[svg]"' in str(MissingExtraError("it", "svg", "cairosvg"))
-    assert ServiceError("busy", "later").code == "busy"
-    assert EndpointError("timeout", "no answer", retry=False).kind is Stop.TIMEOUT
-
-
 class BreaksDown(SokobanEnv):
     def _execute(self, action):
         raise ZeroDivisionError("the bridge is out")

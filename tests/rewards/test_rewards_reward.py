@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import pickle
 
@@ -135,15 +134,6 @@ def test_a_part_without_weight_isnt_judged(env):
     reward = ReasoningReward(judge, 1.0, 0.0, weighting="plain")
     assert terms(reward, turn_of(env)) == {"grounding": 1.0}
     assert judge.asked == 1
-
-
-def test_batches_are_paid_as_single_turns(env):
-    turns = [turn_of(env)]
-    env.reset(seed=4)
-    turns.append(turn_of(env, WITHOUT[0]))
-    reward = of(env)
-    assert asyncio.run(reward.paid_all(turns)) == [reward.paid(turn) for turn in turns]
-    assert asyncio.run(reward.paid_all([])) == []
 
 
 def test_paid_again_takes_the_place_of_what_was_paid(env):

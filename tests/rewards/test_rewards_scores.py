@@ -86,6 +86,7 @@ def test_a_batch_is_asked_at_once_and_answered_in_order():
     assert scores == [score_turn(turn, Lengths()) for turn in turns]
     assert scores[1] == TurnScores()
     assert judge.batches == [4]
+    assert asyncio.run(reward.paid_all([])) == []
 
 
 def test_a_tally_doesnt_take_words_that_arent_understood_for_a_broken_judge():
