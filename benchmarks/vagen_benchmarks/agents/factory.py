@@ -11,6 +11,7 @@ from typing import Any
 import vagen_envs
 from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.blind_baselines import Blind
+from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.agents.custom import is_custom, load_custom
 from vagen_benchmarks.agents.human import Human
 from vagen_benchmarks.agents.scripted import Baseline, Oracle, Random
@@ -88,8 +89,6 @@ def _models(name: str, asked: Asked, registry: Registry) -> list[Agent]:
         raise ProtocolError(
             f"the agent {name!r} plays only {', '.join(at_home)}; add --env {at_home[0]} or leave it out"
         )
-    from vagen_benchmarks.agents.chat import ChatAgent
-
     base_url = asked.base_url
     if base_url is None and name.startswith("openai:"):
         base_url = os.environ.get("OPENAI_BASE_URL")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import threading
 import time
@@ -16,7 +15,7 @@ from vagen_benchmarks.clients.base import Ending
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.context import ContextPolicy, summary_request
 from vagen_envs.core import Observation
-from vagen_envs.errors import MissingExtraError
+from vagen_envs.extras import need
 
 CARD = "training.json"
 """Written by `vagen train` beside the weights: `environments` (`id` and `options` of each), `max_tokens`, `context`."""
@@ -40,9 +39,7 @@ class Trained(Agent):
     """
 
     def __init__(self, folder: str) -> None:
-        for module in ("torch", "trl", "transformers"):
-            if importlib.util.find_spec(module) is None:
-                raise MissingExtraError(f"the agent {folder}", "ppo", module)
+        need(f"the agent {folder}", "ppo", "torch", "trl", "transformers")
         from vagen_adapters.ppo.chat_encoder import load_policy
 
         best = Path(folder) / BEST

@@ -193,3 +193,15 @@ def ending_of(finish: Any, text: str, *, length: Collection[str], filtered: Coll
     if finish in filtered:
         return "filtered"
     return "stop" if text else "empty"
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def encodable(value: Any) -> Any:
+    """JSON with U+FFFD for lone surrogates, which a model can write and UTF-8 can't encode."""
+    if isinstance(value, str):
+        return value if value.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {name: encodable(entry) for name, entry in value.items()}
+    return [encodable(entry) for entry in value] if isinstance(value, list) else value

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx2
 
-from vagen_benchmarks.clients.base import Answer, Client, Sampling
+from vagen_benchmarks.clients.base import Answer, Client, Sampling, encodable
 from vagen_benchmarks.clients.responses import read_answer
 from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_envs.chat import Message
@@ -204,22 +204,6 @@ class PostingClient(SdkClient):
     @abstractmethod
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
         """The JSON of a request."""
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def encodable(messages: list[Message]) -> list[Message]:
-    """The messages without lone surrogates, which a model can write and UTF-8 can't encode."""
-
-    def clean(value: Any) -> Any:
-        if isinstance(value, str):
-            return value if value.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
-        if isinstance(value, dict):
-            return {name: clean(entry) for name, entry in value.items()}
-        return [clean(entry) for entry in value] if isinstance(value, list) else value
-
-    return [clean(message) for message in messages]
 
 
 def transport_error(error: BaseException) -> Exception:

@@ -13,7 +13,6 @@ from vagen_benchmarks.agents.factory import HUMAN, Asked, make_agents
 from vagen_benchmarks.agents.human import play as play_episode
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.running import play_job
-from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.job import make_job
 from vagen_benchmarks.runs.protocol import make_task, resolve_id
 
@@ -30,7 +29,6 @@ def play(
     ] = None,
     episodes: Annotated[int, typer.Option("--episodes", "-n", min=1, help="Number of episodes, with --out.")] = 8,
     name: Annotated[str, typer.Option(help="The player's name, with --out.")] = "me",
-    oracle: Annotated[bool, typer.Option("--oracle", help="Watch the oracle play.")] = False,
 ) -> None:
     """Play an environment yourself, with actions or with whole replies as a model writes them.
 
@@ -40,14 +38,12 @@ def play(
     Example: `vagen play sokoban --out runs/me`
     """
     if folder is not None:
-        if oracle:
-            raise ProtocolError("--oracle only shows an episode; vagen bench -a oracle --out RUN stores its play")
         chosen = parse_options(option or [])
         raise typer.Exit(_play_into(folder, env, split or "test", seed or 0, episodes, chosen, name))
     options: dict[str, Any] = {"split": split or "train", **parse_options(option or [])}
     made = gym.make(resolve_id(env), disable_env_checker=True, render_mode="ansi", **options)
     try:
-        play_episode(made, seed, Console(), watch=oracle)
+        play_episode(made, seed, Console())
     finally:
         made.close()
 

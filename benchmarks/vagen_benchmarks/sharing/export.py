@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from vagen_benchmarks.clients.base import encodable
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.results.summary import OWN_METRICS, summarise
 from vagen_benchmarks.runs.episode import Episode
@@ -66,21 +67,12 @@ def export(
     """
     episodes = (episode for episode in run.episodes() if episode.failure is None and keep(episode))
     made = _turns(episodes) if form == "turns" else _samples(run, episodes, context or ContextPolicy())
-    rows = map(_encodable, made)
+    rows = map(encodable, made)
     if path.suffix == ".jsonl":
         return _write_lines(rows, path)
     if path.suffix == ".parquet":
         return _write_parquet(rows, path, form)
     raise ProtocolError(f"{path} has no ending that says how to write it: use .parquet or .jsonl")
-
-
-def _encodable(value: Any) -> Any:
-    """The same with U+FFFD for halves of characters, which a model may write and no file may hold."""
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {name: _encodable(each) for name, each in value.items()}
-    return [_encodable(each) for each in value] if isinstance(value, list) else value
 
 
 def _facts(episode: Episode) -> dict[str, Any]:
