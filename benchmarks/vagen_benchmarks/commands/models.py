@@ -10,11 +10,16 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from vagen_benchmarks.agents.base import Reply
+from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.agents.profile_fit import Tried, fit
 from vagen_benchmarks.clients.registry import Model, Registry
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.runs.protocol import resolve_id
+
+SHOWN = 200
+"""Characters of a reply that are shown."""
 
 models = typer.Typer(
     no_args_is_help=False, rich_markup_mode="markdown", help="List known models, or try one. Example: `vagen models`"
@@ -69,13 +74,16 @@ def try_model(
     registry = Registry(own)
     model = registry.find(name, base_url)
     options = {"strategy": strategy, **parse_options(option or [])}
-    tried = fit(model, list(registry.profiles.values()), resolve_id(env), options, base_url=base_url, timeout=timeout)
+    agent = ChatAgent(model, base_url=base_url, timeout=timeout, attempts=2, patience=0.0)
+    tried = fit(agent, list(registry.profiles.values()), resolve_id(env), options)
     for each in tried:
         out.print(f"\nprofile {each.profile.name}:", style="bold")
-        for turn in each.turns:
-            out.print(f"  {turn.seen}", markup=False, highlight=False)
-            paid = "paid" if turn.paid else f"not paid: {turn.problem}"
-            out.print(f"  → {turn.executed} action(s) executed, the format is {paid}", markup=False, highlight=False)
+        for reply, turn in each.played:
+            out.print(f"  {_seen(reply)}", markup=False, highlight=False)
+            problem = turn.parsed.problems[0].message if turn.parsed.problems else ""
+            paid = "paid" if turn.parsed.format_correct else f"not paid: {problem}"
+            done = f"  → {len(turn.executed)} action(s) executed, the format is {paid}"
+            out.print(done, markup=False, highlight=False)
     best = tried[-1]
     if best.fits:
         out.print(f"\nThe profile that fits {name} is {best.profile.name}:", style="green", end=" ")
@@ -90,10 +98,20 @@ def try_model(
     raise typer.Exit(1)
 
 
+def _seen(reply: Reply) -> str:
+    """What came, in one line."""
+    call = reply.call
+    assert call is not None
+    hidden = f" (and {len(call.reasoning)} characters of reasoning in a field of its own)" if call.reasoning else ""
+    cut = ", cut at the limit of tokens" if call.ending == "length" else ""
+    return f"{reply.text[:SHOWN]!r}{'…' if len(reply.text) > SHOWN else ''}{hidden}{cut}"
+
+
 def _why_none(tried: Tried) -> str:
     """Explain why no profile fits, and what to change."""
-    calls = [reply.call for reply in tried.replies if reply.call is not None]
-    if all(call.reasoning for call in calls) and not any(reply.text for reply in tried.replies):
+    replies = [reply for reply, _ in tried.played]
+    calls = [reply.call for reply in replies if reply.call is not None]
+    if all(call.reasoning for call in calls) and not any(reply.text for reply in replies):
         return (
             "The server returns the whole reply as reasoning: start it without its reasoning parser, or with the "
             "model's own."
