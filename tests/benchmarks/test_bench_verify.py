@@ -140,11 +140,6 @@ def table(path):
     (path / "report.html").write_text(re.sub(r'"successes": \d+', '"successes": 6', page, count=1))
 
 
-def another_script(path):
-    page = (path / "report.html").read_text()
-    (path / "report.html").write_text(page.replace("percent(row.success)", '"100 %"'))
-
-
 def protocol(change):
     """An attack that changes the first task after the fact, with a hash that fits."""
 
@@ -174,7 +169,6 @@ def protocol(change):
         (picture_taken_out, "pictures are missing"),
         (picture_cut_short, "last"),
         (table, "table of report.html"),
-        (another_script, "isn't the page"),
         (protocol({"first_seed": 1}), "names no such episode"),
         (protocol({"options": {"max_turns": 30}}), "max_turns"),
     ],

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from vagen_benchmarks.results.stats import Estimate, average, by_level, mean, pass_at, rate
 from vagen_benchmarks.runs.episode import Episode
@@ -63,6 +63,16 @@ FLAG = "‡"
 """Marks a score that more of its episodes than that could move, since they failed or are missing."""
 
 
+class Play(NamedTuple):
+    """A scored episode, as far as the table needs it."""
+
+    seed: int
+    level: str
+    success: bool
+    score: float
+    turns: int
+
+
 @dataclass
 class Cell:
     """What an agent did on a task. Failed episodes widen the interval of success and have no part in other numbers.
@@ -75,25 +85,19 @@ class Cell:
     agent: str
     planned: frozenset[tuple[int, int]] = frozenset()
     split: str = ""
-    played: int = 0
-    successes: int = 0
-    scores: list[tuple[str, bool, float]] = field(default_factory=list)
+    plays: list[Play] = field(default_factory=list)
     lost: list[tuple[int, str]] = field(default_factory=list)
-    early: Counter[str] = field(default_factory=Counter)
     seen: set[tuple[int, int]] = field(default_factory=set)
     contents: dict[int, str] = field(default_factory=dict)
     by_turn: list[AtTurn] = field(default_factory=list)
     unscored: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     problems: Counter[str] = field(default_factory=Counter)
-    endings: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
     metrics: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     said: dict[str, set[str]] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     seconds: list[float] = field(default_factory=list)
-    errors: Counter[str] = field(default_factory=Counter)
-    solved_at: Counter[int] = field(default_factory=Counter)
-    tries: dict[int, list[bool]] = field(default_factory=dict)
 
     def add(self, episode: Episode) -> None:
         """Count an episode."""
@@ -109,27 +113,21 @@ class Cell:
             self.failures[episode.failure.kind] += 1
             self.lost.append((episode.seed, level))
             return
-        self.played += 1
-        self.successes += episode.success
-        self.scores.append((level, episode.success, episode.score))
-        self.tries.setdefault(episode.seed, []).append(episode.success)
+        self.plays.append(Play(episode.seed, level, episode.success, episode.score, len(episode.turns)))
         self.errors.update(errors_of(episode))
-        if not episode.turns:
-            self.early[level] += 1
-        if episode.success:
-            self.solved_at[len(episode.turns)] += 1
         for i, turn in enumerate(episode.turns):
             if i == len(self.by_turn):
                 self.by_turn.append(AtTurn())
             self.by_turn[i].add(turn)
             self.unscored += sum(f"{part}_unscored" in turn["metrics"] for part in PARTS)
             self.problems.update({problem["code"] for problem in turn["parsed"]["problems"]})
-        self.endings.update(call["ending"] for call in filter(None, episode.calls))
-        for name, value in episode.turns[-1]["metrics"].items() if episode.turns else ():
-            if name not in NOT_OWN and isinstance(value, int | float):
-                self.metrics.setdefault(name, []).append((level, float(value)))
-            elif isinstance(value, str) and name not in NOT_OWN:
+        own = {name: each for name, each in (episode.turns[-1]["metrics"] if episode.turns else {}).items()
+               if name not in NOT_OWN}  # fmt: skip
+        for name, value in own.items():
+            if isinstance(value, str):
                 self.said.setdefault(name, set()).add(value)
+            elif isinstance(value, int | float):
+                self.metrics.setdefault(name, []).append((level, float(value)))
 
     def row(self) -> dict[str, Any]:
         """The numbers of the table. Rates and means are `None` where nothing was played.
@@ -137,8 +135,10 @@ class Cell:
         `low` and `high` bound success: at 95 %, with what failed or is missing counted as lost for the one and as won
         for the other.
         """
-        turns, played = sum(each.count for each in self.by_turn), self.played
-        success, returned = self._success(), average(by_level((level, score) for level, _, score in self.scores))
+        turns, played = sum(each.count for each in self.by_turn), len(self.plays)
+        successes, judged = sum(each.success for each in self.plays), self._judged()
+        success, returned = self._success(), average(by_level((each.level, each.score) for each in self.plays))
+        metrics, passed = self._metrics(), self._pass_at()
         failed, missing = sum(self.failures.values()), len(self.planned - self.seen)
 
         def share(count: float, of: int) -> float | None:
@@ -149,8 +149,8 @@ class Cell:
             "agent": self.agent,
             "split": self.split,
             "played": played,
-            "successes": self.successes,
-            "success": share(self.successes, played),
+            "successes": successes,
+            "success": share(successes, played),
             "low": success.low,
             "high": success.high,
             "freedom": success.freedom,
@@ -166,23 +166,22 @@ class Cell:
                 for name in ("valid", "effective", "well_formed")
             },
             "by_turn": [each.row() for each in self.by_turn],
-            "judged": self._judged(),
+            "judged": judged,
             "unscored": self.unscored,
             "failed": failed,
             "failures": dict(self.failures),
             "problems": dict(sorted(self.problems.items(), key=lambda each: (-each[1], each[0]))),
-            "endings": dict(self.endings),
             "errors": {
                 name: None
-                if (part := JUDGED_ERRORS.get(name)) and part not in self._judged()
+                if JUDGED_ERRORS.get(name, name) in set(PARTS) - {*judged}
                 else share(self.errors[name], played)
                 for name in ERRORS
             },
             "solved_by_turn": self._solved_by_turn(),
-            "pass_at": {k: each.value for k, each in self._pass_at().items()},
-            "pass_at_bounds": {k: [each.low, each.high] for k, each in self._pass_at().items()},
-            "metrics": {name: each.value for name, each in self._metrics().items()},
-            "metric_bounds": {name: _bounds(each)[1:] for name, each in self._metrics().items()},
+            "pass_at": {k: each.value for k, each in passed.items()},
+            "pass_at_bounds": {k: [each.low, each.high] for k, each in passed.items()},
+            "metrics": {name: each.value for name, each in metrics.items()},
+            "metric_bounds": {name: _bounds(each)[1:] for name, each in metrics.items()},
             "said": {name: ", ".join(sorted(values)) for name, values in self.said.items()},
             "prompt_tokens": self.usage.prompt_tokens,
             "cached_tokens": self.usage.cached_tokens,
@@ -199,11 +198,10 @@ class Cell:
 
     def _solved_by_turn(self) -> list[float]:
         """The share of episodes solved by the end of turn 1, 2, … ."""
-        shares, solved = [], 0
-        for turn in range(1, max(self.solved_at, default=0) + 1):
-            solved += self.solved_at[turn]
-            shares.append(solved / self.played)
-        return shares
+        solved = [each.turns for each in self.plays if each.success]
+        return [
+            sum(turns <= turn for turns in solved) / len(self.plays) for turn in range(1, max(solved, default=0) + 1)
+        ]
 
     def _drawn(self) -> str:
         """The draw of the levels, by the first of them: a level is a function of its seed, split and configuration."""
@@ -212,7 +210,7 @@ class Cell:
 
     def _success(self) -> Estimate:
         """Success among the played, and an interval that what failed or is missing has widened."""
-        played = [(level, float(success)) for level, success, _ in self.scores]
+        played = [(each.level, float(each.success)) for each in self.plays]
         found = rate(by_level(played))
         gone = [*self.lost] + [(seed, f"seed {seed}") for seed, _ in sorted(self.planned - self.seen)]
         if not gone:
@@ -223,20 +221,19 @@ class Cell:
 
     def _metrics(self) -> dict[str, Estimate]:
         """The environment's own metrics at the last turn; 0 for episodes that ended before their first."""
-        early = [(level, 0.0) for level, turns in self.early.items() for _ in range(turns)]
+        early = [(each.level, 0.0) for each in self.plays if not each.turns]
         return {name: average(by_level([*values, *early])) for name, values in self.metrics.items()}
 
     def _pass_at(self) -> dict[int, Estimate]:
         """pass@k for k = 1, 2, 4, … up to the tries that every seed had; empty if seeds were played once."""
-        fewest = min(map(len, self.tries.values()), default=0)
-        ks = [1 << i for i in range(fewest.bit_length()) if fewest > 1]
+        tries: dict[tuple[int, str], list[bool]] = {}
+        for each in self.plays:
+            tries.setdefault((each.seed, each.level), []).append(each.success)
+        fewest = min(map(len, tries.values()), default=0)
         return {
-            k: rate(by_level(
-                (self.contents.get(seed, f"seed {seed}"), pass_at(k, len(tries), sum(tries)))
-                for seed, tries in self.tries.items()
-            ))
-            for k in ks
-        }  # fmt: skip
+            k: rate(by_level((level, pass_at(k, len(won), sum(won))) for (_, level), won in tries.items()))
+            for k in (1 << i for i in range(fewest.bit_length() if fewest > 1 else 0))
+        }
 
 
 def _bounds(found: Estimate) -> list[float | None]:

@@ -116,18 +116,22 @@ def _sha256(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
+def differing(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two JSON values differ: the path, such as `tasks.0.split`, and both."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in sorted({*one, *other}):
+            yield from differing(one.get(name), other.get(name), f"{path}.{name}" if path else name)
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for i, pair in enumerate(zip(one, other, strict=True)):
+            yield from differing(*pair, f"{path}.{i}")
+    elif type(one) is not type(other) or one != other:
+        yield path, one, other
+
+
 def differences(one: Any, other: Any, path: str = "") -> list[str]:
     """In what two JSON values differ, hashes aside, a line each: `tasks.0.split: 'test' / 'val'`."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        names = sorted({*one, *other} - {"sha256"})
-        return [
-            line for name in names
-            for line in differences(one.get(name), other.get(name), f"{path}.{name}" if path else name)
-        ]  # fmt: skip
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        pairs = enumerate(zip(one, other, strict=True))
-        return [line for i, pair in pairs for line in differences(*pair, f"{path}.{i}")]
-    return [] if one == other else [f"{path}: {one!r:.80} / {other!r:.80}"]
+    found = [each for each in differing(one, other, path) if each[0].rpartition(".")[2] != "sha256"]
+    return [f"{where}: {mine!r:.80} / {theirs!r:.80}" for where, mine, theirs in found]
 
 
 def short_name(env_id: str) -> str:

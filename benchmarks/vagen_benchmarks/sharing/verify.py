@@ -20,7 +20,7 @@ from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.runs.playing import is_quick
-from vagen_benchmarks.runs.protocol import Protocol, Task, agent_options, differences, make_task
+from vagen_benchmarks.runs.protocol import Protocol, Task, agent_options, differences, differing, make_task
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import HERE, edits, missing_findings, picture_findings, plain
 from vagen_benchmarks.stop_reasons import Stop
@@ -218,9 +218,9 @@ def _replay(
         _, _, terminated, truncated, info = env.step(_original_reply(stored))
         over = terminated or truncated
         mine = plain(info["turn"].to_json())
-        differing = [*_apart(mine, _unjudged(stored, mine) if judged else stored)]
-        found += [(f"turn {i + 1}, {path}", mine, said) for path, mine, said in differing]
-        if any(exact or not _is_close(*each) for each in differing):
+        here = [*differing(mine, _unjudged(stored, mine) if judged else stored, f"turn {i + 1}")]
+        found += here
+        if any(exact or not _is_close(*each) for each in here):
             break  # what comes after only follows
     lines = [f"{path} is {said!r:.60} and should be {mine!r:.60}" for path, mine, said in found]
     if any(exact or not _is_close(*each) for each in found):
@@ -266,18 +266,6 @@ def _unjudged(stored: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, A
     metrics = {name: value for name, value in stored["metrics"].items() if name in mine["metrics"]}
     rewards = [term for term in stored["rewards"] if term["name"] not in JUDGED]
     return {**stored, "metrics": metrics, "rewards": rewards}
-
-
-def _apart(mine: Any, said: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Where two JSON values differ: path and both."""
-    if isinstance(mine, dict) and isinstance(said, dict):
-        for name in sorted({*mine, *said}):
-            yield from _apart(mine.get(name), said.get(name), f"{path}.{name}" if path else name)
-    elif isinstance(mine, list) and isinstance(said, list) and len(mine) == len(said):
-        for i, (each, other) in enumerate(zip(mine, said, strict=True)):
-            yield from _apart(each, other, f"{path}.{i}")
-    elif type(mine) is not type(said) or mine != said:
-        yield path, mine, said
 
 
 def _is_close(path: str, mine: Any, said: Any) -> bool:
