@@ -14,16 +14,14 @@ import pytest
 pytest.importorskip("inspect_ai", reason="needs the extra inspect")
 
 import inspect_ai
-import published
 import runs
 from chat_endpoint import Endpoint
 from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log
-from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.model import ModelCost, ModelInfo, ModelOutput, ModelUsage, get_model, set_model_info
 from oracle import oracle_episode, picture_of
 
-import vagen_envs
 from vagen_adapters import inspect_env
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward
@@ -133,14 +131,6 @@ def conversations(requests):
     return sorted(str([(each["role"], plain(each["content"])) for each in body["messages"]]) for body in requests)
 
 
-def test_every_environment_has_a_task():
-    assert set(inspect_env.TASKS) == {
-        "sokoban", "frozen_lake", "navigation", "primitive_skill", "primitive_skill_place", "primitive_skill_stack",
-        "primitive_skill_drawer", "primitive_skill_align", "svg_reconstruction", "sample",
-    }  # fmt: skip
-    assert len(inspect_env.TASKS) == len(vagen_envs.ENV_IDS)
-
-
 def test_the_log_shows_pictures_and_what_came_of_each_turn():
     replies, turns = oracle_episode(gym.make("vagen/FrozenLake-v0", **OPTIONS), 4, "test")
     task = inspect_env.TASKS["frozen_lake"](first_seed=4, num_levels=1, judge="", **OPTIONS)
@@ -237,25 +227,18 @@ def test_what_the_model_ran_into_is_an_ending_and_its_words_are_not_played(reaso
     assert sample.scores["success"].value == 0.0
 
 
-def test_inspects_limits_end_episodes():
-    task = inspect_env.TASKS["sokoban"](num_levels=1, judge="", strategy="no_think")
-    (sample,) = evaluated(task, mock(*["<answer>Up</answer>"] * 9), token_limit=40).samples
-    assert sample.limit.type == "token"
-    assert sample.store["ended"] == "token limit"
-    assert len(sample.store["turns"]) == 2
-    assert sample.scores["success"].value == 0.0
-
-
-def test_cost_limits_count_by_inspects_prices():
-    from inspect_ai.model import ModelCost, ModelInfo, set_model_info
-
+@pytest.mark.parametrize("limit", [{"token_limit": 40}, {"cost_limit": 50e-6}], ids=["token", "cost"])
+def test_inspects_limits_end_episodes(limit):
+    """A reply takes 15 tokens, which cost 20e-6."""
     cost = ModelCost(input=1.0, output=2.0, input_cache_write=0.0, input_cache_read=0.0)
     set_model_info("mockllm/model", ModelInfo(cost=cost))
     task = inspect_env.TASKS["sokoban"](num_levels=1, judge="", strategy="no_think")
-    (sample,) = evaluated(task, mock(*["<answer>Up</answer>"] * 9), cost_limit=50e-6).samples  # 20e-6 a reply
-    assert sample.limit.type == "cost"
-    assert sample.store["ended"] == "cost limit"
+    (sample,) = evaluated(task, mock(*["<answer>Up</answer>"] * 9), **limit).samples
+    (kind,) = limit
+    assert sample.limit.type == kind.removesuffix("_limit")
+    assert sample.store["ended"] == kind.replace("_", " ")
     assert len(sample.store["turns"]) == 2
+    assert sample.scores["success"].value == 0.0
 
 
 @pytest.mark.parametrize("score", [False, True])
@@ -277,37 +260,15 @@ def test_a_broken_environment_is_an_error_and_no_score(monkeypatch, score):
         assert not sample.scores
 
 
-@pytest.mark.parametrize(
-    ("env_id", "options"),
-    [
-        ("stranger_module:vagen/Sokoban-v0", {}),
-        ("vagen/Sokoban-v0", {"prompt_pack": "secretpack"}),
-        ("vagen/FrozenLake-v0", {"desc": ["F" * 1000] * 1000}),
-        ("vagen/Sample-v0", {"scoring": "stranger_module:x"}),
-    ],
-)
-def test_a_data_set_of_a_stranger_makes_only_what_a_row_may(env_id, options, tmp_path, monkeypatch):
-    (tmp_path / "stranger_module.py").write_text("open('ran', 'w')")
-    (tmp_path / "secretpack").mkdir()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    metadata = {"env_id": env_id, "options": options, "split": "test", "seed": 0, "level": "x"}
+def test_a_data_set_of_a_stranger_makes_only_what_a_row_may():
+    metadata = {
+        "env_id": "vagen/Sokoban-v0",
+        "options": {"prompt_pack": "/etc"},
+        "split": "test",
+        "seed": 0,
+        "level": "x",
+    }
     sample = Sample(input="x", metadata=metadata)
     task = Task(dataset=[sample], solver=inspect_env.play(), scorer=inspect_env.success())
     log = evaluated(task, mock("<answer>Up</answer>"), fail_on_error=False)
     assert "ConfigError" in log.samples[0].error.message
-    assert not (tmp_path / "ran").exists()
-
-
-def test_whoever_makes_a_task_names_every_option():
-    task = inspect_env.TASKS["sokoban"](num_levels=1, judge=None, prompt_pack="terse", strategy="no_think")
-    log = evaluated(task, mock(*["<answer>Up</answer>"] * 30))
-    assert log.samples[0].error is None
-
-
-def test_published_levels_are_played_in_order(tmp_path):
-    options = published.boards(tmp_path)
-    task = inspect_env.task_of(published.SOKOBAN)(judge="", max_turns=1, **options)
-    log = evaluated(task, mock(*["<answer>Up</answer>"] * 3), max_samples=1)
-    samples = sorted(log.samples, key=lambda sample: sample.metadata["seed"])
-    assert [turns_of(sample)[0].level["content"] for sample in samples] == published.contents(options)

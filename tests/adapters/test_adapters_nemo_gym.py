@@ -18,7 +18,6 @@ import pytest
 
 pytest.importorskip("nemo_gym", reason="needs the extra nemo-gym")
 
-import published
 import yaml
 from chat_endpoint import Endpoint
 from fastapi.encoders import jsonable_encoder
@@ -81,16 +80,6 @@ def test_episodes_equal_those_of_gymnasium(env_id):
         assert played["info"]["metrics"]["success"] == 1.0
         assert door.post("/step", json={**row, "response": response("again")}).status_code == 409
         assert door.post("/close").json() == {"closed": True}
-
-
-def test_published_levels_are_played_in_order(tmp_path, monkeypatch):
-    monkeypatch.setenv("VAGEN_TRUST_ROWS", "1")
-    options, door, played = published.boards(tmp_path), client(), []
-    for row in levels(published.SOKOBAN, split="test", **options):
-        door.post("/reset", json=row)
-        step = door.post("/step", json={**row, "response": response("<answer>Up</answer>")}).json()
-        played.append(step["info"]["turn"]["level"]["content"])
-    assert played == published.contents(options)
 
 
 def test_a_repeated_request_is_answered_again_and_not_played_again():

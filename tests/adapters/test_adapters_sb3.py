@@ -14,7 +14,7 @@ import numpy as np
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+from stable_baselines3.common.vec_env import SubprocVecEnv
 
 import vagen_envs
 
@@ -78,26 +78,3 @@ def test_texts_are_refused_as_the_page_says():
     env.observation_space = env.observation_space["image"]
     with pytest.raises(AssertionError, match="algorithm only supports"):
         PPO("CnnPolicy", env)
-
-
-def test_a_cut_episode_is_no_end_and_texts_stay_at_home(moves):
-    envs = DummyVecEnv([lambda: made(moves, is_slippery=False, max_turns=1)])
-    envs.seed(1)
-    envs.reset()
-    *_, ended, (info,) = envs.step([envs.get_attr("moves")[0].index("Left")])
-    assert ended[0]
-    assert info["TimeLimit.truncated"]
-    assert info["terminal_observation"].dtype == np.uint8
-
-
-def test_vectors_as_cleanrl_makes_them(moves):
-    envs = gym.make_vec(
-        "vagen/FrozenLake-v0", 2, vectorization_mode="async", wrappers=[moves], strategy="free_think"
-    )  # fmt: skip
-    try:
-        images, _ = envs.reset(seed=[1, 2])
-        assert images.shape == (2, *envs.single_observation_space.shape)
-        images, rewards, *_ = envs.step(envs.action_space.sample())
-        assert rewards.shape == (2,)
-    finally:
-        envs.close()

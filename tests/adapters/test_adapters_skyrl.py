@@ -7,12 +7,10 @@ import pytest
 
 pytest.importorskip("skyrl_gym", reason="needs the extra skyrl")
 
-import published
 import skyrl_gym
 from oracle import picture_of
 from skyrl_gym.metrics import aggregate_for_environment
 
-from vagen_adapters.rows import TRUST_ROWS
 from vagen_adapters.skyrl_env import NAME, levels
 from vagen_envs import Turn
 from vagen_envs.errors import ConfigError
@@ -48,13 +46,6 @@ def test_episodes_equal_those_of_gymnasium(env_id):
     assert means["action_is_valid"] == 1.0
     assert means["success"] == pytest.approx(sum(each["success"] for each in metrics) / 2)
     assert means["turns"] == pytest.approx(sum(each["turns"] for each in metrics) / 2)
-
-
-def test_published_levels_are_played_in_order(tmp_path, monkeypatch):
-    monkeypatch.setenv(TRUST_ROWS, "1")
-    options = published.boards(tmp_path)
-    made = [(skyrl_gym.make(NAME, extras=row), row) for row in levels(published.SOKOBAN, split="test", **options)]
-    assert [env.init(row["prompt"])[1]["level"]["content"] for env, row in made] == published.contents(options)
 
 
 def test_reasoning_is_paid_as_the_reward_alone_pays_it():

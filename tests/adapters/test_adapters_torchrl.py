@@ -11,7 +11,6 @@ import torch
 from oracle import oracle_episode
 from tensordict.nn import TensorDictModule
 from torchrl.collectors import Collector
-from torchrl.envs import SerialEnv
 
 from vagen_adapters.torchrl_env import make
 
@@ -40,14 +39,6 @@ def test_text_alone_needs_no_picture():
     assert now.get("image") is None
     assert "observation" in now["text"]
     env.close()
-
-
-def test_several_at_once():
-    envs = SerialEnv(2, lambda: make("vagen/FrozenLake-v0"))
-    now = envs.reset()
-    assert now["image"].shape == (2, 128, 128, 3)
-    assert [text.startswith("[First observation]") for text in now["text"]] == [True, True]
-    envs.close()
 
 
 class Policy(torch.nn.Module):

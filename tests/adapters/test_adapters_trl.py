@@ -6,7 +6,6 @@ import json
 from functools import partial
 
 import gymnasium as gym
-import published
 import pytest
 
 pytest.importorskip("trl", reason="needs the extra ppo")
@@ -175,17 +174,6 @@ def test_rows_of_levels_reset_their_episode():
     shown, _ = env.reset(seed=5, options={"split": "test"})
     (image,) = [part["image"] for part in first if part["type"] == "image"]
     assert image.tobytes() == shown["image"].tobytes()
-
-
-def test_published_levels_are_played_in_order(tmp_path):
-    options = published.boards(tmp_path)
-    episode = TRLEnvironment(published.SOKOBAN, **options)
-    played = []
-    for row in levels(published.SOKOBAN, split="test", **options):
-        episode.reset(**row)
-        episode.play("<answer>Up</answer>")
-        played.append(episode.turns[0].level["content"])
-    assert played == published.contents(options)
 
 
 def test_reasoning_is_paid_as_the_reward_alone_pays_it():

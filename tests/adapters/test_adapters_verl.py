@@ -12,7 +12,6 @@ import pytest
 pytest.importorskip("verl", reason="needs the extra verl, in an environment of its own")
 
 import hydra
-import published
 import qwen
 import torch
 import verl.utils.torch_functional as verl_functional
@@ -183,18 +182,6 @@ def test_an_empty_reply_fails_its_episode(processor, monkeypatch):
     monkeypatch.setattr(Server, "generate", nothing)
     with pytest.raises(TrainingDataError, match="aborted"):
         play(processor, 1)
-
-
-def test_published_levels_are_played_in_order(tmp_path):
-    options = published.boards(tmp_path)
-    file = tmp_path / "rows.parquet"
-    pd.DataFrame(list(verl_env.levels(published.SOKOBAN, split="test", **options))).to_parquet(file)
-    played = []
-    for level in pd.read_parquet(file)["extra_info"]:
-        env = verl_env.make(level)
-        verl_env.reset(env, level)
-        played.append(env.unwrapped.level["content"])
-    assert played == published.contents(options)
 
 
 def test_the_dataset_reads_levels(processor, tmp_path):

@@ -444,18 +444,6 @@ def test_levels_are_played_with_prompts_drawn_from_a_pool_alike_within_a_group(t
     assert set(drawn) == set(packs)
 
 
-def test_the_sampler_can_be_another(tiny_folder, tmp_path):
-    calls = []
-
-    class Counting(TransformersSampler):
-        def sample(self, prompts, sampling, seeds):
-            calls.extend(seeds)
-            return super().sample(prompts, sampling, seeds)
-
-    trained(tiny_folder, tmp_path, make_sampler=Counting, rollouts=2)
-    assert len(calls) == len(set(calls)) == 32  # two turns of eight episodes in two rollouts, no seed twice
-
-
 def test_sentences_are_not_paid_where_no_reward_says_what_they_are_worth(tiny_folder, tmp_path):
     with pytest.raises(TrainingConfigError, match="and none is given; pass one as score"):
         MultiTurnPPOTrainer(tiny_folder, config(tmp_path, reasoning_credit="span"))

@@ -164,40 +164,6 @@ def test_an_answer_that_is_too_long_to_be_kept_is_had_again_by_replay(monkeypatc
         assert post("reset", **items) == first
 
 
-def test_two_clients_with_one_session_play_one_episode_each():
-    """As after a fork: each gets the answers to its own replies, whoever asked last."""
-    with Served() as served:
-        envs = [RemoteEnv(Service(served.url), LAKE) for _ in range(2)]
-        envs[1]._session = envs[0]._session
-        envs[1]._service._journal._histories[envs[0]._session] = envs[1]._service._journal._histories.popitem()[1]
-        envs[1]._service._journal._histories[envs[0]._session].opening["session"] = envs[0]._session
-        locals_ = [gym.make(LAKE).unwrapped for _ in envs]
-        for seed, pair in enumerate(zip(envs, locals_, strict=True)):
-            for each in pair:
-                each.reset(seed=seed)
-        draw = random.Random(5)
-        for _ in range(12):
-            i = draw.randrange(2)
-            reply = random_reply(draw)
-            if locals_[i]._running:
-                assert envs[i].step(reply)[4]["turn"] == locals_[i].step(reply)[4]["turn"]
-
-
-def test_a_server_that_was_left_behind_is_not_believed():
-    """A client plays a turn at another server, and comes back to the first, which has the session as it was before."""
-    with Served() as one, Served() as other:
-        services = [Service(one.url), Service(other.url)]
-        services[1]._journal = services[0]._journal
-        env, local = RemoteEnv(services[0], SOKOBAN), gym.make(SOKOBAN).unwrapped
-        env.reset(seed=3), local.reset(seed=3)
-        draw = random.Random(6)
-        for k in range(8):
-            services[0]._journal._send = services[k // 2 % 2]._send
-            reply = random_reply(draw)
-            if local._running:
-                assert env.step(reply)[4]["turn"] == local.step(reply)[4]["turn"]
-
-
 def test_it_can_be_done_by_hand():
     with Served() as one, Served() as other:
 

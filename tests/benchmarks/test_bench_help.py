@@ -10,7 +10,6 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from vagen_adapters.ppo.recipes import recipe_names
 from vagen_benchmarks.cli import app
 
 COMMANDS = sorted(get_command(app).commands)
@@ -22,26 +21,9 @@ def shown(*words):
     return done.output
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_every_command_has_an_example(name):
-    assert f"vagen {name}" in shown(name).partition("Example:")[2]
-
-
-@pytest.mark.parametrize("words", ["judge", "judge calibrate", "judge rescore", "models try", "new env"])
-def test_help_of_every_subcommand_has_an_example(words):
+@pytest.mark.parametrize("words", [*COMMANDS, "judge calibrate", "judge rescore", "models try", "new env"])
+def test_help_of_every_command_has_an_example(words):
     assert f"vagen {words}" in shown(*words.split()).partition("Example:")[2]
-
-
-def test_help_groups_commands_by_task():
-    text = shown()
-    order = ("Benchmark models", "│ bench", "Look at results", "│ view", "Check and share runs", "│ verify")
-    assert sorted(order, key=text.index) == list(order)
-
-
-def test_training_help_lists_recipes_and_settings():
-    text = shown("train")
-    for name in (*recipe_names(), "episodes_per_rollout=128", "kl_coef=0.001"):
-        assert name in text
 
 
 def run(*words, cwd):

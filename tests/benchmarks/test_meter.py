@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from vagen_benchmarks import meter
-from vagen_benchmarks.meter import Meter, spoken
+from vagen_benchmarks.meter import Meter
 
 
 @pytest.fixture
@@ -36,13 +36,6 @@ def test_a_log_gets_a_line_after_five_seconds_and_then_every_twenty_with_an_esti
     ]
 
 
-def test_what_is_short_says_nothing_in_a_log(clock):
-    written = io.StringIO()
-    with Meter("updates", 4, console=Console(file=written)) as told:
-        assert list(told.over("abcd")) == list("abcd")
-    assert not written.getvalue()
-
-
 def test_a_terminal_shows_a_bar_in_a_bar_and_what_others_print():
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=100)
@@ -54,7 +47,3 @@ def test_a_terminal_shows_a_bar_in_a_bar_and_what_others_print():
     shown = written.getvalue()
     for each in ("vagen-base", "1/2", "rollouts", "2/3", "solved [5] 0.5", "a line between"):
         assert each in shown
-
-
-def test_seconds_are_said_in_the_unit_that_fits():
-    assert [spoken(each) for each in (0, 89, 90, 5000, 7200)] == ["0 s", "89 s", "2 min", "83 min", "2.0 h"]
