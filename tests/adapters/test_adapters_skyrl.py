@@ -14,7 +14,6 @@ from skyrl_gym.metrics import aggregate_for_environment
 from vagen_adapters.skyrl_env import NAME, levels
 from vagen_envs import Turn
 from vagen_envs.errors import ConfigError
-from vagen_rewards import ReasoningReward
 
 
 @pytest.mark.parametrize("env_id", ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"])
@@ -46,26 +45,6 @@ def test_episodes_equal_those_of_gymnasium(env_id):
     assert means["action_is_valid"] == 1.0
     assert means["success"] == pytest.approx(sum(each["success"] for each in metrics) / 2)
     assert means["turns"] == pytest.approx(sum(each["turns"] for each in metrics) / 2)
-
-
-def test_reasoning_is_paid_as_the_reward_alone_pays_it():
-    options = {"weighting": "plain", "judge": "rule"}
-    (row,) = levels("vagen/Sokoban-v0", num_levels=1, strategy="grounding", reasoning=options)
-    (unpaid,) = levels("vagen/Sokoban-v0", num_levels=1, strategy="grounding")
-    alone = gym.make("vagen/Sokoban-v0", strategy="grounding")
-    alone.reset(seed=row["seed"], options={"split": "train"})
-    reply = alone.unwrapped.oracle_reply()
-    earned = []
-    for each in (row, unpaid):
-        env = skyrl_gym.make(each["env_class"], extras=each)
-        env.init(each["prompt"])
-        earned.append(env.step(reply))
-        env.close()
-    with_it, without = (each["reward"] for each in earned)
-    turn = Turn.from_json(earned[1]["metadata"]["turn"])
-    owed = sum(term.value for term in ReasoningReward.from_options(options)(turn))
-    assert owed > 0
-    assert with_it == pytest.approx(without + owed)
 
 
 def test_what_is_missing_in_a_row_is_named():

@@ -6,7 +6,6 @@ import asyncio
 
 import gymnasium as gym
 import numpy as np
-import pandas as pd
 import pytest
 
 pytest.importorskip("verl", reason="needs the extra verl, in an environment of its own")
@@ -27,7 +26,6 @@ from vagen_adapters.errors import TrainingDataError
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.advantages import bilevel_gae_released
 from vagen_adapters.ppo.trajectories import Trajectories
-from vagen_rewards import ReasoningReward
 
 ID = "vagen/FrozenLake-v0"
 OPTIONS = {
@@ -137,22 +135,6 @@ def test_tokens_in_tokens_out_with_pictures_and_turn_rewards(processor):
     (inputs,) = batch.non_tensor_batch["multi_modal_inputs"]
     assert len(inputs["pixel_values"]) == 4 * image_tokens(processor, whole)
     assert batch.non_tensor_batch["success"] == [float(server.turns[-1].success)]
-
-
-def test_reasoning_is_paid_as_the_reward_alone_pays_it(tmp_path):
-    options = {"weighting": "plain", "judge": "rule", "penalty": "paper"}
-    pd.DataFrame(list(verl_env.levels("vagen/Sokoban-v0", num_levels=1, reasoning=options))).to_parquet(
-        tmp_path / "rows.parquet"
-    )
-    level = pd.read_parquet(tmp_path / "rows.parquet")["extra_info"][0]
-    paid, unpaid = verl_env.make(level), gym.make("vagen/Sokoban-v0")
-    verl_env.reset(paid, level)
-    unpaid.reset(seed=int(level["seed"]), options={"split": level["split"]})
-    reply = unpaid.unwrapped.oracle_reply()
-    turn = unpaid.step(reply)[4]["turn"]
-    owed = sum(term.value for term in ReasoningReward.from_options(options)(turn))
-    assert owed > 0
-    assert paid.step(reply)[4]["turn"].reward == pytest.approx(turn.reward + owed)
 
 
 def test_no_picture_is_cut_where_the_room_ends(processor):

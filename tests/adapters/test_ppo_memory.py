@@ -107,22 +107,6 @@ def test_an_update_makes_no_tensor_of_all_logits(tiny_folder):
     assert 0 < max(largest) <= piece
 
 
-def test_few_logits_are_one_piece_and_spread_weights_are_gathered_equally_often(tiny_folder):
-    model, (inputs, mask) = moved(tiny_folder), batch()
-    model(inputs, ("logprobs",), temperature=1.0)  # the first time its head is tried, too
-    calls = []
-    model.policy.lm_head.register_forward_hook(lambda *_: calls.append(1))
-    found = []
-    for model.spread, expected in ((False, 1), (True, 16)):
-        calls.clear()
-        found.append(model(inputs, ("logprobs", "entropies"), temperature=1.0, mask=mask))
-        assert len(calls) == expected
-    torch.testing.assert_close(*found)
-    calls.clear()
-    model(inputs, ("logprobs",), temperature=1.0, mask=mask & False)
-    assert len(calls) == 16  # with no token at all, too
-
-
 def test_a_reference_in_bfloat16_says_what_one_in_float32_would(tiny_folder):
     """Under autocast, bit by bit: only what it would round anyway is stored rounded."""
     from vagen_adapters.ppo.chat_encoder import load_policy

@@ -1,24 +1,22 @@
 """Words that are paid for themselves: which tokens a sentence's truth goes to, and that it teaches to say what is true."""
 
-import dataclasses
 import statistics
 
 import gymnasium as gym
 import pytest
 import torch
+from ppo_training import config
 
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.chat_encoder import load_policy
-from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
 from vagen_adapters.ppo.generation import Reply, model_inputs
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
 from vagen_adapters.ppo.span_credit import credit_words
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
-from vagen_experiments.imitation import sentences
 from vagen_rewards import RuleJudge
 from vagen_rewards.credit import words_of
 from vagen_rewards.scores import Judge, Score
@@ -58,23 +56,6 @@ def test_sentences_have_the_truth_of_what_they_claim():
     ]
     assert [f"{turn.reply[slice(*span)].strip()}." for span, _ in prediction.truths] == [TRUE]
     assert prediction.span[0] > turn.reply.index("<prediction>")
-
-
-def test_a_sentence_is_true_as_often_as_the_state_says_so_itself():
-    """A lake with three holes above on the right: the fourth time, and the target's second, are false."""
-    env = gym.make(ENV, **OPTIONS)
-    for seed in range(200):
-        env.reset(seed=seed)
-        (row, column), holes = env.unwrapped.true_state.player, env.unwrapped.true_state.holes
-        if sum(r < row and c > column for r, c in holes) == 3:
-            break
-    hole = "A hole is above and on the right side of the player."
-    goal = next(each for each in sentences(env.unwrapped.true_state.natural_language()) if "target" in each)
-    said = " ".join([goal, hole, hole, hole, hole, goal])
-    reply = env.unwrapped.grammar.render(["Left"], observation=said, reasoning="-", prediction="-")
-    turn = env.step(reply)[4]["turn"]
-    grounding, _ = words_of(turn, make_reward(BOTH, env).read(turn))
-    assert [truth for _, truth in grounding.truths] == [1, 1, 1, 1, -1, -1]
 
 
 def test_tokens_begin_where_their_text_does(loaded):
@@ -192,11 +173,10 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
                      self.encoder.end_id) for each in (true, false)]  # fmt: skip
             return [Reply(said[seed % 2], (-1.0,) * len(said[seed % 2])) for seed in seeds]
 
-    settings = MultiTurnPPOConfig(
-        output_dir=str(tmp_path), environments=[{"id": ENV, "options": {**OPTIONS, "max_turns": 1}}], rollouts=4, episodes_per_rollout=16,
-        num_envs=8, minibatches=2, per_device_train_batch_size=8, max_tokens=80, max_length=1024, temperature=1.0, top_p=1.0,
-        learning_rate=3e-3, kl_coef=0.0, reasoning_credit="span", logging_steps=2, report_to=[], save_strategy="no",
-        bf16=False, use_cpu=True,
+    settings = config(
+        tmp_path, environments=[{"id": ENV, "options": {**OPTIONS, "max_turns": 1}}], rollouts=4, episodes_per_rollout=16,
+        per_device_train_batch_size=8, max_tokens=80, max_length=1024, learning_rate=3e-3, kl_coef=0.0,
+        reasoning_credit="span",
     )  # fmt: skip
     with gym.make(ENV, **OPTIONS) as env:
         score = reasoning_score(make_reward({"grounding": 1.0}, env), settings.reasoning_credit)
@@ -225,4 +205,3 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
     trainer.train()
     assert lead() > before + 0.5
     assert any("credit/grounding" in entry for entry in trainer.state.log_history)
-    assert dataclasses.asdict(settings)["reasoning_credit"] == "span"

@@ -258,11 +258,8 @@ def test_with_lora_only_adapters_and_the_value_head_are_trained(tiny_folder, tmp
     same(weights(whole), weights(resumed))
 
 
-def test_the_log_says_where_the_time_went(tiny_folder, tmp_path):
+def test_the_log_has_each_turn_apart(tiny_folder, tmp_path):
     trainer = trained(tiny_folder, tmp_path)
-    shares = [history(trainer, f"share/{part}") for part in ("generation", "environment", "judge", "score", "update")]
-    assert all(0 <= share[0] <= 1 for share in shares)
-    assert 0.5 < sum(share[0] for share in shares) <= 1
     assert history(trainer, "tokens_per_second")[0] > 0
     assert history(trainer, "turn/share/1") == [1]
     both = history(trainer, "turn/reward/0")[0] + history(trainer, "turn/reward/1")[0]

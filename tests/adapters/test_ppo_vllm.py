@@ -26,18 +26,17 @@ os.environ.update(CPU)
 
 import gymnasium as gym  # noqa: E402
 from accelerate import Accelerator  # noqa: E402
+from ppo_training import config, history, likes_short_words, same, trained, weights  # noqa: E402
 from token_scores import score_tokens  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
 from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
-from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import Prompt, Sampling, model_inputs  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 from vagen_adapters.ppo.vllm_samplers import WORKER_EXTENSION, VLLMSampler, VLLMServerSampler  # noqa: E402
-from vagen_envs import RewardTerm  # noqa: E402
 
 SAMPLING = Sampling(temperature=0.8, top_p=1.0, max_tokens=6)
 OPTIONS = {"max_model_len": 1024, "max_num_seqs": 16, "enforce_eager": True}
@@ -87,18 +86,6 @@ def change(model, seed):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.05)
-
-
-def likes_short_words(turn):
-    return [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)]
-
-
-def history(trainer, name):
-    return [entry[name] for entry in trainer.state.log_history if name in entry]
-
-
-def weights(trainer):
-    return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
 
 
 def largest_gap(sampler, model):
@@ -216,12 +203,10 @@ def test_ten_updates_are_the_same_with_every_back_end(env_id, server, tiny_folde
     of_server = {"url": server, "weights_folder": str(tmp_path / "weights")}
     back_ends = {"transformers": {}, "vllm": OPTIONS, "vllm-server": of_server}
     for generation, options in back_ends.items():
-        settings = MultiTurnPPOConfig(
-            str(tmp_path / generation), environments=[{"id": env_id, "options": ENVIRONMENTS[env_id]}], num_envs=4, rollouts=5,
-            episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1e-6,
-            learning_rate=1e-3, critic_learning_rate=1e-2, optim="sgd", generation=generation, vllm_options=options,
-            logging_steps=1, save_strategy="no",
-            report_to="none", use_cpu=True, bf16=False, gradient_checkpointing=False, disable_tqdm=True,
+        settings = config(
+            tmp_path / generation, environments=[{"id": env_id, "options": ENVIRONMENTS[env_id]}], num_envs=4, rollouts=5,
+            episodes_per_rollout=4, max_tokens=6, max_length=1024, top_p=1e-6, critic_learning_rate=1e-2, optim="sgd",
+            generation=generation, vllm_options=options,
         )  # fmt: skip
         trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=likes_short_words)
         start = weights(trainer)
@@ -233,19 +218,14 @@ def test_ten_updates_are_the_same_with_every_back_end(env_id, server, tiny_folde
     for trainer, _ in runs.values():
         for name in ("loss", "rollout/return", "advantage/std", "policy/kl_to_reference", "critic/loss"):
             assert history(trainer, name) == pytest.approx(history(expected, name), rel=1e-3, abs=1e-5), name
-        for name, tensor in weights(expected).items():
-            torch.testing.assert_close(weights(trainer)[name], tensor, rtol=1e-4, atol=1e-5, msg=name)
+        same(weights(trainer), weights(expected), rtol=1e-4, atol=1e-5)
 
 
 def test_a_server_plays_beside_updates_with_weights_that_are_known(server, tiny_folder, tmp_path):
-    settings = MultiTurnPPOConfig(
-        str(tmp_path), environments=[{"id": "vagen/FrozenLake-v0", "options": ENVIRONMENTS["vagen/FrozenLake-v0"]}], num_envs=4,
-        rollouts=3, episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1.0,
-        learning_rate=1e-3, generation="vllm-server", max_staleness=1, sampler_correction="token",
-        vllm_options={"url": server, "weights_folder": str(tmp_path / "weights")}, logging_steps=2, save_strategy="no", report_to="none",
-        use_cpu=True, bf16=False, gradient_checkpointing=False, disable_tqdm=True,
+    options = {"url": server, "weights_folder": str(tmp_path / "weights")}
+    trainer = trained(
+        tiny_folder, tmp_path, num_envs=4, rollouts=3, episodes_per_rollout=4, max_tokens=6, max_length=1024, logging_steps=2,
+        generation="vllm-server", vllm_options=options, max_staleness=1, sampler_correction="token",
     )  # fmt: skip
-    trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=likes_short_words)
-    trainer.train()
     assert history(trainer, "staleness/max") == [0, 1, 1]
     assert history(trainer, "policy/sampler_gap")[0] < 1e-4 < history(trainer, "policy/sampler_gap")[1]

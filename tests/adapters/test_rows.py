@@ -10,6 +10,7 @@ import pytest
 
 from vagen_adapters.rows import TRUST_ROWS, levels, make_from_row
 from vagen_envs.errors import ConfigError
+from vagen_rewards import ReasoningReward
 
 LAKE = "vagen/FrozenLake-v0"
 
@@ -18,7 +19,18 @@ def test_a_row_has_the_environment_that_gymnasium_makes():
     options = {"strategy": "grounding", "max_turns": 4, "size": None}
     made, alone = make_from_row(LAKE, options), gym.make(LAKE, strategy="grounding", max_turns=4).unwrapped
     assert made.unwrapped.config == alone.config
-    assert make_from_row(LAKE, None, {"grounding": 0.5}).unwrapped.config == gym.make(LAKE).unwrapped.config
+
+
+def test_reasoning_is_paid_as_the_reward_alone_pays_it():
+    options = {"weighting": "plain", "judge": "rule"}
+    paid, unpaid = make_from_row(LAKE, None, options), gym.make(LAKE)
+    for env in (paid, unpaid):
+        env.reset(seed=3)
+    reply = unpaid.unwrapped.oracle_reply()
+    with_it, turn = (env.step(reply)[4]["turn"] for env in (paid, unpaid))
+    owed = sum(term.value for term in ReasoningReward.from_options(options)(turn))
+    assert owed > 0
+    assert with_it.reward == pytest.approx(turn.reward + owed)
 
 
 @pytest.mark.parametrize(

@@ -64,11 +64,6 @@ def test_on_levels_that_differ_it_solves_few():
     assert returned(env, search(env), range(100)) < 0.12
 
 
-def test_the_search_is_a_function_of_the_options():
-    assert search(made()) == search(made(observation="text", split="test"))
-    assert search(made()) != search(made(max_actions_per_turn=2))
-
-
 def test_the_agent_writes_the_same_whatever_it_sees():
     (agent,) = make_agents(["blind"], Asked())
     assert isinstance(agent, Blind)
@@ -123,10 +118,6 @@ LISTED = "Human instruction: …\nObject positions:\n[{}]{}\nDecide your next ac
 )  # fmt: skip
 def test_positions_that_the_text_lists_are_used(task, points, other, skills):
     assert read_skills(LISTED.format(points, other), task) == skills
-
-
-def test_where_no_positions_are_listed_there_is_nothing_to_read():
-    assert read_skills("Human instruction: …\nx_workspace_limit: (-100, 150)\n", "place") == []
 
 
 def test_a_walker_turns_where_it_is_stopped():

@@ -19,7 +19,6 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.runs.runner import Policy
 from vagen_benchmarks.runs.scoring import make_scoring
-from vagen_envs.context import ContextPolicy
 
 KEY = "sk-secret-0123456789abcdef"
 
@@ -54,11 +53,6 @@ def test_good_endpoint_is_played_and_costs_are_recorded(tmp_path, endpoint):
     assert "temperature" not in body  # nobody asked for one
     kinds = [part["type"] for message in body["messages"] if message["role"] == "user" for part in message["content"]]
     assert "image_url" in kinds
-
-
-def test_history_window_limits_the_prompt(tmp_path, endpoint):
-    play(tmp_path, endpoint.url, episodes=1, context=ContextPolicy(turns=0))
-    assert [len(body["messages"]) for body in endpoint.requests] == [2, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -99,12 +93,6 @@ def test_passing_fault_costs_only_time(tmp_path, endpoint, fault):
     outcome, episodes = play(tmp_path, endpoint.url, episodes=2, policy=Policy(concurrency=1))
     assert (outcome.played, outcome.failed, outcome.reason) == (2, 0, "")
     assert [call["attempts"] for episode in episodes for call in episode.calls] == [2] * 6
-
-
-def test_fault_in_the_middle_keeps_the_turns_before(tmp_path, endpoint):
-    endpoint.script = lambda number, body: endpoint.good if number < 2 else 503
-    _, (episode,) = play(tmp_path, endpoint.url, episodes=1)
-    assert (len(episode.turns), episode.failure.kind) == (2, "server_error")
 
 
 @pytest.mark.parametrize(("status", "requests"), [(400, 1), (401, 3), (404, 3), (422, 1)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import os
 import subprocess
@@ -157,28 +156,6 @@ def test_the_example_with_a_memory_asks_a_model_with_its_notes(tmp_path, endpoin
     assert notes[3].splitlines() == ["What I remember:"]  # another episode
     assert outcome.usage[agent.name].requests == 6
     assert all(len(body["messages"]) == 2 for body in endpoint.requests)
-
-
-def test_a_model_that_was_trained_here_plays_by_its_folder(tmp_path):
-    pytest.importorskip("trl")
-    folder = Path(__file__).parents[2] / "benchmarks" / "experiments" / "checkpoints" / "frozenlake"
-    (agent,) = make_agents([f"transformers:{folder}"], Asked(sampling={"max_tokens": 8}))
-    outcome = runs.play(tmp_path / "1", [agent], ["frozenlake"], episodes=1, options={"max_turns": 1})
-    assert outcome.played == 1, runs.episodes(tmp_path / "1")[0].ended
-    trained = tmp_path / "trained"
-    trained.mkdir()
-    for part in folder.iterdir():
-        (trained / part.name).symlink_to(part)
-    options = {"prompt_pack": "terse", "max_turns": 1}
-    card = {"environments": [{"id": "vagen/FrozenLake-v0", "options": options}], "max_tokens": 64}
-    (trained / "training.json").write_text(json.dumps(card))
-    (agent,) = make_agents([str(trained)], Asked())
-    assert runs.play(tmp_path / "2", [agent], ["frozenlake"], episodes=2).played == 2
-    (episode, _) = runs.episodes(tmp_path / "2")
-    assert len(episode.turns) == 1  # the options of its training
-    assert episode.turns[0]["parsed"]["well_formed"]
-    with pytest.raises(ProtocolError, match="was trained on vagen/FrozenLake-v0"):
-        agent.check("vagen/Sokoban-v0", {})
 
 
 def test_each_episode_is_stored_when_it_is_over_though_its_agent_never_waits(tmp_path):

@@ -96,13 +96,6 @@ def test_second_writer_is_refused_while_the_first_lives(tmp_path):
     RunWriter(path, asked).close()
 
 
-def test_other_protocol_is_refused_with_the_difference(tmp_path):
-    path = tmp_path / "run"
-    play(path, [Oracle()])
-    with pytest.raises(RunFolderError, match=r"tasks\.0\.episodes: 6 / 7"):
-        RunWriter(path, protocol([Oracle()], episodes=7))
-
-
 def test_run_that_was_killed_before_it_began_is_begun(tmp_path):
     path = tmp_path / "run"
     path.mkdir()
@@ -264,14 +257,6 @@ def test_what_others_wrote_is_printed_as_they_wrote_it(tmp_path, endpoint):
     endpoint.script = lambda number, body: endpoint.good
     assert name in vagen("resume", path).stdout
     assert name in vagen("compare", path, path).stdout
-
-
-def test_exit_code_tells_of_failed_episodes(tmp_path, closed_port):
-    done = vagen("bench", "-e", "sokoban", "-a", "openai:m", "-n", 2, "--base-url", closed_port, "--patience", 0, "--attempts", 1,
-                 "--out", tmp_path / "run")  # fmt: skip
-    assert done.returncode == 1
-    assert "2 episode(s) failed and have no score" in done.stderr
-    assert "report: " in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -54,11 +54,6 @@ def test_pass_at_k_is_the_share_of_draws_with_a_success(tries, data):
     assert pass_at(k, tries, successes) == pytest.approx(sum(map(any, draws)) / len(draws))
 
 
-def test_pass_at_more_than_was_tried_is_refused():
-    with pytest.raises(ValueError, match="pass@3"):
-        pass_at(3, 2, 1)
-
-
 @given(st.integers(0, 12), st.integers(0, 12))
 def test_sign_flip_of_one_play_a_level_is_mcnemars_exact_test(one, other):
     n = one + other
@@ -116,10 +111,6 @@ def test_repeats_that_always_agree_add_nothing(solved):
     assert (often.low, often.high, often.levels) == pytest.approx((once.low, once.high, 32))
     low, high = wilson(solved, 32)
     assert (once.low, once.high) == pytest.approx((low, high), abs=0.02)
-
-
-def test_levels_of_one_content_are_one_level():
-    assert by_level([("b", 1.0), ("a", 0.0), ("b", 0.0)]) == [(0.0, 1), (1.0, 2)]
 
 
 def test_average_is_students_t():

@@ -25,15 +25,6 @@ def test_model_from_a_folder_plays(weights, tmp_path):
         assert tokens == sorted(set(tokens))  # the history grows with every turn
 
 
-def test_greedy_replies_are_the_same_each_time(weights, tmp_path):
-    replies = []
-    for name in ("1", "2"):
-        (agent,) = make_agents([f"transformers:{weights}"], Asked(sampling={"max_tokens": 6, "temperature": 0.0}))
-        play(tmp_path / name, [agent], episodes=1)
-        replies.append([turn["reply"] for e in episodes(tmp_path / name) for turn in e.turns])
-    assert replies[0] == replies[1]
-
-
 def test_folder_without_a_model_is_one_clear_error(tmp_path):
     with pytest.raises(ProtocolError, match="holds no vision-language model"):
         make_agents([f"transformers:{tmp_path}"], Asked())

