@@ -247,6 +247,11 @@ class VagenEnv(Forkable):
     def _named_actions(self) -> ActionGrammar:
         """The environment's actions under the names that the configuration gives them."""
         actions, called = self._actions(), self.config.action_names
+        if not hasattr(actions, "summary"):
+            raise ConfigError(
+                f"{type(self).__name__}._actions() returned a {type(actions).__name__}; it must return Names(…), "
+                "Calls(…) or another ActionGrammar"
+            )
         if not called:
             return actions
         if not isinstance(actions, Names):

@@ -11,8 +11,22 @@ from __future__ import annotations
 
 import difflib
 import reprlib
+import sysconfig
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+
+_PACKAGES = ("vagen_envs", "vagen_rewards", "vagen_adapters", "vagen_benchmarks")
+_LIBRARIES = frozenset({"site-packages", "dist-packages", Path(sysconfig.get_path("stdlib")).name, *_PACKAGES})
+"""Folders of code that isn't a user's own."""
+
+
+def place_of(error: BaseException) -> str:
+    """Where in a user's own code an error was raised, as ` (my_env.py, line 66)`; empty where only libraries ran."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [each for each in frames if each.filename[:1] != "<" and not _LIBRARIES & {*Path(each.filename).parts}]
+    return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
 
 
 class VagenError(Exception):

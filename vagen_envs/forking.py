@@ -10,6 +10,7 @@ import base64
 import dataclasses
 import functools
 import hashlib
+import inspect
 import json
 import zlib
 from collections.abc import Callable
@@ -17,13 +18,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from vagen_envs.errors import SimulatorError, SnapshotError, VagenError
+from vagen_envs.errors import SimulatorError, SnapshotError, VagenError, place_of
 from vagen_envs.hooks import EnvironmentHooks
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action
 from vagen_envs.seeding import SPLITS, HashStream, Split
 from vagen_envs.spaces import MAX_TEXT_LENGTH
-from vagen_envs.turn import Observation, State
+from vagen_envs.turn import Executed, Observation, State
 
 VERSION = 2
 """Version of the form of a snapshot."""
@@ -31,6 +32,8 @@ VERSION = 2
 _MAGIC = "vagen-snapshot"
 _UNREADABLE = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
 """What reading data of another shape than expected raises."""
+RETURNED: dict[str, type] = {"_execute": Executed, "_extract": State, "_picture": Picture}
+"""What hooks of an environment must return."""
 
 
 class Forkable(EnvironmentHooks):
@@ -187,13 +190,23 @@ class Forkable(EnvironmentHooks):
     def _guarded(self, call: Callable[..., Any], *args: Any) -> Any:
         """A simulator's failure is never the agent's: name the environment and the cause."""
         try:
-            return call(*args)
+            made = call(*args)
         except VagenError:
             self._running = False
             raise
         except Exception as error:
             self._running = False
-            raise SimulatorError(self.id, f"{type(error).__name__}: {error}") from error
+            raise SimulatorError(self.id, f"{type(error).__name__}: {error}{place_of(error)}") from error
+        kind = RETURNED.get(getattr(call, "__name__", ""), object)
+        if not isinstance(made, kind):
+            self._running = False
+            code = inspect.unwrap(call).__code__
+            raise SimulatorError(
+                self.id,
+                f"{call.__qualname__}() returned a {type(made).__name__}; it must return a {kind.__name__} "
+                f"({code.co_filename}, line {code.co_firstlineno})",
+            )
+        return made
 
 
 def _generator_at(seed: Any, state: Any) -> np.random.Generator:

@@ -50,3 +50,40 @@ def test_a_name_that_is_no_module_is_refused(name, tmp_path):
     done = CliRunner().invoke(app, ["new", "env", name, "--out", str(tmp_path / "new")])
     assert "is not valid" in str(done.exception)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "says"),
+    [
+        ("def _solved(self)", "def _solved(self", "SyntaxError"),
+        ("return Picture(", "return (", "it must return a Picture"),
+        ("return MyEnvState(self.config.size, self.player, self.target)", "return None", "must return a State"),
+        ("return Names(*STEPS)", "return list(STEPS)", "_actions() returned a list"),
+        ("return content_hash(self._board())", "return self.nothing", "no attribute 'nothing'"),
+    ],
+)
+def test_a_fault_in_ones_own_environment_is_one_line_that_says_where(line, instead, says, tmp_path):
+    CliRunner().invoke(app, ["new", "env", "my_env", "--out", str(tmp_path)])
+    file = tmp_path / "my_env.py"
+    text = file.read_text()
+    assert line in text
+    file.write_text(text.replace(line, instead))
+    command = [sys.executable, "-P", "-m", "vagen_benchmarks", "bench", "-e", "my_env:example/MyEnv-v0", "-a", "oracle"]
+    done = subprocess.run([*command, "-n", "1"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert says in done.stderr
+    assert "my_env.py, line" in done.stderr or "_actions()" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["-e", "my_env", "-a", "oracle"], "MODULE:ID"),
+        (["-e", "frozenlake", "-a", "my_agent.py"], "my_agent.py:MyAgent"),
+        (["-e", "frozenlake", "-a", "oracle", "--judge", "rul"], "the scoring is not valid: unknown judge 'rul'"),
+    ],
+)
+def test_names_that_lack_a_part_say_which(words, says, tmp_path):
+    done = CliRunner().invoke(app, ["bench", *words, "-n", "1", "--out", str(tmp_path / "run")])
+    assert says in str(done.exception)

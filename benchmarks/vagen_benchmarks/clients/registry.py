@@ -223,5 +223,7 @@ class Registry:
             if base_url and where.client in ("openai", "openai_responses"):
                 where = replace(where, key_required=where.key_header is not None)
             return Model(name, where, model_id)
+        if name.endswith(".py"):
+            raise ProtocolError(f"agent {name!r} is a file; name the class or function in it, as in {name}:MyAgent")
         known = [*self.models, *(f"{name}:MODEL" for name in self.providers)]
         raise ProtocolError(f"unknown agent {name!r}.{did_you_mean(name, ['oracle', 'random', *known])}")

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from vagen_benchmarks.commands.options import TrustModules
 from vagen_benchmarks.commands.printing import err, out
-from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.errors import BenchError, RunFolderError
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.episode import Episode
@@ -153,6 +153,8 @@ def rescore_command(
     if trust:
         import_environments(source.protocol.tasks)
     into = into or run.with_name(f"{run.name}-{re.sub('[^A-Za-z0-9.-]+', '-', scoring.judge.name)}")
+    if into.exists():
+        raise RunFolderError(f"{into} is there already, maybe from an earlier rescoring; name a new folder with --into")
     judged: list[tuple[str, str, Turn, TurnScores]] = []
     with RunWriter(into, source.protocol, new=True) as writer:
         how = {**said, "judge": scoring.judge.name, "betas": betas}

@@ -18,7 +18,7 @@ from vagen_benchmarks.runs.episode import Ended
 from vagen_benchmarks.runs.protocol import Task
 from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.core import Turn, VagenEnv
-from vagen_envs.errors import SimulatorError
+from vagen_envs.errors import SimulatorError, place_of
 from vagen_envs.registration import declared
 
 log = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ async def _reply(seat: Seat, game: Game) -> Reply:
     except (EndpointError, Stopped, SimulatorError):
         raise
     except Exception as error:
-        raise _AgentBrokeError(f"{type(error).__name__}: {error}") from error
+        raise _AgentBrokeError(f"{type(error).__name__}: {error}{place_of(error)}") from error
     if isinstance(reply, str):
         reply = Reply(reply)
     if not isinstance(reply, Reply) or not isinstance(reply.text, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import hashlib
@@ -18,7 +19,7 @@ import gymnasium as gym
 import vagen_envs
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.core import VagenEnv
-from vagen_envs.errors import VagenError, did_you_mean
+from vagen_envs.errors import VagenError, did_you_mean, place_of
 from vagen_envs.seeding import SPLITS
 
 SCHEMA = 1
@@ -153,9 +154,9 @@ def resolve_id(name: str) -> str:
     near = [each for each in known if wanted and wanted in each]
     # Of a short name for a long one difflib makes nothing: `svgg` and `svgreconstruction` share three letters of 21.
     near = near or difflib.get_close_matches(wanted, known, 1) or [each for each in known if each[:3] == wanted[:3]]
-    if near:
-        raise ProtocolError(f"unknown environment {name!r}. Did you mean {' or '.join(map(repr, near))}?")
-    raise ProtocolError(f"unknown environment {name!r}.{did_you_mean(wanted, known)}")
+    meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else did_you_mean(wanted, known)
+    own = "An environment of your own is named MODULE:ID, such as my_env:example/MyEnv-v0"
+    raise ProtocolError(f"unknown environment {name!r}.{meant} {own}")
 
 
 def import_environments(tasks: Iterable[Task]) -> None:
@@ -173,6 +174,19 @@ def import_environments(tasks: Iterable[Task]) -> None:
                 f"{env_id}: the module {module!r} can't be imported ({error}); call vagen in its folder or add it to "
                 "PYTHONPATH"
             ) from error
+
+
+@contextlib.contextmanager
+def _own_code(env_id: str) -> Iterator[None]:
+    """Turn a fault in the module of an environment `MODULE:ID` into one error that says where it is."""
+    try:
+        yield
+    except (VagenError, gym.error.Error, ModuleNotFoundError, TypeError):
+        raise
+    except Exception as error:
+        if ":" not in env_id:
+            raise
+        raise ProtocolError(f"{env_id} can't be made: {type(error).__name__}: {error}{place_of(error)}") from error
 
 
 def make_task(
@@ -198,7 +212,8 @@ def make_task(
     if "split" in options:
         raise ProtocolError("split is no option of an environment here; it is the run's: --split")
     try:
-        env = gym.make(env_id, disable_env_checker=True, split=split, **options)
+        with _own_code(env_id):
+            env = gym.make(env_id, disable_env_checker=True, split=split, **options)
     except (gym.error.Error, ModuleNotFoundError) as error:
         if isinstance(error, ModuleNotFoundError) and ":" not in env_id:
             raise  # an extra that isn't installed
@@ -209,7 +224,8 @@ def make_task(
     try:
         if not isinstance(inner, VagenEnv):
             raise ProtocolError(f"{env_id} is a {type(inner).__name__}, not a VagenEnv; use one of `vagen envs`")
-        env.reset(seed=first_seed)
+        with _own_code(env_id):
+            env.reset(seed=first_seed)
         marks = [f"{name}={options[name]}" for name in shown]
         return Task(
             label=" ".join([env_id, *marks]),

@@ -67,15 +67,15 @@ def make_scoring(said: Mapping[str, Any] | None, **llm: Any) -> Scoring | None:
         return None
     if not isinstance(said.get("judge"), str):
         raise ProtocolError(
-            f"scoring {dict(said)!r} is not valid: give judge = 'rule' or another of `vagen judge`, "
-            "and betas = {grounding = …, world_modeling = …} if not 0.5"
+            "the scoring names no judge: give judge = 'rule' or another of `vagen judge`, and betas = "
+            "{grounding = …, world_modeling = …} if not 0.5"
         )
     options = {**MEASURED, **{name: value for name, value in said.items() if name not in ("version", "betas")}}
     betas = {**dict.fromkeys(PARTS, 0.5), **said.get("betas", {})}
     try:
         return Scoring(options, ReasoningReward.from_options({**options, **betas, "llm": llm}))
     except JudgeConfigError as error:
-        raise ProtocolError(f"scoring {dict(said)!r} is not valid: {error}") from error
+        raise ProtocolError(f"the scoring is not valid: {error}") from error
 
 
 def judge_by_name(name: str, **llm: Any) -> Judge:
