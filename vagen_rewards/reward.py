@@ -27,8 +27,6 @@ from vagen_rewards.reader import Fact, Reading
 from vagen_rewards.rule_judge import RuleJudge, accepts
 from vagen_rewards.scores import PARTS, Judge, Part, Score, Statement, TurnScores, statements_of, wait_for
 
-Weighting = Literal["contrast", "plain"]
-
 REPETITION = "repetition"
 """The term of `RepetitionPenalty`."""
 
@@ -67,7 +65,7 @@ class ReasoningReward:
         beta_world_modeling: float = 0.5,
         *,
         gate: bool = True,
-        weighting: Weighting = "contrast",
+        weighting: Literal["contrast", "plain"] = "contrast",
         penalty: RepetitionPenalty | bool | Literal["paper"] | None = None,
         env_options: Mapping[str, Any] | None = None,
     ) -> None:

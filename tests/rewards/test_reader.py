@@ -23,9 +23,10 @@ LAKE = FrozenLakeState(4, (2, 0), (0, 3), ((3, 2),))
 TWO_HOLES = FrozenLakeState(4, (1, 0), (3, 3), ((1, 2), (2, 0), (2, 1)))
 BOARD = SokobanState(6, 6, (1 << 36) - 1, (3, 2), ((2, 3),), ((3, 1),))
 ROOM = NavigationState("Vase", 2.8, "right", (("Laptop", "ahead", 1.6), ("Sofa", "left", 2.5)))
+NAMES = NavigationState("TVStand", 2.0, "ahead", (("SideTable", "left", 1.0), ("FloorLamp", "right", 1.2)))
 TABLE = PrimitiveSkillState("place", {"red_cube": (-80, 150, 20), "green_cube": (-5, -154, 20)}, "", None)
 PICTURE = SvgState((Element("circle", "filled", "#0000ff", 50, 50, 40, 40),))
-STATES = (LAKE, BOARD, ROOM, TABLE, PICTURE)
+STATES = (LAKE, BOARD, ROOM, NAMES, TABLE, PICTURE)
 
 
 def held(state, text, part="grounding"):
@@ -56,6 +57,7 @@ def test_the_states_own_descriptions_are_read_in_full(state, form):
         (LAKE, "The goal is two rows above and three columns to the right of me."),
         (LAKE, "Goal: 2 up, 3 right."),
         (LAKE, "The flag is northeast of the agent, and there's a hole at my lower right."),
+        (LAKE, "The goal is above me. The hole is in the row below me, two columns to the right of me."),
         (LAKE, "The goal is in row 1, column 4."),  # counted from 1
         (LAKE, "The goal is in row 0, column 3."),  # counted from 0
         (LAKE, "I need to go up two and right three to reach the goal, which is above and to the right of me."),
@@ -71,6 +73,13 @@ def test_the_states_own_descriptions_are_read_in_full(state, form):
         (ROOM, "vase: right, ~2.8 m"),
         (TABLE, "- red cube: (-80, 150, 20)\n- green cube: (-5, -154, 20)"),
         (PICTURE, "A blue circle at (50, 50), 40 wide and 40 high."),
+        (BOARD, "Relative to the player, the box is up and right (1 row up, 1 column right)."),
+        (BOARD, "From the box, the target is down and to the left. My target is on my left, next to me."),
+        (BOARD, "Box: NE of the player. The player and the target share the same row."),
+        (LAKE, "The goal is at the top right of the map, above and to the right of me."),
+        (ROOM, "My target, the vase, is on the right, about 2.7 m away, near the sofa."),
+        (TABLE, "The green cube is on the left side, and the red cube is on the right of the green cube."),
+        (PICTURE, "The target is a blue circle centered at (50, 50), about 40% of the width."),
     ],
 )
 def test_plain_variations_are_read(state, text):
@@ -91,6 +100,9 @@ def test_plain_variations_are_read(state, text):
         (LAKE, "The goal is in the bottom left corner."),
         (TWO_HOLES, "Holes: right, left, above. The goal is below me."),
         (BOARD, "The box is above me. It is to the left of me."),
+        (BOARD, "From the box, the target is up."),
+        (BOARD, "The target is right of me because I am left of it."),
+        (TABLE, "The red cube is the leftmost cube."),
     ],
 )
 def test_false_statements_are_refused(state, text):

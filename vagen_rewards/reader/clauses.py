@@ -299,8 +299,7 @@ class _Sentence(Phrases):
 
     def _after(self, subjects: list[Mention]) -> Relation | None:
         """The relation that follows its subjects."""
-        present = self.part == "world_modeling" or "will" not in str(self._value())
-        if present and self.take("arrives"):
+        if (self.part == "world_modeling" or "will" not in self._value()) and self.take("arrives"):
             reached = self.thing()
             return Relation(same={"here"}, other=reached) if reached is not None and not reached.plural else None
         here = self.at

@@ -147,10 +147,8 @@ def _seen(name: str, relation: Relation) -> Seen | None:
 def _objects(text: str, words: list[Word]) -> list[Word]:
     """Runs of unknown words are names of objects."""
     found: list[Word] = []
-    for i, word in enumerate(words):
-        begins = word.kind in ("unit", "board") and word.value != "metre" and words[i + 1 : i + 2]
-        begins = begins and words[i + 1].kind == "unknown" and words[i + 1].value[:1].isalpha()
-        if (begins or word.kind in ("cell", "here", "unknown")) and str(word.value)[:1].isalpha():
+    for word in words:
+        if word.kind in ("cell", "here", "unknown") and word.value[:1].isalpha():
             if found and found[-1].kind == "thing" and found[-1].label == "-" and word.span[0] - found[-1].span[1] == 1:
                 span = (found[-1].span[0], word.span[1])
                 found[-1] = Word("thing", " ".join(text[slice(*span)].lower().split()), span, False, "-")

@@ -266,9 +266,15 @@ class Phrases:
             self.at += 1
             return True
         if kind in ("cell", "unit") and self.peek(1) in ("in", "of", "direction", "exactly"):
+            unit = self._value()
             self.at += 1
-            relation.adjacent = relation.exact = True
-            return self._part(relation) or self._back(here)
+            if unit not in ("row", "column"):
+                relation.adjacent = relation.exact = True
+                return self._part(relation) or self._back(here)
+            if not self._part(relation) or not relation.ways:
+                return self._back(here)
+            relation.counts[relation.ways[-1]], relation.units[relation.ways[-1]] = 1, unit  # "in the row below"
+            return True
         if kind in ("region", "same_row", "same_column", "unit") and self._region(relation):
             return True
         if kind in ("same_row", "same_column", "here", "near"):

@@ -125,7 +125,7 @@ class MathVerifyVerifier(Verifier):
                     told: bool | str = worker.ask(request, self.seconds + _PATIENCE)
                 except _DiedError as died:
                     worker.end()
-                    if died.spent:
+                    if died.args[0]:
                         self._idle.append(_ComparisonProcess(self.seconds))  # starts up while nobody waits
                         return None
                     continue  # it was killed by something else: once more
@@ -163,11 +163,7 @@ _REASONS = {True: "equal to the truth", False: "not equal to the truth", None: "
 
 
 class _DiedError(Exception):
-    """The process ended before it answered. `spent`: because the comparison took too much time or memory."""
-
-    def __init__(self, *, spent: bool = False) -> None:
-        super().__init__()
-        self.spent = spent
+    """The process ended before it answered. Its argument: because the comparison took too much time or memory."""
 
 
 class _ComparisonProcess:
@@ -195,7 +191,7 @@ class _ComparisonProcess:
         try:
             self.process.stdin.write(f"{request}\n".encode())  # short of a pipe's 64 KiB, so written at once
         except OSError:
-            raise _DiedError(spent=False) from None
+            raise _DiedError(False) from None
         return json.loads(self._hear(patience))
 
     def _hear(self, patience: float) -> bytes:
@@ -207,7 +203,7 @@ class _ComparisonProcess:
         finally:
             timer.cancel()
         if not line.endswith(b"\n"):
-            raise _DiedError(spent=self._ready and (-self.process.wait() in _BY_LIMIT or not HAS_LIMITS))
+            raise _DiedError(self._ready and (-self.process.wait() in _BY_LIMIT or not HAS_LIMITS))
         return line
 
     def end(self) -> None:
