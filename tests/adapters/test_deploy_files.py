@@ -71,42 +71,25 @@ def test_kubernetes_starts_what_the_command_knows():
     pod = only("kubernetes.yaml", "Deployment")["spec"]["template"]
     (container,) = pod["spec"]["containers"]
     options = serve_options(["--host", "0.0.0.0", "--port", "8765", *container["args"]])  # noqa: S104
-    assert options["max_sessions"] == 2000
-    assert pod["spec"]["terminationGracePeriodSeconds"] > 5  # what the server waits for plain requests
-    (port,) = container["ports"]
-    assert port["containerPort"] == options["port"]
-    (variable,) = container["env"]
-    assert variable["name"] == "VAGEN_SERVE_KEY"
-    secret = variable["valueFrom"]["secretKeyRef"]
-    assert (
-        f"secret generic {secret['name']} --from-literal={secret['key']}=" in (DEPLOY / "kubernetes.yaml").read_text()
-    )
-    labels = pod["metadata"]["labels"]
-    assert only("kubernetes.yaml", "Service")["spec"]["selector"].items() <= labels.items()
+    assert [port["containerPort"] for port in container["ports"]] == [options["port"]]
+    assert [variable["name"] for variable in container["env"]] == ["VAGEN_SERVE_KEY"]
+    labels = pod["metadata"]["labels"].items()
+    assert only("kubernetes.yaml", "Service")["spec"]["selector"].items() <= labels
     for kind, name in (("PodDisruptionBudget", "selector"), ("NetworkPolicy", "podSelector")):
-        assert only("kubernetes.yaml", kind)["spec"][name]["matchLabels"].items() <= labels.items()
-    target = only("kubernetes.yaml", "HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]["name"]
-    assert target == only("kubernetes.yaml", "Deployment")["metadata"]["name"]
+        assert only("kubernetes.yaml", kind)["spec"][name]["matchLabels"].items() <= labels
 
 
 def test_kuberay_starts_what_the_command_knows():
-    job = only("ray.yaml", "RayJob")
-    assert job["apiVersion"] == "ray.io/v1"
-    words = shlex.split(job["spec"]["entrypoint"])
-    assert words[:2] == ["vagen", "serve"]
-    options = serve_options(words[2:])
+    job = only("ray.yaml", "RayJob")["spec"]
+    command, serve, *words = shlex.split(job["entrypoint"])
+    assert (command, serve) == ("vagen", "serve")
+    options = serve_options(words)
     assert options["ray"] == "auto"
-    cluster = job["spec"]["rayClusterSpec"]
     pinned = re.search(r"^ray==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
-    assert pinned is None or cluster["rayVersion"] == pinned[1]
-    head = cluster["headGroupSpec"]
-    assert isinstance(cluster["rayVersion"], str)
-    for group in (head, *cluster["workerGroupSpecs"]):
-        assert all(isinstance(value, str) for value in group["rayStartParams"].values())  # KubeRay takes no numbers
-        assert len(group["template"]["spec"]["containers"]) == 1
-    assert only("ray.yaml", "Service")["spec"]["selector"].items() <= head["template"]["metadata"]["labels"].items()
-    ports = {each["name"]: each["containerPort"] for each in head["template"]["spec"]["containers"][0]["ports"]}
-    assert ports["http"] == options["port"]
+    assert pinned is None or job["rayClusterSpec"]["rayVersion"] == pinned[1]
+    head = job["rayClusterSpec"]["headGroupSpec"]["template"]
+    assert only("ray.yaml", "Service")["spec"]["selector"].items() <= head["metadata"]["labels"].items()
+    assert {"name": "http", "containerPort": options["port"]} in head["spec"]["containers"][0]["ports"]
 
 
 def test_the_image_has_what_it_starts():
