@@ -13,6 +13,7 @@ from pathlib import Path
 
 # Two busy threads of a numeric library on two cores only wait for each other. Before torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -66,6 +67,19 @@ collect_ignore_glob = [f"adapters/{files}" for files, module in NEEDED.items() i
 def pytest_report_header():
     """What isn't run."""
     return [f"left out: {files}, for an extra is missing" for files in collect_ignore_glob]
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory):
+    """The folder of an untrained tiny model that knows FrozenLake's words."""
+    pytest.importorskip("trl")
+    from vagen_adapters.parity import tiny_model as tiny
+
+    folder = tmp_path_factory.mktemp("tiny")
+    options = {"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS}
+    texts = tiny.texts_of(["vagen/FrozenLake-v0"], levels=5, **options)
+    tiny.save_tiny(folder, texts, vocabulary=320, hidden=64, layers=2, vision_layers=1)
+    return str(folder)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -25,8 +25,6 @@ from fastapi.testclient import TestClient
 from nemo_gym.server_utils import ServerClient
 from oracle import oracle_episode
 from responses_api_agents.gymnasium_agent.app import (
-    GymnasiumAgent,
-    GymnasiumAgentConfig,
     GymnasiumAgentRunRequest,
 )
 
@@ -189,15 +187,6 @@ def test_what_the_agent_shows_and_where_it_stops():
     assert [len(each.input) for each in asked] == [2, 4, 6], "the system prompt, and all that was seen and said"
     assert [item.content[-1].text for item in asked[-1].input if item.role == "assistant"] == ["I wait."] * 2
     assert played.response.usage.total_tokens == 45
-
-
-def test_nemo_gyms_own_agent_plays_the_same_server_blind():
-    (row,) = levels("vagen/FrozenLake-v0", num_levels=1, max_turns=2, **EASY)
-    played, asked = play(client(), row, ["I wait."] * 2, GymnasiumAgent, GymnasiumAgentConfig)
-    assert (played.terminated, played.truncated, played.info["metrics"]["turns"]) == (False, True, 2)
-    shown = [item.content for item in asked[-1].input if item.role == "user"]
-    assert len(shown) == 2
-    assert all(isinstance(text, str) and "<image>" in text for text in shown)
 
 
 def test_the_sample_of_a_broken_simulator_is_masked(monkeypatch):

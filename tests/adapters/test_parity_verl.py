@@ -6,9 +6,8 @@ import pytest
 
 pytest.importorskip("verl", reason="needs the extra verl, in an environment of its own")
 
-import numpy as np
 from parity_reports import failed, said
-from parity_verl import OfVerl, Server
+from parity_verl import OfVerl
 
 from vagen_adapters import verl_env
 from vagen_adapters.parity import run
@@ -61,41 +60,3 @@ def test_verl_4050_put_back_the_picture_of_a_dropped_observation_stays(model, sp
     report = run(spoiled(leave), model, ["no room"])
     assert failed(report) == {"pictures", "log-probs"}
     assert "tokens 32, features 48" in said(report, "pictures")
-
-
-def test_the_server_is_blind_after_the_first_turn(model, monkeypatch):
-    """slime #1847, in verl's place."""
-    generate = Server.generate
-
-    async def blind(self, request_id, *, image_data=None, **kwargs):
-        return await generate(self, request_id, image_data=image_data[:1], **kwargs)
-
-    monkeypatch.setattr(Server, "generate", blind)
-    report = run(OfVerl(), model, ["truncated"])
-    assert failed(report) == {"pictures", "log-probs"}
-    assert "the sampler was given 1 pictures for 2 places" in said(report, "pictures")
-
-
-def test_pixels_are_lost_on_the_way(model, monkeypatch):
-    """prime-rl #2786, in verl's place."""
-    compute = OfVerl.worker._compute_multi_modal_inputs
-
-    def without(self, *args):
-        return {name: tensor for name, tensor in compute(self, *args).items() if name != "pixel_values"}
-
-    monkeypatch.setattr(OfVerl.worker, "_compute_multi_modal_inputs", without)
-    report = run(OfVerl(), model, ["truncated"])
-    assert failed(report) == {"pictures", "log-probs"}
-    assert "no pixels reach the forward pass" in said(report, "pictures")
-
-
-def test_replies_are_tokenised_again(model, monkeypatch):
-    """TRL #5224, in verl's place: the loop trains on the tokens of the words."""
-    merge = verl_env.VagenAgentLoop.ct_merge_assistant_token
-
-    async def again(self, ids, said, mask, logprobs, scores):
-        new = self.tokenizer.encode(self.tokenizer.decode(said), add_special_tokens=False)
-        return await merge(self, ids, new, mask, logprobs, list(np.resize(scores, len(new))))
-
-    monkeypatch.setattr(verl_env.VagenAgentLoop, "ct_merge_assistant_token", again)
-    assert "tokens" in failed(run(OfVerl(), model, ["truncated"]))

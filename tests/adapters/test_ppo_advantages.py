@@ -192,25 +192,6 @@ def test_a_lost_episode_leaves_the_others_as_if_it_had_never_been(name, batch, s
     torch.testing.assert_close(found.advantages[~lost], alone.advantages[~lost], **EXACT)
 
 
-@pytest.mark.parametrize("name", WITH_CRITIC)
-def test_only_a_truncated_episode_is_worth_something_after_its_end(name):
-    ends = {"bootstrap_values": torch.tensor([100.0], dtype=torch.float64)}
-    yes, no = torch.tensor([True]), torch.tensor([False])
-    estimate = getattr(ppo, name)
-    terminated = estimate(an_episode(**ends))
-    both = estimate(an_episode(**ends, truncated=yes))
-    truncated = estimate(an_episode(**ends, truncated=yes, terminated=no))
-    assert_equal(terminated, estimate(an_episode()))
-    assert_equal(both, terminated)
-    assert (truncated.advantages - terminated.advantages)[0, 6] > 90
-
-
-def test_turn_gae_trains_the_critic_once_a_turn():
-    found = ppo.turn_gae(an_episode(), gamma=1.0, lam=1.0)
-    assert found.value_mask.nonzero()[:, 1].tolist() == [2, 5]
-    assert found.returns[0, [2, 5]].tolist() == pytest.approx([11.0, 10.0])
-
-
 @pytest.mark.parametrize("name", [*WITH_CRITIC, "grpo"])
 def test_batch_without_any_sampled_token_gives_zeros(name):
     batch = without(an_episode(group_ids=torch.tensor([0])), torch.tensor([True]))

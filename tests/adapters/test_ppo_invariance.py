@@ -169,34 +169,3 @@ def test_padding_order_and_inserted_observations_change_no_gradient(name, data, 
     for one, other in zip(first, second, strict=True):
         for ours, theirs in zip(one, other, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-7)  # weights are float32
-
-
-def two_turns(gap):
-    """One episode of two turns of two tokens, with `gap` unsampled tokens between them; all values are 0.5."""
-    ids = torch.tensor([[-1, 0, 0, *[-1] * gap, 1, 1]])
-    return Trajectories(
-        turn_ids=ids,
-        turn_rewards=torch.tensor([[1.0, 2.0]], dtype=torch.float64),
-        terminated=torch.tensor([True]),
-        truncated=torch.tensor([False]),
-        values=torch.full((1, ids.shape[1] + 1), 0.5, dtype=torch.float64),
-    )
-
-
-def test_without_the_mask_an_inserted_observation_is_one_more_thing_said():
-    estimates = [ESTIMATORS["token_gae"](two_turns(gap), gamma=0.9, lam=0.9, mask_observations=False) for gap in (1, 3)]
-    assert [int(each.mask.sum()) for each in estimates] == [5, 7]
-    assert float(estimates[0].advantages[0, 1]) != pytest.approx(float(estimates[1].advantages[0, 1]))
-
-
-@pytest.mark.parametrize("name", [each for each in ESTIMATORS if each not in WITHOUT_CRITIC])
-def test_the_first_observation_between_two_turns_only_adds_a_target_after_the_turn(name):
-    """Where no token stands between two turns, the value after the one is the value before the other.
-
-    An observation there parts them. Advantages stay; `bilevel_gae`, which alone trains values after turns, gains a
-    target.
-    """
-    none, some = (ESTIMATORS[name](two_turns(gap), **DISCOUNTS[name]) for gap in (0, 2))
-    torch.testing.assert_close(none.advantages[none.mask], some.advantages[some.mask], rtol=0, atol=1e-12)
-    gained = int(some.value_mask.sum()) - int(none.value_mask.sum())
-    assert gained == (1 if name == "bilevel_gae" else 0)

@@ -32,11 +32,6 @@ def test_what_the_oracle_says_is_paid_in_full(env, weighting):
     assert terms == WEIGHTS if weighting == "plain" else min(terms[part] / WEIGHTS[part] for part in WEIGHTS) > 0.3
 
 
-def test_nonsense_is_paid_nothing(env):
-    said = env.unwrapped.grammar.render(["Up"], observation="It is cold.", reasoning="-", prediction="It is cold.")
-    assert not any(paid(env, said).values())
-
-
 @pytest.mark.parametrize("gate", [True, False])
 def test_only_turns_that_act_in_the_right_format_are_paid(env, gate):
     env.reset(seed=3)

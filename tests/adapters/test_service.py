@@ -6,7 +6,6 @@ import io
 import json
 import os
 import random
-import re
 import signal
 import threading
 from collections.abc import Mapping
@@ -329,25 +328,6 @@ def test_a_vector_that_finds_no_room_leaves_the_room_that_there_was():
         with pytest.raises(ServiceError, match="as many as it may"):
             RemoteVectorEnv(service, LAKE, 3)
         RemoteVectorEnv(service, LAKE, 2).close()
-
-
-def test_a_killed_worker_is_replaced_and_its_sessions_go_on_in_another():
-    with Served(workers=2) as served:
-        service = Service(served.url)
-        envs = [RemoteEnv(service, SOKOBAN) for _ in range(4)]
-        untouched = [gym.make(SOKOBAN).unwrapped for _ in range(4)]
-        for seed, pair in enumerate(zip(envs, untouched, strict=True)):
-            for env in pair:
-                env.reset(seed=seed)
-        for said in ("a", "<answer>Up</answer>"):
-            victim = served.pool.workers[0].pid
-            kill(victim)
-            for env, local in zip(envs, untouched, strict=True):
-                assert env.step(said)[4]["turn"] == local.step(said)[4]["turn"]
-            wait_until(lambda: len(served.pool.workers) == 2)
-            assert victim not in [worker.pid for worker in served.pool.workers]
-        text = httpx.get(f"{served.url}/metrics").text
-        assert float(re.search(r"^vagen_replays_total (\S+)", text, re.M)[1]) >= 2
 
 
 def test_an_idle_worker_that_dies_is_replaced_before_anybody_asks():

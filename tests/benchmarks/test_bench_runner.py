@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 
@@ -10,12 +9,9 @@ import gymnasium as gym
 import pytest
 import runs
 
-from vagen_benchmarks.agents import Reply
-from vagen_benchmarks.agents.base import AsyncAgent
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.protocol import make_tasks
-from vagen_benchmarks.runs.runner import Policy
 from vagen_envs.errors import LevelError, MissingExtraError
 from vagen_envs.sokoban.env import SokobanEnv
 
@@ -123,15 +119,6 @@ def test_environment_says_how_many_episodes_are_sensible(breaking):
         del breaking.test_episodes
 
 
-@pytest.mark.parametrize("agent", [Oracle, Random])
-def test_runs_without_a_model_are_the_same_bytes(tmp_path, agent):
-    lines = []
-    for name in ("1", "2"):
-        play(tmp_path / name, [agent()], "sokoban")
-        lines.append((tmp_path / name / "episodes.jsonl").read_bytes())
-    assert lines[0] == lines[1]
-
-
 @pytest.mark.parametrize("env", ["sokoban", "frozenlake"])
 def test_random_is_always_well_formed_and_valid(tmp_path, env):
     strategies = ["no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"]
@@ -145,26 +132,3 @@ def test_bench_imports_no_sdk_for_agents_without_a_model():
     heavy = "{'openai', 'anthropic', 'google.genai', 'torch', 'pyarrow'}"
     code = f"import sys; from vagen_benchmarks.cli import main; assert not {heavy} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-class Counting(AsyncAgent):
-    """Asks nobody, and says how many environments there were when its requests would have been sent."""
-
-    name = "counting"
-
-    def __init__(self):
-        self.made = []
-
-    async def areply(self, game):
-        await asyncio.sleep(0)  # which a connection takes at least
-        self.made.append(BreakingSokoban.made)
-        await asyncio.sleep(0.01)
-        return Reply(game.env.grammar.render(["Up"]))
-
-
-def test_a_seat_asks_before_the_next_makes_its_environment(tmp_path, breaking):
-    """512 environments take a third of a second, in which nobody was asked."""
-    agent = Counting()
-    runs.play(tmp_path / "run", [agent], [BROKEN], episodes=8, policy=Policy(8))
-    assert agent.made[0] <= 3  # with that of the protocol
-    assert breaking.made == 9

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import gymnasium as gym
 import pytest
@@ -31,14 +32,9 @@ def settings(*more):
     return [word for each in (*short, *more) for word in ("-s", each)]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        folder = tmp_path_factory.mktemp("tiny")
-        texts = tiny.texts_of(["vagen/FrozenLake-v0"], levels=3, prompt_pack=tiny.PROMPTS, strategy="no_think")
-        tiny.save_tiny(folder, texts, vocabulary=320, layers=1)
-        yield folder
+@pytest.fixture
+def folder(tiny_folder):
+    return Path(tiny_folder)
 
 
 def run(*words):
