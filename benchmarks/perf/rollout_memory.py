@@ -92,6 +92,7 @@ def measure(episodes: int, turns: int, side: int, staleness: int) -> dict[str, f
             max_tokens=16,
             max_length=100_000,
             max_staleness=staleness,
+            generation="vllm-server" if staleness else "transformers",
             sampler_correction="token" if staleness else "none",
             use_cpu=True,
             bf16=False,

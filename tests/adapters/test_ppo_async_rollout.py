@@ -4,6 +4,7 @@ import time
 
 import pytest
 import torch
+from copy_sampler import CopySampler
 from ppo_training import config, history, lake, likes_short_words, same, weights
 from token_scores import score_tokens
 from transformers import TrainerCallback
@@ -15,7 +16,7 @@ from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
 def settings(folder, **changes):
     run = {"environments": lake(max_turns=3), "rollouts": 3, "episodes_per_rollout": 6, "minibatches": 3, "kl_coef": 0.0,
-           "learning_rate": 3e-3, "sampler_correction": "token", "max_staleness": 2, "logging_steps": 3}  # fmt: skip
+           "learning_rate": 3e-3, "sampler_correction": "token", "max_staleness": 2, "generation": "vllm-server", "logging_steps": 3}  # fmt: skip
     return config(folder, **run | changes)
 
 
@@ -39,7 +40,9 @@ def trained(folder, out, slow=0.0, **changes):
         time.sleep(slow)
         return likes_short_words(turn)
 
-    trainer = MultiTurnPPOTrainer(folder, settings(out, **changes), score=later, callbacks=[keep])
+    trainer = MultiTurnPPOTrainer(
+        folder, settings(out, **changes), score=later, callbacks=[keep], make_sampler=CopySampler
+    )
     play = trainer.worker.play_enough
 
     def kept(*words):

@@ -1,6 +1,7 @@
 """Playing on from states that were met."""
 
 import math
+import statistics
 
 import gymnasium as gym
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.chat_encoder import load_policy
-from vagen_adapters.ppo.continuations import StateNumbers, continue_all, state_values_of
+from vagen_adapters.ppo.continuations import forks_of, state_key, state_values_of
 from vagen_adapters.ppo.episodes import Episode, Level
 from vagen_adapters.ppo.generation import Reply, Sampling, TransformersSampler
 from vagen_adapters.ppo.rollout import Rollout
@@ -54,13 +55,11 @@ def test_a_fork_that_says_the_same_sees_and_gets_the_same(kind, loaded):
     model, encoder = loaded
     player = rollout(encoder, kind(model, encoder) if kind else Walking(encoder), 0.0)
     episodes = player.play_on([Episode(level) for level in LEVELS], 0, snapshots=True)
-    forks = continue_all(episodes, 1)
-    played = player.play_on([fork.episode for fork in forks], 1)
-    for fork, again in zip(forks, played, strict=True):
-        for number in fork.asked:
-            assert turns_of(again) == turns_of(episodes[number])
-            assert (again.terminated, again.truncated) == (episodes[number].terminated, episodes[number].truncated)
-    worth = state_values_of(episodes, forks, played, 0.9)
+    played = player.play_on(forks_of(episodes, 1), 1)
+    for again, whole in zip(played, [each for each in episodes for _ in each.turns], strict=True):
+        assert turns_of(again) == turns_of(whole)
+        assert (again.terminated, again.truncated) == (whole.terminated, whole.truncated)
+    worth = state_values_of(episodes, played, 1, 0.9)
     for episode, of_turns in zip(episodes, worth, strict=True):
         rewards = [turn.reward for turn in episode.turns]
         expected = [sum(0.9**i * each for i, each in enumerate(rewards[turn:])) for turn in range(len(rewards))]
@@ -71,19 +70,14 @@ def test_forks_differ_from_each_other_and_share_what_came_before(loaded):
     encoder = loaded[1]
     player = rollout(encoder, Walking(encoder), 1.0)
     episodes = player.play_on([Episode(level) for level in LEVELS], 0, snapshots=True)
-    forks = continue_all(episodes, 16)
-    played = player.play_on([fork.episode for fork in forks], 1)
-    firsts = [fork for fork in forks if fork.turn == 0]
-    assert sorted(len(fork.asked) for fork in firsts) == [2] * 3 * 16  # both episodes of a level began alike
-    assert sum(len(fork.asked) for fork in forks) == 16 * sum(len(episode.turns) for episode in episodes)
-    later = {}
-    for fork, again in zip(forks, played, strict=True):
-        for number in fork.asked:
-            whole = episodes[number]
-            assert turns_of(again)[: fork.turn] == turns_of(whole)[: fork.turn]
-            assert (again.last_shown is None) == again.terminated
-            later.setdefault((number, fork.turn), set()).add(again.turns[fork.turn].reply.ids)
-    assert all(len(said) > 1 for said in later.values())
+    played = iter(player.play_on(forks_of(episodes, 16), 1))
+    for whole in episodes:
+        for turn in range(len(whole.turns)):
+            forks = [next(played) for _ in range(16)]
+            assert all(turns_of(again)[:turn] == turns_of(whole)[:turn] for again in forks)
+            assert all((again.last_shown is None) == again.terminated for again in forks)
+            assert len({again.turns[turn].reply.ids for again in forks}) > 1
+    assert next(played, None) is None
 
 
 def test_the_worth_of_a_state_is_its_value_under_the_policy(loaded):
@@ -100,9 +94,8 @@ def test_the_worth_of_a_state_is_its_value_under_the_policy(loaded):
         _, reward, terminated, truncated, _ = env.step(f"<answer>{way}</answer>")
         assert terminated or truncated
         exact.append(reward)
-    forks = [fork for fork in continue_all([episode], 400) if fork.turn == last]
-    played = player.play_on([fork.episode for fork in forks], 3)
-    worth = state_values_of([episode], forks, played, 1.0)[0][last]
+    played = player.play_on(forks_of([episode], 400)[-400:], 3)
+    worth = statistics.fmean(again.turns[last].reward for again in played)
     spread = max(exact) - min(exact)
     assert worth == pytest.approx(sum(exact) / 4, abs=max(1e-9, 4 * spread / 2 / 400**0.5))
 
@@ -111,23 +104,21 @@ def test_a_state_whose_forks_all_fail_is_worth_nothing_that_is_known(loaded):
     encoder = loaded[1]
     player = rollout(encoder, Walking(encoder), 1.0)
     (episode,) = player.play_on([Episode(Level(1))], 0, snapshots=True)
-    forks = continue_all([episode], 2)
-    played = player.play_on([fork.episode for fork in forks], 1)
-    for fork, again in zip(forks, played, strict=True):
-        if fork.turn == 0:
-            again.failure = "the simulator is gone"
-    worth = state_values_of([episode], forks, played, 1.0)[0]
+    played = player.play_on(forks_of([episode], 2), 1)
+    for again in played[:2]:
+        again.failure = "the simulator is gone"
+    worth = state_values_of([episode], played, 2, 1.0)[0]
     assert math.isnan(worth[0])
     assert all(map(math.isfinite, worth[1:]))
 
 
-def test_states_have_one_number_wherever_they_are_met(loaded):
+def test_states_have_one_key_wherever_they_are_met(loaded):
     encoder = loaded[1]
     episodes = rollout(encoder, Walking(encoder), 1.0).play(LEVELS, 0)
-    number_of, known = StateNumbers(), {}
+    known = {}
     for episode in episodes:
         for turn in episode.turns:
-            number = number_of(episode.level, turn.turn)
-            known.setdefault((episode.level.seed, str(turn.turn.before)), set()).add(number)
-    assert all(len(numbers) == 1 for numbers in known.values())
+            key = state_key(episode.level, turn.turn)
+            known.setdefault((episode.level.seed, str(turn.turn.before)), set()).add(key)
+    assert all(len(keys) == 1 for keys in known.values())
     assert len(set.union(*known.values())) == len(known)

@@ -4,6 +4,7 @@ import collections
 import json
 
 import pytest
+from copy_sampler import CopySampler
 from ppo_training import LAKE, OPTIONS, config, likes_short_words, same, weights
 from transformers import TrainerCallback
 
@@ -35,7 +36,8 @@ def trained(model, folder, resume=None, score=likes_short_words, **changes):
     keep = Keep()
     run = {"environments": BOTH, "num_envs": 4, "rollouts": 2, "episodes_per_rollout": 12, "group_size": 2,
            "advantage": "rloo", "logging_steps": 2}  # fmt: skip
-    trainer = MultiTurnPPOTrainer(model, config(folder, **run | changes), score=score, callbacks=[keep])
+    trainer = MultiTurnPPOTrainer(model, config(folder, **run | changes), score=score, callbacks=[keep],
+                                  make_sampler=CopySampler if "max_staleness" in changes else None)  # fmt: skip
     keep.trainer = trainer
     trainer.train(resume_from_checkpoint=resume)
     return trainer, keep
@@ -86,7 +88,11 @@ def test_rewards_are_scaled_by_environment_and_scored_by_task(tiny_folder, tmp_p
         assert float(returns[0]) == pytest.approx(scales[episode.level.environment] * episode.rewards, abs=1e-6)
 
 
-@pytest.mark.parametrize("changes", [{}, {"max_staleness": 1, "sampler_correction": "token"}], ids=["sync", "async"])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"max_staleness": 1, "sampler_correction": "token", "generation": "vllm-server"}],
+    ids=["sync", "async"],
+)
 def test_a_resumed_run_ends_where_the_whole_one_does(changes, tiny_folder, tmp_path):
     run = {"rollouts": 3, "save_strategy": "steps", "save_steps": 4, "level_sampler": "difficulty", **changes}
     whole, _ = trained(tiny_folder, tmp_path, **run)

@@ -14,8 +14,7 @@ from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
 from vagen_adapters.ppo.generation import Reply, model_inputs
 from vagen_adapters.ppo.packing import Advantages
-from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
-from vagen_adapters.ppo.span_credit import credit_words
+from vagen_adapters.ppo.reasoning import credit_words, make_reward, reasoning_score
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_rewards import RuleJudge
 from vagen_rewards.credit import words_of

@@ -6,6 +6,7 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 import torch
+from copy_sampler import CopySampler
 from ppo_training import LAKE, OPTIONS, config, history, lake, likes_short_words, same, trained, weights
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
@@ -138,9 +139,10 @@ def test_every_estimator_that_can_trains_on_summaries(name, tiny_folder, tmp_pat
         "group_size": 4,
         "loss_level": "turn",
         "max_staleness": 1,
+        "generation": "vllm-server",
         "sampler_correction": "token",
     }
-    trainer = trained(tiny_folder, tmp_path, **run, rollouts=2)
+    trainer = trained(tiny_folder, tmp_path, **run, rollouts=2, make_sampler=CopySampler)
     assert not torch.equal(before["policy.lm_head.weight"], weights(trainer)["policy.lm_head.weight"])
     assert history(trainer, "policy/kl_to_old")[0] == pytest.approx(0, abs=1e-5)
     assert history(trainer, "policy/sampler_gap")[0] < 1e-4
@@ -273,11 +275,6 @@ def test_a_run_that_was_cut_while_writing_resumes_from_the_checkpoint_before(tin
     assert last_checkpoint(tmp_path).name == "checkpoint-4"
     (tmp_path / "checkpoint-4" / "complete").unlink()
     assert last_checkpoint(tmp_path).name == "checkpoint-2"
-
-
-def test_a_critic_that_would_not_be_used_is_refused(tiny_folder, tmp_path):
-    with pytest.raises(TrainingConfigError, match="shared_backbone"):
-        MultiTurnPPOTrainer(tiny_folder, config(tmp_path, shared_backbone=True), critic=tiny_folder)
 
 
 def test_too_many_failed_episodes_stop_the_training_with_the_reason(tiny_folder, tmp_path):

@@ -13,7 +13,7 @@ In the order of a rollout's way through it:
     experience      a rollout as tensors; trajectories: the input of the estimators; packing: their tokens end to end
     advantages      token, turn, Bi-Level and dual-discount GAE, VinePPO; group_advantages: GRPO, RLOO, GiGPO
     continuations   Monte Carlo continuations of states
-    losses          what is minimised; span_credit: advantages of single sentences
+    losses          what is minimised; reasoning: the reward for it, and advantages of single sentences
     config          the trainer's settings; recipes: named ones
     trainer         all of it on transformers' Trainer; checkpoints, distributed, metrics
     warmstart       supervised fine-tuning on the oracle's replies

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.features import as_taken_by
-from vagen_adapters.ppo.introspection import logits_of, states_of, vision_parameters
+from vagen_adapters.ppo.introspection import backbone_of, logits_of, vision_parameters
 from vagen_adapters.ppo.packed_rows import in_one_row, in_rows
 from vagen_adapters.ppo.scoring import (
     PIECES,
@@ -70,19 +70,17 @@ class ActorCritic(nn.Module):
     def from_pretrained(
         cls,
         path: str,
-        critic_path: str | None = None,
         *,
         critic: Critic = "own",
         heads: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Self:
-        """Read the policy from `path`, and the critic's backbone from `critic_path` or the same folder.
+        """Read the policy from `path`, and the critic's backbone from the same folder.
 
         If the folder holds a trained critic (`critic.safetensors`), it is read too.
 
         Args:
             path: folder or name of the policy.
-            critic_path: folder or name of the critic's backbone.
             critic: which critic.
             heads: further arguments of a subclass.
             options: of transformers' `from_pretrained`.
@@ -90,9 +88,9 @@ class ActorCritic(nn.Module):
         from transformers import AutoModel, AutoModelForImageTextToText
 
         policy = AutoModelForImageTextToText.from_pretrained(path, **options)
-        backbone = AutoModel.from_pretrained(critic_path or path, **options) if critic == "own" else None
+        backbone = AutoModel.from_pretrained(path, **options) if critic == "own" else None
         model = cls(policy, backbone, values=critic != "none", **(heads or {}))
-        trained = Path(critic_path or path) / CRITIC_FILE
+        trained = Path(path) / CRITIC_FILE
         if critic != "none" and trained.exists():
             model.load_critic(trained)
         return model
@@ -205,7 +203,7 @@ class ActorCritic(nn.Module):
         if self.vision_cache is not None:
             inputs = self.vision_cache.given(model, inputs)
         read = in_one_row(model, inputs) if self.packs else inputs
-        hidden = states_of(model, as_taken_by(model, read))
+        hidden: Tensor = backbone_of(model)(**as_taken_by(model, read), use_cache=False).last_hidden_state
         return in_rows(hidden, inputs["attention_mask"]) if self.packs else hidden
 
     def values_after(self, hidden: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -234,12 +232,9 @@ class ActorCritic(nn.Module):
     def activation_checkpointing_enable(self, **options: Any) -> None:
         """Trade compute for memory, by computing activations again when gradients need them."""
         for backbone in self._backbones():
-            backbone.activation_checkpointing_enable(**options)
+            getattr(backbone, "activation_checkpointing_enable", backbone.gradient_checkpointing_enable)(**options)
 
-    def gradient_checkpointing_enable(self, **options: Any) -> None:
-        """The same by its name before transformers 5.20."""
-        for backbone in self._backbones():
-            backbone.gradient_checkpointing_enable(**options)
+    gradient_checkpointing_enable = activation_checkpointing_enable  # its name before transformers 5.20
 
     def freeze_vision(self) -> None:
         """Keep the vision towers, and what fits them to the language model, as they are."""

@@ -8,17 +8,13 @@ follows from how many the rollout before took. So a run is the same however long
 from __future__ import annotations
 
 import contextlib
-import copy
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-import torch
-
 from vagen_adapters.ppo.episodes import Episode, Level
-from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling
 from vagen_adapters.ppo.rollout import Rollout
 
 
@@ -91,29 +87,3 @@ class AsyncRollout:
         with self.autocast():
             for _ in itertools.islice(self._turns, turns):
                 pass
-
-
-class CopySampler:
-    """Samples from a copy of the policy, so that the policy may change meanwhile.
-
-    Args:
-        policy: that is trained.
-        make: makes the sampler of a policy.
-    """
-
-    def __init__(self, policy: Any, make: Callable[[Any], Sampler]) -> None:
-        self.policy = policy
-        self.copy = copy.deepcopy(policy).eval().requires_grad_(False)
-        self.inner = make(self.copy)
-
-    @torch.no_grad()
-    def sync(self) -> None:
-        """Take over what is trained."""
-        for mine, its in zip(self.copy.parameters(), self.policy.parameters(), strict=True):
-            if its.requires_grad:
-                mine.copy_(its)
-        self.inner.sync()
-
-    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
-        """See `Sampler.sample`."""
-        return self.inner.sample(prompts, sampling, seeds)

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.errors import TrainingDataError
 from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY, Conversation
 from vagen_adapters.ppo.features import RecentlyUsed, joined_features
-from vagen_adapters.ppo.processors import Family, refusal
+from vagen_adapters.ppo.processors import Family, refusal, refusing
 from vagen_envs import State
 from vagen_envs.pictures import Picture
 
@@ -89,7 +89,8 @@ class ChatEncoder:
         self.family = family
         self.processor = processor = family.processor
         self.tokenizer, self.image_processor = processor.tokenizer, processor.image_processor
-        self.pad_id: int = _first_of(self.tokenizer.pad_token_id, self.tokenizer.eos_token_id)
+        pads = (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id, 0)
+        self.pad_id: int = next(token for token in pads if token is not None)
         self._accepted = _inputs_of_model(family)
         self.image_token_id = _image_token_id(family)
         self._typed = self._ids_of_types()
@@ -116,14 +117,8 @@ class ChatEncoder:
             TrainingConfigError: the family's template or processor can't be used.
         """
         family = Family.read(path)
-        try:
+        with refusing(family.name, "its processor", "train a family whose processor is as transformers' others"):
             return cls(family)
-        except TrainingConfigError:
-            raise
-        except Exception as error:  # a processor raises whatever it likes
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            raise refusal(family.name, "its processor", f"it can't be asked ({reason})",
-                          "train a family whose processor is as transformers' others") from error  # fmt: skip
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the tokenizer, and the picture settings of the model's folder, into another model's folder."""
@@ -210,7 +205,7 @@ class ChatEncoder:
         made = self.processor(text=[token], images=images, add_special_tokens=False, return_tensors="pt")
         features = self._accepted - {"input_ids", "attention_mask", *TOKEN_TYPES}
         placeholder = self.tokenizer.decode(made["input_ids"][0], skip_special_tokens=False)
-        return {name: as_features(made[name]) for name in made if name in features}, placeholder
+        return {name: torch.as_tensor(made[name]) for name in made if name in features}, placeholder
 
     def features_of(self, shown: Sequence[Shown], wanted: Container[str] | None = None) -> dict[str, Tensor]:
         """What the model is given of these observations' pictures, or those of it by name that are wanted."""
@@ -277,16 +272,6 @@ def load_policy(folder: str | Path) -> tuple[Any, ChatEncoder]:
     return model.eval(), ChatEncoder.from_pretrained(str(folder))
 
 
-def as_features(made: Any) -> Tensor:
-    """What a processor gives, as a tensor; numbers that aren't whole in float32, in which all are compared."""
-    tensor = torch.as_tensor(made)
-    return tensor.float() if tensor.is_floating_point() else tensor
-
-
-def _first_of(*candidates: int | None) -> int:
-    return next((candidate for candidate in candidates if candidate is not None), 0)
-
-
 def _image_token_id(family: Family) -> int:
     named = (getattr(family.config, name, None) for name in ("image_token_id", "image_token_index"))
     found = next((token for token in named if isinstance(token, int)), -1)
@@ -317,10 +302,7 @@ def _conversation(family: Family) -> Conversation:
     processor = family.processor
     template = getattr(processor, "chat_template", None) or processor.tokenizer.chat_template
     token = str(getattr(processor, "image_token", None) or getattr(processor.tokenizer, "image_token", None) or "")
-    try:
+    with refusing(family.name, "chat template", "give the folder one that writes all of them"):
         if not isinstance(template, str) or not token:
             raise ValueError("there is none, or its processor names no picture's placeholder")
         return Conversation(processor.tokenizer, template, token)
-    except ValueError as error:
-        raise refusal(family.name, "chat template", str(error),
-                      "give the folder one that writes all of them") from error  # fmt: skip

@@ -81,7 +81,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         sampler_correction: truncated importance weights of trainer against sampler, capped at 2: per token, or per
             sequence.
         reasoning_credit: `turn` pays the reasoning reward to all tokens of the turn (VAGEN), `span` credits each
-            sentence's tokens by that sentence's truth; see `span_credit`.
+            sentence's tokens by that sentence's truth; see `reasoning`.
         max_staleness: updates by which the weights that sampled a reply may be older than those that first learn from
             it; see `async_rollout`. 0 plays each rollout after the updates of the one before.
         dynamic_sampling: how many times more levels are played at most until enough groups have returns that differ
@@ -258,8 +258,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         compares = self.advantage in IN_GROUPS or self.dynamic_sampling
         self._require(not compares or self.group_size > 1, "group_size",
                       f"at least 2 for {self.advantage} or dynamic_sampling, which compare episodes")  # fmt: skip
-        self._require((self.continuations > 0) == (self.advantage == "vine"), "continuations",
-                      "at least 1 for vine, and 0 for other estimators")  # fmt: skip
+        self._check_continuations()
         self._require(not self.critic_warmup_rollouts or self.critic_kind != "none", "critic_warmup_rollouts",
                       f"0: {self.advantage} has no critic")  # fmt: skip
         self._require(self.critic_warmup_rollouts < self.rollouts, "critic_warmup_rollouts",
@@ -268,11 +267,15 @@ class MultiTurnPPOConfig(_BaseConfig):
                       f"at most the {self.steps_per_rollout} updates of a rollout")  # fmt: skip
         self._require(not self.max_staleness or self.sampler_correction != "none", "max_staleness",
                       "0 without sampler_correction")  # fmt: skip
-        self._require(not self.max_staleness or self.generation != "vllm", "max_staleness",
-                      "0 with generation=vllm, which shares its GPU with updates; use vllm-server")  # fmt: skip
+        self._require(not self.max_staleness or self.generation == "vllm-server", "max_staleness",
+                      "0 without generation=vllm-server: other samplers compute where updates do")  # fmt: skip
         if not self.masks_observations:
             for name in ("ratio_level", "loss_level"):
                 self._require(getattr(self, name) != "turn", name, "token or sequence: observations are in no turn")
+
+    def _check_continuations(self) -> None:
+        self._require((self.continuations > 0) == (self.advantage == "vine"), "continuations",
+                      "at least 1 for vine, and 0 for other estimators")  # fmt: skip
 
     def _require(self, condition: bool, name: str, must_be: str) -> None:
         if not condition:

@@ -51,7 +51,7 @@ def with_reduction(accelerator: Any, model: Any, parts: Sequence[T]) -> Iterator
 
 
 def load_actor_critic(
-    cls: type[ActorCritic], model: str, critic: str | None, args: MultiTurnPPOConfig, heads: Mapping[str, Any]
+    cls: type[ActorCritic], model: str, args: MultiTurnPPOConfig, heads: Mapping[str, Any]
 ) -> ActorCritic:
     """Read policy, critic and reference as the settings ask for them."""
     # An update of 1e-6 of a weight is lost in bfloat16, so weights are float32, and autocast computes in bfloat16.
@@ -66,7 +66,7 @@ def load_actor_critic(
     if args.attn_implementation is not None:
         options["attn_implementation"] = args.attn_implementation
     with whole_weights(args):
-        loaded = cls.from_pretrained(model, critic, critic=args.critic_kind, heads=heads, **options)
+        loaded = cls.from_pretrained(model, critic=args.critic_kind, heads=heads, **options)
         if args.lora:
             loaded.add_adapters(args.lora)
         if args.freeze_vision:

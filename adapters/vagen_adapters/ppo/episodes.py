@@ -52,7 +52,7 @@ class PlayedTurn:
         reply: the sampled tokens.
         turn: the environment's record.
         rewards: the environment's terms and any others.
-        words: which of the reply's words are true, where they are credited by themselves; see `span_credit`.
+        words: which of the reply's words are true, where they are credited by themselves; see `reasoning`.
         snapshot: the environment before the reply, where it is kept; empty elsewhere.
         version: of the weights that sampled all tokens of the reply, as the number of updates before.
     """

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from trl.trainer.utils import pad
 
 from vagen_adapters.ppo import losses
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
-from vagen_adapters.ppo.continuations import StateNumbers
+from vagen_adapters.ppo.continuations import state_key
 from vagen_adapters.ppo.episodes import Episode, PlayedSummary, TokenSequence, training_sequences
-from vagen_adapters.ppo.generation import TILE, pad
+from vagen_adapters.ppo.generation import TILE
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 from vagen_envs.context import ContextPolicy
@@ -49,11 +50,6 @@ class Experience:
     advantages: Advantages
     sampler_weights: Tensor | None = None
 
-    def minibatch(self, update: int, minibatches: int, seed: int) -> Tensor:
-        """The rows of an update; each pass over the rollout visits all rows once, newly shuffled by `seed`."""
-        rows = torch.randperm(len(self.sequences.rows), generator=torch.Generator().manual_seed(seed))
-        return rows.tensor_split(minibatches)[update % minibatches]
-
 
 def sequences_of(
     episodes: Sequence[Episode], context: ContextPolicy, device: torch.device | str, *, with_end: bool
@@ -66,8 +62,8 @@ def sequences_of(
         rows,
         [episodes[owner] for owner in owners],
         torch.tensor(owners, device=device),
-        pad([row.turn_ids for row in rows], NOT_SAMPLED, multiple=TILE).to(device),
-        pad([row.logprobs for row in rows], 0.0, multiple=TILE).to(device),
+        pad([torch.tensor(row.turn_ids) for row in rows], NOT_SAMPLED, pad_to_multiple_of=TILE).to(device),
+        pad([torch.tensor(row.logprobs) for row in rows], pad_to_multiple_of=TILE).to(device),
     )
 
 
@@ -89,7 +85,7 @@ def trajectories_of(
     """
     device, rows = values.device, range(len(sequences.rows))
     rewards = torch.zeros(len(rows), int(sequences.turn_ids.max()) + 1, device=device)
-    states, number_of = torch.zeros_like(rewards, dtype=torch.int64), StateNumbers()
+    states, numbers = torch.zeros_like(rewards, dtype=torch.int64), dict[Any, int]()
     turn_values, seams = torch.zeros_like(rewards), torch.zeros_like(rewards, dtype=torch.bool)
     scales = {task.name: task.environment.reward_scale for task in args.tasks}
     for row, sequence, episode, owner in zip(
@@ -104,7 +100,7 @@ def trajectories_of(
             penalty = losses.overlong_penalty(len(played.reply.ids), args.max_tokens, args.overlong_share)
             rewards[row, turn] = (played.reward + penalty) * scale
             if args.advantage == "gigpo":
-                states[row, turn] = number_of(episode.level, played.turn)
+                states[row, turn] = numbers.setdefault(state_key(episode.level, played.turn), len(numbers))
             if state_values:
                 turn_values[row, turn] = state_values[owner][turn] * scale
     ends = torch.tensor([len(sequence.prompt.ids) for sequence in sequences.rows], device=device)
@@ -153,9 +149,10 @@ def policy_loss(
         args: settings.
         rows: (R,) which rows.
         weights: (R, L) of each token in the mean over the mini-batch.
-        found: `logprobs` and `entropies`, (R, L), of the present policy.
+        found: `logprobs` and `entropies`, (R, W), of the present policy; W ≤ L is the width of the longest row.
     """
-    logprobs, width = found["logprobs"], weights.shape[1]
+    logprobs, width = found["logprobs"], found["logprobs"].shape[1]
+    weights = weights[:, :width]
     turn_ids = experience.sequences.turn_ids[rows, :width]
     trained = experience.advantages.mask[rows, :width]
     old = experience.old_logprobs[rows, :width]

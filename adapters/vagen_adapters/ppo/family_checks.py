@@ -22,7 +22,7 @@ from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
 from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs
 from vagen_adapters.ppo.introspection import vision_parameters
-from vagen_adapters.ppo.processors import refusal
+from vagen_adapters.ppo.processors import refusal, refusing
 from vagen_adapters.ppo.vision_cache import GIVEN, VisionFeatureCache
 
 GAP = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}
@@ -43,20 +43,14 @@ def check_layout(encoder: ChatEncoder) -> None:
     Raises:
         TrainingConfigError: they differ.
     """
-    try:
+    with refusing(encoder.family.name, "pictures", "give the folder the family's own tokenizer and picture settings"):
         shown = [_show(encoder, number, text) for number, text in enumerate(TEXTS)]
         if not all(one.image_tokens for one in shown):
-            raise _failed(encoder, "pictures", "a picture takes none of the tokens that its model knows pictures by",
-                          "train a family whose pictures stand among the tokens")  # fmt: skip
+            raise ValueError("a picture takes none of the tokens that its model knows pictures by")
         made = encoder.processor(
             text=[_whole_conversation(encoder)], images=[one.pictures[0].pil for one in shown],
             add_special_tokens=False, return_tensors="pt", return_mm_token_type_ids=True,
         )  # fmt: skip
-    except TrainingConfigError:
-        raise
-    except Exception as error:  # a processor raises whatever it likes
-        raise _failed(encoder, "pictures", f"its processor refuses them: {_shortened(error)}",
-                      "give the folder the family's own tokenizer and picture settings") from error  # fmt: skip
     whole, spliced = [*encoder.beginning, *made["input_ids"][0].tolist()], [*shown[0].first_ids]
     for reply, following in zip(REPLIES, shown[1:], strict=True):
         spliced += [*encoder.encode(reply), *following.next_ids]
@@ -101,7 +95,8 @@ def _pieces(encoder: ChatEncoder, texts: Sequence[str]) -> list[str]:
 def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool = False) -> None:
     """Sample short conversations as a rollout does, and compare the log-probabilities with those of the trainer.
 
-    Sampling has a cache and padding on the left, and reads no later turn; training has padding on the right.
+    Sampling has a cache and padding on the left, and reads no later turn; training has padding on the right, or none
+    in one row for all conversations (`packed_rows`).
 
     Args:
         model: policy and critic.
@@ -111,8 +106,14 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
     Raises:
         TrainingConfigError: they differ, the model is blind, or it refuses its inputs.
     """
-    with _trying(model, encoder, "the model's forward pass",
-                 "train a model of a family that takes several pictures in a conversation"):  # fmt: skip
+    check, fix = "packing", "leave packing out, or name an attn_implementation that keeps sequences apart"
+    if not model.packs:
+        check = "sampler against trainer"
+        fix = (
+            "use a release of transformers where generate and the forward pass agree, set context=last:N if a later "
+            "turn's picture changes a reply before it, or train a family that takes several pictures in a conversation"
+        )
+    with _trying(model, encoder, check, fix):
         turns: tuple[list[PlayedTurn], ...] = ([], [])
         for turn in range(1 if turn_by_turn else 2):
             shown = [_show(encoder, turn + row) for row in range(2)]
@@ -122,45 +123,19 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
                 turns[row].append(PlayedTurn(shown[row], reply, None, ()))  # type: ignore[arg-type]
         sequences = [lay_out((), played, None) for played in turns]
         prompts = [sequence.prompt for sequence in sequences]
-        scores = _logprobs(encoder, model, prompts)
-        noise = NOISE * _noise(encoder, model, prompts[0])
-        allowed = max(GAP.get(model.policy.dtype, BATCH_GAP), BATCH_GAP, noise)
+        scores = _logprobs(encoder, model, prompts).cpu()
+        allowed = max(GAP.get(model.policy.dtype, BATCH_GAP), BATCH_GAP, NOISE * _noise(encoder, model, prompts[0]))
         for row, sequence in enumerate(sequences):
             trained = torch.tensor(sequence.turn_ids) >= 0
-            _compare(encoder, "sampler against trainer", scores[row, : len(trained)].cpu()[trained],
-                     torch.tensor(sequence.logprobs)[trained], allowed, "sampled tokens' log-probabilities",
-                     "use a release of transformers where generate and the forward pass agree, or set context=last:N "
-                     "if a later turn's picture changes a reply before it")  # fmt: skip
+            gap = float((scores[row, : len(trained)] - torch.tensor(sequence.logprobs))[trained].abs().max())
+            if not gap <= allowed:
+                raise _failed(encoder, check, f"sampled tokens' log-probabilities are {gap:.1e} apart, where "
+                              f"{allowed:.0e} is allowed", fix)  # fmt: skip
         ids, others = prompts[0].ids, tuple(_show(encoder, number + 7, size=number) for number in range(len(turns[0])))
         seen, changed = (_logprobs(encoder, model, [Prompt(ids, shown)]) for shown in (prompts[0].shown, others))
         if torch.equal(seen, changed):
             raise _failed(encoder, "pictures", "another picture changes nothing of what the model says",
                           "check that the model's forward pass takes what its processor gives")  # fmt: skip
-
-
-def check_packing(model: ActorCritic, encoder: ChatEncoder) -> None:
-    """Compare what a model says of conversations in one row with what it says of each in a row of its own.
-
-    Raises:
-        TrainingConfigError: they differ, or the model refuses such a row.
-    """
-    packs = model.packs
-    try:
-        with _trying(model, encoder, "packing", "leave packing out"):
-            prompts = _prompts(encoder)
-            prompts += prompts[:1]
-            allowed = _strictly(encoder, model, prompts[0])
-            model.packs = False
-            alone = _logprobs(encoder, model, prompts)
-            model.packs = True
-            together = _logprobs(encoder, model, prompts)
-    finally:
-        model.packs = packs
-    for row, prompt in enumerate(prompts):
-        one, other = (found[row, : len(prompt.ids)] for found in (alone, together))
-        _compare(encoder, "packing", one, other, allowed,
-                 "its layers look past a sequence's beginning: log-probabilities of conversations in one row",
-                 "leave packing out, or name an attn_implementation that keeps them apart")  # fmt: skip
 
 
 def vision_cache_for(model: ActorCritic, encoder: ChatEncoder, most: int) -> VisionFeatureCache | None:
@@ -189,7 +164,7 @@ def vision_cache_for(model: ActorCritic, encoder: ChatEncoder, most: int) -> Vis
 def _sees_the_same(model: ActorCritic, encoder: ChatEncoder) -> bool:
     """Twice: what a tower has just said, and what was kept of it, in another order."""
     few, device = _prompts(encoder), model.policy.device
-    allowed = _strictly(encoder, model, few[0])
+    allowed = max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(encoder, model, few[0]))
     for prompts in (few, few[::-1]):
         pixels = model_inputs(prompts, encoder, device)
         numbers = model_inputs(prompts, encoder, device, vision_cache=model.vision_cache)
@@ -212,27 +187,10 @@ def _trying(model: ActorCritic, encoder: ChatEncoder, check: str, fix: str) -> I
     was_training = model.training
     model.eval()
     try:
-        with torch.no_grad():
+        with torch.no_grad(), refusing(encoder.family.name, check, fix):
             yield
-    except TrainingConfigError:
-        raise
-    except Exception as error:  # a model raises whatever it likes
-        raise _failed(encoder, check, _shortened(error), fix) from error
     finally:
         model.train(was_training)
-
-
-def _compare(
-    encoder: ChatEncoder, check: str, ours: Tensor, theirs: Tensor, allowed: float, what: str, fix: str
-) -> None:
-    gap = float((ours.cpu() - theirs.cpu()).abs().max())
-    if not gap <= allowed:
-        raise _failed(encoder, check, f"{what} are {gap:.1e} apart, where {allowed:.0e} is allowed", fix)
-
-
-def _strictly(encoder: ChatEncoder, model: ActorCritic, prompt: Prompt) -> float:
-    """What may differ where shapes are the same."""
-    return max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(encoder, model, prompt))
 
 
 def _noise(encoder: ChatEncoder, model: ActorCritic, prompt: Prompt) -> float:
@@ -261,11 +219,6 @@ def _show(encoder: ChatEncoder, number: int, text: str = f"Here {IMAGE_PLACEHOLD
     rows, columns = np.indices(((64, 64), (64, 96))[(number if size < 0 else size) % 2])
     checks = ((rows // 8 + columns // (8 + number)) % 2)[..., None] * np.array([200, 90 + 9 * number, 40])
     return encoder.show(SYSTEM, {"text": text, "image": (checks + 30).astype(np.uint8)})
-
-
-def _shortened(error: Exception) -> str:
-    """In one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def _failed(encoder: ChatEncoder, check: str, found: str, fix: str) -> TrainingConfigError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Container, Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -24,15 +23,15 @@ class RecentlyUsed(Generic[Kept]):
     def __init__(self, most: int) -> None:
         self.most, self.held = most, 0
         self._lock = threading.Lock()  # an asynchronous rollout reads beside updates
-        self._kept: OrderedDict[Hashable, tuple[Kept, int]] = OrderedDict()
+        self._kept: dict[Hashable, tuple[Kept, int]] = {}
 
     def get(self, key: Hashable) -> Kept | None:
         """The entry of this key; None if it isn't kept."""
         with self._lock:
-            if key not in self._kept:
+            if (found := self._kept.pop(key, None)) is None:
                 return None
-            self._kept.move_to_end(key)
-            return self._kept[key][0]
+            self._kept[key] = found
+            return found[0]
 
     def put(self, key: Hashable, entry: Kept, size: int) -> None:
         """Keep an entry of `size` bytes in the place of those that were not used for longest."""
@@ -40,7 +39,7 @@ class RecentlyUsed(Generic[Kept]):
             self.held += size - self._kept.pop(key, (None, 0))[1]
             self._kept[key] = entry, size
             while self.held > self.most:
-                self.held -= self._kept.popitem(last=False)[1][1]
+                self.held -= self._kept.pop(next(iter(self._kept)))[1]
 
     def clear(self) -> None:
         """Keep nothing."""

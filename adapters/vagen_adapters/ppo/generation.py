@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from transformers.generation import TopPLogitsWarper
+from trl.trainer.utils import pad
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
@@ -58,7 +59,7 @@ class Sampling:
 
 
 class Sampler(Protocol):
-    """A generation back-end."""
+    """A generation back-end. One that shares its GPU with updates may have `rest()`, which gives memory up for now."""
 
     def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         """A reply to each prompt, in order.
@@ -69,21 +70,6 @@ class Sampler(Protocol):
 
     def sync(self) -> None:
         """Take over the policy's weights as they are now. Every process calls it at the same time."""
-
-
-@runtime_checkable
-class Resting(Protocol):
-    """A back-end that shares its GPU with updates."""
-
-    def rest(self) -> None:
-        """Give memory up until the next `Sampler.sync` or `Sampler.sample`."""
-
-
-def pad(rows: Sequence[Sequence[Any]], value: float, *, left: bool = False, multiple: int = 1) -> Tensor:
-    """(rows, longest) with `value` where a row has ended, or not begun; as wide as the next multiple."""
-    width = -(-max(map(len, rows)) // multiple) * multiple
-    gaps = [[value] * (width - len(row)) for row in rows]
-    return torch.tensor([[*gap, *row] if left else [*row, *gap] for row, gap in zip(rows, gaps, strict=True)])
 
 
 def model_inputs(
@@ -104,10 +90,11 @@ def model_inputs(
     """
     for number, prompt in enumerate(prompts):
         encoder.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
-    ids = pad([prompt.ids for prompt in prompts], encoder.pad_id, left=left, multiple=multiple)
+    rows, side = [torch.tensor(prompt.ids) for prompt in prompts], "left" if left else "right"
+    ids = pad(rows, encoder.pad_id, side, multiple)
     inputs = {
         "input_ids": ids,
-        "attention_mask": pad([[1] * len(prompt.ids) for prompt in prompts], 0, left=left, multiple=multiple),
+        "attention_mask": pad([torch.ones_like(row) for row in rows], 0, side, multiple),
         **encoder.token_types(ids),
     }
     inputs |= (vision_cache.inputs if vision_cache else encoder.features_of)(

@@ -59,8 +59,8 @@ def rloo_turns(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
         gamma: Discount from one turn to the next, 0 to 1.
     """
     check_unit(gamma=gamma)
-    tokens, groups = _in_groups(batch)
-    rewards = tokens.turn_rewards_with_kl().double()
+    tokens, of_turns, _, groups = _returns_in_groups(batch)
+    groups, rewards = groups[of_turns], tokens.turn_rewards_with_kl().double()
     to_go = sum_backwards(rewards, tokens.between_turns(gamma, rewards), tokens.turn_ends_episode)
     total, _ = _sums(to_go, _pairs(groups, tokens.turns))
     episodes = _sums(tokens.turn_ends_episode.to(to_go.dtype), groups)[0]  # in the group of each turn
@@ -96,21 +96,15 @@ def gigpo(
     return _spread(tokens, of_turns)
 
 
-def _in_groups(batch: Trajectories) -> tuple[PackedTokens, Tensor]:
-    """The tokens, and (M,) the group of each turn."""
+def _returns_in_groups(batch: Trajectories) -> tuple[PackedTokens, Tensor, Tensor, Tensor]:
+    """The tokens; (M,) which of the E episodes each turn is of; (E,) their returns with KL rewards, and groups."""
     if batch.group_ids is None:
         raise TrainingDataError("this estimator compares the episodes of a group; give the batch group_ids")
     tokens = PackedTokens(batch, with_values=False)
-    return tokens, batch.group_ids[tokens.turn_rows]
-
-
-def _returns_in_groups(batch: Trajectories) -> tuple[PackedTokens, Tensor, Tensor, Tensor]:
-    """The tokens; (M,) which of the E episodes each turn is of; (E,) their returns with KL rewards, and groups."""
-    tokens, groups = _in_groups(batch)
     episodes = tokens.turn_ends_episode.roll(1).cumsum(0) - 1
     rewards = tokens.turn_rewards_with_kl().double()  # in float32, sums of the same rewards differ
     returns = rewards.new_zeros(int(episodes[-1]) + 1 if len(episodes) else 0).index_add(0, episodes, rewards)
-    return tokens, episodes, returns, groups[tokens.turn_ends_episode]
+    return tokens, episodes, returns, batch.group_ids[tokens.turn_rows][tokens.turn_ends_episode]
 
 
 def _pairs(one: Tensor, other: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from torch import Tensor, nn
@@ -43,12 +43,6 @@ def vision_parameters(model: Any) -> list[nn.Parameter]:
     parts = [decoder_of(model), whole_of(model).get_output_embeddings()]
     spoken = {id(parameter) for part in parts if part is not None for parameter in part.parameters()}
     return [parameter for parameter in model.parameters() if id(parameter) not in spoken]
-
-
-def states_of(model: Any, inputs: Mapping[str, Any]) -> Tensor:
-    """(B, L, H) What a model's language head is given, or would be if it had one."""
-    states: Tensor = backbone_of(model)(**inputs, use_cache=False).last_hidden_state
-    return states
 
 
 def logits_of(policy: Any, hidden: Tensor) -> Tensor:

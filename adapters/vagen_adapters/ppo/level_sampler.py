@@ -31,71 +31,6 @@ REMEMBERED = 256
 """Levels of a task that are remembered, the latest."""
 
 
-class LevelSampler:
-    """Draw tasks by their weights; every level is new.
-
-    Args:
-        tasks: of the training.
-        seed: of the training.
-        group_size: episodes of a level.
-    """
-
-    def __init__(self, tasks: Sequence[TrainingTask], seed: int, group_size: int) -> None:
-        self.tasks, self.seed, self.group_size = list(tasks), seed, group_size
-
-    def levels(self, numbers: Sequence[int], first_group: int) -> list[Level]:
-        """Levels for groups, `group_size` episodes each.
-
-        Args:
-            numbers: of the groups in the training; each is drawn once.
-            first_group: the number of the first group in its rollout.
-        """
-        shares = self.shares()
-        return [
-            level
-            for place, number in enumerate(numbers)
-            for level in self._group(number, first_group + place, self._draw(number, shares))
-        ]
-
-    def shares(self) -> list[float]:
-        """Shares of the tasks, which add up to 1."""
-        total = math.fsum(task.weight for task in self.tasks)
-        return [task.weight / total for task in self.tasks]
-
-    def update(self, episodes: Sequence[Episode]) -> None:
-        """Take the episodes of a rollout into account."""
-
-    def metrics(self) -> dict[str, float]:
-        """Figures for the log."""
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps, as JSON."""
-        return {}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from `state`."""
-
-    def _draw(self, number: int, shares: Sequence[float]) -> TrainingTask:
-        offset = HashStream("tasks", self.seed).random()
-        point, reached = (offset + number * GOLDEN) % 1, 0.0
-        for task, share in zip(self.tasks, shares, strict=True):
-            reached += share
-            if point < reached:
-                return task
-        return self.tasks[-1]
-
-    def _seed_of(self, number: int, task: TrainingTask) -> int:
-        return (self.seed << 32) + number  # 2**32 apart: trainings with different seeds share no level
-
-    def _group(self, number: int, group: int, task: TrainingTask) -> list[Level]:
-        packs = len(task.environment.prompt_packs)
-        prompts = HashStream("prompts", self.seed, number).below(packs) if packs else 0
-        seed = self._seed_of(number, task)
-        draws = range(number * self.group_size, (number + 1) * self.group_size)
-        return [Level(seed, "train", group, draw, prompts, task.name) for draw in draws]
-
-
 @dataclass
 class TaskRecord:
     """The record of a task: decayed counts, and the seeds of levels whose last group was mixed."""
@@ -123,6 +58,99 @@ class TaskRecord:
         return self.tokens / played if played else math.nan
 
 
+class LevelSampler:
+    """Draw tasks by their weights; every level is new.
+
+    Args:
+        tasks: of the training.
+        seed: of the training.
+        group_size: episodes of a level.
+
+    Attributes:
+        records: of each task, where levels are chosen by them.
+    """
+
+    def __init__(self, tasks: Sequence[TrainingTask], seed: int, group_size: int) -> None:
+        self.tasks, self.seed, self.group_size = list(tasks), seed, group_size
+        self.records: dict[str, TaskRecord] = {}
+
+    def levels(self, numbers: Sequence[int], first_group: int) -> list[Level]:
+        """Levels for groups, `group_size` episodes each.
+
+        Args:
+            numbers: of the groups in the training; each is drawn once.
+            first_group: the number of the first group in its rollout.
+        """
+        shares = self.shares()
+        return [
+            level
+            for place, number in enumerate(numbers)
+            for level in self._group(number, first_group + place, self._draw(number, shares))
+        ]
+
+    def shares(self) -> list[float]:
+        """Shares of the tasks, which add up to 1."""
+        total = math.fsum(task.weight for task in self.tasks)
+        return [task.weight / total for task in self.tasks]
+
+    def update(self, episodes: Sequence[Episode]) -> None:
+        """Take the episodes of a rollout into account; those that failed don't count."""
+        for record in self.records.values():
+            record.successes *= MEMORY
+            record.failures *= MEMORY
+            record.tokens *= MEMORY
+        sound = [episode for episode in episodes if episode.failure is None] if self.records else []
+        for group in groups_of(sound):
+            level, won = group[0].level, sum(episode.success for episode in group)
+            record = self.records[level.environment]
+            known = level.seed in record.mixed
+            rest = tuple(seed for seed in record.mixed if seed != level.seed)
+            record.mixed = ((*rest, level.seed) if 0 < won < len(group) else rest)[-REMEMBERED:]
+            if known:  # it was chosen for its outcome, and says nothing of the task's other levels
+                continue
+            record.successes += won
+            record.failures += len(group) - won
+            record.tokens += sum(len(step.reply.ids) for episode in group for step in episode.steps)
+
+    def metrics(self) -> dict[str, float]:
+        """Each task's share of the next rollout, expected success and number of mixed levels."""
+        found = {}
+        for name, share in zip(self.records, self.shares(), strict=False):
+            found[f"levels/share/{name}"] = share
+            found[f"levels/success/{name}"] = self.records[name].success
+            found[f"levels/mixed/{name}"] = float(len(self.records[name].mixed))
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps, as JSON."""
+        return {name: vars(record) for name, record in self.records.items()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state`; tasks that it doesn't name start anew."""
+        for name, entries in state.items():
+            if name in self.records:
+                self.records[name] = TaskRecord(**{**entries, "mixed": tuple(entries["mixed"])})
+
+    def _draw(self, number: int, shares: Sequence[float]) -> TrainingTask:
+        offset = HashStream("tasks", self.seed).random()
+        point, reached = (offset + number * GOLDEN) % 1, 0.0
+        for task, share in zip(self.tasks, shares, strict=True):
+            reached += share
+            if point < reached:
+                return task
+        return self.tasks[-1]
+
+    def _seed_of(self, number: int, task: TrainingTask) -> int:
+        return (self.seed << 32) + number  # 2**32 apart: trainings with different seeds share no level
+
+    def _group(self, number: int, group: int, task: TrainingTask) -> list[Level]:
+        packs = len(task.environment.prompt_packs)
+        prompts = HashStream("prompts", self.seed, number).below(packs) if packs else 0
+        seed = self._seed_of(number, task)
+        draws = range(number * self.group_size, (number + 1) * self.group_size)
+        return [Level(seed, "train", group, draw, prompts, task.name) for draw in draws]
+
+
 class DifficultySampler(LevelSampler):
     """Draw tasks whose success is near one half, relative to their cost, and levels that were mixed before."""
 
@@ -142,44 +170,6 @@ class DifficultySampler(LevelSampler):
         total = math.fsum(gains)
         uniform = super().shares()
         return [EXPLORED * even + (1 - EXPLORED) * gain / total for even, gain in zip(uniform, gains, strict=True)]
-
-    def update(self, episodes: Sequence[Episode]) -> None:
-        """See `LevelSampler.update`. Episodes that failed don't count."""
-        for record in self.records.values():
-            record.successes *= MEMORY
-            record.failures *= MEMORY
-            record.tokens *= MEMORY
-        for group in groups_of(episode for episode in episodes if episode.failure is None):
-            level, won = group[0].level, sum(episode.success for episode in group)
-            record = self.records[level.environment]
-            known = level.seed in record.mixed
-            rest = tuple(seed for seed in record.mixed if seed != level.seed)
-            record.mixed = ((*rest, level.seed) if 0 < won < len(group) else rest)[-REMEMBERED:]
-            if known:  # it was chosen for its outcome, and says nothing of the task's other levels
-                continue
-            record.successes += won
-            record.failures += len(group) - won
-            record.tokens += sum(len(step.reply.ids) for episode in group for step in episode.steps)
-
-    def metrics(self) -> dict[str, float]:
-        """Each task's share of the next rollout, expected success and number of mixed levels."""
-        found = {}
-        for task, share in zip(self.tasks, self.shares(), strict=True):
-            record = self.records[task.name]
-            found[f"levels/share/{task.name}"] = share
-            found[f"levels/success/{task.name}"] = record.success
-            found[f"levels/mixed/{task.name}"] = float(len(record.mixed))
-        return found
-
-    def state(self) -> dict[str, Any]:
-        """See `LevelSampler.state`."""
-        return {name: vars(record) for name, record in self.records.items()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """See `LevelSampler.restore`. Tasks that the state doesn't name start anew."""
-        for name, entries in state.items():
-            if name in self.records:
-                self.records[name] = TaskRecord(**{**entries, "mixed": tuple(entries["mixed"])})
 
     def _seed_of(self, number: int, task: TrainingTask) -> int:
         mixed, stream = self.records[task.name].mixed, HashStream("replay", self.seed, number)

@@ -25,13 +25,15 @@ def in_one_row(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     time, height and width. Others get (1, N).
     """
     mask = inputs["attention_mask"].bool()
-    rope_index = rope_index_of(model)
+    rope_index = getattr(backbone_of(model), "get_rope_index", None)
     if rope_index is None:
         positions = (mask.cumsum(1) - 1)[mask][None]
     else:
         # Numbers run on through padding on the right: where they start again, models see another sequence.
         numbers = torch.arange(mask.shape[1], device=mask.device) - (~mask).long().cumprod(1).sum(1, keepdim=True)
-        positions = torch.cat([numbers[None], positions_by(rope_index, inputs)])[:, mask][:, None]
+        taken = inspect.signature(rope_index).parameters
+        places = rope_index(**{name: tensor for name, tensor in inputs.items() if name in taken})[0]
+        positions = torch.cat([numbers[None], places])[:, mask][:, None]
     along = {name: inputs[name][mask][None] for name in ("input_ids", *TOKEN_TYPES) if name in inputs}
     rest = {name: tensor for name, tensor in inputs.items() if name != "attention_mask"}
     return {**rest, **along, "position_ids": positions}
@@ -41,15 +43,3 @@ def in_rows(states: Tensor, mask: Tensor) -> Tensor:
     """(1, N, H) → (B, L, H), 0 where `mask`, (B, L), has no token."""
     mask = mask.bool()
     return states.new_zeros(*mask.shape, states.shape[-1]).index_put(mask.nonzero(as_tuple=True), states[0])
-
-
-def rope_index_of(model: Any) -> Any | None:
-    """The method by which a model with multimodal rotary positions places its tokens; None for other models."""
-    return getattr(backbone_of(model), "get_rope_index", None)
-
-
-def positions_by(rope_index: Any, inputs: Mapping[str, Tensor]) -> Tensor:
-    """(3, B, L) Position ids from `rope_index_of` a model."""
-    taken = inspect.signature(rope_index).parameters
-    found: Tensor = rope_index(**{name: tensor for name, tensor in inputs.items() if name in taken})[0]
-    return found

@@ -6,8 +6,10 @@ on PIL. The result is the family's class with its own settings, its PIL image pr
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,17 @@ def refusal(family: str, check: str, found: str, fix: str) -> TrainingConfigErro
     return TrainingConfigError(f"a model of the family {family!r} can't be trained: {check}: {found}; {fix}")
 
 
+@contextlib.contextmanager
+def refusing(family: str, check: str, fix: str) -> Iterator[None]:
+    """Make a refusal of whatever a family's processor or model raises."""
+    try:
+        yield
+    except TrainingConfigError:
+        raise
+    except Exception as error:
+        raise refusal(family, check, " ".join(f"{type(error).__name__}: {error}".split())[:300], fix) from error
+
+
 def _contents(path: str, name: str) -> bytes | None:
     from transformers.utils import cached_file
 
@@ -65,30 +78,21 @@ def _contents(path: str, name: str) -> bytes | None:
 def _processor(path: str, config: Any, files: dict[str, bytes]) -> Any:
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES, processor_class_from_name
 
-    named = (json.loads(contents).get("processor_class") for contents in files.values())
-    name = next((candidate for candidate in named if candidate), None) or PROCESSOR_MAPPING_NAMES.get(config.model_type)
-    cls = processor_class_from_name(name) if name else None
-    if cls is None:
-        raise refusal(config.model_type, "its processor", "transformers has none that reads pictures and text",
-                      "train a vision-language model whose family has one")  # fmt: skip
-    if getattr(cls, "is_dummy", False):  # at transformers' top, a stand-in that only asks for torchvision
-        module = cls.__module__.rpartition("processing_")[2]
-        try:
+    fix = "train a vision-language model whose family has one, with its tokenizer and picture settings"
+    with refusing(config.model_type, "its processor", fix):
+        named = (json.loads(contents).get("processor_class") for contents in files.values())
+        name = next(filter(None, named), None) or PROCESSOR_MAPPING_NAMES.get(config.model_type)
+        cls = processor_class_from_name(name) if name else None
+        if cls is None:
+            raise ValueError("transformers has none that reads pictures and text")
+        if getattr(cls, "is_dummy", False):  # at transformers' top, a stand-in that only asks for torchvision
+            module = cls.__module__.rpartition("processing_")[2]
             cls = getattr(importlib.import_module(f"transformers.models.{module}.processing_{module}"), cls.__name__)
-        except ImportError as error:
-            raise refusal(config.model_type, "its processor", f"it can't be imported ({error})",
-                          "install torchvision") from error  # fmt: skip
-    if missing := {"tokenizer", "image_processor"} - set(cls.get_attributes()):
-        raise refusal(config.model_type, "its processor", f"{cls.__name__} has no {' and no '.join(sorted(missing))}",
-                      "train a vision-language model whose family has one")  # fmt: skip
-    try:
+        if missing := {"tokenizer", "image_processor"} - set(cls.get_attributes()):
+            raise ValueError(f"{cls.__name__} has no {' and no '.join(sorted(missing))}")
         settings, _ = cls.get_processor_dict(path)
         parts = [_part(path, part, config.model_type) for part in cls.get_attributes()]
         return _without_its_checks(cls).from_args_and_dict(parts, settings)
-    except Exception as error:  # a processor raises whatever it likes
-        reason = " ".join(str(error).split())[:200]
-        raise refusal(config.model_type, "its processor", f"{cls.__name__} can't be made ({reason})",
-                      "give the folder the family's tokenizer and picture settings") from error  # fmt: skip
 
 
 class _Absent(dict[str, Any]):

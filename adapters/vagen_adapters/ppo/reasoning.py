@@ -1,20 +1,30 @@
-"""The visual reasoning reward (VAGEN, sections 5.1 and 5.3) in training: what a recipe's reward asks for."""
+"""The visual reasoning reward (VAGEN, sections 5.1 and 5.3) in training: for a turn, or for single sentences.
+
+With one advantage for all tokens of a turn, what a reply says about the world drifts with what its actions earn: on
+FrozenLake's proof grounding fell from 0.79 to 0.68 in two rollouts, whatever the reward for reasoning. So words may be
+paid for themselves: a sentence's tokens by its own truth, all others by the task.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import gymnasium as gym
+import torch
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
-from vagen_adapters.ppo.rollout import Score
-from vagen_adapters.ppo.span_credit import Judged
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
+from vagen_adapters.ppo.episodes import Episode, TokenSequence
+from vagen_adapters.ppo.packing import Advantages
+from vagen_adapters.ppo.rollout import Judged, Score
+from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward
-from vagen_rewards.credit import kept_out, words_of
+from vagen_rewards.credit import Words, kept_out, words_of
 from vagen_rewards.reward import passes
+from vagen_rewards.scores import PARTS
 
 FIELDS = {"grounding": "observation", "world_modeling": "prediction"}
 """The field of a reply that each part is read from."""
@@ -29,7 +39,7 @@ def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "span"] = "
     Args:
         reward: whose `prepare` has been called, unless the first turns may wait for it.
         credit: what the reward is for. `turn`: the turn earns it, with all its tokens (VAGEN). `span`: sentences are
-            credited by their own truth, see `span_credit`; scores are logged, and no turn earns them.
+            credited by their own truth, see `credit_words`; scores are logged, and no turn earns them.
 
     Raises:
         TrainingConfigError: sentences are to be credited by a judge that doesn't read them.
@@ -49,7 +59,7 @@ def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "span"] = "
         if read is None:
             return paid
         words = kept_out(turn) if reward.gate and not passes(turn) else words_of(turn, read)
-        return Judged(dataclasses.replace(paid, rewards=turn.rewards), words)
+        return Judged(replace(paid, rewards=turn.rewards), words)
 
     return score
 
@@ -71,3 +81,60 @@ def make_reward(options: Mapping[str, Any], env: gym.Env[Any, Any]) -> Reasoning
             )
     reward.prepare(env.spec.id if env.spec is not None else core.id)
     return reward
+
+
+def credit_words(
+    advantages: Advantages,
+    sequences: Sequence[TokenSequence],
+    episodes: Sequence[Episode],
+    encoder: ChatEncoder,
+) -> tuple[Advantages, dict[str, float]]:
+    """The same advantages, but of the words of observations and predictions those of their own truth.
+
+    The truths of a part are centred and scaled to variance 1 over the batch's tokens; words of which nothing was read
+    have none. All of a reply that a gate keeps out, as those of wrong format, counts as false.
+
+    Args:
+        advantages: (B, L) of the task.
+        sequences: the B rows.
+        episodes: of each row.
+        encoder: of the model that wrote them.
+
+    Returns:
+        The advantages, and for the log the mean truth of each part.
+    """
+    dense = advantages.advantages
+    spoken = [
+        (row, *of_row)
+        for row, (sequence, episode) in enumerate(zip(sequences, episodes, strict=True))
+        for of_row in _spoken(encoder, sequence, episode)
+    ]
+    told: dict[str, float] = {}
+    for part in PARTS:
+        words, read = torch.zeros_like(advantages.mask), torch.zeros_like(advantages.mask)
+        truths = torch.zeros_like(dense)
+        for row, column, begin, field in spoken:
+            if field.part == part:
+                words[row, column] = True
+                for (start, end), truth in field.truths:
+                    if start <= begin < end:
+                        truths[row, column], read[row, column] = truth, True
+        if read.any():
+            of_part = truths[read]
+            told[f"credit/{part}"] = float(of_part.mean())
+            # Where all are alike the difference is 0, and stays it whatever it is divided by.
+            truths[read] = (of_part - of_part.mean()) / of_part.std(correction=0).clamp(min=1e-4)
+        dense = torch.where(words, truths, dense)
+    return replace(advantages, advantages=dense), told
+
+
+def _spoken(encoder: ChatEncoder, sequence: TokenSequence, episode: Episode) -> list[tuple[int, int, Words]]:
+    """The tokens of a row that are words: the column, where in its reply it begins, and the field that it is in."""
+    return [
+        (sequence.turn_ids.index(turn) + place, begin, field)
+        for turn in sorted(set(sequence.turn_ids) - {NOT_SAMPLED})
+        if (played := episode.steps[turn]).words
+        for place, begin in enumerate(encoder.begins(played.reply.ids))
+        for field in played.words
+        if field.span[0] <= begin < field.span[1]
+    ]

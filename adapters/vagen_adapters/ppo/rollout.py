@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
@@ -18,11 +18,20 @@ from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.environments import EnvironmentPool
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedSummary, PlayedTurn, lay_out, remembered
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling
-from vagen_adapters.ppo.span_credit import Judged
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.context import ContextPolicy, summary_request
 from vagen_envs.core import Observation
 from vagen_envs.seeding import HashStream
+from vagen_rewards.credit import Words
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What a score may say of a turn: the turn with its rewards, and which of its words are true."""
+
+    turn: Turn
+    words: tuple[Words, ...]
+
 
 Score = Callable[[Turn], Sequence[RewardTerm] | Turn | Judged]
 """Reward terms of a turn beside the environment's own, such as those of `vagen_rewards`; or the turn with them, and
@@ -132,7 +141,7 @@ class Rollout:
             observation: dict[str, Any] = env.reset(seed=episode.level.seed, options={"split": episode.level.split})[0]
             if episode.begins_at:
                 env.unwrapped.restore(episode.begins_at)  # type: ignore[attr-defined]
-        return self._held(observation)
+        return observation
 
     def _sample(self, episodes: Sequence[Episode], seed: int) -> list[Reply]:
         replies: dict[int, Reply] = {}
@@ -183,7 +192,7 @@ class Rollout:
         shown = episode.last_shown
         assert shown is not None  # noqa: S101 - for the type checker
         played = PlayedTurn(shown, reply, self._held_turn(turn), rewards, words, before, self.version)
-        return played, self._held(observation), terminated, truncated
+        return played, observation, terminated, truncated
 
     def _take(self, env: gym.Env[Any, Any], episode: Episode, step: Step | Exception) -> None:
         """Take a step into its episode."""
@@ -250,13 +259,8 @@ class Rollout:
         yield
         self.times[part] += (time.perf_counter() - started) / (threads or self.threads)
 
-    def _held(self, observation: dict[str, Any]) -> dict[str, Any]:
-        """The observation with its picture as PNG, encoded in the thread that plays."""
-        if "image" not in observation:
-            return observation
-        return {**observation, "image": self.encoder.hold(observation["image"])}
-
     def _held_turn(self, turn: Turn) -> Turn:
+        """The turn with its pictures as PNG, which later observations share, encoded in the thread that plays."""
         seen = {
             name: replace(shown, picture=self.encoder.hold(shown.picture))
             for name in ("observed", "result")

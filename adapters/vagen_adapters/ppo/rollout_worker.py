@@ -12,16 +12,15 @@ from accelerate.utils import gather_object
 from vagen_adapters.errors import TrainingDataError
 from vagen_adapters.ppo import metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
-from vagen_adapters.ppo.async_rollout import AsyncRollout, CopySampler
+from vagen_adapters.ppo.async_rollout import AsyncRollout
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
-from vagen_adapters.ppo.continuations import Continuation, continue_all, returns_of, state_values_of
+from vagen_adapters.ppo.continuations import forks_of, state_values_of
 from vagen_adapters.ppo.environments import EnvironmentPool
 from vagen_adapters.ppo.episodes import Episode, Level, keep_differing
-from vagen_adapters.ppo.generation import Resting, Sampler, Sampling, TransformersSampler
+from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler
 from vagen_adapters.ppo.level_sampler import SAMPLERS
 from vagen_adapters.ppo.rollout import Rollout, Score
-from vagen_adapters.ppo.vision_cache import VisionFeatureCache
 
 MOST_FAILED = 0.5
 """Share of a rollout's episodes that may fail: the rest may be the easy part."""
@@ -65,8 +64,6 @@ class RolloutWorker:
         self.rollout = self._make_rollout(sampler, score)
         self._ahead: AsyncRollout | None = None
         if args.max_staleness:
-            if args.generation == "transformers":
-                sampler = CopySampler(model.policy, make_sampler or self._sampler_of)
             beside = self._make_rollout(sampler, score)
             self._ahead = AsyncRollout(
                 beside, args.max_staleness, accelerator.autocast, snapshots=args.continuations > 0
@@ -79,26 +76,21 @@ class RolloutWorker:
 
     def rest(self) -> None:
         """Nothing is played for now: a generation back-end that shares the GPU may give up its memory."""
-        if isinstance(self.rollout.sampler, Resting):
+        if hasattr(self.rollout.sampler, "rest"):
             self.rollout.sampler.rest()
 
     def play_continuations(self, episodes: Sequence[Episode], number: int) -> tuple[list[Episode], list[list[float]]]:
         """The episodes whose states could all be played on from, and what each state was worth."""
-        forks, played = self._forked(episodes, self.args.continuations, seed_of(self.args, number, 50))
-        worth = state_values_of(episodes, forks, played, self.args.turn_discount)
-        sound = [all(map(math.isfinite, values)) for values in worth]
-        self._record({"forks/episodes": float(len(forks)), "forks/left_out": float(sound.count(False))})
-        both = [pair for pair, is_sound in zip(zip(episodes, worth, strict=True), sound, strict=True) if is_sound]
-        return [episode for episode, _ in both], [each for _, each in both]
+        times = self.args.continuations
+        played = self.forked(episodes, times, seed_of(self.args, number, 50))
+        worth = state_values_of(episodes, played, times, self.args.turn_discount)
+        both = [pair for pair in zip(episodes, worth, strict=True) if all(map(math.isfinite, pair[1]))]
+        self._record({"forks/episodes": float(len(played)), "forks/left_out": float(len(episodes) - len(both))})
+        return [episode for episode, _ in both], [values for _, values in both]
 
-    def play_on_from(self, episodes: Sequence[Episode], times: int) -> list[list[list[float]]]:
-        """Of each turn of episodes that were played with snapshots, the returns of so many forks; see `returns_of`."""
-        forks, played = self._forked(episodes, times, seed_of(self.args, 0, 98))
-        return returns_of(episodes, forks, played, self.args.turn_discount)
-
-    def _forked(self, episodes: Sequence[Episode], times: int, seed: int) -> tuple[list[Continuation], list[Episode]]:
-        forks = continue_all(episodes, times)
-        return forks, self._play_on([fork.episode for fork in forks], seed)
+    def forked(self, episodes: Sequence[Episode], times: int, seed: int) -> list[Episode]:
+        """Play on from each state of episodes that were played with snapshots, so many times."""
+        return self._play_on(forks_of(episodes, times), seed)
 
     def play_enough(self, number: int, version: int) -> tuple[list[Episode], list[Episode]]:
         """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad.
@@ -198,12 +190,6 @@ class RolloutWorker:
             score=score,
             threads=args.env_threads,
         )
-
-    def _sampler_of(self, policy: Any) -> Sampler:
-        """Of a copy that plays in a thread, with a memory of pictures of its own."""
-        cache = self.model.vision_cache
-        own = VisionFeatureCache([policy], self.encoder, cache.kept.most) if cache else None
-        return TransformersSampler(policy, self.encoder, vision_cache=own)
 
     def _make_sampler(self, path: str) -> Sampler:
         args, policy = self.args, self.model.policy

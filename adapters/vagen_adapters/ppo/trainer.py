@@ -37,13 +37,13 @@ from vagen_adapters.ppo.experience import (
     shortest_first,
     trajectories_of,
 )
-from vagen_adapters.ppo.family_checks import check_layout, check_model, check_packing, vision_cache_for
+from vagen_adapters.ppo.family_checks import check_layout, check_model, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, Sampler, model_inputs
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
+from vagen_adapters.ppo.reasoning import credit_words
 from vagen_adapters.ppo.rollout import Score
 from vagen_adapters.ppo.rollout_worker import RolloutWorker, seed_of
-from vagen_adapters.ppo.span_credit import credit_words
 from vagen_adapters.ppo.trajectories import Trajectories
 
 MOST_SKIPPED = 10
@@ -63,7 +63,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     Args:
         model: the policy's folder or name, of any family that passes `family_checks`.
         args: the settings.
-        critic: the folder of the critic's backbone; the policy's by default.
         score: reward terms of a turn beside the environment's, or those of each task (`args.tasks`) by name.
         make_sampler: builds another generation back-end than `args.generation` names, from the policy and its encoder.
         callbacks: of transformers' Trainer.
@@ -90,7 +89,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         model: str,
         args: MultiTurnPPOConfig,
         *,
-        critic: str | None = None,
         score: Score | Mapping[str, Score] | None = None,
         make_sampler: MakeSampler | None = None,
         callbacks: list[Any] | None = None,
@@ -100,11 +98,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 "reasoning_credit='span' credits sentences by a reward for reasoning, and none is given; pass one as "
                 "score (see reasoning.reasoning_score), take a recipe that has one, or set 'turn'"
             )
-        if args.shared_backbone and critic is not None:
-            raise TrainingConfigError(f"critic={critic} would not be used: shared_backbone takes the policy's backbone")
         self.encoder = ChatEncoder.from_pretrained(model)
         check_layout(self.encoder)
-        actor_critic = load_actor_critic(self.actor_critic_class, model, critic, args, self.critic_heads(args))
+        actor_critic = load_actor_critic(self.actor_critic_class, model, args, self.critic_heads(args))
         super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
             args=args,
@@ -119,11 +115,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         check_sharding(self.accelerator, self.sharding, "own" if make_sampler else args.generation)
         actor_critic.spread = self.sharding in ("fsdp", "zero3")
         if not actor_critic.spread:  # otherwise no process holds weights that it could try
-            check_model(actor_critic, self.encoder, turn_by_turn=args.context_policy.turns is not None)
-            if args.packing:
-                check_packing(actor_critic, self.encoder)
             actor_critic.vision_cache = vision_cache_for(actor_critic, self.encoder, VISION_CACHE)
         actor_critic.packs = args.packing
+        if not actor_critic.spread:
+            check_model(actor_critic, self.encoder, turn_by_turn=args.context_policy.turns is not None)
         make = (lambda policy: make_sampler(policy, self.encoder)) if make_sampler else None
         self.worker = RolloutWorker(
             model, args, actor_critic, self.encoder, self.accelerator, self._record, score=score, make_sampler=make
@@ -171,7 +166,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _make_experience(self, episodes: Sequence[Episode], state_values: Sequence[Sequence[float]]) -> Experience:
         args = self.args
         sequences = sequences_of(episodes, args.context_policy, args.device, with_end=args.bootstraps)
-        scores = self._scores(sequences, self._wanted_of_rollouts)
+        wanted = ["logprobs", *(["values"] if args.critic_kind != "none" else [])]
+        scores = self._scores(sequences, wanted + ["reference_logprobs"] * bool(args.kl_coef or args.kl_loss_coef))
         logprobs, reference = scores["logprobs"], scores.get("reference_logprobs")
         broken = ~logprobs.isfinite().all(1)
         if broken.any():
@@ -200,21 +196,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self.model_wrapped.eval()
         size = self.args.per_device_train_batch_size
         for part, own in own_parts(self.accelerator, shortest_first(sequences, torch.arange(rows)), size):
-            inputs = self._inputs(sequences, part, want)
-            width = inputs["input_ids"].shape[1]
             with self.accelerator.autocast():
-                scores = self._forward(inputs, want, wanted_tokens[part, :width])
+                scores = self._forward(sequences, part, want, wanted_tokens)
             for name in want if own else ():
                 found[name][part, : scores[name].shape[1]] = scores[name]
         if self.accelerator.num_processes > 1:
             found = {name: self.accelerator.reduce(tensor, "sum") for name, tensor in found.items()}
         return {"values": torch.zeros(rows, length + 1, device=device), **found}
-
-    @property
-    def _wanted_of_rollouts(self) -> list[str]:
-        args = self.args
-        values = ["values"] if args.critic_kind != "none" else []
-        return ["logprobs", *values, *(["reference_logprobs"] if args.kl_coef or args.kl_loss_coef else [])]
 
     # -- what a subclass may replace ---------------------------------------------------------------
 
@@ -251,8 +239,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             return torch.zeros((), device=self.args.device)
         model.train()
         with self.worker.clock("update"):
-            epoch_seed = seed_of(self.args, number, 1 + update // self.args.minibatches)
-            rows = self._experience.minibatch(update, self.args.minibatches, epoch_seed)
+            # Each pass over the rollout visits all rows once, newly shuffled.
+            epoch, part = divmod(update, self.args.minibatches)
+            generator = torch.Generator().manual_seed(seed_of(self.args, number, 1 + epoch))
+            order = torch.randperm(len(self._experience.sequences.rows), generator=generator)
+            rows = order.tensor_split(self.args.minibatches)[part]
             loss = self.backward(self._experience, rows, only_critic=number < self.args.critic_warmup_rollouts)
         if update == self.args.steps_per_rollout - 1:
             tokens = sum(len(sequence.prompt.ids) for sequence in self._experience.sequences.rows)
@@ -292,51 +283,40 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         want = [] if only_critic else ["logprobs", "entropies"]
         if args.critic_kind != "none":
             want.append("values")
-        inputs = self._inputs(experience.sequences, rows, want)
-        width = inputs["input_ids"].shape[1]
-        mask = experience.advantages.mask[rows, :width]
-        found = self._forward(inputs, want, mask, detach_backbone=only_critic)
+        found = self._forward(experience.sequences, rows, want, experience.advantages.mask, detach_backbone=only_critic)
         loss = torch.zeros((), device=args.device)
         terms: dict[str, Tensor] = {}
         if not only_critic:
-            loss, terms = policy_loss(experience, args, rows, weights[:, :width], found)
+            loss, terms = policy_loss(experience, args, rows, weights, found)
         if "values" in found:
-            errors = losses.value_losses(
-                found["values"],
-                experience.old_values[rows, : width + 1],
-                experience.advantages.returns[rows, : width + 1],
-                args.value_clip,
-            )
-            terms["critic/loss"] = (errors * value_weights[:, : width + 1]).sum()
+            values, width = found["values"], found["values"].shape[1]
+            old, returns = experience.old_values[rows, :width], experience.advantages.returns[rows, :width]
+            errors = losses.value_losses(values, old, returns, args.value_clip)
+            terms["critic/loss"] = (errors * value_weights[:, :width]).sum()
             loss = loss + terms["critic/loss"]
         return loss, {name: entry.detach() for name, entry in terms.items()}
 
     # -- passes through the model ------------------------------------------------------------------
 
     def _forward(
-        self, inputs: dict[str, Tensor], want: Sequence[str], mask: Tensor, detach_backbone: bool = False
+        self, sequences: Sequences, rows: Tensor, want: Sequence[str], mask: Tensor, detach_backbone: bool = False
     ) -> dict[str, Tensor]:
-        # Vanilla PPO trains on observations, image tokens included, so none are forbidden.
-        forbidden = self.encoder.forbidden_ids if self.args.masks_observations else ()
+        """The outputs for R rows, as wide as the longest; `mask` is (B, L). See `ActorCritic.forward`."""
+        args, prompts = self.args, [sequences.rows[row].prompt for row in rows.tolist()]
+        inputs = model_inputs(prompts, self.encoder, args.device, multiple=TILE, vision_cache=self.model.vision_cache)
+        if "values" in want:
+            inputs |= self.model.critic_inputs([shown for prompt in prompts for shown in prompt.shown])
         found: dict[str, Tensor] = self.model_wrapped(
             inputs,
             want,
-            temperature=self.args.temperature,
-            forbidden_ids=forbidden,
-            mask=mask,
+            temperature=args.temperature,
+            # Vanilla PPO trains on observations, image tokens included, so none are forbidden.
+            forbidden_ids=self.encoder.forbidden_ids if args.masks_observations else (),
+            mask=mask[rows, : inputs["input_ids"].shape[1]],
             detach_backbone=detach_backbone,
-            entropies_teach=self.args.entropy_coef != 0,
+            entropies_teach=args.entropy_coef != 0,
         )
         return found
-
-    def _inputs(self, sequences: Sequences, rows: Tensor, want: Sequence[str]) -> dict[str, Tensor]:
-        prompts = [sequences.rows[row].prompt for row in rows.tolist()]
-        inputs = model_inputs(
-            prompts, self.encoder, self.args.device, multiple=TILE, vision_cache=self.model.vision_cache
-        )
-        if "values" in want:
-            inputs |= self.model.critic_inputs([shown for prompt in prompts for shown in prompt.shown])
-        return inputs
 
     def _record(self, entries: Mapping[str, float]) -> None:
         for name, entry in entries.items():

@@ -5,6 +5,7 @@ Sequences are laid out as PPO lays them out, so that the model learns the very t
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from typing import Any
 import gymnasium as gym
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
@@ -24,6 +24,8 @@ from vagen_envs.seeding import HashStream
 
 FIRST_SEED = 1_000_000
 """Of the demonstrations, so that PPO's training levels, whose seeds are small, are new to the model."""
+BATCH = 16
+"""Demonstrations of an update."""
 IGNORED = -100
 """The label of tokens that transformers' loss leaves out."""
 
@@ -76,38 +78,20 @@ def _random_reply(core: Any, stream: HashStream) -> str:
     return reply
 
 
-class Demonstrations(Dataset[Demonstration]):
-    """Demonstrations of training levels, each played when it is asked for.
-
-    Args:
-        env_id: as in `gym.make`.
-        options: of the environment.
-        encoder: of the model.
-        count: of episodes.
-        noise: as in `demonstrate`.
-    """
-
-    def __init__(self, env_id: str, options: Mapping[str, Any], encoder: ChatEncoder, count: int, noise: float) -> None:
-        self._env = gym.make(env_id, **options)
-        self._encoder, self._count, self._noise = encoder, count, noise
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, number: int) -> Demonstration:
-        return demonstrate(self._env, self._encoder, Level(FIRST_SEED + number), self._noise)
-
-    def close(self) -> None:
-        """Close the environment."""
-        self._env.close()
+def demonstrations(
+    env_id: str, options: Mapping[str, Any], encoder: ChatEncoder, count: int, noise: float
+) -> list[Demonstration]:
+    """Demonstrations of `count` training levels; `options` are the environment's, `noise` as in `demonstrate`."""
+    with contextlib.closing(gym.make(env_id, **options)) as env:
+        return [demonstrate(env, encoder, Level(FIRST_SEED + number), noise) for number in range(count)]
 
 
-def batch_of(demonstrations: Sequence[Demonstration], encoder: ChatEncoder) -> dict[str, Tensor]:
+def batch_of(shown: Sequence[Demonstration], encoder: ChatEncoder) -> dict[str, Tensor]:
     """Model inputs with `labels`, (B, L): the tokens of imitated replies, `IGNORED` elsewhere."""
-    sequences = [training_sequences(shown.episode)[0] for shown in demonstrations]
+    sequences = [training_sequences(demonstration.episode)[0] for demonstration in shown]
     inputs = model_inputs([sequence.prompt for sequence in sequences], encoder, "cpu")
     labels = torch.full_like(inputs["input_ids"], IGNORED)
-    for row, (sequence, demonstration) in enumerate(zip(sequences, demonstrations, strict=True)):
+    for row, (sequence, demonstration) in enumerate(zip(sequences, shown, strict=True)):
         learned = torch.tensor([turn in demonstration.imitated for turn in sequence.turn_ids])
         labels[row, : len(learned)][learned] = inputs["input_ids"][row, : len(learned)][learned]
     return {**inputs, "labels": labels}
@@ -116,10 +100,8 @@ def batch_of(demonstrations: Sequence[Demonstration], encoder: ChatEncoder) -> d
 def warm_start(
     model: Any,
     encoder: ChatEncoder,
-    demonstrations: Demonstrations,
-    updates: int,
+    shown: Sequence[Demonstration],
     *,
-    batch_size: int = 16,
     sequences_per_forward: int = 2,
     learning_rate: float = 1e-5,
 ) -> float:
@@ -128,9 +110,7 @@ def warm_start(
     Args:
         model: the policy, such as a Qwen2.5-VL, with or without PEFT adapters.
         encoder: of the model.
-        demonstrations: shuffled, and used again when they are all seen.
-        updates: optimizer steps.
-        batch_size: episodes per update.
+        shown: shuffled; every update sees 16 of them, most of them once.
         sequences_per_forward: of these at once.
         learning_rate: at its peak, after a twentieth of the updates.
 
@@ -139,13 +119,13 @@ def warm_start(
     """
     from transformers import Trainer, TrainingArguments
 
-    on_gpu = torch.cuda.is_available()
+    on_gpu, updates = torch.cuda.is_available(), max(1, len(shown) // BATCH)
     with tempfile.TemporaryDirectory() as scratch:
         arguments = TrainingArguments(
             output_dir=scratch,
             max_steps=updates,
             per_device_train_batch_size=sequences_per_forward,
-            gradient_accumulation_steps=max(1, batch_size // sequences_per_forward),
+            gradient_accumulation_steps=max(1, BATCH // sequences_per_forward),
             learning_rate=learning_rate,
             lr_scheduler_type="cosine",
             warmup_steps=updates // 20,
@@ -157,8 +137,6 @@ def warm_start(
             remove_unused_columns=False,
             **({"gradient_checkpointing": True} if on_gpu else {}),
         )
-        trainer = Trainer(
-            model, arguments, train_dataset=demonstrations, data_collator=lambda batch: batch_of(batch, encoder)
-        )
+        trainer = Trainer(model, arguments, train_dataset=shown, data_collator=lambda batch: batch_of(batch, encoder))
         loss: float = trainer.train().training_loss
     return loss

@@ -19,6 +19,7 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.config import ESTIMATORS, MultiTurnPPOConfig
+from vagen_adapters.ppo.continuations import returns_of
 from vagen_adapters.ppo.episodes import Episode
 from vagen_adapters.ppo.experience import Experience, Sequences, sequences_of
 from vagen_adapters.ppo.introspection import decoder_of
@@ -238,7 +239,9 @@ class StudyTrainer(MultiTurnPPOTrainer):
         sound = [episode for episode in episodes if episode.failure is None]
         if not self.args.eval_continuations or self.args.critic_kind == "none" or not sound:
             return found
-        returns = self.worker.play_on_from(sound, self.args.eval_continuations)
+        times = self.args.eval_continuations
+        played = self.worker.forked(sound, times, seed_of(self.args, 0, 98))
+        returns = returns_of(sound, played, times, self.args.turn_discount)
         sequences = sequences_of(sound, self.args.context_policy, self.args.device, with_end=False)
         with torch.no_grad():
             values = self._scores(sequences, ["values"])["values"].tolist()

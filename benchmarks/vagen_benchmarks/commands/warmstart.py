@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,7 +39,7 @@ def warmstart(
     from transformers import AutoModelForImageTextToText
 
     from vagen_adapters.ppo.chat_encoder import ChatEncoder
-    from vagen_adapters.ppo.warmstart import Demonstrations, warm_start
+    from vagen_adapters.ppo.warmstart import demonstrations, warm_start
 
     env_id, options = resolve_id(env), parse_options(option or [])
     try:
@@ -51,15 +50,13 @@ def warmstart(
     if lora:
         policy = _with_adapters(policy, lora)
     rate = learning_rate or (1e-4 if lora else 1e-5)
-    with contextlib.closing(Demonstrations(env_id, options, encoder, episodes, noise)) as demonstrations:
-        loss = warm_start(
-            policy,
-            encoder,
-            demonstrations,
-            max(1, episodes // 16),
-            sequences_per_forward=sequences_per_forward,
-            learning_rate=rate,
-        )
+    loss = warm_start(
+        policy,
+        encoder,
+        demonstrations(env_id, options, encoder, episodes, noise),
+        sequences_per_forward=sequences_per_forward,
+        learning_rate=rate,
+    )
     (policy.merge_and_unload() if lora else policy).save_pretrained(out)
     encoder.save_pretrained(out)
     typer.echo(f"mean loss {loss:.3f}; {out} holds the model. Try it: vagen bench --agent {out} --env {env}")
