@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import httpx2
@@ -25,20 +24,11 @@ FILTERED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "
 class GeminiClient(SdkClient):
     """A model of the Gemini API."""
 
-    def __init__(
-        self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(timeout, base_url)
-        self.model = model
-        self._key, self._headers = key, dict(headers or {})
-        version = re.search(r"/(v1(beta|alpha)?)/*$", base_url or "")  # which the SDK adds by itself
-        self._url = base_url[: version.start()] if base_url and version else base_url
-        self._version = version and version[1]
-
     def _make_sdk(self, http: httpx2.AsyncClient) -> Any:
+        version = re.search(r"/(v1(beta|alpha)?)/*$", self._url or "")  # which the SDK adds by itself
         options = types.HttpOptions(
-            base_url=self._url,
-            api_version=self._version,
+            base_url=self._url[: version.start()] if self._url and version else self._url,
+            api_version=version and version[1],
             timeout=int(self._timeout * 1000),
             headers=self._headers or None,
             retry_options=types.HttpRetryOptions(attempts=1),

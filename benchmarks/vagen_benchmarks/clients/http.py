@@ -95,16 +95,22 @@ class SdkClient(Client):
     Answers are read from the HTTP response, not from the SDK's types: many servers speak a provider's API loosely.
 
     Args:
+        model: the provider's name of the model.
+        key: the API key.
+        base_url: the endpoint; None for the SDK's own address. A path that the SDK adds may be part of it.
         timeout: seconds for one request, from its beginning to the last byte of its answer.
-        url: where requests go; the SDK's own address if `None`.
+        headers: further headers.
 
     Raises:
         ProtocolError: a proxy or a certificate file named by the environment can't be used.
     """
 
-    def __init__(self, timeout: float, url: str | None) -> None:
-        self._timeout = timeout
-        is_plain = (url or "").startswith("http:")  # needs no certificates, wherever the environment says they are
+    def __init__(
+        self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.model, self._key, self._url = model, key, base_url
+        self._timeout, self._headers = timeout, dict(headers or {})
+        is_plain = (base_url or "").startswith("http:")  # needs no certificates, wherever the environment says they are
         self._trust = httpx2.create_ssl_context(trust_env=False) if is_plain else trusted_certificates()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._http: BoundedClient | None = None
@@ -157,15 +163,7 @@ class SdkClient(Client):
 
 
 class PostingClient(SdkClient):
-    """A client over an SDK that posts any JSON to a path and returns the HTTP response.
-
-    Args:
-        model: the provider's name of the model.
-        key: the API key.
-        base_url: the endpoint; None for the SDK's own address. A path that the SDK adds may be part of it.
-        timeout: seconds for one request.
-        headers: further headers.
-    """
+    """A client over an SDK that posts any JSON to a path and returns the HTTP response."""
 
     sdk_class: ClassVar[Callable[..., Any]]
     status_errors: ClassVar[type[Exception]]
@@ -174,22 +172,15 @@ class PostingClient(SdkClient):
     ends: ClassVar[tuple[str, ...]]
     """What the SDK adds to a base URL."""
 
-    def __init__(
-        self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(timeout, base_url)
-        self.model = model
-        self._url, self._query = split_url(base_url, *self.ends)
-        self._key, self._headers = key, dict(headers or {})
-
     def _make_sdk(self, http: httpx2.AsyncClient) -> Any:
+        url, query = split_url(self._url, *self.ends)
         return type(self).sdk_class(
-            api_key=self._key,
-            base_url=self._url,
+            api_key=self._key or "none",  # servers of one's own need none, which SDKs refuse
+            base_url=url,
             http_client=http,
             max_retries=0,
             default_headers=self._headers,
-            default_query=self._query,
+            default_query=query,
         )
 
     async def _send(self, sdk: Any, messages: list[Message], sampling: Sampling) -> httpx2.Response:

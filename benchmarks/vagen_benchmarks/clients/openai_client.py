@@ -45,17 +45,8 @@ class OpenAIClient(PostingClient):
     path = "/chat/completions"
     ends = ("/chat/completions",)
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        key: str,
-        base_url: str | None,
-        timeout: float,
-        headers: Mapping[str, str] | None = None,
-        token_field: str = "max_tokens",  # noqa: S107
-    ) -> None:
-        super().__init__(model, key=key or "none", base_url=base_url, timeout=timeout, headers=headers)
+    def __init__(self, model: str, *, token_field: str = "max_tokens", **options: Any) -> None:  # noqa: S107
+        super().__init__(model, **options)
         self._token_field = token_field
 
     def check_reasoning(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import openai
@@ -22,11 +21,6 @@ class OpenAIResponsesClient(PostingClient):
     status_errors = openai.APIStatusError
     path = "/responses"
     ends = ("/responses",)
-
-    def __init__(
-        self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(model, key=key or "none", base_url=base_url, timeout=timeout, headers=headers)
 
     def check(self, sampling: Sampling) -> None:
         if sampling.seed is not None:

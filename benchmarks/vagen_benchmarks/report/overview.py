@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ def _shown(folder: Path, path: Path, page: Path) -> dict[str, Any]:
     calls = [entry for entry in run.journal() if entry["event"] in ("start", "end")]
     begun = next((str(call.get("at", "")) for call in reversed(calls) if call["event"] == "start"), "")
     last = calls[-1] if calls else {"event": ""}
+    titles = task_titles(run.protocol)
     return {
         "name": name,
         "error": "",
@@ -64,8 +65,8 @@ def _shown(folder: Path, path: Path, page: Path) -> dict[str, Any]:
         "report": relative_link(page, run.report),
         "going": last["event"] == "start",
         "stopped": str(last.get("reason") or ""),
-        **_progress(run, rows, begun),
-        **_table(run, rows),
+        "facts": _facts(run, rows, begun),
+        "rows": [{**row, "task": titles.get(row["task"], row["task"])} for row in rows],
     }
 
 
@@ -77,35 +78,17 @@ def _is_new(run: RunFolder) -> bool:
     return run.report.stat().st_mtime_ns > max(changed)
 
 
-def _progress(run: RunFolder, rows: list[dict[str, Any]], begun: str) -> dict[str, Any]:
-    """How far a run is and what it has cost."""
-    played, failed = (sum(row[name] for row in rows) for name in ("played", "failed"))
-    planned = sum(1 for agent in run.protocol.agents for _ in run.protocol.keys(str(agent["name"])))
-    count = f"{played} episodes" if played == planned else f"{played} of {planned} episodes"
-    facts = [begun[:16].replace("T", " "), count + (f", {failed} failed" if failed else ""), *_cost(rows)]
-    if run.protocol.plan:
-        facts.append(f"protocol {run.protocol.plan['name']}")
-    return {"facts": list(filter(None, facts)), "done": played + failed, "planned": planned}
-
-
-def _cost(rows: list[dict[str, Any]]) -> list[str]:
-    """Tokens and dollars of runs that called a model."""
-    prompt, completion = (sum(row[name] or 0 for row in rows) for name in ("prompt_tokens", "completion_tokens"))
-    if not prompt and not completion:
-        return []
-    known = [row["dollars"] for row in rows if row["dollars"] is not None]
-    dollars = f", ${math.fsum(known):.2f}" if known else ""
-    return [f"{prompt:,} / {completion:,} tokens{dollars}"]
-
-
-def _table(run: RunFolder, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Titles of the tasks, and each agent's row for each of them."""
-    titles = task_titles(run.protocol)
-    tasks = list(dict.fromkeys(row["task"] for row in rows))
-    cells: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for row in rows:
-        cells.setdefault(row["agent"], {})[row["task"]] = row
-    return {
-        "tasks": [titles.get(task, task) for task in tasks],
-        "rows": [(agent, [own.get(task) for task in tasks]) for agent, own in cells.items()],
-    }
+def _facts(run: RunFolder, rows: list[dict[str, Any]], begun: str) -> list[str]:
+    """When a run began, how far it is and what it has cost."""
+    played, failed, missing = (sum(row[name] for row in rows) for name in ("played", "failed", "missing"))
+    planned = played + failed + missing
+    facts = [
+        begun[:16].replace("T", " "),
+        f"{played} episodes" if played == planned else f"{played} of {planned} episodes",
+    ]
+    facts += [f"{failed} failed"] if failed else []
+    prompt, completion = (sum(row[name] for row in rows) for name in ("prompt_tokens", "completion_tokens"))
+    facts += [f"{prompt:,} / {completion:,} tokens"] if prompt or completion else []
+    facts += [f"${dollars:.2f}"] if (dollars := math.fsum(row["dollars"] or 0.0 for row in rows)) else []
+    facts += [f"protocol {run.protocol.plan['name']}"] if run.protocol.plan else []
+    return list(filter(None, facts))

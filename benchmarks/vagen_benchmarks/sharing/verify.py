@@ -6,7 +6,7 @@ replies.
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -92,26 +92,29 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
     verdict.wrong += [*edits(run), *missing_findings(run), *picture_findings(run)]
     options = {str(agent["name"]): agent_options(agent) for agent in run.protocol.agents}
     contexts = {str(agent["name"]): ContextPolicy.parse(agent.get("context", "all")) for agent in run.protocol.agents}
-    with contextlib.ExitStack() as stack:
-        seat, there = _Seat(stack, run.judged_by() is not None), run.pictures.names()
-        for episode in run.episodes():
+    there, judged = run.pictures.names(), run.judged_by() is not None
+    for (agent, label), episodes in itertools.groupby(run.episodes(), key=lambda each: (each.agent, each.task)):
+        here, env, why = makeable.get(label), None, ""
+        if here is not None:
+            env, why = _made(here, options.get(agent, {}))
+        for episode in episodes:
             lost = len(episode.picture_names() - there)
             verdict.wrong += [f"{episode.key}: {lost} of its pictures are missing"] if lost else []
-            verdict.wrong += _summary_findings(episode, contexts.get(episode.agent, ContextPolicy()))
-            _confirm(verdict, episode, makeable.get(episode.task), options.get(episode.agent, {}), seat)
+            verdict.wrong += _summary_findings(episode, contexts.get(agent, ContextPolicy()))
+            if here is None or env is None:
+                verdict.unplayed += 1
+                verdict.unknown += [f"{episode.key}: {why}"] if why else []
+            else:
+                _confirm(verdict, episode, *_replay(episode, here, env, judged))
             progress()
+        if env is not None:
+            env.close()
     if run.judged_by():
         verdict.unknown.append("the judge's verdicts and what they paid: judges aren't asked again")
     return verdict
 
 
-def _confirm(verdict: Verdict, episode: Episode, task: Task | None, options: Mapping[str, Any], seat: _Seat) -> None:
-    env = seat.take(task, options) if task is not None else None
-    if task is None or env is None:
-        verdict.unplayed += 1
-        verdict.unknown += [f"{episode.key}: {seat.why}"] if task else []
-        return
-    wrong, unknown = _replay(episode, task, env, seat.judged)
+def _confirm(verdict: Verdict, episode: Episode, wrong: list[str], unknown: list[str]) -> None:
     verdict.wrong += [f"{episode.key}: {each}" for each in wrong]
     verdict.unknown += [f"{episode.key}: {each}" for each in unknown]
     if not wrong and not unknown:
@@ -120,34 +123,16 @@ def _confirm(verdict: Verdict, episode: Episode, task: Task | None, options: Map
         verdict.turns += len(episode.turns)
 
 
-class _Seat:
-    """Keeps the environment of the last episode. `why` says why there is none, `judged` whether a judge was asked."""
-
-    def __init__(self, stack: contextlib.ExitStack, judged: bool) -> None:
-        self._stack, self._name, self.why = stack, "", ""
-        self.judged = judged
-        self._env: gym.Env[dict[str, Any], str] | None = None
-
-    def take(self, task: Task, options: Mapping[str, Any]) -> gym.Env[dict[str, Any], str] | None:
-        name = f"{task.label} {sorted(options.items())}"
-        if name != self._name:
-            self._stack.pop_all().close()
-            self._name, self._env, self.why = name, None, ""
-            config = plain(task.config)
-            unfitting = {each for each in {*options} - LAYOUT if config.get(each) != options[each]}
-            if unfitting:
-                self.why = (
-                    f"its agent's profile sets {', '.join(sorted(unfitting))}, which isn't how a reply is written"
-                )
-                return None
-            made = {**options, **task.options}
-            try:
-                self._env = gym.make(task.env_id, disable_env_checker=True, split=task.split, **made)
-            except (VagenError, gym.error.Error, ImportError, OSError, TypeError) as error:
-                self.why = f"its environment can't be made here: {type(error).__name__}: {error}"
-                return None
-            self._stack.callback(self._env.close)
-        return self._env
+def _made(task: Task, options: Mapping[str, Any]) -> tuple[gym.Env[dict[str, Any], str] | None, str]:
+    """An environment of a task with what an agent sets of it, or why there is none."""
+    config = plain(task.config)
+    unfitting = sorted(each for each in {*options} - LAYOUT if config.get(each) != options[each])
+    if unfitting:
+        return None, f"its agent's profile sets {', '.join(unfitting)}, which isn't how a reply is written"
+    try:
+        return task.make(options), ""
+    except (VagenError, gym.error.Error, ImportError, OSError, TypeError) as error:
+        return None, f"its environment can't be made here: {type(error).__name__}: {error}"
 
 
 def _closed(task: Task) -> str:
