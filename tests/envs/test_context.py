@@ -1,15 +1,20 @@
-"""What a context policy shows of an episode, against a literal account of each policy."""
+"""Chat messages: what a context policy shows of an episode, against a literal account of each; pictures in messages."""
 
 from __future__ import annotations
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle import picture_of
 
 import vagen_envs  # noqa: F401
+from vagen_envs.chat import observation_parts
 from vagen_envs.context import HIDDEN, ContextPolicy, chat_messages, summary_messages
+from vagen_envs.core import Observation
 from vagen_envs.errors import ConfigError
+from vagen_envs.pictures import Picture
 
 
 @st.composite
@@ -127,3 +132,33 @@ def test_a_missing_summary_is_an_error_and_a_request_for_one_ends_the_messages(e
     asked = summary_messages(system, turns[:2], context=policy, hidden=[None, "thought"])
     assert asked[-2][HIDDEN] == "thought"  # of the running turn only
     assert "at most 64 tokens" in asked[-1]["content"][0]["text"]
+
+
+def test_a_finished_episode_ends_with_its_last_reply(episode):
+    system, turns = episode
+    messages = chat_messages(system, turns[1:3], context=ContextPolicy(turns=1, answers=True))
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "user", "assistant"]
+    assert [message["content"] for message in messages[2::2]] == ["<answer>Up</answer>", "no answer"]
+
+
+def test_either_form_of_a_picture_is_the_picture(episode):
+    now = episode[1][0].result
+    as_url, as_pil = (chat_messages("", [], now, pictures=form)[-1] for form in ("data_url", "pil"))
+    (pil,) = [part["image"] for part in as_pil["content"] if part["type"] == "image"]
+    assert picture_of(as_url) == now.picture
+    assert np.array_equal(np.array(pil), now.picture.pixels)
+    with pytest.raises(ConfigError, match=r"pictures='pill'.*Did you mean 'pil'"):
+        chat_messages("", [], now, pictures="pill")
+
+
+@given(st.lists(st.sampled_from(["<image>", "a", "\n", "<", "<ima", "ge>", ">"]), max_size=12).map("".join))
+def test_as_many_placeholders_as_pictures_whatever_the_text(text):
+    picture = Picture(np.zeros((2, 2, 3), np.uint8))
+    parts = observation_parts(Observation(text, picture))
+    assert [part["type"] for part in parts].count("image_url") == 1
+    assert not any("<image>" in part.get("text", "") for part in parts)
+    assert not any("<image>" in part["text"] for part in observation_parts(Observation(text, None)))
+    if text.count("<image>") == 1:  # then nothing else is lost, and the picture stands in its place
+        at = [part["type"] for part in parts].index("image_url")
+        around = ["".join(part["text"] for part in side) for side in (parts[:at], parts[at + 1 :])]
+        assert around == [side.strip("\n") for side in text.split("<image>")]

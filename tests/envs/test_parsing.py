@@ -34,6 +34,9 @@ tag_names = st.lists(st.from_regex(r"[a-z][a-z0-9_-]{0,9}", fullmatch=True), min
 LAYOUTS = ("nested", "flat", "untagged")
 
 
+TOKENS = ["[THINK]", "[/THINK]", "◁think▷", "<|im_end|>", "<|channel>thought\n", "<|", "|>", "\u200b", "</s>"]
+
+
 def grammars(layouts=LAYOUTS, parsings=("strict", "lenient"), thinking=("reject", "allow")):
     return st.builds(
         Grammar,
@@ -93,7 +96,9 @@ def test_blanks_between_tags_and_around_texts_change_nothing(grammar, blanks):
 @given(grammars() | grammars(("nested", "flat"), ("released",)), st.data())
 def test_any_text_is_read(grammar, data):
     tags = [f"<{slash}{name}>" for name in (*grammar.tags, "think", "thinKing") for slash in ("", "/")]
-    pieces = st.sampled_from([*tags, "Up", "down", ",", "<image>", " ", "\n", "<THINK>", "<anſwer>"]) | st.text()
+    pieces = (
+        st.sampled_from([*tags, *TOKENS, "Up", "down", ",", "<image>", " ", "\n", "<THINK>", "<anſwer>"]) | st.text()
+    )
     text = "".join(data.draw(st.lists(pieces)))
     parsed = grammar.parse(text)
     assert set(codes(parsed)) <= FORMAT_CODES | ACTION_CODES
