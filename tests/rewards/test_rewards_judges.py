@@ -46,9 +46,6 @@ def keys(reading):
     return [claim.key for claim in reading.claims]
 
 
-# -- fallback ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("first", "asked"),
     [
@@ -91,9 +88,6 @@ def test_what_no_judge_reads_stays_unread():
     assert keys(FallbackJudge(Says(), RuleJudge()).read(statement())) == keys(read("sokoban", TRUE, "grounding"))
 
 
-# -- majority ----------------------------------------------------------------------------------------
-
-
 def test_one_judge_is_no_composition():
     with pytest.raises(JudgeConfigError, match="at least two"):
         FallbackJudge(RuleJudge())
@@ -103,9 +97,6 @@ def test_one_judge_is_no_composition():
     batch = asyncio.run(FallbackJudge(RuleJudge(), RuleJudge()).score_many([statement(), statement(FALSE)]))
     assert [score.value for score in batch] == [RuleJudge().score(statement(each)).value for each in (TRUE, FALSE)]
     assert asyncio.run(FallbackJudge(RuleJudge(), RuleJudge()).read_many([])) == []
-
-
-# -- by name -----------------------------------------------------------------------------------------
 
 
 def test_judges_by_name(monkeypatch):
