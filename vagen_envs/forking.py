@@ -146,17 +146,20 @@ class Forkable(EnvironmentHooks):
         return self._played
 
     def _restore(self, world: Any) -> None:
-        """Put the simulator where `_snapshot` was. By default `self.level` is loaded and played again.
+        """Put the simulator where `_snapshot` was. By default `self.level` is loaded or rewound, and played again.
 
         `world` is untrusted: raise KeyError, TypeError or ValueError to reject it. State and observation are restored
         already, unless `looks_when_restored`.
         """
         actions = self._actions_of(world)
-        self._loaded = None  # what has happened in it is undone by loading it
         self._load_again()
+        self._rewind()
         for action in actions:
             self._guarded(self._execute, action)
             self._played.append(action.text)
+
+    def _rewind(self) -> None:
+        """Put the level that is `_loaded` back to its start. An environment that sets `_loaded` overrides this."""
 
     def _load_again(self, load: Callable[[HashStream, Split], None] | None = None) -> None:
         """Load `self.level`, by `load` if given, unless it is `_loaded`. ValueError if its content is another now."""
@@ -179,8 +182,8 @@ class Forkable(EnvironmentHooks):
         """The actions that a snapshot's texts say. Raises TypeError or ValueError if that can't be."""
         read = [self.grammar.actions.read(text, 0, len(text)) for text in texts]
         actions = [action for action in read if isinstance(action, Action)]
-        if len(actions) < len(read) or len(actions) > self._steps:
-            raise ValueError("an action can't be read, or there are more than were counted")
+        if len(actions) < len(read) or len(actions) != self._steps:
+            raise ValueError("an action can't be read, or there are more or fewer than were counted")
         return actions
 
     def _look(self) -> Picture:

@@ -283,13 +283,8 @@ class FrozenLakeEnv(VagenEnv):
     def _lost(self) -> bool:
         return self.simulator.lost
 
-    def _restore(self, world: Any) -> None:
-        actions = self._actions_of(world)
-        self._load_again()
+    def _rewind(self) -> None:
         self.simulator = self._beginning.copy()
-        for action in actions:
-            self._execute(action)
-            self._played.append(action.text)
 
     def plan(self) -> Sequence[str]:
         """A shortest safe way from here. It knows the slips to come. Raises LevelError where there is none."""

@@ -140,15 +140,9 @@ class NavigationEnv(VagenEnv):
     def _metrics(self) -> dict[str, bool | float | str]:
         return {"last_action_success": self._last_success}
 
-    def _restore(self, world: Any) -> None:
-        """The robot walks again from the start; a room that is loaded already is kept."""
-        actions = self._actions_of(world)
-        self._load_again()
+    def _rewind(self) -> None:
         self.simulator.teleport(self.episode.start)
         self._last_success = True
-        for action in actions:
-            self._guarded(self._execute, action)
-            self._played.append(action.text)
 
     def plan(self) -> Sequence[str]:
         """A shortest way; the robot first turns to face the target where the actions left allow that."""

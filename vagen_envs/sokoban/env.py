@@ -181,6 +181,7 @@ class SokobanEnv(VagenEnv):
         return height * self._tiles.side, self._columns * self._tiles.side, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
+        self._loaded = (split, self._level_seed)
         config = self.config
         if config.boards is not None:
             boards = config.imported
@@ -241,18 +242,8 @@ class SokobanEnv(VagenEnv):
     def _solved(self) -> bool:
         return self.simulator.solved
 
-    def _snapshot(self) -> Any:
-        simulator = self.simulator
-        return [simulator.level.to_json(), simulator.boxes, simulator.player]
-
-    def _restore(self, world: Any) -> None:
-        level, boxes, player = world
-        if not hasattr(self, "simulator") or self.simulator.level.to_json() != level:
-            known = Level.from_json(*self.config.size, level)
-            if content_hash(known.board) != self.level["content"]:
-                raise ValueError("the board is of another level")
-            self._take(known)
-        self.simulator.place(boxes, player)
+    def _rewind(self) -> None:
+        self.simulator = Simulator(self.simulator.level)
 
     def plan(self) -> Sequence[str]:
         """A shortest solution from here. Raises LevelError if a box is stuck."""

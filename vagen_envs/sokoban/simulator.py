@@ -41,14 +41,6 @@ class Simulator:
         self.boxes, self.player = moved
         return (self.boxes & targets).bit_count() - (were & targets).bit_count()
 
-    def place(self, boxes: int, player: int) -> None:
-        """Go to another position. Raises ValueError or TypeError for one that the board can't have."""
-        if boxes & ~self.level.floor or boxes.bit_count() != self.level.targets.bit_count():
-            raise ValueError("a box is in a wall, or there aren't as many as targets")
-        if not (self.level.floor & ~boxes) >> player & 1:
-            raise ValueError("the player is in a wall or in a box")
-        self.boxes, self.player = boxes, player
-
     @property
     def solved(self) -> bool:
         """Whether every box stands on a target."""
