@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import re
+from collections import Counter
 
 from vagen_envs.errors import MissingExtraError
 
@@ -16,6 +17,7 @@ _NAMED_OTHERWISE = {
     "skimage": "scikit-image",
 }
 """Modules whose distribution has another name; `_` for `-` is no other name."""
+_OF_EXTRA = re.compile(r"([A-Za-z0-9._-]+).*extra == ['\"]([^'\"]+)['\"]")
 
 
 def extras_of(module: str) -> list[str]:
@@ -25,17 +27,9 @@ def extras_of(module: str) -> list[str]:
         asked = importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:  # run from a folder, not installed
         return []
-    size: dict[str, int] = {}
-    found = []
-    for line in asked:
-        name = re.match(r"[A-Za-z0-9._-]+", line)
-        extra = re.search(r"extra == ['\"]([^'\"]+)['\"]", line)
-        if name is None or extra is None:
-            continue
-        size[extra[1]] = size.get(extra[1], 0) + 1
-        if _normal(name[0]) == wanted:
-            found.append(extra[1])
-    return sorted(found, key=lambda each: (size[each], each))
+    pairs = [(found[1], found[2]) for line in asked if (found := _OF_EXTRA.match(line))]
+    size = Counter(extra for _, extra in pairs)
+    return sorted((extra for name, extra in pairs if _normal(name) == wanted), key=lambda each: (size[each], each))
 
 
 def explained(needed_by: str, error: ModuleNotFoundError, likely: str = "") -> MissingExtraError | None:

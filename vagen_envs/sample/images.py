@@ -55,10 +55,7 @@ class SampleImage:
         """
         folder = folder or Path()
         if isinstance(value, Mapping):
-            path = value.get("path")
-            if not value.get("bytes") and isinstance(path, str) and path:
-                return cls(folder / Path(path).expanduser(), where)
-            value = value.get("bytes")
+            value = value.get("bytes") or value.get("path")
         if isinstance(value, bytes) and value:
             return cls(value, where)
         if not isinstance(value, str) or not value:
