@@ -15,7 +15,7 @@ import json
 import pickle
 import random
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -119,10 +119,16 @@ def only_changes_are_effective(factory: Factory, seeds: Sequence[int]) -> None:
     with _made(factory) as env:
         for seed in seeds:
             env.reset(seed=seed)
-            for turn in _turns(env, _by_chance(env, HashStream("conformance", seed))):
+            stream = HashStream("conformance", seed)
+            for _ in range(env.config.max_turns):
+                actions = list(env.random_actions(stream, 1))
+                words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I act.")
+                turn = _step(env, env.grammar.render(actions, **words))
                 effective = [executed.text for executed in turn.executed if executed.effective]
                 same = len(turn.executed) == 1 and turn.before == turn.after
                 _require(not (same and effective), f"seed {seed}: {effective} changed nothing and is called effective")
+                if turn.terminated or turn.truncated:
+                    break
 
 
 def the_oracle_succeeds(factory: Factory, seeds: Sequence[int]) -> None:
@@ -233,37 +239,23 @@ def _step(env: VagenEnv, reply: str) -> Turn:
     return turn
 
 
-def _turns(env: VagenEnv, replies: Iterator[str]) -> Iterator[Turn]:
-    """The turns from here to the end of the episode."""
-    for _ in range(env.config.max_turns):
-        turn = _step(env, next(replies))
-        yield turn
-        if turn.terminated or turn.truncated:
-            return
-    raise ConformanceError(f"the episode goes on after max_turns={env.config.max_turns} turns")
-
-
-def _oracle(env: VagenEnv) -> Iterator[str]:
-    while True:
-        yield env.oracle_reply()
-
-
-def _by_chance(env: VagenEnv, stream: HashStream) -> Iterator[str]:
-    words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I act.")
-    while True:
-        yield env.grammar.render(list(env.random_actions(stream, 1)), **words)
-
-
 def _episode(env: VagenEnv, seed: int) -> list[Any]:
     """All that is to be seen of the oracle's episode, as JSON."""
     observation, info = env.reset(seed=seed)
     seen: list[Any] = [[observation["text"], info["level"]["content"], _bytes(observation)]]
-    return seen + [turn.to_json() for turn in _turns(env, _oracle(env))]
+    for _ in range(env.config.max_turns):
+        turn = _step(env, env.oracle_reply())
+        seen.append(turn.to_json())
+        if turn.terminated or turn.truncated:
+            return seen
+    raise ConformanceError(f"seed {seed}: the episode goes on after max_turns={env.config.max_turns} turns")
 
 
 def _follows(env: VagenEnv) -> list[Any]:
     """All that is to be seen from here: the rest of the episode, and the levels and pictures after it."""
-    seen: list[Any] = [turn.to_json() for turn in _turns(env, _oracle(env))] if env._running else []
+    seen: list[Any] = []
+    while env._running:
+        seen.append(_step(env, env.oracle_reply()).to_json())
     for _ in range(2):
         observation, info = env.reset()
         seen.append([info["level"], observation["text"], _bytes(observation)])

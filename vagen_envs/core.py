@@ -19,7 +19,7 @@ from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, did
 from vagen_envs.forking import Forkable
 from vagen_envs.prompting import PromptPack, Prompts
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem, grammar_of
-from vagen_envs.seeding import SPLITS, Split
+from vagen_envs.seeding import Split
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
 from vagen_envs.turn import IMAGE_PLACEHOLDER, SCHEMA_VERSION, Executed, Observation, RewardTerm, State, Turn
 
@@ -269,18 +269,15 @@ class VagenEnv(Forkable):
         for name in options or {}:
             if name not in known:
                 raise ConfigError(f"{self.id}: unknown reset option {shown(name)}.{did_you_mean(str(name), known)}")
-        split = (options or {}).get("split", self.config.split)
-        if split not in SPLITS:
-            raise ConfigError(f"{self.id}: unknown split {shown(split)}.{did_you_mean(str(split), SPLITS)}")
-        level = (options or {}).get("level", self.config.level)
-        if level is None:
-            return split, None
-        count = self._level_count(split)
-        if isinstance(level, bool) or not isinstance(level, int | np.integer) or level < 0:
-            raise ConfigError(f"{self.id}: level={shown(level)} is not valid: it must be an integer of at least 0")
-        if count is not None and level >= count:
+        given = {name: int(at) if isinstance(at, np.integer) else at for name, at in (options or {}).items()}
+        try:
+            asked = dataclasses.replace(self.config, **given) if given else self.config
+        except ConfigError as error:
+            raise ConfigError(f"{self.id}: {error}") from None
+        split, level, count = asked.split, asked.level, self._level_count(asked.split)
+        if level is not None and count is not None and level >= count:
             raise ConfigError(f"{self.id}: there is no level={level}: the split {split!r} has {count}, counted from 0")
-        return split, int(level)
+        return split, level
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
         if len(reply) <= MAX_TEXT_LENGTH:

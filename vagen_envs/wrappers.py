@@ -38,14 +38,10 @@ class ChatSpace(gym.Space[list[Message]]):
         """Whether `x` is a conversation."""
         return isinstance(x, list) and bool(x) and all(map(_is_message, x))
 
-    def __repr__(self) -> str:
-        return "ChatSpace()"
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ChatSpace)
 
-    def __hash__(self) -> int:
-        return hash(ChatSpace)
+    __hash__ = None  # type: ignore[assignment]
 
 
 class ChatObservation(gym.Wrapper[list[Message], str, dict[str, Any], str], RecordConstructorArgs):
