@@ -269,7 +269,9 @@ class VagenEnv(Forkable):
         for name in options or {}:
             if name not in known:
                 raise ConfigError(f"{self.id}: unknown reset option {shown(name)}.{did_you_mean(str(name), known)}")
-        given = {name: int(at) if isinstance(at, np.integer) else at for name, at in (options or {}).items()}
+        given: dict[str, Any] = {
+            name: int(at) if isinstance(at, np.integer) else at for name, at in (options or {}).items()
+        }
         try:
             asked = dataclasses.replace(self.config, **given) if given else self.config
         except ConfigError as error:
