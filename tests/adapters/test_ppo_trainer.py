@@ -14,9 +14,10 @@ from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo import checkpoints
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import load_policy
+from vagen_adapters.ppo.checkpoints import last_checkpoint
 from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC
 from vagen_adapters.ppo.generation import Reply, TransformersSampler
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer, last_checkpoint
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
 
 def test_it_learns_what_is_rewarded(tiny_folder, tmp_path):

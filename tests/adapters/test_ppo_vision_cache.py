@@ -48,7 +48,7 @@ def test_a_model_says_the_same_of_pictures_that_its_tower_has_seen(name, tmp_pat
         assert sight.looks - before == new
     assert sight.looks - start == 4
     states = model.hidden(model.policy, model_inputs(first, encoder, "cpu", vision_cache=sight))
-    sight.clear()
+    sight.kept.clear()
     assert sight.kept.held == 0
     anew = model_inputs(first, encoder, "cpu", vision_cache=sight)
     assert torch.equal(states, model.hidden(model.policy, anew))  # what is kept is what was said, bit by bit

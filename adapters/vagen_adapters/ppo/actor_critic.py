@@ -291,7 +291,7 @@ class ActorCritic(nn.Module):
             stored = AutoModelForImageTextToText.from_pretrained(folder, dtype=self.policy.dtype)
             self.policy.load_state_dict(stored.state_dict())
         if self.vision_cache is not None:
-            self.vision_cache.clear()
+            self.vision_cache.kept.clear()
         if self.value_head is not None:
             self.load_critic(Path(folder) / CRITIC_FILE)
 

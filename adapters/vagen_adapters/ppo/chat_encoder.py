@@ -75,6 +75,7 @@ class ChatEncoder:
     Attributes:
         tokenizer: the processor's.
         image_processor: the processor's.
+        accepted: the arguments of the model's forward pass.
         image_token_id: the token that stands for one feature of a picture.
         end_id: the token that closes a reply; sampling stops there.
         end_text: what is written for it where the template writes none.
@@ -91,7 +92,7 @@ class ChatEncoder:
         self.tokenizer, self.image_processor = processor.tokenizer, processor.image_processor
         pads = (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id, 0)
         self.pad_id: int = next(token for token in pads if token is not None)
-        self._accepted = _inputs_of_model(family)
+        self.accepted = _inputs_of_model(family)
         self.image_token_id = _image_token_id(family)
         self._typed = self._ids_of_types()
         ids = {self.image_token_id, *_ids_of_pictures(family), *self._typed}
@@ -175,14 +176,10 @@ class ChatEncoder:
             return [min(length, len(whole)) for length in upto]
         return list(itertools.accumulate(lengths, initial=0))[:-1]
 
-    def takes(self, name: str) -> bool:
-        """Whether the model's forward pass has an argument of this name."""
-        return name in self._accepted
-
     def token_types(self, ids: Tensor) -> dict[str, Tensor]:
         """(B, L) → (B, L) int32. 1 at a picture's tokens, by the name that the model knows it by, if it asks."""
         types = torch.isin(ids, torch.tensor(self._typed, dtype=ids.dtype, device=ids.device)).int()
-        return {name: types for name in TOKEN_TYPES if name in self._accepted}
+        return {name: types for name in TOKEN_TYPES if name in self.accepted}
 
     def check_pictures(self, ids: Sequence[int], shown: Sequence[Shown], where: str) -> None:
         """Raise TrainingDataError unless `ids` has as many image tokens as the pictures of `shown` need."""
@@ -203,7 +200,7 @@ class ChatEncoder:
         """What the model is given of a picture, and what the processor says in its place."""
         token, images = self.conversation.image_token, [Image.fromarray(picture)]
         made = self.processor(text=[token], images=images, add_special_tokens=False, return_tensors="pt")
-        features = self._accepted - {"input_ids", "attention_mask", *TOKEN_TYPES}
+        features = self.accepted - {"input_ids", "attention_mask", *TOKEN_TYPES}
         placeholder = self.tokenizer.decode(made["input_ids"][0], skip_special_tokens=False)
         return {name: torch.as_tensor(made[name]) for name in made if name in features}, placeholder
 
@@ -233,7 +230,7 @@ class ChatEncoder:
 
     def _ids_of_types(self) -> list[int]:
         """What the processor marks as a picture's, if the model asks: the borders of its rows too, in some families."""
-        if not self._accepted.intersection(TOKEN_TYPES):
+        if not self.accepted.intersection(TOKEN_TYPES):
             return [self.image_token_id]
         marked = getattr(self.processor, "image_token_ids", None) or []
         return sorted({self.image_token_id, *(token for token in marked if isinstance(token, int))})

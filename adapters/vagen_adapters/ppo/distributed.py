@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,8 +14,6 @@ from torch import Tensor
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
-
-T = TypeVar("T")
 
 
 def sharding_of(accelerator: Any, *, fsdp: bool) -> str:
@@ -37,7 +35,7 @@ def check_sharding(accelerator: Any, sharding: str, generation: str) -> None:
         )
 
 
-def with_reduction(accelerator: Any, model: Any, parts: Sequence[T]) -> Iterator[T]:
+def with_reduction(accelerator: Any, model: Any, parts: Sequence[Any]) -> Iterator[Any]:
     """Yield the parts of an update; gradients are reduced with the last one.
 
     Where gradients are sharded (FSDP 2, ZeRO) they are reduced with each part, so that no process holds whole ones.

@@ -59,14 +59,16 @@ def check_layout(encoder: ChatEncoder) -> None:
     if whole != spliced and encoder.tokenizer.decode(whole) != encoder.tokenizer.decode(spliced):
         at = next(at for at, (one, other) in enumerate(itertools.zip_longest(spliced, whole)) if one != other)
         one, other = (encoder.tokenizer.convert_ids_to_tokens(ids[at : at + 4]) for ids in (spliced, whole))
-        raise _failed(encoder, "continuation", f"a whole conversation has {len(whole)} tokens, its turns by themselves "
-                      f"{len(spliced)}; token {at} on, it has {other} and they {one}",
+        raise refusal(encoder.family.name, "continuation",
+                      f"a whole conversation has {len(whole)} tokens, its turns by themselves {len(spliced)}; "
+                      f"token {at} on, it has {other} and they {one}",
                       "use a template that ends a reply with a token, and turn off in the folder's "
                       "processor_config.json what it adds or numbers")  # fmt: skip
     types = next((made[name] for name in TOKEN_TYPES if name in made), None)
     ours = next(iter(encoder.token_types(made["input_ids"]).values()), None)
     if types is not None and ours is not None and not torch.equal(types.int(), ours):
-        raise _failed(encoder, "pictures", "its processor gives token types to other tokens than a picture's",
+        raise refusal(encoder.family.name, "pictures",
+                      "its processor gives token types to other tokens than a picture's",
                       "train a family that marks pictures alone")  # fmt: skip
 
 
@@ -80,8 +82,9 @@ def _whole_conversation(encoder: ChatEncoder) -> str:
     for number, (written, opened) in enumerate(zip(_pieces(encoder, TEXTS), last, strict=True), start=1):
         one, other = ("".join(text.split()) for text in (written, opened))
         if not (one.startswith(other) or other.startswith(one)):
-            raise _failed(encoder, "continuation", f"what stands before reply {number} is written in another way once "
-                          f"others follow: {opened[-60:]!r}, then {written[-60:]!r}",
+            raise refusal(encoder.family.name, "continuation",
+                          f"what stands before reply {number} is written in another way once others follow: "
+                          f"{opened[-60:]!r}, then {written[-60:]!r}",
                           "use a template that keeps a conversation as it was")  # fmt: skip
     ends = [f"{reply}{encoder.end_text}" for reply in REPLIES]
     return "".join(piece for pair in zip(last, [*ends, ""], strict=True) for piece in pair)
@@ -129,12 +132,12 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
             trained = torch.tensor(sequence.turn_ids) >= 0
             gap = float((scores[row, : len(trained)] - torch.tensor(sequence.logprobs))[trained].abs().max())
             if not gap <= allowed:
-                raise _failed(encoder, check, f"sampled tokens' log-probabilities are {gap:.1e} apart, where "
-                              f"{allowed:.0e} is allowed", fix)  # fmt: skip
+                found = f"sampled tokens' log-probabilities are {gap:.1e} apart, where {allowed:.0e} is allowed"
+                raise refusal(encoder.family.name, check, found, fix)
         ids, others = prompts[0].ids, tuple(_show(encoder, number + 7, size=number) for number in range(len(turns[0])))
         seen, changed = (_logprobs(encoder, model, [Prompt(ids, shown)]) for shown in (prompts[0].shown, others))
         if torch.equal(seen, changed):
-            raise _failed(encoder, "pictures", "another picture changes nothing of what the model says",
+            raise refusal(encoder.family.name, "pictures", "another picture changes nothing of what the model says",
                           "check that the model's forward pass takes what its processor gives")  # fmt: skip
 
 
@@ -148,7 +151,7 @@ def vision_cache_for(model: ActorCritic, encoder: ChatEncoder, most: int) -> Vis
     """
     models = [one for one in (model.policy, model.critic, model.reference) if one is not None]
     trained = any(parameter.requires_grad for one in models for parameter in vision_parameters(one))
-    if not most or trained or not encoder.takes(GIVEN):
+    if not most or trained or GIVEN not in encoder.accepted:
         return None
     same = False
     with contextlib.suppress(TrainingConfigError), _trying(model, encoder, "frozen vision features", "train them"):
@@ -157,7 +160,7 @@ def vision_cache_for(model: ActorCritic, encoder: ChatEncoder, most: int) -> Vis
     found, model.vision_cache = model.vision_cache, None
     if found is None or not same:
         return None
-    found.clear()
+    found.kept.clear()
     return found
 
 
@@ -219,8 +222,3 @@ def _show(encoder: ChatEncoder, number: int, text: str = f"Here {IMAGE_PLACEHOLD
     rows, columns = np.indices(((64, 64), (64, 96))[(number if size < 0 else size) % 2])
     checks = ((rows // 8 + columns // (8 + number)) % 2)[..., None] * np.array([200, 90 + 9 * number, 40])
     return encoder.show(SYSTEM, {"text": text, "image": (checks + 30).astype(np.uint8)})
-
-
-def _failed(encoder: ChatEncoder, check: str, found: str, fix: str) -> TrainingConfigError:
-    """See `refusal`."""
-    return refusal(encoder.family.name, check, found, fix)

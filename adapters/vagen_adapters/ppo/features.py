@@ -7,7 +7,8 @@ from collections.abc import Container, Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from trl.trainer.utils import pad
 
 Kept = TypeVar("Kept")
 
@@ -52,14 +53,9 @@ def end_to_end(features: Sequence[Tensor]) -> Tensor:
 
     Families that take pictures of many sizes say beside them how large each is, or leave out what is all zeros.
     """
-    widest = [max(sizes) for sizes in zip(*(feature.shape[1:] for feature in features), strict=True)]
-    if all(list(feature.shape[1:]) == widest for feature in features):
+    if len({feature.shape[1:] for feature in features}) == 1:
         return torch.cat(list(features))
-    gaps = [
-        [gap for size, most in zip(feature.shape[:0:-1], widest[::-1], strict=True) for gap in (0, most - size)]
-        for feature in features
-    ]
-    return torch.cat([nn.functional.pad(feature, gap) for feature, gap in zip(features, gaps, strict=True)])
+    return pad([row for feature in features for row in feature])
 
 
 def joined_features(

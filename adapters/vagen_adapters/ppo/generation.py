@@ -174,10 +174,9 @@ class TransformersSampler:
 
 
 class Draw:
-    """Draws each row's next token with that row's own random numbers.
+    """A logits processor that draws each row's next token with that row's own random numbers.
 
-    Also a logits processor of `generate`, which draws from one generator for all rows, so that a reply would depend on
-    those beside it.
+    `generate` draws from one generator for all rows, so that a reply would depend on those beside it.
 
     Attributes:
         uniforms: (B, T) in [0, 1), one for each token that a row may come to.
@@ -195,10 +194,6 @@ class Draw:
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """(B, V) logits in which only the drawn token is possible."""
-        return torch.full_like(scores, -torch.inf).scatter_(1, self.next(scores), 0.0)
-
-    def next(self, scores: Tensor) -> Tensor:
-        """(B, V) logits → (B, 1) tokens."""
         forbidden = torch.tensor(self.forbidden_ids, device=scores.device)
         logits = scores.float().index_fill(1, forbidden, -torch.inf)
         if self.sampling.temperature > 0:
@@ -213,4 +208,4 @@ class Draw:
         else:
             tokens = logprobs.argmax(1, keepdim=True)
         self.logprobs.append(logprobs.gather(1, tokens).squeeze(1))
-        return tokens
+        return torch.full_like(scores, -torch.inf).scatter_(1, tokens, 0.0)

@@ -11,7 +11,6 @@ from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 
 Level = Literal["token", "turn", "sequence"]
 """What counts alike in a mean: tokens, turns, or whole rows."""
-Kind = Literal["clip", "cispo"]
 MOST = 20.0
 """Bound of |log π_θ - log π_old|: e^20 is 5e8. An infinite one would make the gradient NaN where A is 0 or clipped."""
 SAMPLER_CAP = 2.0

@@ -112,10 +112,8 @@ def _part(path: str, name: str, model_type: str) -> Any:
         return AutoTokenizer.from_pretrained(path)
     if name != "image_processor":
         return _Absent()
-    kinds = IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type) or {"pil": ""}
-    if "pil" in kinds:
-        return AutoImageProcessor.from_pretrained(path, backend="pil")
-    return AutoImageProcessor.from_pretrained(path)  # needs torchvision
+    has_pil = "pil" in (IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type) or {"pil": ""})  # others need torchvision
+    return AutoImageProcessor.from_pretrained(path, **({"backend": "pil"} if has_pil else {}))
 
 
 def _without_its_checks(cls: Any) -> Any:

@@ -79,8 +79,6 @@ class Rollout:
         self.environments = envs if isinstance(envs, EnvironmentPool) else EnvironmentPool.of(envs)
         if not self.environments.size:
             raise TrainingConfigError("a rollout needs at least one environment")
-        if threads < 1:
-            raise TrainingConfigError(f"threads={threads} is not valid: it must be at least 1")
         self.encoder, self.sampler, self.sampling = encoder, sampler, sampling
         self.context, self.max_length, self.score = context or ContextPolicy(), max_length, score
         self.pool = ThreadPoolExecutor(threads, "environment") if threads > 1 else None

@@ -24,7 +24,7 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo import losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.checkpoints import BEST, COMPLETE, last_checkpoint, recover_best, replace_best, write_curve
+from vagen_adapters.ppo.checkpoints import COMPLETE, last_checkpoint, recover_best, replace_best, write_curve
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
 from vagen_adapters.ppo.distributed import check_sharding, load_actor_critic, own_parts, sharding_of, with_reduction
 from vagen_adapters.ppo.episodes import Episode
@@ -114,10 +114,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self.sharding = sharding_of(self.accelerator, fsdp=self.is_fsdp_enabled)
         check_sharding(self.accelerator, self.sharding, "own" if make_sampler else args.generation)
         actor_critic.spread = self.sharding in ("fsdp", "zero3")
+        actor_critic.packs = args.packing
         if not actor_critic.spread:  # otherwise no process holds weights that it could try
             actor_critic.vision_cache = vision_cache_for(actor_critic, self.encoder, VISION_CACHE)
-        actor_critic.packs = args.packing
-        if not actor_critic.spread:
             check_model(actor_critic, self.encoder, turn_by_turn=args.context_policy.turns is not None)
         make = (lambda policy: make_sampler(policy, self.encoder)) if make_sampler else None
         self.worker = RolloutWorker(
@@ -392,16 +391,12 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         found = {f"{metric_key_prefix}_{name}": entry for name, entry in self.measure(episodes).items()}
         self.worker.rest()
         self.log(dict(found))
-        if self.args.eval_rollouts:
-            self._keep_best()
+        if self.args.eval_rollouts:  # the curve, and the model if no earlier evaluation was as good
+            folder, is_main = Path(str(self.args.output_dir)), self.args.should_save
+            if write_curve(folder, self.state.log_history, is_main=is_main):
+                replace_best(folder, self.save_model, is_main=is_main)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, found)
         return found
-
-    def _keep_best(self) -> None:
-        """Write the curve of evaluations, and save the model if no earlier evaluation was as good."""
-        folder = Path(str(self.args.output_dir))
-        if write_curve(folder, self.state.log_history, is_main=self.args.should_save):
-            replace_best(folder, self.save_model, is_main=self.args.should_save)
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
         if not self.args.should_save:
@@ -453,6 +448,3 @@ class _BeforeUpdates(TrainerCallback):  # type: ignore[misc]
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._trainer.before_update(state.global_step)
-
-
-__all__ = ["BEST", "COMPLETE", "MultiTurnPPOTrainer", "last_checkpoint"]

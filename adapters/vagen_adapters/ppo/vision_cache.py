@@ -74,10 +74,6 @@ class VisionFeatureCache:
         inputs[GIVEN] = {"image": kind(**{name: _joined(name, [entry[name] for entry in features]) for name in names})}
         return inputs
 
-    def clear(self) -> None:
-        """Drop all features, as the weights have changed."""
-        self.kept.clear()
-
     def _features(self, tower: int, numbers: Sequence[int]) -> list[dict[str, Any]]:
         found = {number: entry for number in numbers if (entry := self.kept.get((tower, number))) is not None}
         missing = [number for number in dict.fromkeys(numbers) if number not in found]

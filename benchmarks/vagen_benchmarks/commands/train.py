@@ -160,7 +160,7 @@ def _check_folders(model: str, out: Path, resume: Path | None) -> None:
 
 def _check_checkpoint(folder: Path) -> None:
     """What would end in a traceback, or go on without being told that the half is missing."""
-    from vagen_adapters.ppo.trainer import COMPLETE, last_checkpoint
+    from vagen_adapters.ppo.checkpoints import COMPLETE, last_checkpoint
 
     if not (folder / "trainer_state.json").is_file():
         raise TrainingConfigError(f"--resume {folder} is no checkpoint: it has no trainer_state.json")
