@@ -352,6 +352,11 @@ def test_the_last_observation_asks_for_nothing(env_id):
     assert texts[-1].endswith("The episode is over.")
 
 
+def test_options_may_be_what_json_has_of_them():
+    config = gym.make("vagen/Sokoban-v0", dim_room=[7, 8], format_reward=1).unwrapped.config
+    assert (config.dim_room, type(config.format_reward)) == ((7, 8), float)
+
+
 def test_a_generated_level_is_that_of_the_seed():
     env = gym.make("vagen/FrozenLake-v0")
     assert env.unwrapped.level_count is None

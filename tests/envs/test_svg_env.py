@@ -83,6 +83,14 @@ def test_rewards_metrics_and_picture_follow_the_drawing():
     assert not terminated
 
 
+def test_a_drawing_comes_back():
+    env = make(max_turns=3)
+    env.reset(seed=3)
+    drawn = env.step(say(env, TWO))[4]["turn"].after.drawing
+    env.restore(env.snapshot())
+    assert env.step("no SVG at all")[4]["turn"].after.drawing == drawn
+
+
 def test_the_same_picture_at_once_does_not_end_the_episode():
     env = make()
     env.reset(seed=3)

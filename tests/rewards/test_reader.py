@@ -61,6 +61,10 @@ def test_the_states_own_descriptions_are_read_in_full(state, form):
         (LAKE, "The goal is in row 1, column 4."),  # counted from 1
         (LAKE, "The goal is in row 0, column 3."),  # counted from 0
         (LAKE, "I need to go up two and right three to reach the goal, which is above and to the right of me."),
+        (
+            TWO_HOLES,
+            "There are two holes: one to the right of me, two tiles away, and another one below me. Goal: below.",
+        ),
         (TWO_HOLES, "Holes: right, below, southeast. The goal is below me."),
         (TWO_HOLES, "Holes: 2 right; 1 down. Goal: 2 down."),
         (BOARD, "The box is to the right of me. It is one above me, and the target is left of it."),

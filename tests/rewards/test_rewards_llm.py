@@ -77,6 +77,11 @@ def test_yes_and_no(server, judge):
     assert [score.value for score in scores] == [1.0, 0.0]
     assert scores[0].reason == "It fits."
 
+    async def in_a_notebook():
+        return asked.score(statement())
+
+    assert asyncio.run(in_a_notebook()) == scores[0]
+
 
 @pytest.mark.parametrize("fault", ["429", "500", "503", "close", "stall"])
 def test_passing_faults_are_retried(server, judge, fault):
