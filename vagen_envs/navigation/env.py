@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from PIL import Image
@@ -14,12 +14,16 @@ from vagen_envs.errors import LevelError
 from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.levels import HouseLevels
-from vagen_envs.navigation.scene import ACTIONS, NavigationEpisode, NavigationSimulator, distance, extract
+from vagen_envs.navigation.scene import ACTIONS, NavigationEpisode, distance, extract
 from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
 from vagen_envs.navigation.state import NavigationState, words
 from vagen_envs.pictures import Picture, Pixels
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem
 from vagen_envs.seeding import HashStream, Split, content_hash
+
+if TYPE_CHECKING:
+    from vagen_envs.navigation.simulator import HouseSimulator
+    from vagen_envs.navigation.thor import ThorSimulator
 
 
 class NavigationEnv(VagenEnv):
@@ -43,7 +47,7 @@ class NavigationEnv(VagenEnv):
     blind_search = (12, 6)
     field_names = ("instruction", "last_action")
     config: NavigationConfig
-    simulator: NavigationSimulator
+    simulator: HouseSimulator | ThorSimulator
     episode: NavigationEpisode
 
     def _actions(self) -> ActionGrammar:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from vagen_envs.navigation.state import NavigationState
-from vagen_envs.pictures import Pixels
+
+if TYPE_CHECKING:
+    from vagen_envs.navigation.simulator import HouseSimulator
+    from vagen_envs.navigation.thor import ThorSimulator
 
 Metadata = Mapping[str, Any]
 
@@ -74,43 +77,17 @@ class NavigationEpisode:
     start: Pose
 
 
-class NavigationSimulator(Protocol):
-    """A scene with an agent in it. `step` and `blocked` use the same move test."""
-
-    def step(self, action: str) -> bool:
-        """Carry out one of AI2-THOR's actions. Whether it succeeded; `metadata` says why not."""
-
-    def blocked(self, pose: Pose, action: str) -> bool:
-        """Whether a move from this pose would fail. Changes nothing."""
-
-    def teleport(self, pose: Pose) -> None:
-        """Put the agent somewhere without asking whether it fits."""
-
-    @property
-    def pose(self) -> Pose:
-        """Where the agent is."""
-
-    def metadata(self) -> Metadata:
-        """The scene as AI2-THOR describes it."""
-
-    def frame(self) -> Pixels:
-        """What the agent sees: uint8, resolution by resolution by 3."""
-
-    def map_frame(self) -> Pixels:
-        """The scene from above, in the same size."""
-
-
 @dataclass(frozen=True, slots=True)
 class NavigationLevel:
     """An episode ready to be played.
 
     Attributes:
-        simulator: the scene with the agent at the start.
+        simulator: the scene with the agent at the start. Its `step` and `blocked` use the same move test.
         episode: the task.
         content: the canonical content of scene, target and start.
     """
 
-    simulator: NavigationSimulator
+    simulator: HouseSimulator | ThorSimulator
     episode: NavigationEpisode
     content: bytes
 
