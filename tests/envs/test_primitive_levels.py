@@ -49,7 +49,7 @@ class OnPaper:
         name, _, rest = action.partition("(")
         numbers = tuple(map(int, rest[:-1].split(",")))
         assert len(numbers) == ARITY[name]
-        limits = (FLOOR if self.level.task == "drawer" else TABLE).limits
+        limits = FLOOR if self.level.task == "drawer" else TABLE
         assert all(limits[i % 3][0] <= value <= limits[i % 3][1] for i, value in enumerate(numbers)), action
         if name == "pick":
             assert not self.held

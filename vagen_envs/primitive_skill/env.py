@@ -176,7 +176,7 @@ class PrimitiveSkillEnv(VagenEnv):
         }
 
     def _fields(self) -> dict[str, str]:
-        state, limits = self._now, self.config.workspace.limits
+        state, limits = self._now, self.config.workspace
         opened = state.drawer_open_value if self.config.positions_in_text else None
         listed = f"\nObject positions:\n{[state.positions[name] for name in self._level.listing]}"
         return {
@@ -203,7 +203,7 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def random_actions(self, stream: HashStream, count: int) -> list[str]:
         """Skills with points inside the workspace, for an agent that plays at random."""
-        limits = self.config.workspace.limits
+        limits = self.config.workspace
         actions = []
         for _ in range(count):
             name = stream.choice(sorted(ARITY))
@@ -284,7 +284,7 @@ class SkillCalls(Calls):
         if self._workspace is None:
             return action
         for i, value in enumerate(action.args):
-            low, high = self._workspace.limits[i % 3]
+            low, high = self._workspace[i % 3]
             if not low <= value <= high:
                 return Refused(
                     "bad_argument",

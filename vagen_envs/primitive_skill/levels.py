@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +36,7 @@ ARM_X = -615
 TARGETS: Mapping[str, Vector] = {"left_target": (80, -100, 0), "right_target": (80, 100, 0)}
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
+class Workspace(NamedTuple):
     """What the skills' coordinates may be: lowest and highest x, y and z, both included."""
 
     x: tuple[int, int]
@@ -44,12 +44,8 @@ class Workspace:
     z: tuple[int, int]
 
     def clip(self, point: Vector) -> Vector:
-        x, y, z = (min(max(value, low), high) for value, (low, high) in zip(point, self.limits, strict=True))
+        x, y, z = (min(max(value, low), high) for value, (low, high) in zip(point, self, strict=True))
         return x, y, z
-
-    @property
-    def limits(self) -> tuple[tuple[int, int], ...]:
-        return self.x, self.y, self.z
 
 
 TABLE = Workspace((-100, 150), (-200, 200), (10, 200))
