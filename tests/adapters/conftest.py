@@ -9,3 +9,11 @@ def model(tmp_path_factory):
     from vagen_adapters.parity import ReferenceModel
 
     return ReferenceModel(tmp_path_factory.mktemp("reference") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def loaded(tiny_folder):
+    """The tiny policy and its encoder."""
+    from vagen_adapters.ppo.chat_encoder import load_policy
+
+    return load_policy(tiny_folder)

@@ -182,18 +182,6 @@ class TestTwoPlayerSokoban:
         assert "The other player did: Up, Left." in other.result.text
         assert {term.name for term in one.rewards} - {term.name for term in other.rewards} == {"format"}
 
-    def test_a_turn_knows_what_the_other_did_though_it_did_nothing_itself(self):
-        env = vagen_two_player_sokoban_v0.parallel_env()
-        for seed in range(20):
-            env.reset(seed=seed)
-            *_, infos = env.step({"player_0": answer("Up", "Down", "Left"), "player_1": ""})
-            turns = [info["turn"] for info in infos.values()]
-            if any(each.effective for each in turns[0].executed) and turns[0].after != turns[0].before:
-                assert turns[1].after.other != turns[1].before.other
-                assert turns[1].before == turns[1].before.from_json(turns[1].before.to_json())
-                return
-        pytest.fail("no action moved player 0 in 20 levels")
-
     def test_the_budget_of_actions_is_the_teams(self):
         env = vagen_two_player_sokoban_v0.parallel_env(max_steps=4)
         env.reset(seed=0)

@@ -3,7 +3,6 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
@@ -34,24 +33,6 @@ def test_a_picture_takes_as_many_tokens_as_its_merged_patches(encoder):
         shown = encoder.show("", observation(side=side))
         assert shown.first_ids.count(encoder.image_token_id) == tokens
         assert shown.next_ids.count(encoder.image_token_id) == tokens
-
-
-def test_a_picture_is_held_once_as_png_and_processed_when_a_model_reads_it(encoder, monkeypatch):
-    encoder.show("", observation(side=96))  # the layout of a shape is asked for once
-    looks, look = [], encoder.look
-    monkeypatch.setattr(encoder, "look", lambda picture: looks.append(1) or look(picture))
-    first = encoder.show("", observation(side=96))
-    again, other = encoder.show("play", observation("<image> and other words", side=96)), observation(side=96)
-    assert again.pictures[0] is first.pictures[0]
-    assert (first.pictures[0].pixels == observation(side=96)["image"]).all()
-    other["image"][0, 0] = 8
-    assert encoder.show("", other).pictures[0] is not first.pictures[0]
-    assert encoder.show("", other).number != first.number == again.number
-    assert not looks
-    found, fresh = encoder.features_of([first, again]), look(first.pictures[0].pixels)[0]
-    assert looks == [1]  # the second is the first
-    assert all(torch.equal(found[name], torch.cat([fresh[name]] * 2)) for name in fresh)
-    assert found.keys() == fresh.keys() >= {"pixel_values"}
 
 
 def test_a_processor_whose_layout_depends_on_the_picture_is_refused(encoder, monkeypatch):

@@ -8,18 +8,12 @@ import pytest
 
 import vagen_envs  # noqa: F401
 from vagen_adapters.parity import tiny_model as tiny
-from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.continuations import forks_of, state_key, state_values_of
 from vagen_adapters.ppo.episodes import Episode, Level
 from vagen_adapters.ppo.generation import Reply, Sampling, TransformersSampler
 from vagen_adapters.ppo.rollout import Rollout
 
 LEVELS = [Level(seed, group=seed, draw=member) for seed in range(3) for member in range(2)]
-
-
-@pytest.fixture(scope="module")
-def loaded(tiny_folder):
-    return load_policy(tiny_folder)
 
 
 class Walking:

@@ -11,7 +11,6 @@ from token_scores import score_tokens
 
 import vagen_envs
 from vagen_adapters.parity import tiny_model as tiny
-from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.episodes import Level, training_sequences
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs
 from vagen_adapters.ppo.rollout import Rollout
@@ -22,11 +21,6 @@ SAMPLING = Sampling(temperature=0.8, top_p=1.0, max_tokens=6)
 
 LEVELS = [Level(seed) for seed in range(3)]
 LAKE = ("FFFFG", "FFFFF", "FFFFF", "FFFFF", "SFFFF")
-
-
-@pytest.fixture(scope="module")
-def loaded(tiny_folder):
-    return load_policy(tiny_folder)
 
 
 class Scripted:

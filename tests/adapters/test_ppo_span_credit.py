@@ -10,7 +10,6 @@ from ppo_training import config
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.parity import tiny_model as tiny
-from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
 from vagen_adapters.ppo.generation import Reply, model_inputs
 from vagen_adapters.ppo.packing import Advantages
@@ -23,11 +22,6 @@ from vagen_rewards.scores import Judge, Score
 ENV, OPTIONS = "vagen/FrozenLake-v0", {"prompt_pack": tiny.PROMPTS}
 BOTH = {"grounding": 0.5, "world_modeling": 0.5}
 TRUE, FALSE, NEITHER = "The target is above the player.", "The target is below the player.", "What a day it is!"
-
-
-@pytest.fixture(scope="module")
-def loaded(tiny_folder):
-    return load_policy(tiny_folder)
 
 
 def played(observation, prediction=TRUE):

@@ -228,17 +228,6 @@ def test_a_shared_backbone_learns_from_both_losses_but_not_while_the_critic_warm
     same(after, dict(ActorCritic.from_pretrained(str(tmp_path / "saved"), critic="shared").state_dict()))
 
 
-def test_values_of_a_shared_backbone_are_read_from_the_policys_last_layer(tiny_folder):
-    model = ActorCritic.from_pretrained(tiny_folder, critic="shared").eval()
-    torch.nn.init.normal_(model.value_head.weight, generator=torch.Generator().manual_seed(0))
-    inputs = {"input_ids": torch.arange(40, 48)[None], "attention_mask": torch.ones(1, 8, dtype=torch.int64)}
-    with torch.no_grad():
-        values = model(inputs, ("values",), temperature=1.0)["values"]
-        by_hand = model.value_head(model.policy.model(**inputs).last_hidden_state)[..., 0]
-    assert values[0, 0] == 0
-    torch.testing.assert_close(values[:, 1:], by_hand)
-
-
 LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": True}
 
 

@@ -188,23 +188,6 @@ def pour(raw, flood):
             raw.sendall(flood)
 
 
-def test_a_client_that_never_reads_is_not_read_from():
-    def say(verb, **item):
-        raw.sendall(client_frame(1, json.dumps({"verb": verb, "items": [{"session": ID, **item}]}).encode()))
-
-    def play():
-        for move in range(2, 20_000):
-            say("step", move=move, reply="x" * 4000)
-
-    with Served() as served, raw_socket(served.port) as raw:
-        raw.settimeout(1.0)
-        say("open", env_id=SOKOBAN, options={"max_turns": 100_000})
-        say("reset", move=1, seed=1)
-        with pytest.raises(TimeoutError):  # its requests find no more room on the way
-            play()
-        plays(served.url)
-
-
 def test_options_that_are_nested_deep_or_many_are_refused(command):
     service = Service(command.url)
     nested = 1

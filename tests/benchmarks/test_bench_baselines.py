@@ -8,9 +8,7 @@ import pytest
 import runs
 from typer.testing import CliRunner
 
-from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.cli import app, main
-from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.sokoban.env import SokobanEnv
 from vagen_envs.svg.env import SvgEnv
 
@@ -45,8 +43,3 @@ def test_an_agent_that_plays_something_else_is_one_error(capsys, monkeypatch):
         main()
     assert ended.value.code == 2
     assert "plays only vagen/SVGReconstruction-v0" in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_name_that_nobody_has_is_another():
-    with pytest.raises(ProtocolError, match="unknown agent 'traser'"):
-        make_agents(["traser"], Asked(), baselines=["tracer"])
