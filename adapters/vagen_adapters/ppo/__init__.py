@@ -8,12 +8,12 @@ In the order of a rollout's way through it:
     environments    the environments of a training and their simulators; level_sampler: which levels a rollout plays
     episodes        what was played, and the token sequences that are trained on
     rollout         plays many episodes at once; rollout_worker: a training's rollouts; async_rollout: beside updates
-    actor_critic    policy, critic and reference; introspection: the parts of a model; family_checks
+    actor_critic    policy, critic and reference; introspection: a model's parts; family_checks: self-checks
     scoring         log-probabilities of sampled tokens without the logits of all others
     experience      a rollout as tensors; trajectories: the input of the estimators; packing: their tokens end to end
     advantages      token, turn, Bi-Level and dual-discount GAE, VinePPO; group_advantages: GRPO, RLOO, GiGPO
     continuations   Monte Carlo continuations of states
-    losses          what is minimised; reasoning: the reward for it, and advantages of single sentences
+    losses          what is minimised; reasoning: the reward for reasoning, of turns or single sentences
     config          the trainer's settings; recipes: named ones
     trainer         all of it on transformers' Trainer; checkpoints, distributed, metrics
     warmstart       supervised fine-tuning on the oracle's replies
