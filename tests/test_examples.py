@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import json
 import re
@@ -60,8 +59,7 @@ def vagen(*words: str) -> None:
     ],
 )
 def test_an_example_runs(example, needs, says, here):
-    if importlib.util.find_spec(needs) is None:
-        pytest.skip(f"{needs} is not installed")
+    pytest.importorskip(needs)
     assert says in run(EXAMPLES / f"{example}.py")
 
 
@@ -82,9 +80,7 @@ def test_the_sixth_environment_is_benchmarked(here):
 
 
 def test_a_recipe_trains_on_the_sixth_environment(here):
-    for needs in ("trl", "transformers"):
-        if importlib.util.find_spec(needs) is None:
-            pytest.skip(f"{needs} is not installed")
+    pytest.importorskip("trl")
     play = ("-e", ENV_ID, "-o", "strategy=no_think", "-o", "prompt_pack=" + str(LIGHTS / "prompts"))
     few = ("rollouts=1", "episodes_per_rollout=4", "num_envs=4", "minibatches=1", "max_tokens=8", "use_cpu=true",
            "report_to=none", "bf16=false")  # fmt: skip
@@ -108,9 +104,7 @@ def in_this_process(words, run=subprocess.run, **options):
 @pytest.mark.timeout(1000)
 def test_the_notebook_runs_from_top_to_bottom(here, monkeypatch):
     """Its cells in order, in a folder of their own."""
-    for needs in ("trl", "transformers"):
-        if importlib.util.find_spec(needs) is None:
-            pytest.skip(f"{needs} is not installed")
+    pytest.importorskip("trl")
     cells = json.loads((EXAMPLES / "quickstart.ipynb").read_text(encoding="utf-8"))["cells"]
     assert all(not each["outputs"] for each in cells if each["cell_type"] == "code")
     monkeypatch.setattr(subprocess, "run", in_this_process)

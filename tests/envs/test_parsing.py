@@ -526,13 +526,3 @@ def test_a_call_from_an_apis_own_field_is_read(arguments):
     reply = tool_call_reply("act", arguments, "I go.")
     assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up", "Left"]
     assert KINDS["grid"].parse(tool_call_reply("act", "{broken")).actions == ()
-
-
-def test_renamed_actions_are_read_and_written():
-    grammar = Grammar(Names("Up", "Down", called=("north", "south")), "no_think", max_actions=2)
-    assert grammar.render(["Down", "Up"]) == "<answer>south,north</answer>"
-    parsed = grammar.parse("<answer>South,north</answer>")
-    assert [(action.name, action.text) for action in parsed.actions] == [("Down", "south"), ("Up", "north")]
-    assert not grammar.parse("<answer>Up</answer>").actions
-    with pytest.raises(ValueError, match="give 2 different names"):
-        Names("Up", "Down", called=("north",))

@@ -24,7 +24,6 @@ from vagen_envs.sample.images import SampleImage
 from vagen_envs.sample.schema import RewardModel, Sample
 from vagen_envs.sample.scoring import VerifierResult
 from vagen_envs.sample.state import SampleState
-from vagen_envs.seeding import HashStream
 
 ID = "vagen/Sample-v0"
 GOLDEN = "d55e8811264c5f8b0c48c88fc49ae5f5279afef73162948e17732a790557bcc5"
@@ -129,6 +128,7 @@ def test_looking_does_not_move_the_threshold_back():
         ("<think>\\boxed{TRUTH}</think><answer>\\boxed{99}</answer>", 0, 1.0),
         ("<think>x</think><answer>TRUTH</answer>", 0, 1.0),  # not boxed: no answer
         ("<answer>\\boxed{TRUTH}</answer>", 1, 0.5),  # malformed, and read all the same
+        ("\\boxed{99} no, wait: \\boxed{TRUTH} and then \\boxed{", 1, 0.0),  # the last whole box
         ("\\boxed{TRUTH}", 1, 0.0),  # without tags it is the answer all the same
         ("", 0, 0.0),
     ],
@@ -162,18 +162,6 @@ def test_neither_picture_nor_text_tells_the_answer_before():
         observation, _ = env.reset(seed=2)
         assert env.sample.reward_model.answer not in observation["text"]
         assert env.sample.reward_model.answer not in env.system_prompt
-
-
-def test_chance_scores_little():
-    env = make()
-    wins = 0
-    for seed in range(60):
-        env.reset(seed=seed)
-        answer = env.random_actions(HashStream("chance", seed), 1)[0]
-        turn = env.step(say(env, answer))[4]["turn"]
-        assert turn.parsed.format_correct
-        wins += turn.success
-    assert wins < 10
 
 
 # -- data sets and scoring of one's own ----------------------------------------------------------

@@ -11,7 +11,6 @@ import vagen_envs  # noqa: F401
 from vagen_rewards import (
     Judge,
     ReasoningReward,
-    RepetitionPenalty,
     Score,
     Statement,
     Tally,
@@ -127,16 +126,6 @@ def test_scores_become_terms_and_metrics_and_take_the_place_of_earlier_ones():
         "world_modeling": 0.25,
     }
     assert list(second.rewards[: len(task)]) == task
-
-
-def test_the_penalty_is_of_what_each_field_says():
-    reward = ReasoningReward(penalty=RepetitionPenalty(amount=-0.125, at_least=1))
-    turn = a_turn(reply("same words", "other words"))
-    wrong = TurnScores(Score(0.0, ""), Score(0.0, ""))
-    assert "repetition" not in {term.name for term in reward.with_scores(turn, wrong).rewards}
-    assert reward.with_scores(turn, wrong).rewards[-1].value == -0.25
-    right = TurnScores(Score(0.0, ""), Score(1.0, ""))
-    assert reward.with_scores(turn, right).rewards[-1].value == -0.125
 
 
 def test_the_wrapper_counts_what_is_unscored_and_gives_up_after_twenty_statements():
