@@ -25,11 +25,6 @@ from vagen_envs.errors import MissingExtraError, SimulatorError
 from vagen_envs.navigation import ENV_ID
 from vagen_envs.pictures import Pixels
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 HUNG_AFTER = 60.0
 """Seconds after which a driver that makes a context or a picture counts as hung; a busy machine needs some."""
 _GL_HELP = (
@@ -176,9 +171,8 @@ def _mesa_without_threads() -> Iterator[None]:
 @contextlib.contextmanager
 def _one_process_at_a_time() -> Iterator[None]:
     """EGL of some drivers hangs where several processes initialize it at once (MuJoCo's issue 3444)."""
-    if fcntl is None:  # Windows
-        yield  # type: ignore[unreachable]
-        return
+    import fcntl  # here: Windows has neither this nor EGL, and plays without pictures
+
     with Path(tempfile.gettempdir(), f"vagen-opengl-{os.getuid()}.lock").open("a") as file:
         for _ in range(int(HUNG_AFTER * 5)):  # a quarter of the time: a process that hangs must not stop all others
             try:
