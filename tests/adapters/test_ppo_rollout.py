@@ -222,6 +222,22 @@ def test_a_reply_that_is_none_costs_the_episode(loaded, reply, failure):
     assert episode.failure == failure
 
 
+def test_an_episode_without_room_for_a_summary_or_for_what_follows_ends_before_it(loaded):
+    context, ends = ContextPolicy.parse("summary:2:25"), set()
+    for limit in range(120, 900, 20):
+        (cut,) = player(loaded[1], context=context, max_length=limit).play(LEVELS[:1], 0)
+        if cut.failure:
+            assert "raise max_length" in cut.failure
+            continue
+        assert (cut.truncated, cut.terminated, cut.pending) == (True, False, None)
+        sequences = training_sequences(cut, context, with_end=True)
+        assert max(len(sequence.prompt.ids) for sequence in sequences) <= limit
+        assert sequences[-1].ends_with_observation
+        assert cut.steps[-1] is cut.turns[-1]
+        ends.add((len(cut.turns), len(cut.summaries)))
+    assert ends == {(1, 0), (2, 0), (3, 1)}
+
+
 def test_an_episode_that_outgrows_the_context_is_cut_between_turns(loaded):
     (whole,) = player(loaded[1]).play(LEVELS[:1], 0)
     assert len(whole.turns) == 3
