@@ -91,13 +91,7 @@ class NavigationEnv(VagenEnv):
     def _load(self, stream: HashStream, split: Split) -> None:
         self._loaded = (split, self._level_seed)
         if self.config.backend == "thor":
-            known = self._levels_of.of_split(split)
-            if not known:
-                raise LevelError(
-                    f"episodes={self.config.episodes!r} has none for split {split!r}; use another split, or "
-                    'split_by="content"'
-                )
-            level = self._levels_of.load(self._published(known))
+            level = self._levels_of.load(self._published(self._levels_of.of_split(split)))
         else:
             level = self._levels_of.draw(stream, split)
         self.simulator, self.episode, self._level_content = level.simulator, level.episode, level.content
