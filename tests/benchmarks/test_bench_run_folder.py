@@ -104,6 +104,14 @@ def test_run_that_was_killed_before_it_began_is_begun(tmp_path):
     assert play(path, [Oracle()]).played == 6
 
 
+def test_folder_with_other_files_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(RunFolderError, match="no run"):
+        RunWriter(tmp_path, protocol([Oracle()]))
+    with pytest.raises(RunFolderError, match="not a run folder"):
+        RunFolder(tmp_path)
+
+
 def test_protocol_changed_by_hand_is_noticed(tmp_path):
     path = tmp_path / "run"
     play(path, [Oracle()])

@@ -29,7 +29,9 @@ def workers_of(pid):
     """The worker processes that a process has started, by their ids."""
     with contextlib.suppress(OSError):  # one of them, or the process itself, has ended meanwhile
         return [
-            each for each in children(pid) if b"primitive_skill.worker" in Path(f"/proc/{each}/cmdline").read_bytes()
+            each
+            for each in children(pid)
+            if b"vagen_envs.primitive_skill" in Path(f"/proc/{each}/cmdline").read_bytes()
         ]
     return []
 

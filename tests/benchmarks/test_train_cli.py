@@ -19,6 +19,7 @@ from vagen_adapters.ppo.episodes import Level
 from vagen_adapters.ppo.warmstart import IGNORED, batch_of, demonstrate
 from vagen_benchmarks.agents.trained import Trained
 from vagen_benchmarks.cli import app
+from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.run_folder import RunFolder
 
 WORDS = ["--recipe", "vagen-base", "-s", "bf16=false", "--env", "frozenlake", "-o", "strategy=no_think", "-o", "max_turns=2",
@@ -93,6 +94,8 @@ def test_a_run_with_evaluations_leaves_a_curve_and_its_best_model_plays(folder, 
     agent, best = Trained(str(tmp_path / "run")), Trained(str(tmp_path / "run" / "best"))
     assert agent.trained_on == ["vagen/FrozenLake-v0"]
     assert agent.env_options["max_turns"] == 2
+    with pytest.raises(ProtocolError, match="was trained on vagen/FrozenLake-v0"):
+        agent.check("vagen/Sokoban-v0", {})
     played = agent.describe()["weights_sha256"]
     assert played == best.describe()["weights_sha256"]
     error = run("--model", folder, "--out", tmp_path / "run", *words).exception
