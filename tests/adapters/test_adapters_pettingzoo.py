@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pettingzoo")
 
-from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, render_test, seed_test
+from pettingzoo.test import api_test, parallel_api_test, render_test
 
 from vagen_adapters import pettingzoo_env, vagen_two_player_sokoban_v0
 from vagen_adapters.two_player_sokoban.board import Board
@@ -67,10 +67,6 @@ class TestPettingZoosTests:
 
     def test_parallel_api(self, pair):
         parallel_api_test(PAIRS[pair][1](), num_cycles=20)
-
-    def test_seed(self, pair):
-        seed_test(PAIRS[pair][0], num_cycles=10)
-        parallel_seed_test(PAIRS[pair][1], num_cycles=10)
 
     def test_render(self, pair):
         pytest.importorskip("pygame")

@@ -68,13 +68,3 @@ def test_updates_and_processes(moves):
         assert any((old != new).any() for old, new in zip(before, model.policy.parameters(), strict=True))
     finally:
         envs.close()
-
-
-def test_texts_are_refused_as_the_page_says():
-    """Observations of texts by the vector environment, which finds no shape; actions that are texts by their space."""
-    env = gym.make("vagen/FrozenLake-v0")
-    with pytest.raises(TypeError, match="NoneType"):
-        PPO("MultiInputPolicy", env)
-    env.observation_space = env.observation_space["image"]
-    with pytest.raises(AssertionError, match="algorithm only supports"):
-        PPO("CnnPolicy", env)

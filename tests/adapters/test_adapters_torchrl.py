@@ -33,14 +33,6 @@ def test_an_episode_is_the_same_as_in_gymnasium(env_id):
     env.close()
 
 
-def test_text_alone_needs_no_picture():
-    env = make("vagen/FrozenLake-v0", observation="text")
-    now = env.reset()
-    assert now.get("image") is None
-    assert "observation" in now["text"]
-    env.close()
-
-
 class Policy(torch.nn.Module):
     """Looks at the picture, and writes one of four moves."""
 

@@ -149,14 +149,6 @@ def test_no_picture_is_cut_where_the_room_ends(processor):
         assert output.as_dict()["rm_scores"].sum() == pytest.approx(sum(turn.reward for turn in server.turns))
 
 
-def test_text_observations_need_no_pictures(processor):
-    server, output, batch = play(processor, 1, observation="text", response_length=4000)
-    assert image_tokens(processor, output.prompt_ids + output.response_ids) == 0
-    assert output.multi_modal_data == {}
-    assert all(images == [] for _, _, images in server.calls)
-    assert batch.batch["response_mask"].sum() == sum(map(len, server.said))
-
-
 def test_an_empty_reply_fails_its_episode(processor, monkeypatch):
     async def nothing(self, request_id, **kwargs):
         return TokenOutput(token_ids=[], stop_reason="aborted")

@@ -70,13 +70,3 @@ def test_sources_are_counted_apart(played):
         assert 0 < entries["cut_replies"] < 1
     shares = [found[f"source/{each}/cut_replies"] * found[f"source/{each}/episodes"] for each in SOURCES]
     assert sum(shares) / len(played) == found["rollout/cut_replies"] == 0.5
-
-
-def test_episodes_of_an_environment_without_sources_are_its_own(tiny_folder):
-    encoder = ChatEncoder.from_pretrained(tiny_folder)
-    env = gym.make("vagen/FrozenLake-v0", strategy="no_think", max_turns=1)
-    episodes = Rollout([env], encoder, Says(encoder), SAMPLING).play([Level(0), Level(1)], 0)
-    found = metrics.of_episodes(episodes, episodes)
-    mine = {name.removeprefix("source/vagen/FrozenLake-v0/") for name in found if name.startswith("source/")}
-    assert {"episodes", "success", "return", "cut_replies", "metric/action_is_valid"} <= mine
-    assert found["source/vagen/FrozenLake-v0/return"] == found["rollout/return"]

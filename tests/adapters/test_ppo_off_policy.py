@@ -53,23 +53,21 @@ def test_groups_that_tell_nothing_are_played_again_with_other_levels(tiny_folder
     assert max(history(trainer, "grad_norm")) > 0
 
 
-def test_groups_with_equal_returns_are_left_out():
+@pytest.mark.parametrize(
+    ("pairs", "at_most", "kept"),
+    [
+        # Groups with equal returns are left out,
+        (((0, 1.0), (0, 1.0), (1, 0), (1, 2), (2, 3), (2, 4), (3, 0.1 + 0.2), (3, 0.3)), 10, [1, 1, 2, 2]),
+        # and only whole ones are kept: without its last episode one could be left with equal returns.
+        ([(group, draw) for group in range(3) for draw in (0, 0, 0, 1)], 2, [0] * 4 + [1] * 4),
+    ],
+)
+def test_groups_that_differ_are_kept(pairs, at_most, kept):
     class Worth(Episode):
         rewards = property(lambda self: self.level.draw)
 
-    pairs = ((0, 1.0), (0, 1.0), (1, 0), (1, 2), (2, 3), (2, 4), (3, 0.1 + 0.2), (3, 0.3))
     episodes = [Worth(Level(0, group=group, draw=draw)) for group, draw in pairs]
-    assert [each.level.group for each in keep_differing(episodes, 10)] == [1, 1, 2, 2]
-
-
-def test_only_whole_groups_are_kept():
-    """A group that lost its last episode could be left with equal returns, or with one episode."""
-
-    class Worth(Episode):
-        rewards = property(lambda self: self.level.draw)
-
-    episodes = [Worth(Level(0, group=group, draw=draw)) for group in range(3) for draw in (0, 0, 0, 1)]
-    assert [each.level.group for each in keep_differing(episodes, 2)] == [0] * 4 + [1] * 4
+    assert [each.level.group for each in keep_differing(episodes, at_most)] == kept
 
 
 class Wrong(TransformersSampler):

@@ -132,12 +132,6 @@ def test_a_tower_that_is_trained_looks_each_time(changes, tiny_folder, tmp_path)
     assert trainer.model.vision_cache is None
 
 
-def test_adapters_of_the_language_model_leave_the_tower_as_it_is(tiny_folder, tmp_path):
-    adapters = {"r": 2, "target_modules": ["q_proj", "v_proj"]}
-    trainer, reads = played(tiny_folder, tmp_path, lora=adapters)
-    assert 0 < reads <= pictures(trainer)[1] + CHECKED
-
-
 def test_what_was_kept_is_forgotten_when_weights_are_read(tiny_folder, tmp_path):
     trainer, _ = played(tiny_folder, tmp_path)
     trainer.model.save_pretrained(tmp_path / "saved")

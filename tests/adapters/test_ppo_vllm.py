@@ -134,19 +134,6 @@ def test_a_prefix_cache_of_the_old_weights_would_be_noticed(engine, monkeypatch)
     assert gap() < 1e-4
 
 
-def test_a_sync_empties_all_caches(engine, monkeypatch):
-    """Without the engine's encoder cache emptied vLLM 0.32 stops, and its multi-modal one holds no work of weights."""
-    emptied = []
-    for owner, name in ((engine.llm, "prefix"), (engine.llm, "mm"), (engine.llm.llm_engine, "encoder")):
-        method = getattr(owner, f"reset_{name}_cache")
-        monkeypatch.setattr(
-            owner, f"reset_{name}_cache", lambda method=method, name=name: (emptied.append(name), method())[1]
-        )
-    engine.sync()
-    assert {"prefix", "mm", "encoder"} <= set(emptied)
-    assert largest_gap(engine, engine._engine.model) < 1e-4
-
-
 def test_an_engine_that_may_sleep_does_while_nothing_is_played(engine, monkeypatch):
     """Its memory is a GPU's, so that here only the order of its calls is seen."""
     calls = []

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from measure_bias import ESTIMATORS
-from vagen_adapters.errors import TrainingConfigError
 from vagen_experiments.bias import StopOrGo, measure
 
 
@@ -80,10 +79,3 @@ def test_a_baseline_that_depends_on_stopping_is_found_biased():
     bias = measure(above_the_others_that_played_the_turn)
     assert bias.length < 0.9
     assert bias.cosine < 0.99
-
-
-def test_wrong_shapes_and_groups_are_refused():
-    with pytest.raises(TrainingConfigError, match="one advantage per position"):
-        measure(lambda batch: batch.turn_rewards)
-    with pytest.raises(TrainingConfigError, match="group_size=5"):
-        measure(reinforce, group_size=5)
