@@ -179,7 +179,7 @@ def test(name: str, python: Path) -> str:
         print(done.stdout, end="")
         return done.stdout.strip().splitlines()[-1]
     files = [f"tests/{each}" for each in adapter.tests]
-    page = f"tests/test_docs.py::test_python_of_a_page_runs[{adapter.page}]"
+    page = f"tests/test_docs.py::test_python_of_a_page_runs[docs/adapters/{adapter.page}.md]"
     done = run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, page], alone)
     print(done.stdout, end="")
     said = done.stdout.strip().splitlines()

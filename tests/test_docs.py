@@ -34,7 +34,7 @@ NEEDS = {
     "adapters/verifiers.md": "verifiers",
     "adapters/verl.md": "verl",
     "judges.md": "openai",
-    "service.md": "ray",
+    "service.md": "uvicorn",
     "verifiers.md": "math_verify",
 }
 
@@ -76,7 +76,9 @@ def served(module: list[str], port: int):
         server.wait(60)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks_of(page)], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_python_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
     """The blocks of a page in order, as a reader would paste them into one session, print what their comments say."""
     name = page.relative_to(ROOT / "docs").as_posix() if page.is_relative_to(ROOT / "docs") else page.name

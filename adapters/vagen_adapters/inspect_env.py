@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, cast
 
 import gymnasium as gym
 
+from vagen_adapters.env_thread import running, start
+from vagen_adapters.episode_metrics import reward_terms
 from vagen_adapters.errors import not_importable
 from vagen_adapters.rows import make_from_row, seeds_of
 from vagen_envs import ENV_IDS
@@ -28,7 +29,6 @@ from vagen_rewards.reward import REPETITION
 from vagen_rewards.scores import PARTS
 
 try:
-    import anyio.to_thread
     from inspect_ai import Task, task
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.log import transcript
@@ -103,10 +103,10 @@ def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
         summaries: dict[int, str] = {}
         ended = ""
         asked = {"env_id": level["env_id"], "options": level["options"]}
-        async with running_env(make_own if asked == own else make_from_row, **asked) as (made, call):
+        make = make_own if asked == own else make_from_row
+        async with running(make, level["env_id"], level["options"]) as (made, call):
             env = cast(VagenEnv, made.unwrapped)
-            await call(made.reset, seed=level["seed"], options={"split": level["split"]})
-            now = env.observed
+            now = await call(start, made, level["seed"], level["split"])
             try:
                 while not ended:
                     past: dict[str, Any] = {"context": policy, "summaries": summaries, "hidden": replies}
@@ -179,23 +179,6 @@ def make_own(env_id: str, options: dict[str, Any]) -> gym.Env[Any, Any]:
     return gym.make(env_id, disable_env_checker=True, **options)
 
 
-@contextlib.asynccontextmanager
-async def running_env(
-    make: Callable[..., gym.Env[Any, Any]], **asked: Any
-) -> AsyncIterator[tuple[gym.Env[Any, Any], Callable[..., Any]]]:
-    """Yield an environment and a function that calls it in its own thread, as some simulators require."""
-    with ThreadPoolExecutor(1) as pool:
-
-        async def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-            return await anyio.to_thread.run_sync(pool.submit(function, *args, **kwargs).result)
-
-        made = await call(make, **asked)
-        try:
-            yield made, call
-        finally:
-            pool.submit(made.close).result()  # also if the sample is cancelled
-
-
 @scorer(metrics=BY_LEVEL)
 def success() -> Scorer:
     """Score 1 if the level was solved, else 0. Unscored if the environment broke."""
@@ -217,10 +200,7 @@ def episode_return() -> Scorer:
         turns, ended = played(state)
         if not ended:
             return unplayed(turns)
-        terms: dict[str, float] = {}
-        for term in (term for turn in turns for term in turn.rewards):
-            terms[term.name] = terms.get(term.name, 0.0) + term.value
-        return Score(value=math.fsum(turn.reward for turn in turns), metadata={"terms": terms})
+        return Score(value=math.fsum(turn.reward for turn in turns), metadata={"terms": reward_terms(turns)})
 
     return score
 

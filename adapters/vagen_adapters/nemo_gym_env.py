@@ -5,25 +5,25 @@ The folders that NeMo Gym's commands expect are in deploy/nemo_gym; their `app.p
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
+import base64
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
-from vagen_adapters.episode_metrics import episode_metrics
+from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
-from vagen_envs.chat import observation_parts
+from vagen_envs.chat import Message, observation_parts
+from vagen_envs.context import HIDDEN, ContextPolicy, chat_messages, summary_messages
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError
 from vagen_envs.permission import permitted_reset
+from vagen_envs.pictures import Picture
 from vagen_envs.seeding import Split
 
 try:
@@ -31,7 +31,7 @@ try:
     from nemo_gym.base_resources_server import BaseResourcesServerConfig
     from nemo_gym.openai_utils import NeMoGymEasyInputMessage, NeMoGymResponse, accumulate_response_usage
     from nemo_gym.server_utils import SESSION_ID_KEY, get_response_json, raise_for_status
-    from pydantic import BaseModel, Field, ValidationError
+    from pydantic import AfterValidator, BaseModel, Field, ValidationError
     from resources_servers.gymnasium import EnvResetResponse, EnvStepResponse, GymnasiumServer, extract_text
     from responses_api_agents.gymnasium_agent.app import (
         GymnasiumAgent,
@@ -105,7 +105,7 @@ class Session:
         *_, terminated, truncated, info = self._env.step(reply)
         turn: Turn = info["turn"]
         self.turns.append(turn)
-        content = {} if terminated or truncated else {"content": content_of(turn.result)}
+        content = {} if terminated or truncated else {"content": content_of(observation_parts(turn.result))}
         answer = {
             "observation": turn.result.text,
             "reward": float(turn.reward),
@@ -153,7 +153,11 @@ class VagenServer(GymnasiumServer):
             if isinstance(error, ConfigError):
                 raise HTTPException(422, str(error)) from error
             raise
-        info = {"content": content_of(now), "supports_explicit_close": True, "supports_step_idempotency": True}
+        info = {
+            "content": content_of(observation_parts(now)),
+            "supports_explicit_close": True,
+            "supports_step_idempotency": True,
+        }
         return now.text, info
 
     async def step(
@@ -202,6 +206,9 @@ class AgentConfig(GymnasiumAgentConfig):
 
     max_steps: int = Field(100, ge=1)
     """Maximum number of replies per episode; the environment's own `max_turns` is usually lower."""
+    context: Annotated[str, AfterValidator(lambda text: str(ContextPolicy.parse(text)))] = "all,reasoning=keep"
+    """What a prompt shows of earlier turns, see `vagen_envs.context`. `reasoning=keep` sends the model's output items
+    back as they came, with their token ids."""
 
 
 class VagenAgent(GymnasiumAgent):
@@ -217,15 +224,24 @@ class VagenAgent(GymnasiumAgent):
         self, body: GymnasiumAgentRunRequest, model_url_path: str, reset_data: EnvResetResponse, env_cookies: Any
     ) -> GymnasiumRunResponse:
         params = body.responses_create_params.model_copy(deep=True)
-        first = [NeMoGymEasyInputMessage(role="user", content=params.input)] if isinstance(params.input, str) else []
-        params.input = [*(first or params.input), observed(reset_data)]
-        outputs: list[Any] = []
+        if isinstance(params.input, str):
+            params.input = [NeMoGymEasyInputMessage(role="user", content=params.input)]
+        policy = ContextPolicy.parse(self.config.context)
+        opening, pictures = list(params.input), pictures_of(reset_data)
+        now = Observation(reset_data.observation, pictures[0] if pictures else None)
+        params.input = [*opening, *items_of(chat_messages("", (), now)[1:])]
+        outputs: list[Any] = []  # all that the model wrote, and was shown after its first prompt
         turns: list[Turn] = []
+        replies: list[list[Any]] = []
+        summaries: dict[int, str] = {}
+        past: dict[str, Any] = {"context": policy, "hidden": replies, "summaries": summaries}
         usage, cookies = None, None
         step = EnvStepResponse()
         broke = ""
-        for number in range(self.config.max_steps):
-            request = params.model_copy(update={"input": [*params.input, *outputs]})
+
+        async def ask(messages: list[Message]) -> NeMoGymResponse:
+            nonlocal usage, cookies
+            request = params.model_copy(update={"input": [*opening, *items_of(messages[1:])]})
             answer = await self.server_client.post(
                 server_name=self.config.model_server.name, url_path=model_url_path, json=request, cookies=cookies
             )
@@ -234,6 +250,18 @@ class VagenAgent(GymnasiumAgent):
             response = NeMoGymResponse.model_validate(await get_response_json(answer))
             usage = accumulate_response_usage(usage, response.usage)
             outputs.extend(response.output)
+            return response
+
+        for number in range(self.config.max_steps):
+            if policy.summarises_before(number):
+                request = summary_messages("", turns, **past)
+                outputs.extend(items_of(request[-1:]))
+                summaries[number] = extract_text(await ask(request))
+            prompt = chat_messages("", turns, now, **past)
+            if number:
+                outputs.extend(items_of(prompt[-1:]))
+            response = await ask(prompt)
+            replies.append(response.output)
             turn = body.model_dump() | {"response": response.model_dump(), "_ng_step_request_id": str(number)}
             played = await self.server_client.post(
                 server_name=self.config.resources_server.name, url_path="/step", json=turn, cookies=env_cookies
@@ -243,20 +271,12 @@ class VagenAgent(GymnasiumAgent):
                 break
             await raise_for_status(played)
             step = EnvStepResponse.model_validate(await get_response_json(played))
-            turns.append(Turn.from_json(step.info["turn"]))
+            pictures += pictures_of(step)
+            turns.append(Turn.from_json(step.info["turn"], {picture.sha256: picture for picture in pictures}))
+            now = turns[-1].result
             if step.terminated or step.truncated:
                 break
-            outputs.append(observed(step))
         response = response.model_copy(update={"output": outputs, "usage": usage})
-        return self._played(params, response, turns, step, broke)
-
-    @staticmethod
-    def _played(
-        params: Any, response: NeMoGymResponse, turns: Sequence[Turn], step: EnvStepResponse, broke: str
-    ) -> GymnasiumRunResponse:
-        terms: dict[str, float] = {}
-        for term in (term for turn in turns for term in turn.rewards):
-            terms[term.name] = terms.get(term.name, 0.0) + term.value
         return GymnasiumRunResponse(
             responses_create_params=params,
             response=response,
@@ -266,25 +286,39 @@ class VagenAgent(GymnasiumAgent):
             mask_sample=bool(broke),
             failure_kind=BROKEN if broke else None,
             failure_reason=broke or None,
-            reward_components=terms,
+            reward_components=reward_terms(turns),
             turns_played=[turn.to_json() for turn in turns],
             **episode_metrics(turns),
         )
 
 
-def content_of(observation: Observation) -> list[dict[str, Any]]:
-    """Convert an observation to message parts of OpenAI's Responses API."""
+def content_of(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Convert the parts of a message to those of OpenAI's Responses API."""
     return [
         {"type": "input_text", "text": part["text"]}
         if part["type"] == "text"
         else {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
-        for part in observation_parts(observation)
+        for part in parts
     ]
 
 
-def observed(answer: EnvResetResponse | EnvStepResponse) -> NeMoGymEasyInputMessage:
-    """Return the user message of a server's answer."""
-    return NeMoGymEasyInputMessage(role="user", content=answer.info["content"])
+def items_of(messages: Sequence[Message]) -> list[Any]:
+    """Convert messages to items of the Responses API; replies that the policy keeps are the model's own items."""
+    items: list[Any] = []
+    for message in messages:
+        content = message["content"]
+        if HIDDEN in message:
+            items += message[HIDDEN]
+        else:
+            content = content if isinstance(content, str) else content_of(content)
+            items.append(NeMoGymEasyInputMessage(role=message["role"], content=content))
+    return items
+
+
+def pictures_of(answer: EnvResetResponse | EnvStepResponse) -> list[Picture]:
+    """Return the pictures of a server's answer: one, or none for text observations and at the end."""
+    urls = (part["image_url"] for part in answer.info.get("content", ()) if part["type"] == "input_image")
+    return [Picture.from_png(base64.b64decode(url.partition(",")[2])) for url in urls]
 
 
 def reply_of(response: NeMoGymResponse, with_reasoning: bool) -> str:
@@ -304,22 +338,3 @@ def levels(env_id: str, *, agent: str = AGENT, **settings: Any) -> Iterator[dict
     for prompt, level in rows.levels(env_id, **settings):
         agent_ref = {"type": "responses_api_agents", "name": agent}
         yield {"responses_create_params": {"input": prompt}, "agent_ref": agent_ref, **level}
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write rows: `python -m vagen_adapters.nemo_gym_env levels.jsonl --env-id vagen/Sokoban-v0`."""
-    parser = argparse.ArgumentParser(prog="python -m vagen_adapters.nemo_gym_env", description=main.__doc__)
-    parser.add_argument("path", type=Path)
-    parser.add_argument("--env-id", default="vagen/Sokoban-v0")
-    parser.add_argument("--options", type=json.loads, default={}, help="a JSON object, as for gym.make")
-    parser.add_argument("--reasoning", type=json.loads, help="a JSON object: options of the reward for reasoning")
-    parser.add_argument("--split", default="train")
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--num-levels", type=int, help="100 by default, or all levels of published data")
-    args = vars(parser.parse_args(arguments))
-    path, options = args.pop("path"), args.pop("options")
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in levels(args.pop("env_id"), **args, **options)))
-
-
-if __name__ == "__main__":
-    main()

@@ -11,6 +11,7 @@ from typing import Any, cast
 import gymnasium as gym
 
 from vagen_envs.chat import Message
+from vagen_envs.context import ContextPolicy
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError
 from vagen_envs.permission import make_permitted
@@ -35,15 +36,19 @@ def make_from_row(
     options that remote clients may set, within the same bounds. `VAGEN_TRUST_ROWS=1` in the environment of the
     reading processes lifts these limits.
 
+    Values that are None, as empty parquet columns give them, are left out.
+
     Args:
         env_id: such as `"vagen/Sokoban-v0"`.
-        options: for `gym.make`. Options that are None, as empty parquet columns give them, are left out.
+        options: for `gym.make`.
         reasoning: as for `vagen_rewards.with_reasoning`.
 
     Raises:
         ConfigError: the row asks for something it may not. Nothing was made, opened or imported.
     """
     given = {name: _plain(value) for name, value in (options or {}).items() if value is not None}
+    if reasoning is not None:
+        reasoning = {name: value for name, value in reasoning.items() if value is not None}
     if os.environ.get(TRUST_ROWS) == "1":
         return with_reasoning(gym.make(env_id, **given).unwrapped, reasoning)
     module = env_id.rpartition(":")[0]
@@ -110,6 +115,15 @@ def seeds_of(env: VagenEnv, first_seed: int, num_levels: int | None) -> range:
         has = "" if count is None else f"; the split {env.config.split!r} has {count}, counted from 0"
         raise ConfigError(f"{env.id}: there are no {num_levels} levels from first_seed={first_seed}{has}")
     return range(first_seed, first_seed + num_levels)
+
+
+def require_whole_context(context: str, library: str) -> None:
+    """Raise ConfigError for a context policy other than `"all"`, on behalf of a library that makes prompts itself."""
+    if ContextPolicy.parse(context) != ContextPolicy():
+        raise ConfigError(
+            f"context={context!r} is not possible with {library}, which appends each turn to the conversation itself: "
+            "prompts show all turns; leave it out, or train with vagen_adapters.ppo"
+        )
 
 
 _TRUST = f"or set {TRUST_ROWS}=1 if you trust the rows"

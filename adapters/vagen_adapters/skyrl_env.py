@@ -80,8 +80,12 @@ class VagenText(BaseTextEnv):
         self._env.close()
 
 
-def levels(env_id: str, **settings: Any) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a SkyRL dataset. Takes the arguments of `vagen_adapters.rows.levels`."""
+def levels(env_id: str, *, context: str = "all", **settings: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a SkyRL dataset. Takes the arguments of `vagen_adapters.rows.levels`.
+
+    `context` can only be `"all"`: SkyRL's generator appends observations to the conversation.
+    """
+    rows.require_whole_context(context, "SkyRL")
     for prompt, level in rows.levels(env_id, **settings):
         yield {"prompt": prompt, "env_class": NAME, **level}
 

@@ -59,6 +59,7 @@ class TRLEnvironment:
         env: an id such as `"vagen/Sokoban-v0"`, or an environment, with or without wrappers.
         reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
             reward. None adds nothing.
+        context: can only be `"all"`: TRL appends observations to the conversation.
         options: for `gym.make`, if `env` is an id.
 
     Attributes:
@@ -69,8 +70,10 @@ class TRLEnvironment:
         self,
         env: str | gym.Env[dict[str, Any], str],
         reasoning: Mapping[str, Any] | ReasoningReward | None = None,
+        context: str = "all",
         **options: Any,
     ) -> None:
+        rows.require_whole_context(context, "TRL")
         self._env = with_reasoning(gym.make(env, **options) if isinstance(env, str) else env, reasoning)
         self.turns: list[Turn] = []
         self._rewards: list[float] = []

@@ -10,20 +10,20 @@ On the command line the taskset is called `vagen-adapters`:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import gymnasium as gym
-from pydantic import Field
+from pydantic import Field, model_validator
 
 import vagen_envs  # noqa: F401 - registers the ids
-from vagen_adapters.episode_metrics import episode_metrics
+from vagen_adapters.env_thread import running, start
+from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import levels, make_from_row
-from vagen_envs.chat import observation_parts
-from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_adapters.rows import levels, make_from_row, require_whole_context
+from vagen_envs.chat import Message
+from vagen_envs.context import HIDDEN, ContextPolicy, chat_messages, summary_messages
+from vagen_envs.core import Observation, Turn
 from vagen_envs.seeding import Split
 from vagen_rewards import with_reasoning
 
@@ -104,6 +104,8 @@ class Chat(vf.Harness[ChatConfig]):
         system_prompt, prompt = self.resolve_prompt(data)
         messages: list[Any] = [{"role": "system", "content": system_prompt}] if system_prompt else []
         messages += [message_to_wire(message) for message in cast("Sequence[Any]", prompt or [])]
+        # Where `Play` makes the prompt by a context policy, it follows the conversation so far and replaces it.
+        messages = messages[max((i for i, each in enumerate(messages) if each["role"] == "system"), default=0) :]
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, timeout=None) as client:
             try:
                 await client.chat.completions.create(model=ctx.model, messages=messages)
@@ -121,6 +123,17 @@ class PlayConfig(vf.EnvConfig):
     """Weights of the reward terms by name (`success`, `format`, …); 1 by default."""
     reasoning: dict[str, Any] | None = None
     """Options of the reasoning reward, see `load_environment`."""
+    context: str = "all"
+    """What a prompt shows of earlier turns, such as `"last:2"`, see `vagen_envs.context`. Each prompt of another policy
+    than `"all"` is a branch of the trace, which verifiers trains as a sequence of its own."""
+
+    @model_validator(mode="after")
+    def check_context(self) -> PlayConfig:
+        """Only `Chat` takes whole prompts."""
+        ContextPolicy.parse(self.context)
+        if not isinstance(self.player.harness, ChatConfig):
+            require_whole_context(self.context, f"the harness {self.player.harness}")
+        return self
 
 
 class Play(vf.Env[PlayConfig]):
@@ -128,38 +141,45 @@ class Play(vf.Env[PlayConfig]):
 
     def _make(self, data: LevelData) -> gym.Env[Any, Any]:
         """Make the environment of a task. Tasks that differ from the operator's configuration are untrusted."""
-        own = self.config.taskset
-        if isinstance(own, LevelsConfig) and (own.env_id, own.options) == (data.env_id, data.options):
-            return make(data.env_id, data.options, self.config.reasoning)
-        return with_reasoning(make_from_row(data.env_id, data.options), self.config.reasoning)
+        own, options = self.config.taskset, data.options
+        is_own = isinstance(own, LevelsConfig) and (own.env_id, own.options) == (data.env_id, options)
+        made = gym.make(data.env_id, **options).unwrapped if is_own else make_from_row(data.env_id, options)
+        return with_reasoning(made, self.config.reasoning)
 
     async def run(self, task: LevelTask, agents: vf.Agents) -> None:
         """Play the level to its end, or until the player reaches its limits."""
         data = task.data
-        with ThreadPoolExecutor(1) as pool:  # some simulators must stay in their thread
-
-            def call(function: Any, *args: Any) -> Any:
-                return asyncio.get_running_loop().run_in_executor(pool, function, *args)
-
-            env: gym.Env[Any, Any] = await call(self._make, data)
-            turns: list[Turn] = []
-            try:
-                now: Observation = await call(reset, env, data.seed, data.split)
-                async with agents.player.interaction(task) as interaction:
-                    over = False
-                    while not over:
-                        message = {"role": "user", "content": observation_parts(now)}
-                        segment = await interaction.turn([message])
-                        if segment.terminated:  # a limit or an error; verifiers records it
+        policy = ContextPolicy.parse(self.config.context)
+        turns: list[Turn] = []
+        replies: list[Any] = []
+        summaries: dict[int, str] = {}
+        past: dict[str, Any] = {"context": policy, "hidden": replies, "summaries": summaries}
+        async with running(self._make, data) as (env, call):
+            now: Observation = await call(start, env, data.seed, data.split)
+            async with agents.player.interaction(task) as interaction:
+                over = False
+                while not over:
+                    if policy.summarises_before(len(turns)):
+                        segment = await interaction.turn(wire(summary_messages(data.system_prompt, turns, **past)))
+                        if segment.terminated:
                             break
-                        *_, terminated, truncated, info = await call(env.step, segment.last_reply)
-                        turns.append(info["turn"])
-                        now = info["turn"].result
-                        over = terminated or truncated
-                    if not interaction.trace.errors:
-                        record(interaction.trace, turns, self.config.weights)
-            finally:
-                await call(env.close)
+                        summaries[len(turns)] = segment.last_reply
+                    prompt = wire(chat_messages(data.system_prompt, turns, now, **past))
+                    segment = await interaction.turn(prompt if policy != ContextPolicy() else prompt[-1:])
+                    if segment.terminated:  # a limit or an error; verifiers records it
+                        break
+                    replies.append(segment.messages[-1])
+                    *_, terminated, truncated, info = await call(env.step, segment.last_reply)
+                    turns.append(info["turn"])
+                    now = info["turn"].result
+                    over = terminated or truncated
+                if not interaction.trace.errors:
+                    record(interaction.trace, turns, self.config.weights)
+
+
+def wire(messages: list[Message]) -> list[Any]:
+    """Messages for verifiers; replies whose hidden reasoning is kept are its own."""
+    return [message.get(HIDDEN, message) for message in messages]
 
 
 def record(trace: vf.Trace, turns: Sequence[Turn], weights: Mapping[str, float]) -> None:
@@ -168,24 +188,10 @@ def record(trace: vf.Trace, turns: Sequence[Turn], weights: Mapping[str, float])
     Rewards are the reward terms, summed over the episode. Metrics are `success` (0 or 1), `turns`, and the mean of each
     numeric or boolean turn metric. `trace.info["turns"]` contains the turns as JSON, to be read with `Turn.from_json`.
     """
-    terms: dict[str, float] = {}
-    for term in (term for turn in turns for term in turn.rewards):
-        terms[term.name] = terms.get(term.name, 0.0) + term.value
-    for name, value in terms.items():
+    for name, value in reward_terms(turns).items():
         trace.record_reward(name, value, weights.get(name, 1.0))
     trace.record_metrics(episode_metrics(turns))
     trace.info["turns"] = [turn.to_json() for turn in turns]
-
-
-def make(env_id: str, options: Mapping[str, Any], reasoning: Mapping[str, Any] | None = None) -> gym.Env[Any, Any]:
-    """Make an environment without Gymnasium's wrappers, with the given reasoning reward."""
-    return with_reasoning(gym.make(env_id, **options).unwrapped, reasoning)
-
-
-def reset(env: gym.Env[Any, Any], seed: int, split: Split) -> Observation:
-    """Start a level and return its first observation."""
-    env.reset(seed=seed, options={"split": split})
-    return cast(VagenEnv, env.unwrapped).observed
 
 
 def load_environment(
@@ -197,6 +203,7 @@ def load_environment(
     weights: Mapping[str, float] | None = None,
     max_model_turns: int | None = None,
     reasoning: Mapping[str, Any] | None = None,
+    context: str = "all",
     **options: Any,
 ) -> Play:
     """Return a verifiers environment over levels of `env_id`.
@@ -210,6 +217,7 @@ def load_environment(
         max_model_turns: maximum number of replies per episode, beside the environment's own limit.
         reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
             reward. None adds nothing.
+        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_envs.context`.
         options: for `gym.make`.
     """
     taskset = LevelsConfig(
@@ -217,4 +225,5 @@ def load_environment(
     )
     player = PlayConfig().player.model_copy(update={"max_turns": max_model_turns})
     asked = None if reasoning is None else dict(reasoning)
-    return Play(PlayConfig(taskset=taskset, weights=dict(weights or {}), player=player, reasoning=asked))
+    paid = dict(weights or {})
+    return Play(PlayConfig(taskset=taskset, weights=paid, player=player, reasoning=asked, context=context))

@@ -6,20 +6,19 @@ The loop is registered as `agent_name: vagen` when this module is imported, or t
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
+from vagen_adapters.env_thread import Call, running, start
 from vagen_adapters.errors import not_importable
 from vagen_envs.chat import Message, observation_parts
-from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_envs.core import Observation, Turn
 
 try:
     import torch
@@ -69,20 +68,13 @@ class VagenAgentLoop(AgentLoopBase):
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
         """Play the level in `extra_info` to its end, or until `rollout.response_length` is used up."""
         level = kwargs["extra_info"]
-        with ThreadPoolExecutor(1) as pool:  # some simulators must stay in their thread
-
-            def call(function: Any, *args: Any) -> Any:
-                return asyncio.get_running_loop().run_in_executor(pool, function, *args)
-
-            env: gym.Env[Any, Any] = await call(make, level)
-            try:
-                now: Observation = await call(reset, env, level)
-                return await self._play(env, call, [*kwargs["raw_prompt"], _user(now)], sampling_params)
-            finally:
-                await call(env.close)
+        asked = level["env_id"], level.get("options"), level.get("reasoning") or None
+        async with running(rows.make_from_row, *asked) as (env, call):
+            now = await call(start, env, int(level["seed"]), level["split"])
+            return await self._play(env, call, [*kwargs["raw_prompt"], _user(now)], sampling_params)
 
     async def _play(
-        self, env: gym.Env[Any, Any], call: Any, messages: list[Message], sampling_params: dict[str, Any]
+        self, env: gym.Env[Any, Any], call: Call, messages: list[Message], sampling_params: dict[str, Any]
     ) -> AgentLoopOutput:
         room = self.rollout_config.response_length
         images = _pictures(messages)
@@ -150,24 +142,15 @@ class VagenAgentLoop(AgentLoopBase):
         )
 
 
-def make(level: dict[str, Any]) -> gym.Env[Any, Any]:
-    """Make the environment of a row; see `vagen_adapters.rows.make_from_row`."""
-    asked = level.get("reasoning")
-    reasoning = {name: value for name, value in asked.items() if value is not None} if asked else None
-    return rows.make_from_row(level["env_id"], level.get("options"), reasoning)
-
-
-def reset(env: gym.Env[Any, Any], level: dict[str, Any]) -> Observation:
-    """Start the level of a row and return its first observation."""
-    env.reset(seed=int(level["seed"]), options={"split": level["split"]})
-    return cast(VagenEnv, env.unwrapped).observed
-
-
-def levels(env_id: str, *, reasoning: Mapping[str, Any] | None = None, **settings: Any) -> Iterator[dict[str, Any]]:
+def levels(
+    env_id: str, *, reasoning: Mapping[str, Any] | None = None, context: str = "all", **settings: Any
+) -> Iterator[dict[str, Any]]:
     """Yield rows for verl's dataset, to be written to a parquet file.
 
     Takes the arguments of `vagen_adapters.rows.levels`. `reasoning` without weights gets those of `REASONING`.
+    `context` can only be `"all"`: verl trains an episode as one sequence.
     """
+    rows.require_whole_context(context, "verl")
     asked = None if reasoning is None else {**REASONING, **reasoning}
     for index, (prompt, level) in enumerate(rows.levels(env_id, reasoning=asked, **settings)):
         info = {"index": index, **level, "options": level["options"] or None}

@@ -28,8 +28,9 @@ from responses_api_agents.gymnasium_agent.app import (
     GymnasiumAgentRunRequest,
 )
 
-from vagen_adapters.nemo_gym_env import AgentConfig, ServerConfig, VagenAgent, VagenServer, levels, main
+from vagen_adapters.nemo_gym_env import AgentConfig, ServerConfig, VagenAgent, VagenServer, levels
 from vagen_envs import Picture, Turn
+from vagen_envs.context import ContextPolicy, chat_messages
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import SimulatorError
 
@@ -189,6 +190,60 @@ def test_what_the_agent_shows_and_where_it_stops():
     assert played.response.usage.total_tokens == 45
 
 
+def shown(items):
+    """A request's items after the system prompt: the role and the text of each, and whether it has a picture."""
+    plain = [item if isinstance(item, dict) else item.model_dump() for item in items[1:]]
+    contents = [
+        item["content"] if isinstance(item["content"], list) else [{"text": item["content"]}]
+        for item in plain if item.get("type", "message") == "message"
+    ]  # fmt: skip
+    texts = ["".join(part.get("text") or "" for part in content) for content in contents]
+    return [
+        (item["role"], text, any(part.get("type") == "input_image" for part in content))
+        for item, text, content in zip(plain, texts, contents, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("context", ["last:1", "last:0", "answers", "last:2,current-picture"])
+def test_prompts_are_the_policys(context):
+    (row,) = levels("vagen/FrozenLake-v0", num_levels=1, max_turns=4, **EASY)
+    replies = [f"<think>{number}</think><answer></answer>" for number in range(4)]
+    played, asked = play(client(), row, replies, context=context)
+    env, policy, turns = gym.make("vagen/FrozenLake-v0", **{**EASY, "max_turns": 4}).unwrapped, context, []
+    env.reset(seed=0, options={"split": "train"})
+    for request, reply in zip(asked, replies, strict=True):
+        messages = chat_messages("", turns, env.observed, context=ContextPolicy.parse(policy))[1:]
+        expected = [
+            (
+                message["role"],
+                "".join(part.get("text", "") for part in parts),
+                any("image_url" in part for part in parts),
+            )
+            for message in messages
+            for parts in [[{"text": message["content"]}] if isinstance(message["content"], str) else message["content"]]
+        ]
+        assert shown(request.input) == expected
+        turns.append(env.step(reply)[4]["turn"])
+    assert [Turn.from_json(turn) for turn in played.turns_played] == turns
+    assert [item.role for item in played.response.output] == ["assistant", "user"] * 3 + ["assistant"]
+
+
+def test_a_summary_replaces_the_turns_before_it():
+    (row,) = levels("vagen/FrozenLake-v0", num_levels=1, max_turns=3, **EASY)
+    played, asked = play(client(), row, ["one", "two", "I saw ice.", "three"], context="summary:2")
+    assert [len(request.input) for request in asked] == [2, 4, 6, 2]
+    assert "Your summary of turns 1 to 2:\nI saw ice." in shown(asked[3].input)[0][1]
+    assert played.turns == 3
+    assert [item.role[0] for item in played.response.output] == list("auauaua")  # with the request and the summary
+
+
+def test_an_unknown_policy_is_refused():
+    with pytest.raises(ValueError, match="Did you mean 'last:N'"):
+        AgentConfig(host="h", port=1, entrypoint="app.py", name="a", context="lst:2",
+                    resources_server={"type": "resources_servers", "name": "vagen"},
+                    model_server={"type": "responses_api_models", "name": "policy_model"})  # fmt: skip
+
+
 def test_the_sample_of_a_broken_simulator_is_masked(monkeypatch):
     door = client()
     (row,) = levels("vagen/FrozenLake-v0", num_levels=1, **EASY)
@@ -211,10 +266,8 @@ def test_the_folder_is_what_nemo_gym_looks_for(tmp_path):
         server = config[name][group][name]
         assert (FOLDER / group / name / server["entrypoint"]).is_file()
         assert (FOLDER / group / name / "requirements.txt").read_text() == "vagen-envs[nemo-gym]\n"
-    said = ["--env-id", "vagen/FrozenLake-v0", "--num-levels", "5", "--options", json.dumps(EASY)]
-    main([str(tmp_path / "rows.jsonl"), *said])
-    example = FOLDER / "resources_servers/vagen/data/example.jsonl"
-    assert (tmp_path / "rows.jsonl").read_text() == example.read_text()
+    example = (FOLDER / "resources_servers/vagen/data/example.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in example] == list(levels("vagen/FrozenLake-v0", num_levels=5, **EASY))
     test = FOLDER / "resources_servers/vagen/tests/test_app.py"
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test], check=False)
     assert done.returncode == 0

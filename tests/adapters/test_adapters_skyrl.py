@@ -51,3 +51,9 @@ def test_nothing_played_is_no_success():
     env = skyrl_gym.make(NAME, extras=row)
     env.init(row["prompt"])
     assert env.get_metrics() == {"success": 0.0, "turns": 0}
+
+
+def test_prompts_show_all_turns_and_no_other_policy_is_taken():
+    assert list(levels("vagen/FrozenLake-v0", num_levels=1, context="all"))
+    with pytest.raises(ConfigError, match=r"context='last:2' is not possible with SkyRL"):
+        list(levels("vagen/FrozenLake-v0", num_levels=1, context="last:2"))

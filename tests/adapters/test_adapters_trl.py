@@ -189,3 +189,9 @@ def test_reasoning_is_paid_as_the_reward_alone_pays_it():
     owed = sum(term.value for term in ReasoningReward.from_options(options)(unpaid.turns[0]))
     assert owed > 0
     assert paid.get_reward() == pytest.approx(unpaid.get_reward() + owed)
+
+
+def test_prompts_show_all_turns_and_no_other_policy_is_taken():
+    TRLEnvironment(ID, context="all")
+    with pytest.raises(ConfigError, match=r"context='last:2' is not possible with TRL"):
+        TRLEnvironment(ID, context="last:2")

@@ -19,8 +19,9 @@ import verifiers.v1 as vf
 from chat_endpoint import Endpoint
 from oracle import oracle_episode, picture_of
 
-from vagen_adapters.verifiers_env import Levels, LevelsConfig, load_environment
+from vagen_adapters.verifiers_env import Levels, LevelsConfig, PlayConfig, load_environment
 from vagen_envs import Turn
+from vagen_envs.context import ContextPolicy, chat_messages
 from vagen_rewards import ReasoningReward
 
 
@@ -155,6 +156,69 @@ def test_published_levels_are_played_in_order(endpoint, tmp_path):
         played.append(play(environment, endpoint).traces[0].info["turns"][0]["level"]["content"])
     assert played == published.contents(options)
     assert len(list(load_environment(published.SOKOBAN, split="test", **options).taskset)) == 3
+
+
+@pytest.mark.parametrize(
+    ("context", "lengths", "branches"),
+    [
+        ("all", [1, 3, 5, 7], 1),
+        ("last:1", [1, 3, 3, 3], 3),
+        ("last:0,current-picture", [1, 1, 1, 1], 4),
+        ("answers", [1, 3, 5, 7], 4),
+    ],
+)
+def test_prompts_are_the_policys_and_branches_of_the_trace(endpoint, context, lengths, branches):
+    options = {"max_turns": 4, "is_slippery": False, "strategy": "free_think"}
+    endpoint.script = lambda number, body: f"<think>{number}</think><answer></answer>"
+    environment = load_environment("vagen/FrozenLake-v0", num_levels=1, context=context, **options)
+    (trace,) = play(environment, endpoint).traces
+    turns = [Turn.from_json(turn) for turn in trace.info["turns"]]
+    asked = [request["messages"] for request in endpoint.requests]
+    assert [len(messages) - 1 for messages in asked] == lengths
+    policy = ContextPolicy.parse(context)
+    local = gym.make("vagen/FrozenLake-v0", **options).unwrapped
+    local.reset(seed=0, options={"split": "train"})
+    played = []
+    for messages, turn in zip(asked, turns, strict=True):
+        assert messages == chat_messages(local.system_prompt, played, local.observed, context=policy)
+        played.append(local.step(turn.reply)[4]["turn"])
+    assert trace.num_branches == branches
+    sampled = {id(node): node for branch in trace.branches for node in branch.nodes if node.sampled}
+    assert [node.message.content for node in sampled.values()] == [turn.reply for turn in turns]
+
+
+def test_a_summary_replaces_the_turns_before_it(endpoint):
+    def reply(number, body):
+        return "I saw ice." if "Write a summary" in str(body["messages"][-1]) else f"<answer>{number}</answer>"
+
+    endpoint.script = reply
+    environment = load_environment("vagen/FrozenLake-v0", num_levels=1, context="summary:2", max_turns=4)
+    (trace,) = play(environment, endpoint).traces
+    assert trace.metrics["turns"] == 4
+    roles = [[message["role"][0] for message in request["messages"]] for request in endpoint.requests]
+    assert roles == [list("su"), list("suau"), list("suauau"), list("su"), list("suau")]
+    assert "Your summary of turns 1 to 2:\nI saw ice." in endpoint.requests[3]["messages"][1]["content"][0]["text"]
+
+
+def test_reasoning_that_is_kept_goes_back_with_its_reply(endpoint):
+    endpoint.script = lambda number, body: {
+        "content": f"<answer>{number}</answer>",
+        "reasoning_content": f"hm {number}",
+    }
+    for context, kept in (("last:1,reasoning=keep", "hm 0"), ("last:1", None)):
+        endpoint.requests.clear()
+        environment = load_environment("vagen/FrozenLake-v0", num_levels=1, context=context, max_turns=2)
+        play(environment, endpoint)
+        assert endpoint.requests[-1]["messages"][2].get("reasoning_content") == kept
+
+
+def test_another_harness_keeps_the_conversation_itself():
+    player = {"harness": {"id": "null"}}
+    assert PlayConfig(player=player).context == "all"
+    with pytest.raises(ValueError, match=r"context='last:1' is not possible with the harness"):
+        PlayConfig(player=player, context="last:1")
+    with pytest.raises(ValueError, match="Did you mean"):
+        load_environment("vagen/FrozenLake-v0", num_levels=1, context="lst:1")
 
 
 def test_tasks_name_their_levels():

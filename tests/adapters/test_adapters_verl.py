@@ -22,10 +22,13 @@ from verl.utils.dataset.rl_dataset import RLHFDataset
 from verl.workers.rollout.replica import TokenOutput
 
 from vagen_adapters import verl_env
+from vagen_adapters.env_thread import start
 from vagen_adapters.errors import TrainingDataError
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.advantages import bilevel_gae_released
 from vagen_adapters.ppo.trajectories import Trajectories
+from vagen_adapters.rows import make_from_row
+from vagen_envs.errors import ConfigError
 
 ID = "vagen/FrozenLake-v0"
 OPTIONS = {
@@ -35,6 +38,10 @@ OPTIONS = {
     "is_slippery": False,
     "max_actions_per_turn": 1,
 }
+
+
+def made(level):
+    return make_from_row(level["env_id"], level.get("options"), level.get("reasoning"))
 
 
 @pytest.fixture(autouse=True)
@@ -56,8 +63,8 @@ class Server:
 
     def __init__(self, tokenizer, level):
         self.tokenizer, self.calls, self.said, self.turns = tokenizer, [], [], []
-        self.env = verl_env.make(level)
-        verl_env.reset(self.env, level)
+        self.env = made(level)
+        start(self.env, level["seed"], level["split"])
 
     async def generate(self, request_id, *, prompt_ids, sampling_params, image_data=None, **kwargs):
         self.calls.append((request_id, list(prompt_ids), list(image_data or [])))
@@ -169,7 +176,7 @@ def test_the_dataset_reads_levels(processor, tmp_path):
     row = dataset[2]
     assert row["agent_name"] == verl_env.NAME
     assert [dict(message) for message in row["raw_prompt"]] == rows[2]["prompt"]
-    first = verl_env.reset(verl_env.make(row["extra_info"]), row["extra_info"])
+    first = start(made(row["extra_info"]), 7, "val")
     shown, _ = gym.make(ID, **OPTIONS).reset(seed=7, options={"split": "val"})
     assert first.picture.pixels.tobytes() == shown["image"].tobytes()
 
@@ -228,3 +235,9 @@ def test_without_values_the_estimator_says_what_to_do():
     estimator = core_algos.get_adv_estimator_fn(verl_env.ESTIMATOR)
     with pytest.raises(TrainingDataError, match="install"):
         estimator(token_level_rewards=data.batch["token_level_rewards"], response_mask=data.batch["response_mask"])
+
+
+def test_prompts_show_all_turns_and_no_other_policy_is_taken():
+    assert list(verl_env.levels(ID, num_levels=1, context="all")) == list(verl_env.levels(ID, num_levels=1))
+    with pytest.raises(ConfigError, match=r"context='last:2' is not possible with verl"):
+        list(verl_env.levels(ID, num_levels=1, context="last:2"))

@@ -98,8 +98,8 @@ class OfVerifiers:
         engine = self.engine(playback)
         with (
             tempfile.TemporaryDirectory() as folder,
-            mock.patch.object(verifiers_env, "make", return_value=playback.env),
-            mock.patch.object(verifiers_env, "reset", lambda env, *_: (env.reset(), env.unwrapped.observed)[1]),
+            mock.patch.object(verifiers_env, "with_reasoning", return_value=playback.env),
+            mock.patch.object(verifiers_env, "start", lambda env, *_: (env.reset(), env.unwrapped.observed)[1]),
         ):
             environment = verifiers_env.load_environment(ENV_ID, first_seed=playback.recording.seed, num_levels=1)
             tokenizer_for_the_renderer(playback.model.folder, folder)

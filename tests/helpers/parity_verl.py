@@ -70,7 +70,7 @@ class OfVerl:
             await worker._agent_loop_postprocess(output, False, raw_prompt=row["prompt"], **ids)
 
         with (
-            mock.patch.object(verl_env, "make", return_value=playback.env),
+            mock.patch.object(verl_env.rows, "make_from_row", return_value=playback.env),
             mock.patch.object(agent_loop_tq, "list_of_dict_to_tensordict", lambda fields: fields),
             mock.patch.object(agent_loop_tq.tq, "async_kv_batch_put", put),
         ):

@@ -1,6 +1,6 @@
 """Parity kit: check that a trainer trains on exactly what was sampled, in multi-turn episodes with pictures.
 
-    python -m vagen_adapters.parity your_package.parity:adapter --html parity.html
+    python -m vagen_adapters.parity your_package.parity:adapter
 
 The kit plays recorded episodes through the trainer's own rollout with a sampler whose tokens are known, and compares
 the training data with what was sampled, seen and rewarded.
@@ -11,7 +11,7 @@ the training data with what was sampled, seen and rewarded.
     trained          the interface of a trainer's adapter
     checks           one function per check
     kit              runs all recordings through all checks
-    report           the report as text and HTML
+    report           the report
 """
 
 from vagen_adapters.parity.kit import run

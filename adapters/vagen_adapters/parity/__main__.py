@@ -16,7 +16,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Check a trainer's adapter; 1 if anything fails."""
     parser = argparse.ArgumentParser(prog="python -m vagen_adapters.parity", description=main.__doc__)
     parser.add_argument("adapter", help="module:attribute, such as your_package.parity:adapter")
-    parser.add_argument("--html", type=Path, help="write the report as a page, too")
     parser.add_argument("--folder", type=Path, help="folder of the tiny model; it is reused if it exists")
     args = parser.parse_args(arguments)
     module, _, name = args.adapter.partition(":")
@@ -25,8 +24,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise SystemExit(f"{args.adapter!r} isn't an adapter; give module:attribute of an object with play(playback)")
     report = run(trainer, ReferenceModel(args.folder) if args.folder else None)
     sys.stdout.write(f"{report.text()}\n")
-    if args.html:
-        args.html.write_text(report.html(), encoding="utf-8")
     return int(bool(report.failed))
 
 

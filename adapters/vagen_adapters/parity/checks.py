@@ -55,7 +55,7 @@ class Compared:
     def pictures(self) -> list[Pixels]:
         """The pictures that the environment showed and that are in the sequence, in order."""
         seen = self.calls[-1].seen if self.turns else 0
-        runs = self.model.collapse(_before(self.row.input_ids, self.starts[-1] if self.starts else None))[0]
+        runs = self.model.collapse(self.row.input_ids[: self.starts[-1] if self.starts else None])[0]
         read = runs.count(self.model.image_token)
         shown = self.playback.env.shown[max(0, seen - read) : seen]
         following = self.model.collapse(self.row.input_ids)[0].count(self.model.image_token) - read
@@ -296,10 +296,6 @@ def _find(ids: Sequence[int], reply: Sequence[int], after: int) -> int | None:
     return next(
         (at for at in range(after, len(ids) - len(wanted) + 1) if list(ids[at : at + len(wanted)]) == wanted), None
     )
-
-
-def _before(ids: Sequence[int], end: int | None) -> Sequence[int]:
-    return ids if end is None else ids[:end]
 
 
 def _first_difference(want: Sequence[object], have: Sequence[object]) -> int | None:

@@ -5,6 +5,7 @@ Its folder is laid out as that of any Qwen3-VL checkpoint, so that whatever load
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -153,7 +154,8 @@ def _train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    pieces = [piece for text in texts for piece in _between_tags(text)]
+    tags = re.compile("|".join(map(re.escape, TAGS)))
+    pieces = [piece for text in texts for piece in tags.split(text) if piece]
     pieces += ROLES * len(pieces)
     tokenizer.train_from_iterator(pieces, trainer)
     tokenizer.add_tokens([AddedToken(tag, normalized=False) for tag in TAGS])
@@ -164,9 +166,3 @@ def _train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
         additional_special_tokens=[START, VISION_START, VISION_END, IMAGE, VIDEO],
         chat_template=CHAT_TEMPLATE,
     )
-
-
-def _between_tags(text: str) -> list[str]:
-    for tag in TAGS:
-        text = text.replace(tag, "\x00")
-    return [piece for piece in text.split("\x00") if piece]

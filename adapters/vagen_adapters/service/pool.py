@@ -23,8 +23,7 @@ TIMEOUT = 120.0
 CHECK_EVERY = 1.0
 """Seconds between checks that a worker lives."""
 AHEAD = 4
-"""Calls that are given to a worker before it has answered, so that it needn't wait for the server in between. Further
-calls wait here, with clients in rotation, so a client waits for few calls of any other."""
+"""Calls that a worker has at once, so that it needn't wait for the server. Others wait here, clients in rotation."""
 CHECK = Call("", "close", {})
 """The call of such a check: there is no such session, and that is the answer."""
 RESTART_AFTER = 0.2

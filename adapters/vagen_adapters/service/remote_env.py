@@ -56,7 +56,8 @@ class RemoteEnv(gym.Env[Observed, str]):
             raise ConfigError(f"{env_id}: options are sent as JSON, and these can't be ({error})") from None
         self._running = False
         self._session = secrets.token_urlsafe(16)
-        self._seen = Observation("", None)
+        self.observed = Observation("", None)
+        """The latest observation."""
         reply = service.ask("open", [{"session": self._session, "env_id": env_id, "options": options}])[0]
         self._raise_failure(reply)
         opened = reply.data
@@ -117,30 +118,25 @@ class RemoteEnv(gym.Env[Observed, str]):
         self._raise_failure(reply)
         data = reply.data
         self._running = True
-        self._seen = Observation(data["text"], reply.picture)
+        self.observed = Observation(data["text"], reply.picture)
         self.level: dict[str, Any] = data["level"]
         return self.shown(), {"state": State.from_json(data["state"]), "level": dict(self.level)}
 
     def take_step(self, reply: Reply) -> Stepped:
         """The result of a step, from its reply."""
         self._raise_failure(reply)
-        known = [picture for picture in (self._seen.picture, reply.picture) if picture is not None]
+        known = [picture for picture in (self.observed.picture, reply.picture) if picture is not None]
         turn = Turn.from_json(reply.data["turn"], {picture.sha256: picture for picture in known})
-        self._seen = turn.result
+        self.observed = turn.result
         self._running = not (turn.terminated or turn.truncated)
         info = {"turn": turn, "state": turn.after, "level": dict(turn.level)}
         return self.shown(), turn.reward, turn.terminated, turn.truncated, info
 
-    @property
-    def observed(self) -> Observation:
-        """The latest observation."""
-        return self._seen
-
     def shown(self) -> Observed:
         """The latest observation, in the form of `step` and `reset`."""
-        picture: Picture | None = self._seen.picture
+        picture: Picture | None = self.observed.picture
         shown = {} if picture is None else {"image": picture.pixels.copy()}
-        return {**shown, "text": self._seen.text}
+        return {**shown, "text": self.observed.text}
 
     def _raise_failure(self, reply: Reply) -> None:
         error = reply.data.get("error")
