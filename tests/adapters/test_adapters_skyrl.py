@@ -13,6 +13,7 @@ from skyrl_gym.metrics import aggregate_for_environment
 
 from vagen_adapters.skyrl_env import NAME, levels
 from vagen_envs import Turn
+from vagen_envs.errors import ConfigError
 
 
 @pytest.mark.parametrize("env_id", ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"])
