@@ -125,12 +125,6 @@ class TestGeneric:
         with pytest.raises(ConfigError, match="num_boxes"):
             vagen_two_player_sokoban_v0.env(num_box=2)
 
-    def test_split_is_an_option_of_reset(self):
-        env = vagen_two_player_sokoban_v0.parallel_env()
-        levels = [env.reset(seed=0, options={"split": split})[1]["player_1"]["level"] for split in ("val", "test")]
-        assert [level["split"] for level in levels] == ["val", "test"]
-        assert levels[0]["content"] != levels[1]["content"]
-
 
 class TestTwoPlayerSokoban:
     def test_a_seat_passes_our_conformance_suite(self):

@@ -8,8 +8,8 @@ from copy_sampler import CopySampler
 from ppo_training import LAKE, OPTIONS, config, likes_short_words, same, weights
 from transformers import TrainerCallback
 
-from vagen_adapters.ppo.environments import EnvironmentPool, TrainingEnvironment
-from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, groups_of
+from vagen_adapters.ppo.environments import TrainingEnvironment
+from vagen_adapters.ppo.episodes import Episode, PlayedTurn, groups_of
 from vagen_adapters.ppo.generation import Reply
 from vagen_adapters.ppo.level_sampler import DifficultySampler, LevelSampler
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
@@ -103,18 +103,6 @@ def test_a_resumed_run_ends_where_the_whole_one_does(changes, tiny_folder, tmp_p
               (whole.state.log_history[-2], resumed.state.log_history[-2])]  # fmt: skip
     assert shares[0] == shares[1] != []
     assert sum(shares[0]) == pytest.approx(1)
-
-
-def test_simulators_are_made_when_needed_and_used_again():
-    tasks = TrainingEnvironment.read(BOTH[0]).tasks()
-    pool = EnvironmentPool(2, tasks)
-    level = Level(0, environment=f"{SOKOBAN}:0")
-    first, second = (pool.take(level) for _ in range(2))
-    assert first is not second
-    pool.give_back(level, second)
-    assert pool.take(Level(1, environment=f"{SOKOBAN}:0")) is second
-    assert pool.take(Level(1, environment=f"{SOKOBAN}:1")).unwrapped.config.difficulty == 1
-    pool.close()
 
 
 # -- samplers ----------------------------------------------------------------------------------------

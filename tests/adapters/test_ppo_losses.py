@@ -61,13 +61,6 @@ def test_both_kl_estimates_are_right_on_average():
     assert (losses.kl_estimates(policy, reference, "k3") >= 0).all()
 
 
-def test_explained_variance():
-    returns = torch.tensor([1.0, 2.0, 3.0])
-    assert losses.explained_variance(returns, returns) == 1
-    assert losses.explained_variance(torch.zeros(3), returns) == 0
-    assert math.isnan(losses.explained_variance(torch.zeros(3), torch.ones(3)))
-
-
 # -- losses by name, each against a loop over tokens as its paper writes it ----------------------------------------
 
 

@@ -20,10 +20,6 @@ def two_rows(**changes):
     return Trajectories(**{**fields, **changes})
 
 
-def test_mask_is_where_the_policy_sampled():
-    assert two_rows().mask.tolist() == [[False, True, True, False, True], [False, False, True, False, False]]
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

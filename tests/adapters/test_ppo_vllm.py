@@ -134,21 +134,6 @@ def test_a_prefix_cache_of_the_old_weights_would_be_noticed(engine, monkeypatch)
     assert gap() < 1e-4
 
 
-def test_an_engine_that_may_sleep_does_while_nothing_is_played(engine, monkeypatch):
-    """Its memory is a GPU's, so that here only the order of its calls is seen."""
-    calls = []
-    for name in ("sleep", "wake_up"):
-        monkeypatch.setattr(engine.llm, name, lambda name=name, **_: calls.append(name))
-    monkeypatch.setattr(engine, "_sleeps", True)
-    prompt = Prompt(tuple(engine.encoder.tokenizer("Up")["input_ids"]), ())
-    engine.rest()
-    engine.rest()
-    engine.sample([prompt, prompt], SAMPLING, [1, 2])
-    engine.rest()
-    engine.sync()
-    assert calls == ["sleep", "wake_up"] * 2
-
-
 def test_a_server_takes_over_weights_from_a_folder(server, tiny_folder, tmp_path):
     model, encoder = load_policy(tiny_folder)
     sampler = VLLMServerSampler(model, encoder, Accelerator(cpu=True), server, tmp_path)

@@ -6,7 +6,7 @@ import pytest
 import runs
 
 from vagen_benchmarks.agents.chat import ChatAgent
-from vagen_benchmarks.clients.budget import RunBudget, prompt_tokens
+from vagen_benchmarks.clients.budget import prompt_tokens
 from vagen_benchmarks.clients.registry import Price, Registry
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.report import write_report
@@ -109,22 +109,6 @@ def test_a_prompt_is_counted_about_and_at_worst():
     about, worst = prompt_tokens(messages, (100, 700))
     assert 1000 + 50 + 100 <= about < 1200
     assert 2000 + 100 + 700 <= worst < 3000
-
-
-def test_one_waits_until_another_has_ended():
-    import asyncio
-
-    async def scene():
-        budget = RunBudget({"a": Price(input=1.0, output=1.0)}, max_dollars=1.5)
-        first = await budget.reserve("a", 500_000, 500_000)
-        second = asyncio.create_task(budget.reserve("a", 500_000, 500_000))
-        await asyncio.sleep(0.01)
-        assert not second.done()
-        budget.release(first)
-        budget.add("a", [{"prompt_tokens": 1, "completion_tokens": 1, "dollars": 0.25}])
-        assert await second == (1.0, 1_000_000)
-
-    asyncio.run(scene())
 
 
 def test_money_stands_in_the_table_the_report_and_the_export(tmp_path, endpoint):

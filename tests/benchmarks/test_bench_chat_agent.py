@@ -179,13 +179,6 @@ def test_an_answer_with_a_byte_order_mark_is_read(tmp_path, endpoint):
     assert {turn["reply"] for turn in episode.turns} == {GOOD}
 
 
-def test_more_is_read_from_no_cache_than_was_asked(tmp_path, endpoint):
-    usage = {"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 10**6}}
-    endpoint.script = lambda number, body: {**completion({"content": GOOD}, "stop"), "usage": usage}
-    _, (episode,) = play(tmp_path, endpoint.url, episodes=1)
-    assert {call["cached_tokens"] for call in episode.calls} == {10}
-
-
 def test_run_stops_when_nothing_works(tmp_path, endpoint):
     endpoint.script = lambda number, body: 400
     outcome, episodes = play(tmp_path, endpoint.url, episodes=40, policy=Policy(concurrency=2, give_up_after=5))

@@ -139,17 +139,6 @@ def test_halves_of_characters_are_exported(tmp_path, form, ending):
     assert "half \ufffd, whole 😀" in str(row)
 
 
-def test_the_table_names_options(tmp_path):
-    play(tmp_path / "run", [Oracle()], ["frozenlake"], episodes=1, options={"observation": "text", "max_turns": 2})
-    with out.capture() as printed:
-        print_table(summarise(RunFolder(tmp_path / "run")))
-    assert "FrozenLake-v0 observation=text max_turns=2" in " ".join(printed.get().split())
-    compared = CliRunner().invoke(
-        app, ["compare", str(tmp_path / "run"), str(tmp_path / "run")], env={"COLUMNS": "250"}
-    )
-    assert "observation=text" in compared.output
-
-
 def test_no_escape_code_reaches_the_terminal(tmp_path):
     play(tmp_path / "run", [Odd()], ["frozenlake"], episodes=2)
     for words in (["view", "--no-browser"], ["verify"], ["export", str(tmp_path / "a.jsonl")]):

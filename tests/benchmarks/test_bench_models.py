@@ -89,20 +89,6 @@ def test_models_try_says_which_profile_fits(endpoint, form, fits):
     assert len(endpoint.requests) == (2 if fits == "tagged" else 4)
 
 
-def test_models_try_finds_a_model_that_writes_the_tag_it_is_asked_for(endpoint):
-    def script(number, body):
-        asked = "<thinking>" in body["messages"][0]["content"]
-        return "<thinking>so</thinking><answer>Up</answer>" if asked else "Up."
-
-    endpoint.script = script
-    shown = CliRunner().invoke(app, ["models", "try", "openai:m", "--base-url", endpoint.url])
-    assert "profile that fits openai:m is thinking" in shown.output
-    endpoint.script = lambda number, body: "Up."
-    shown = CliRunner().invoke(app, ["models", "try", "openai:m", "--base-url", endpoint.url])
-    assert shown.exit_code in (1, 3)
-    assert "No profile fits" in shown.output
-
-
 def test_the_models_are_listed():
     shown = CliRunner().invoke(app, ["models"], terminal_width=300)
     assert "claude-sonnet-5.5" in shown.output

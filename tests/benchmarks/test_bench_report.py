@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import html
 import json
 import re
@@ -24,7 +22,6 @@ from vagen_benchmarks.results.stats import wilson
 from vagen_benchmarks.runs.protocol import Skipped
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.runs.scoring import make_scoring
-from vagen_envs.sokoban.env import SokobanEnv
 
 HOSTILE = "</script><script>document.title='owned'</script><answer>Fly 😀</answer><img src=x onerror=\"document.title='owned'\">"
 
@@ -133,13 +130,6 @@ def test_replies_whose_answers_differ_are_counted(tmp_path):
     wavering = custom_agent(lambda game: "<think>t</think><answer>Up</answer> No: <answer>Down</answer>")
     run = RunFolder(one_run(tmp_path / "run", wavering, options={"strategy": "free_think", "max_turns": 1}))
     assert "<b>3 replies</b> contain several complete answers that differ" in write_report(run).read_text()
-
-
-def test_a_metric_named_like_a_shared_one_is_shown(tmp_path, monkeypatch):
-    monkeypatch.setattr(SokobanEnv, "_metrics", lambda self: {"success_so_far": 0.5})
-    page = write_report(RunFolder(one_run(tmp_path / "run", Oracle(), env="sokoban"))).read_text()
-    (episode, *_) = json.loads(gzip.decompress(base64.b64decode(re.search(r'id="c0">(.*?)<', page)[1])))
-    assert episode["turns"][0]["own"] == {"success_so_far": 0.5}
 
 
 @pytest.fixture(scope="module")

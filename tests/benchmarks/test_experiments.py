@@ -15,8 +15,6 @@ pytest.importorskip("trl")
 pytest.importorskip("matplotlib")
 
 import vagen_envs  # noqa: F401
-from vagen_experiments.checkpoint import make_checkpoint
-from vagen_experiments.experiment import load_experiment
 from vagen_experiments.report import table
 
 EXPERIMENTS = Path(__file__).parents[2] / "benchmarks" / "experiments"
@@ -103,17 +101,6 @@ def test_an_experiment_that_is_killed_goes_on_where_it_was(small, tmp_path):
         errors = process.communicate(timeout=120)[1]
     assert process.returncode == 2
     assert "(its options differ)" in errors
-
-
-def test_a_checkpoint_made_again_is_the_same_to_the_bit(small, tmp_path):
-    experiment = load_experiment(str(small))
-    for name in ("one", "again"):
-        (tmp_path / name).mkdir()
-        make_checkpoint(experiment, tmp_path / name, lambda line: None)
-    made = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert {"model.safetensors", "critic.safetensors"} <= set(made)
-    for name in made:
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
 
 
 def result(recipe, seed, solved, **figures):
