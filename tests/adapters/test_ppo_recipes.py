@@ -62,8 +62,3 @@ def test_only_vagen_full_pays_reasoning_and_not_in_svg():
     assert reward.gate
     assert reward.weighting == "contrast"
     assert full.reward_options("vagen/SVGReconstruction-v0") == {}
-
-
-def test_an_unknown_recipe_is_answered_with_the_nearest():
-    with pytest.raises(TrainingConfigError, match="vagen-full"):
-        load_recipe("vagen-ful")
