@@ -8,7 +8,6 @@ from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
-from trl.trainer.utils import pad
 
 Kept = TypeVar("Kept")
 
@@ -55,6 +54,8 @@ def end_to_end(features: Sequence[Tensor]) -> Tensor:
     """
     if len({feature.shape[1:] for feature in features}) == 1:
         return torch.cat(list(features))
+    from trl.trainer.utils import pad  # here, for the parity kit also runs where TRL can't be installed
+
     return pad([row for feature in features for row in feature])
 
 
