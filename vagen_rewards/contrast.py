@@ -45,7 +45,7 @@ LOWEST = -2.0
 """The lowest score, so that a long false statement doesn't outweigh an episode."""
 
 
-class Step(NamedTuple):
+class ContrastStep(NamedTuple):
     """The states before and after a turn's actions, and the actions where the oracle chose them."""
 
     before: State
@@ -71,14 +71,14 @@ class Contrast:
         self.config = dataclasses.asdict(cast(Any, self.env.config))
         self.representation = self.config["representation"]
         self._shares: dict[Any, float] = {}
-        self._shadows: dict[Any, tuple[Step, ...]] = {}
-        self._last: tuple[Step, Sequence[Step]] | None = None
+        self._shadows: dict[Any, tuple[ContrastStep, ...]] = {}
+        self._last: tuple[ContrastStep, Sequence[ContrastStep]] | None = None
         self.reference = self._draw()
         self._norms: dict[Any, tuple[float, int]] = {}
 
     def score(self, part: Part, facts: Sequence[Fact], turn: Turn) -> float:
         """The score of a turn's claims: 1 on average for the truth's own words, 0 for a constant statement."""
-        step, actions = Step(turn.before, turn.after), tuple([action.text for action in turn.executed])
+        step, actions = ContrastStep(turn.before, turn.after), tuple([action.text for action in turn.executed])
         gain, count = self._sum(part, facts, step, turn.index, actions)
         mean, most = self.norm(part, min(turn.index, 1))
         if mean < LEAST or not count:
@@ -95,13 +95,13 @@ class Contrast:
             self._norms[key] = (mean, max((count for _, count in sums), default=0))
         return self._norms[key]
 
-    def own_words(self, part: Part, step: Step) -> list[Fact]:
+    def own_words(self, part: Part, step: ContrastStep) -> list[Fact]:
         """The claims of the truth's own description."""
         state = _at(part, step)
         return [claim.key for claim in read(state.kind, state.describe(self.representation), part).claims]
 
     def _sum(
-        self, part: Part, facts: Sequence[Fact], step: Step, index: int, actions: tuple[str, ...]
+        self, part: Part, facts: Sequence[Fact], step: ContrastStep, index: int, actions: tuple[str, ...]
     ) -> tuple[float, int]:
         state = _at(part, step)
         gain, count, is_true = 0.0, 0, True
@@ -116,7 +116,7 @@ class Contrast:
             gain += held - self._share(part, fact, step, index, actions)
         return gain if is_true else min(gain, 0.0), count
 
-    def _share(self, part: Part, fact: Fact, step: Step, index: int, actions: tuple[str, ...]) -> float:
+    def _share(self, part: Part, fact: Fact, step: ContrastStep, index: int, actions: tuple[str, ...]) -> float:
         """The share of peers in which a claim holds."""
         stage = min(index, 1)
         steps = self.reference[stage] or self.reference[0]
@@ -132,7 +132,9 @@ class Contrast:
             return max(known, self._known(part, fact, key, self._shadows[key]))
         return known
 
-    def _looking_alike(self, part: Part, fact: Fact, step: Step, stage: int, steps: Sequence[Step]) -> float:
+    def _looking_alike(
+        self, part: Part, fact: Fact, step: ContrastStep, stage: int, steps: Sequence[ContrastStep]
+    ) -> float:
         """The share of the peers that the states make themselves, since their prompt's text says more than the task.
 
         A turn of the reference isn't its own peer: its rare claims would confirm themselves. All claims of a turn ask
@@ -148,12 +150,12 @@ class Contrast:
             self._last = step, self._alike(step, [other for other in steps if other is not step])
         return _mean(part, fact, self._last[1])
 
-    def _alike(self, step: Step, steps: Sequence[Step]) -> tuple[Step, ...]:
+    def _alike(self, step: ContrastStep, steps: Sequence[ContrastStep]) -> tuple[ContrastStep, ...]:
         before = cast(Any, step.before).alike([other.before for other in steps], self.config)
         after = cast(Any, step.after).alike([other.after for other in steps], self.config)
-        return tuple([Step(*pair) for pair in zip(before, after, strict=True)])
+        return tuple([ContrastStep(*pair) for pair in zip(before, after, strict=True)])
 
-    def _usual(self, part: Part, fact: Fact, step: Step, stage: int, steps: Sequence[Step]) -> float:
+    def _usual(self, part: Part, fact: Fact, step: ContrastStep, stage: int, steps: Sequence[ContrastStep]) -> float:
         """The share of the reference, such as of a disc that is in the same place in all levels; 0 if few decide it."""
         key = (part, fact, "usual", stage)
         if step.by_oracle or key not in self._shares:
@@ -165,7 +167,7 @@ class Contrast:
             self._shares[key] = share
         return self._shares[key]
 
-    def _known(self, part: Part, fact: Fact, key: Any, steps: Sequence[Step]) -> float:
+    def _known(self, part: Part, fact: Fact, key: Any, steps: Sequence[ContrastStep]) -> float:
         name = (part, fact, key)
         if name not in self._shares:
             if len(self._shares) > 200_000:
@@ -175,9 +177,9 @@ class Contrast:
 
     # -- playing -----------------------------------------------------------------------------------
 
-    def _draw(self) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    def _draw(self) -> tuple[tuple[ContrastStep, ...], tuple[ContrastStep, ...]]:
         """Transitions of first turns and of later ones: half by the oracle, the others at random or by a mixture."""
-        stages: tuple[list[Step], list[Step]] = ([], [])
+        stages: tuple[list[ContrastStep], list[ContrastStep]] = ([], [])
         size, seed, env = SIZE, 0, self.env
         while len(stages[0]) < size or (len(stages[1]) < size and env.config.max_turns > 1 and seed < 4 * size):
             stream = HashStream("reference", seed)
@@ -201,11 +203,11 @@ class Contrast:
                 pass
         return self.env.random_actions(stream, 1 + stream.below(most))
 
-    def _play(self, actions: Sequence[str]) -> tuple[Step, bool]:
+    def _play(self, actions: Sequence[str]) -> tuple[ContrastStep, bool]:
         *_, terminated, truncated, info = self.env.step(self.env.grammar.render(list(actions)))
-        return Step(info["turn"].before, info["turn"].after), terminated or truncated
+        return ContrastStep(info["turn"].before, info["turn"].after), terminated or truncated
 
-    def _shadow(self, actions: tuple[str, ...], turns: int) -> tuple[Step, ...]:
+    def _shadow(self, actions: tuple[str, ...], turns: int) -> tuple[ContrastStep, ...]:
         """Turns of other seeds after the same actions, played in every turn."""
         found = []
         for seed in range(FIRST_SHADOW, FIRST_SHADOW + SHADOWS):
@@ -219,12 +221,12 @@ class Contrast:
         return tuple(found)
 
 
-def _at(part: Part, step: Step) -> State:
+def _at(part: Part, step: ContrastStep) -> State:
     """The state that a part of a reply speaks of."""
     return step.before if part == "grounding" else step.after
 
 
-def _mean(part: Part, fact: Fact, steps: Sequence[Step]) -> float:
+def _mean(part: Part, fact: Fact, steps: Sequence[ContrastStep]) -> float:
     """The share of states that decide a claim in which it holds; where few do, drawn towards `PRIOR`."""
     held = [fact.holds(_at(part, step)) for step in steps]
     decided = [verdict for verdict in held if verdict is not None]

@@ -69,7 +69,7 @@ class LevelRow(BaseModel):
     reasoning: dict[str, Any] | None = None
 
 
-class Session:
+class NeMoSession:
     """An episode in its own thread, because some simulators must stay in the thread that made them."""
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class VagenServer(GymnasiumServer):
         """Start the level of a row."""
         await self._forget(session_id)
         await self._make_room()
-        session = Session()
+        session = NeMoSession()
         self.session_state[session_id] = session
         try:
             now: Observation = await session.call(session.reset, metadata)
@@ -164,7 +164,7 @@ class VagenServer(GymnasiumServer):
         self, action: NeMoGymResponse, metadata: dict[str, Any], session_id: str | None = None
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Play a reply."""
-        session: Session | None = self.session_state.get(session_id)
+        session: NeMoSession | None = self.session_state.get(session_id)
         if session is None:
             raise HTTPException(409, "this session has no episode; start one with /reset")
         reply = reply_of(action, self.config.reasoning_in_reply)
@@ -184,7 +184,7 @@ class VagenServer(GymnasiumServer):
         return {"closed": await self._forget(request.session.get(SESSION_ID_KEY))}
 
     async def _forget(self, session_id: str | None) -> bool:
-        session: Session | None = self.session_state.pop(session_id, None)
+        session: NeMoSession | None = self.session_state.pop(session_id, None)
         if session is not None:
             await session.call(session.close)
             session.pool.shutdown(wait=False)

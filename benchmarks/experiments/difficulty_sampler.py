@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads cost more than the
 import torch
 
 from vagen_adapters.ppo.chat_encoder import load_policy
-from vagen_adapters.ppo.episodes import Level
+from vagen_adapters.ppo.episodes import LevelSeed
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_experiments import imitation
 from vagen_experiments.experiment import CHECKPOINTS
@@ -51,7 +51,7 @@ def make_checkpoint(folder: Path, episodes: int) -> None:
                 ENV,
                 {**OPTIONS, "difficulty": rung},
                 folder,
-                [Level(FIRST_IMITATED + each * rung + number) for number in range(each)],
+                [LevelSeed(FIRST_IMITATED + each * rung + number) for number in range(each)],
                 oracle_share=0.5,
             )
         )

@@ -17,7 +17,7 @@ from vagen_envs.core import Turn
 from vagen_rewards import RuleJudge, score_turn
 from vagen_rewards.llm import LLMJudge
 from vagen_rewards.llm.cache import ReplyCache, key_of
-from vagen_rewards.llm.verdicts import Prompts, read_verdict
+from vagen_rewards.llm.verdicts import JudgePrompts, read_verdict
 from vagen_rewards.reader import read
 from vagen_rewards.scores import Statement, statements_of
 
@@ -77,7 +77,7 @@ def test_rule_judge_ours(benchmark: Any, env_id: str, known: bool) -> None:
 def test_cached_verdict_ours(benchmark: Any, tmp_path: Any) -> None:
     """From a statement to its score, with the model's reply known."""
     statement = statements_of(oracle_turns("vagen/Sokoban-v0")[0])[0]
-    cache, prompts = ReplyCache(tmp_path / "replies.sqlite"), Prompts()
+    cache, prompts = ReplyCache(tmp_path / "replies.sqlite"), JudgePrompts()
 
     def key() -> bytes:
         return key_of({"model": "m", "messages": prompts.direct(statement), "temperature": 0.1})
@@ -126,7 +126,7 @@ def test_in_flight_theirs(benchmark: Any, endpoint: str) -> None:
     """The same requests by nothing but the openai client and a semaphore."""
     import openai
 
-    prompts = Prompts()
+    prompts = JudgePrompts()
     asked = [prompts.direct(statement) for statement in asked_statements()]
     loop = asyncio.new_event_loop()
     client = openai.AsyncOpenAI(base_url=endpoint, api_key="none", timeout=30.0, max_retries=0)

@@ -60,9 +60,9 @@ class Repeats:
 
     def sample(self, prompts: Any, sampling: Any, seeds: Any) -> Any:
         """See `Sampler.sample`."""
-        from vagen_adapters.ppo.generation import Reply
+        from vagen_adapters.ppo.generation import SampledReply
 
-        return [Reply(self.ids, (-1.0,) * len(self.ids))] * len(prompts)
+        return [SampledReply(self.ids, (-1.0,) * len(self.ids))] * len(prompts)
 
 
 def measure(episodes: int, turns: int, side: int, staleness: int) -> dict[str, float]:

@@ -10,7 +10,7 @@ from token_scores import score_tokens
 from transformers import TrainerCallback
 
 from vagen_adapters.ppo.episodes import lay_out
-from vagen_adapters.ppo.generation import Reply, model_inputs
+from vagen_adapters.ppo.generation import SampledReply, model_inputs
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
 
@@ -114,7 +114,7 @@ def test_a_sampler_that_fails_beside_an_update_ends_the_run(tiny_folder, tmp_pat
             calls.append(len(prompts))
             if len(calls) == 4:
                 raise RuntimeError("the server is gone")
-            return [Reply((20, 21), (-1.0, -1.0))] * len(prompts)
+            return [SampledReply((20, 21), (-1.0, -1.0))] * len(prompts)
 
     trainer = MultiTurnPPOTrainer(tiny_folder, settings(tmp_path), make_sampler=Fails)
     with pytest.raises(RuntimeError, match="the server is gone"):
@@ -134,7 +134,7 @@ class Says:
         pass
 
     def sample(self, prompts, sampling, seeds):
-        return [Reply(self.replies[len(each.shown) - 1], (-1.0,) * len(self.replies[len(each.shown) - 1]))
+        return [SampledReply(self.replies[len(each.shown) - 1], (-1.0,) * len(self.replies[len(each.shown) - 1]))
                 for each in prompts]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, load_policy
 from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
-from vagen_adapters.ppo.generation import Reply
+from vagen_adapters.ppo.generation import SampledReply
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def said(encoder, text, *, ended=True):
     """A reply whose tokens are those that the tokenizer would have chosen."""
     ids = encoder.tokenizer(text, add_special_tokens=False)["input_ids"]
     ids += [encoder.tokenizer.eos_token_id] * ended
-    return Reply(tuple(ids), (-0.5,) * len(ids))
+    return SampledReply(tuple(ids), (-0.5,) * len(ids))
 
 
 def test_a_picture_takes_as_many_tokens_as_its_merged_patches(encoder):

@@ -9,11 +9,11 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.continuations import forks_of, state_key, state_values_of
-from vagen_adapters.ppo.episodes import Episode, Level
-from vagen_adapters.ppo.generation import Reply, Sampling, TransformersSampler
+from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode
+from vagen_adapters.ppo.generation import SampledReply, SampleSettings, TransformersSampler
 from vagen_adapters.ppo.rollout import Rollout
 
-LEVELS = [Level(seed, group=seed, draw=member) for seed in range(3) for member in range(2)]
+LEVELS = [LevelSeed(seed, group=seed, draw=member) for seed in range(3) for member in range(2)]
 
 
 class Walking:
@@ -28,7 +28,7 @@ class Walking:
     def sample(self, prompts, sampling, seeds):
         drawn = [self.replies[(seed if sampling.temperature else len(prompt.ids)) % 4]
                  for prompt, seed in zip(prompts, seeds, strict=True)]  # fmt: skip
-        return [Reply(ids, (-1.0,) * len(ids)) for ids in drawn]
+        return [SampledReply(ids, (-1.0,) * len(ids)) for ids in drawn]
 
 
 def rollout(encoder, sampler, temperature, **options):
@@ -36,7 +36,7 @@ def rollout(encoder, sampler, temperature, **options):
         gym.make("vagen/FrozenLake-v0", strategy="no_think", prompt_pack=tiny.PROMPTS, max_turns=4, **options)
         for _ in range(4)
     ]
-    return Rollout(envs, encoder, sampler, Sampling(temperature=temperature, top_p=1.0, max_tokens=6))
+    return Rollout(envs, encoder, sampler, SampleSettings(temperature=temperature, top_p=1.0, max_tokens=6))
 
 
 def turns_of(episode):
@@ -48,7 +48,7 @@ def test_a_fork_that_says_the_same_sees_and_gets_the_same(kind, loaded):
     """Most likely replies leave nothing to chance: every fork is the episode again, and its worth what came of it."""
     model, encoder = loaded
     player = rollout(encoder, kind(model, encoder) if kind else Walking(encoder), 0.0)
-    episodes = player.play_on([Episode(level) for level in LEVELS], 0, snapshots=True)
+    episodes = player.play_on([RolloutEpisode(level) for level in LEVELS], 0, snapshots=True)
     played = player.play_on(forks_of(episodes, 1), 1)
     for again, whole in zip(played, [each for each in episodes for _ in each.turns], strict=True):
         assert turns_of(again) == turns_of(whole)
@@ -63,7 +63,7 @@ def test_a_fork_that_says_the_same_sees_and_gets_the_same(kind, loaded):
 def test_forks_differ_from_each_other_and_share_what_came_before(loaded):
     encoder = loaded[1]
     player = rollout(encoder, Walking(encoder), 1.0)
-    episodes = player.play_on([Episode(level) for level in LEVELS], 0, snapshots=True)
+    episodes = player.play_on([RolloutEpisode(level) for level in LEVELS], 0, snapshots=True)
     played = iter(player.play_on(forks_of(episodes, 16), 1))
     for whole in episodes:
         for turn in range(len(whole.turns)):
@@ -78,11 +78,11 @@ def test_the_worth_of_a_state_is_its_value_under_the_policy(loaded):
     """With one random move left, what 400 forks earn is the mean over the four moves."""
     encoder = loaded[1]
     player = rollout(encoder, Walking(encoder), 1.0, is_slippery=False)
-    played = player.play_on([Episode(Level(seed)) for seed in range(20)], 0, snapshots=True)
+    played = player.play_on([RolloutEpisode(LevelSeed(seed)) for seed in range(20)], 0, snapshots=True)
     episode = next(each for each in played if len(each.turns) == 4)
     last, exact = 3, []
     for way in ("Left", "Down", "Right", "Up"):
-        env = player.environments.take(Level(0)).unwrapped
+        env = player.environments.take(LevelSeed(0)).unwrapped
         player.environments.reclaim()
         env.restore(episode.turns[last].snapshot)
         _, reward, terminated, truncated, _ = env.step(f"<answer>{way}</answer>")
@@ -97,7 +97,7 @@ def test_the_worth_of_a_state_is_its_value_under_the_policy(loaded):
 def test_a_state_whose_forks_all_fail_is_worth_nothing_that_is_known(loaded):
     encoder = loaded[1]
     player = rollout(encoder, Walking(encoder), 1.0)
-    (episode,) = player.play_on([Episode(Level(1))], 0, snapshots=True)
+    (episode,) = player.play_on([RolloutEpisode(LevelSeed(1))], 0, snapshots=True)
     played = player.play_on(forks_of([episode], 2), 1)
     for again in played[:2]:
         again.failure = "the simulator is gone"

@@ -9,8 +9,8 @@ from ppo_training import LAKE, OPTIONS, config, likes_short_words, same, weights
 from transformers import TrainerCallback
 
 from vagen_adapters.ppo.environments import TrainingEnvironment
-from vagen_adapters.ppo.episodes import Episode, PlayedTurn, groups_of
-from vagen_adapters.ppo.generation import Reply
+from vagen_adapters.ppo.episodes import PlayedTurn, RolloutEpisode, groups_of
+from vagen_adapters.ppo.generation import SampledReply
 from vagen_adapters.ppo.level_sampler import DifficultySampler, LevelSampler
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_envs import RewardTerm
@@ -111,12 +111,12 @@ TASKS = TrainingEnvironment.read({"id": SOKOBAN, "difficulties": [0, 1, 2]}).tas
 CHANCES = {f"{SOKOBAN}:0": 0.99, f"{SOKOBAN}:1": 0.5, f"{SOKOBAN}:2": 0.01}
 
 
-class Outcome(Episode):
+class Outcome(RolloutEpisode):
     """An episode that is known by its outcome and the length of its reply."""
 
     def __init__(self, level, solved, tokens=10):
         super().__init__(level)
-        self.turns.append(PlayedTurn(None, Reply((1,) * tokens, (0.0,) * tokens), None, ()))
+        self.turns.append(PlayedTurn(None, SampledReply((1,) * tokens, (0.0,) * tokens), None, ()))
         self.solved = solved
 
     success = property(lambda self: self.solved)

@@ -6,14 +6,14 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_adapters.ppo import metrics
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.episodes import Level
-from vagen_adapters.ppo.generation import Reply, Sampling
+from vagen_adapters.ppo.episodes import LevelSeed
+from vagen_adapters.ppo.generation import SampledReply, SampleSettings
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_envs import RewardTerm
 from vagen_envs.errors import MissingExtraError
 
 SOURCES = ("vagen/counting", "vagen/arithmetic")
-SAMPLING = Sampling(temperature=1.0, max_tokens=64)
+SAMPLING = SampleSettings(temperature=1.0, max_tokens=64)
 
 
 class Says:
@@ -32,7 +32,7 @@ class Says:
         ]
         ids += [self.encoder.tokenizer.eos_token_id] * (self.said % 2 == 0)
         self.said += 1
-        return Reply(tuple(ids), (-1.0,) * len(ids))
+        return SampledReply(tuple(ids), (-1.0,) * len(ids))
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def played(tiny_folder):
     rollout = Rollout(
         [env], encoder, Says(encoder), SAMPLING, max_length=8192, score=lambda turn: [RewardTerm("one", 1.0)]
     )
-    return rollout.play([Level(seed) for seed in range(24)], 0)
+    return rollout.play([LevelSeed(seed) for seed in range(24)], 0)
 
 
 def test_sources_are_counted_apart(played):

@@ -4,8 +4,8 @@ import pytest
 import torch
 from ppo_training import history, lake, trained
 
-from vagen_adapters.ppo.episodes import Episode, Level, keep_differing
-from vagen_adapters.ppo.generation import Reply, TransformersSampler
+from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode, keep_differing
+from vagen_adapters.ppo.generation import SampledReply, TransformersSampler
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_envs import RewardTerm
 
@@ -63,10 +63,10 @@ def test_groups_that_tell_nothing_are_played_again_with_other_levels(tiny_folder
     ],
 )
 def test_groups_that_differ_are_kept(pairs, at_most, kept):
-    class Worth(Episode):
+    class Worth(RolloutEpisode):
         rewards = property(lambda self: self.level.draw)
 
-    episodes = [Worth(Level(0, group=group, draw=draw)) for group, draw in pairs]
+    episodes = [Worth(LevelSeed(0, group=group, draw=draw)) for group, draw in pairs]
     assert [each.level.group for each in keep_differing(episodes, at_most)] == kept
 
 
@@ -75,7 +75,7 @@ class Wrong(TransformersSampler):
 
     def sample(self, prompts, sampling, seeds):
         replies = super().sample(prompts, sampling, seeds)
-        return [Reply(each.ids, tuple(logprob + 0.5 for logprob in each.logprobs)) for each in replies]
+        return [SampledReply(each.ids, tuple(logprob + 0.5 for logprob in each.logprobs)) for each in replies]
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,15 @@ from token_scores import score_tokens
 
 import vagen_envs
 from vagen_adapters.parity import tiny_model as tiny
-from vagen_adapters.ppo.episodes import Level, training_sequences
-from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs
+from vagen_adapters.ppo.episodes import LevelSeed, training_sequences
+from vagen_adapters.ppo.generation import Prompt, SampledReply, SampleSettings, TransformersSampler, model_inputs
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_envs.context import ContextPolicy
 
-SAMPLING = Sampling(temperature=0.8, top_p=1.0, max_tokens=6)
+SAMPLING = SampleSettings(temperature=0.8, top_p=1.0, max_tokens=6)
 
 
-LEVELS = [Level(seed) for seed in range(3)]
+LEVELS = [LevelSeed(seed) for seed in range(3)]
 LAKE = ("FFFFG", "FFFFF", "FFFFF", "FFFFF", "SFFFF")
 
 
@@ -30,7 +30,7 @@ class Scripted:
         self.prompts = []
         ids = [i for letter in text for i in encoder.tokenizer(letter, add_special_tokens=False)["input_ids"]]
         ids.append(encoder.tokenizer.eos_token_id)
-        self.reply = Reply(tuple(ids), (-1.0,) * len(ids))
+        self.reply = SampledReply(tuple(ids), (-1.0,) * len(ids))
 
     def sample(self, prompts, sampling, seeds):
         self.prompts.append(prompts)
@@ -126,7 +126,7 @@ def test_replies_are_drawn_with_the_probabilities_that_they_report(loaded):
     """Over many seeds, from a distribution cut at top-p that is worked out here."""
     model, encoder = loaded
     prompt = Prompt(tuple(encoder.tokenizer("Up")["input_ids"]), ())
-    sampling = Sampling(temperature=0.2, top_p=0.5, max_tokens=1)
+    sampling = SampleSettings(temperature=0.2, top_p=0.5, max_tokens=1)
     replies = TransformersSampler(model, encoder).sample([prompt] * 2000, sampling, range(2000))
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([prompt.ids])).logits[0, -1] / 0.2
@@ -147,7 +147,7 @@ def test_the_same_seed_samples_the_same_and_leaves_the_global_generator_alone(lo
     model, encoder = loaded
     rollout = player(encoder, number=2, sampler=TransformersSampler(model, encoder))
     before = torch.get_rng_state()
-    levels = [Level(0), Level(0), Level(0, draw=1)]
+    levels = [LevelSeed(0), LevelSeed(0), LevelSeed(0, draw=1)]
     one, again, other = (ids_of(rollout.play(levels, seed)) for seed in (1, 1, 9))
     assert one == again
     assert one != other
@@ -187,7 +187,7 @@ def test_replies_never_hold_image_tokens_however_likely(loaded):
 
 
 def test_a_broken_environment_costs_its_episode_only(loaded):
-    episodes = player(loaded[1], wrapper=Breaking).play([*LEVELS, Level(9)], 0)
+    episodes = player(loaded[1], wrapper=Breaking).play([*LEVELS, LevelSeed(9)], 0)
     assert [episode.failure for episode in episodes] == [
         None,
         "ConnectionError in turn 1: the simulator is gone",
@@ -211,8 +211,8 @@ def test_a_judge_that_is_down_or_gives_nan_costs_the_episode(loaded, value, fail
 @pytest.mark.parametrize(
     ("reply", "failure"),
     [
-        (Reply((), ()), "the sampler gave no token in turn 0"),
-        (Reply((20,), (math.nan,)), "the sampler gave a log-probability that is no number in turn 0"),
+        (SampledReply((), ()), "the sampler gave no token in turn 0"),
+        (SampledReply((20,), (math.nan,)), "the sampler gave a log-probability that is no number in turn 0"),
     ],
 )
 def test_a_reply_that_is_none_costs_the_episode(loaded, reply, failure):

@@ -10,8 +10,8 @@ from ppo_training import config
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.parity import tiny_model as tiny
-from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
-from vagen_adapters.ppo.generation import Reply, model_inputs
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, RolloutEpisode, training_sequences
+from vagen_adapters.ppo.generation import SampledReply, model_inputs
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.reasoning import credit_words, make_reward, reasoning_score
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
@@ -73,7 +73,11 @@ def test_only_a_sentences_own_tokens_get_its_truth(loaded):
         judged = reasoning_score(make_reward(BOTH, env), "span")(turn)
         assert judged.turn.rewards == turn.rewards, "no turn earns what its words are credited with"
         assert judged.turn.metrics["world_modeling"] is not None
-        rows.append(Episode(Level(0), [PlayedTurn(shown, Reply(ids, (0.0,) * len(ids)), turn, (), judged.words)]))
+        rows.append(
+            RolloutEpisode(
+                LevelSeed(0), [PlayedTurn(shown, SampledReply(ids, (0.0,) * len(ids)), turn, (), judged.words)]
+            )
+        )
     sequences = [sequence for each in rows for sequence in training_sequences(each)]
     mask = torch.nn.utils.rnn.pad_sequence([torch.tensor(each.turn_ids) >= 0 for each in sequences], batch_first=True)
     task = Advantages(torch.full(mask.shape, 7.0) * mask, mask, torch.zeros(0), torch.zeros(0))
@@ -164,7 +168,7 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
             false = " ".join(other.get(word, word) for word in true.split())
             said = [(*self.encoder.encode(env.unwrapped.grammar.render(["Left"], observation=each, reasoning="-", prediction="-")),
                      self.encoder.end_id) for each in (true, false)]  # fmt: skip
-            return [Reply(said[seed % 2], (-1.0,) * len(said[seed % 2])) for seed in seeds]
+            return [SampledReply(said[seed % 2], (-1.0,) * len(said[seed % 2])) for seed in seeds]
 
     settings = config(
         tmp_path, environments=[{"id": ENV, "options": {**OPTIONS, "max_turns": 1}}], rollouts=4, episodes_per_rollout=16,
@@ -175,7 +179,7 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
         score = reasoning_score(make_reward({"grounding": 1.0}, env), settings.reasoning_credit)
     trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=score, make_sampler=Two)
     trainer.worker.levels = lambda number, extra=0: [
-        Level(0, draw=16 * number + draw, environment=ENV) for draw in range(16)
+        LevelSeed(0, draw=16 * number + draw, environment=ENV) for draw in range(16)
     ]
     episodes = trainer.worker.play(trainer.worker.levels(0), 0)
     truth = [each.turns[0].turn.metrics["grounding"] for each in episodes]

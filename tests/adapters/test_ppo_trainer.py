@@ -16,7 +16,7 @@ from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.checkpoints import last_checkpoint
 from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC
-from vagen_adapters.ppo.generation import Reply, TransformersSampler
+from vagen_adapters.ppo.generation import SampledReply, TransformersSampler
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
 
@@ -282,7 +282,7 @@ def test_broken_weights_stop_the_training_before_an_update(tiny_folder, tmp_path
     class Says(TransformersSampler):
         def sample(self, prompts, sampling, seeds):
             end = self.encoder.tokenizer.eos_token_id
-            return [Reply((end,), (0.0,)) for _ in prompts]
+            return [SampledReply((end,), (0.0,)) for _ in prompts]
 
     trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path), score=likes_short_words, make_sampler=Says)
     with torch.no_grad():

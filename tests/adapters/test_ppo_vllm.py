@@ -32,13 +32,13 @@ from token_scores import score_tokens  # noqa: E402
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
 from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
-from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
-from vagen_adapters.ppo.generation import Prompt, Sampling, model_inputs  # noqa: E402
+from vagen_adapters.ppo.episodes import LevelSeed, training_sequences  # noqa: E402
+from vagen_adapters.ppo.generation import Prompt, SampleSettings, model_inputs  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 from vagen_adapters.ppo.vllm_samplers import WORKER_EXTENSION, VLLMSampler, VLLMServerSampler  # noqa: E402
 
-SAMPLING = Sampling(temperature=0.8, top_p=1.0, max_tokens=6)
+SAMPLING = SampleSettings(temperature=0.8, top_p=1.0, max_tokens=6)
 OPTIONS = {"max_model_len": 1024, "max_num_seqs": 16, "enforce_eager": True}
 ENVIRONMENTS = {
     "vagen/FrozenLake-v0": {"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS},
@@ -91,7 +91,7 @@ def change(model, seed):
 def largest_gap(sampler, model):
     """Between the log-probabilities that came with replies and the model's own, over episodes of two levels."""
     env = gym.make("vagen/FrozenLake-v0", **ENVIRONMENTS["vagen/FrozenLake-v0"])
-    episodes = Rollout([env], sampler.encoder, sampler, SAMPLING).play([Level(0), Level(1)], 5)
+    episodes = Rollout([env], sampler.encoder, sampler, SAMPLING).play([LevelSeed(0), LevelSeed(1)], 5)
     assert [episode.failure for episode in episodes] == [None, None]
     sequences = [each for episode in episodes for each in training_sequences(episode, with_end=True)]
     inputs = model_inputs([each.prompt for each in sequences], sampler.encoder, "cpu")

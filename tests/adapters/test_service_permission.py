@@ -15,7 +15,7 @@ import pytest
 from service_fixtures import SOKOBAN, Command
 
 from vagen_adapters.service.client import Service
-from vagen_adapters.service.host import Answer, Call, EnvHost
+from vagen_adapters.service.host import EnvHost, HostAnswer, HostCall
 from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_benchmarks.commands.serve import read_offers
 from vagen_benchmarks.errors import BenchError
@@ -115,12 +115,12 @@ def test_an_operator_offers_by_name(tmp_path):
     host = EnvHost()
 
     def opened(**options):
-        return host.run(Call("s", "open", {"env_id": SOKOBAN, "options": options, "offers": offers}))
+        return host.run(HostCall("s", "open", {"env_id": SOKOBAN, "options": options, "offers": offers}))
 
     body = json.loads(opened(prompt_pack="mine").body)
     assert body["system_prompt"].startswith("The operator's own words.")
     assert body["config"]["prompt_pack"] == "mine"  # not where it lies
-    assert isinstance(opened(prompt_pack="terse"), Answer)
+    assert isinstance(opened(prompt_pack="terse"), HostAnswer)
     for wrong in (str(tmp_path / "pack"), "default", ["mine"], None, "Mine"):
         refused = opened(prompt_pack=wrong)
         assert refused.code == "bad_config"

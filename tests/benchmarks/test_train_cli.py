@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.chat_encoder import load_policy
-from vagen_adapters.ppo.episodes import Level
+from vagen_adapters.ppo.episodes import LevelSeed
 from vagen_adapters.ppo.warmstart import IGNORED, batch_of, demonstrate
 from vagen_benchmarks.agents.trained import Trained
 from vagen_benchmarks.cli import app
@@ -198,7 +198,7 @@ def test_only_the_oracles_replies_teach(folder):
     env = gym.make("vagen/FrozenLake-v0", prompt_pack="terse", max_turns=6, max_actions_per_turn=1)
     shown = next(
         found
-        for found in (demonstrate(env, encoder, Level(seed), noise=0.5) for seed in range(50))
+        for found in (demonstrate(env, encoder, LevelSeed(seed), noise=0.5) for seed in range(50))
         if 0 < len(found.imitated) < len(found.episode.turns)
     )
     labels = batch_of([shown], encoder)["labels"][0]

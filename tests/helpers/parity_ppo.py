@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from vagen_adapters.parity.sampler import RecordedSampler
 from vagen_adapters.parity.trained import Playback, TrainedSequence
-from vagen_adapters.ppo.episodes import Episode, Level, TokenSequence, training_sequences
-from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, model_inputs
+from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode, TokenSequence, training_sequences
+from vagen_adapters.ppo.generation import Prompt, SampledReply, SampleSettings, model_inputs
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_envs.context import ContextPolicy
 
@@ -33,15 +33,15 @@ class PPOTrainerAdapter:
             longest = len(encoder.show(system, observation).first_ids) + playback.room
         rollout = Rollout(
             [playback.env], encoder, _Sampler(playback.sampler, self.context.summary_tokens),
-            Sampling(temperature=1.0, top_p=1.0, max_tokens=8), context=self.context, max_length=longest,
+            SampleSettings(temperature=1.0, top_p=1.0, max_tokens=8), context=self.context, max_length=longest,
         )  # fmt: skip
-        (episode,) = rollout.play([Level(playback.recording.seed)], seed=0)
+        (episode,) = rollout.play([LevelSeed(playback.recording.seed)], seed=0)
         if episode.failure is not None:
             return []
         sequences = training_sequences(episode, self.context)
         return [self._trained(playback, episode, sequence) for sequence in sequences]
 
-    def _trained(self, playback: Playback, episode: Episode, sequence: TokenSequence) -> TrainedSequence:
+    def _trained(self, playback: Playback, episode: RolloutEpisode, sequence: TokenSequence) -> TrainedSequence:
         inputs = model_inputs([sequence.prompt], playback.model.encoder, "cpu")
         ids = inputs.pop("input_ids")[0].tolist()
         turns = sorted({turn for turn in sequence.turn_ids if turn >= 0})
@@ -64,14 +64,14 @@ class _Sampler:
     def __init__(self, recorded: RecordedSampler, summary_tokens: int) -> None:
         self.recorded, self.summary_tokens = recorded, summary_tokens
 
-    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+    def sample(self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]) -> list[SampledReply]:
         replies = []
         for prompt in prompts:
             pictures = [picture.pixels for shown in prompt.shown for picture in shown.pictures]
             ids, scores = self.recorded.generate(
                 prompt.ids, pictures, summary=sampling.max_tokens == self.summary_tokens
             )
-            replies.append(Reply(tuple(ids), tuple(scores)))
+            replies.append(SampledReply(tuple(ids), tuple(scores)))
         return replies
 
     def sync(self) -> None:

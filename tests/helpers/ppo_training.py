@@ -11,7 +11,7 @@ from accelerate.utils import DistributedType
 
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
-from vagen_adapters.ppo.generation import Reply
+from vagen_adapters.ppo.generation import SampledReply
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_envs import RewardTerm
 
@@ -78,7 +78,7 @@ class Says:
 
     def sample(self, prompts, sampling, seeds):
         replies = [tuple(20 + seed // 7**n % 200 for n in range(self.length(seed))) for seed in seeds]
-        return [Reply(each, (-5.0,) * len(each)) for each in replies]
+        return [SampledReply(each, (-5.0,) * len(each)) for each in replies]
 
     def length(self, seed):
         return 4

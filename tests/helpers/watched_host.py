@@ -12,7 +12,7 @@ import json
 import os
 import sys
 
-from vagen_adapters.service.host import Answer, Call, EnvHost
+from vagen_adapters.service.host import EnvHost, HostAnswer, HostCall
 from vagen_envs.permission import permitted
 
 WATCHED = (
@@ -75,9 +75,9 @@ def main():
         env_id, options, make = json.loads(line)
         said, seen = judged(env_id, options)
         if make or not said:
-            result = host.run(Call("s", "open", {"env_id": env_id, "options": options, "offers": {}}))
-            failure = None if isinstance(result, Answer) else list(result)
-            host.run(Call("s", "close", {}))
+            result = host.run(HostCall("s", "open", {"env_id": env_id, "options": options, "offers": {}}))
+            failure = None if isinstance(result, HostAnswer) else list(result)
+            host.run(HostCall("s", "close", {}))
         else:
             failure = None
         print(json.dumps([said, seen, failure]), flush=True)

@@ -11,7 +11,7 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_rewards import ReasoningReward
-from vagen_rewards.contrast import Contrast, Step
+from vagen_rewards.contrast import Contrast, ContrastStep
 
 CONSTANTS = {
     "vagen/FrozenLake-v0": ("The target is below and on the right side of the player.", "The target is below the player.",
@@ -131,4 +131,4 @@ def test_peers_may_be_made_of_the_state_itself(monkeypatch):
     monkeypatch.setattr(FrozenLakeState, "alike", lambda state, others, options: [state], raising=False)
     made = Contrast("vagen/FrozenLake-v0", {})
     assert made.norm("grounding", 0)[0] == 0.0
-    assert isinstance(made.reference[0][0], Step)
+    assert isinstance(made.reference[0][0], ContrastStep)

@@ -22,7 +22,7 @@ from vagen_rewards import ReasoningReward, Statement
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.llm import LLMJudge, Price, register_structured
 from vagen_rewards.llm.extract import facts_in
-from vagen_rewards.llm.verdicts import Prompts, fenced, read_verdict
+from vagen_rewards.llm.verdicts import JudgePrompts, fenced, read_verdict
 from vagen_rewards.reader import Claim, Reading, read, register_reader
 
 BOARD = SokobanState(8, 8, (1 << 64) - 1, (3, 3), ((2, 3),), ((1, 1),))
@@ -341,10 +341,10 @@ def test_options_and_prompts(tmp_path):
         with pytest.raises(JudgeConfigError):
             LLMJudge("m", api_key="none", **options)
     (tmp_path / "sokoban_grounding.txt").write_text("MY RULES")
-    assert "MY RULES" in Prompts(tmp_path).direct(statement())[0]["content"]
+    assert "MY RULES" in JudgePrompts(tmp_path).direct(statement())[0]["content"]
     for kind, state in (("sokoban", BOARD), ("frozen_lake", LAKE)):
         for part in ("grounding", "world_modeling"):
-            messages = Prompts().direct(Statement(part, "x", state))
+            messages = JudgePrompts().direct(Statement(part, "x", state))
             assert state.sentences()[0] in messages[1]["content"], kind
 
 

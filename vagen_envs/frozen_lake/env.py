@@ -21,7 +21,7 @@ from vagen_envs.frozen_lake.levels import (
     rows_of,
     way_between_corners,
 )
-from vagen_envs.frozen_lake.simulator import Simulator
+from vagen_envs.frozen_lake.simulator import FrozenLakeSimulator
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
@@ -225,11 +225,11 @@ class FrozenLakeEnv(VagenEnv):
         self.simulator = self._drawn(stream, split)
         self._beginning = self.simulator.copy()
 
-    def _drawn(self, stream: HashStream, split: Split) -> Simulator:
+    def _drawn(self, stream: HashStream, split: Split) -> FrozenLakeSimulator:
         config = self.config
         slips = stream if config.is_slippery else None
         if config.desc is not None:
-            return Simulator(read_lake(config.desc, stream), slips)
+            return FrozenLakeSimulator(read_lake(config.desc, stream), slips)
         for _ in range(_MOST_SLIPPERY):
             lake = draw_lake(
                 stream,
@@ -240,7 +240,7 @@ class FrozenLakeEnv(VagenEnv):
                 longest=config.max_solution_length,
                 corners=config.corners,
             )
-            simulator = Simulator(lake, slips)
+            simulator = FrozenLakeSimulator(lake, slips)
             if slips is None or simulator.plan(config.max_solution_length) is not None:
                 return simulator
         raise LevelError(

@@ -19,7 +19,7 @@ def _to_the_side(action: str, side: int) -> str:
     return (action, *_SIDEWAYS[action])[side]
 
 
-class Simulator:
+class FrozenLakeSimulator:
     """One lake being walked on.
 
     Args:
@@ -70,7 +70,7 @@ class Simulator:
             reached = following
         return next((way for cell, way in reached.items() if self.lake.cells[cell] == GOAL), None)
 
-    def copy(self) -> Simulator:
+    def copy(self) -> FrozenLakeSimulator:
         """The same moment again, with the same slips to come."""
         twin = copy.copy(self)
         twin.slips = copy.copy(self.slips)

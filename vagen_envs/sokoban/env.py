@@ -19,7 +19,7 @@ from vagen_envs.replies import Action, ActionGrammar, Names
 from vagen_envs.seeding import HashStream, Shares, Split, content_hash
 from vagen_envs.sokoban.boards import Boards, load_boards
 from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, draw_level, longest_solution
-from vagen_envs.sokoban.simulator import Simulator
+from vagen_envs.sokoban.simulator import SokobanSimulator
 from vagen_envs.sokoban.splits import SHARES
 from vagen_envs.sokoban.state import SokobanState
 from vagen_envs.tables import SplitBy
@@ -209,7 +209,7 @@ class SokobanEnv(VagenEnv):
         return None if self.config.boards is None else len(self.config.imported.splits[split])
 
     def _take(self, level: Level) -> None:
-        self.simulator = Simulator(level)
+        self.simulator = SokobanSimulator(level)
         self._solutions = Solutions(level.width, level.floor, level.targets)
 
     def _content(self) -> str:
@@ -243,7 +243,7 @@ class SokobanEnv(VagenEnv):
         return self.simulator.solved
 
     def _rewind(self) -> None:
-        self.simulator = Simulator(self.simulator.level)
+        self.simulator = SokobanSimulator(self.simulator.level)
 
     def plan(self) -> Sequence[str]:
         """A shortest solution from here. Raises LevelError if a box is stuck."""
@@ -251,7 +251,7 @@ class SokobanEnv(VagenEnv):
 
     def imagine(self, actions: Sequence[str]) -> SokobanState:
         now = self.simulator
-        ahead = Simulator(dataclasses.replace(now.level, boxes=now.boxes, player=now.player))
+        ahead = SokobanSimulator(dataclasses.replace(now.level, boxes=now.boxes, player=now.player))
         for action in actions:
             if ahead.solved:
                 break

@@ -10,7 +10,7 @@ from vagen_envs.sokoban.state import SokobanState
 WALL, FLOOR, TARGET, BOX, BOX_ON_TARGET, PLAYER, PLAYER_ON_TARGET = range(7)
 
 
-class Simulator:
+class SokobanSimulator:
     """A level being played.
 
     Attributes:

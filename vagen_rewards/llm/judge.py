@@ -13,7 +13,7 @@ from vagen_rewards.errors import JudgeConfigError, MissingExtraError
 from vagen_rewards.llm.cache import ReplyCache, key_of
 from vagen_rewards.llm.endpoint import Endpoint
 from vagen_rewards.llm.extract import facts_in
-from vagen_rewards.llm.verdicts import Prompts, read_object, read_verdict
+from vagen_rewards.llm.verdicts import JudgePrompts, read_object, read_verdict
 from vagen_rewards.reader import Claim, Reading, mark
 from vagen_rewards.rule_judge import RuleJudge
 from vagen_rewards.scores import Judge, Score, Statement, wait_for
@@ -96,7 +96,7 @@ class LLMJudge(Judge):
             {"base_url": base_url, "api_key": api_key, "timeout": timeout, "max_retries": retries},
             concurrency, requests_per_minute, item_timeout, self.spending,
         )  # fmt: skip
-        self.prompts = Prompts(prompts)
+        self.prompts = JudgePrompts(prompts)
         self._rules = RuleJudge(grading)
         self._in_flight: dict[bytes, asyncio.Task[str]] = {}
 

@@ -36,7 +36,7 @@ _TAGS = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _COMMA = re.compile(r",\s*([}\]])")
 
 
-class Prompts:
+class JudgePrompts:
     """The prompts of the judge.
 
     Args:

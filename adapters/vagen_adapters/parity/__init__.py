@@ -18,16 +18,16 @@ from vagen_adapters.parity.kit import run
 from vagen_adapters.parity.recordings import Recording
 from vagen_adapters.parity.reference_model import ReferenceModel
 from vagen_adapters.parity.report import Report
-from vagen_adapters.parity.sampler import Call, RecordedSampler
+from vagen_adapters.parity.sampler import RecordedSampler, SamplerCall
 from vagen_adapters.parity.trained import Playback, TrainedSequence, Trainer
 
 __all__ = [
-    "Call",
     "Playback",
     "RecordedSampler",
     "Recording",
     "ReferenceModel",
     "Report",
+    "SamplerCall",
     "TrainedSequence",
     "Trainer",
     "run",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from vagen_adapters.parity.reference_model import Pixels, ReferenceModel
-from vagen_adapters.parity.sampler import Call
+from vagen_adapters.parity.sampler import SamplerCall
 from vagen_adapters.parity.trained import Playback, TrainedSequence
 
 TOLERANCE = 1e-3
@@ -48,7 +48,7 @@ class Compared:
         return cls(playback.model, playback, row, turns, tuple(starts))
 
     @property
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[SamplerCall]:
         return [self.playback.sampler.calls[turn] for turn in self.turns]
 
     @property
@@ -283,7 +283,7 @@ def _runs(model: ReferenceModel, ids: Sequence[int]) -> list[int]:
     return runs
 
 
-def _start(model: ReferenceModel, ids: Sequence[int], call: Call) -> int | None:
+def _start(model: ReferenceModel, ids: Sequence[int], call: SamplerCall) -> int | None:
     """Return where the reply begins if the sampler's input precedes it."""
     want, (have, places) = model.collapse(call.ids)[0], model.collapse(ids)
     if have[: len(want)] != want or len(have) <= len(want):

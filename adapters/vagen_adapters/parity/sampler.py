@@ -10,7 +10,7 @@ from vagen_adapters.parity.reference_model import Pixels, ReferenceModel
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class SamplerCall:
     """The input and the reply of one call of the sampler.
 
     Attributes:
@@ -43,7 +43,7 @@ class RecordedSampler:
 
     def __init__(self, model: ReferenceModel, recording: Recording) -> None:
         self.model, self.recording = model, recording
-        self.calls: list[Call] = []
+        self.calls: list[SamplerCall] = []
 
     def generate(
         self, prompt_ids: Sequence[int], pictures: Sequence[Pixels], *, summary: bool = False
@@ -64,5 +64,5 @@ class RecordedSampler:
             0 if token == self.model.image_token else token for token in reply
         ]  # the model has no pixels for a sampled image token
         scores = self.model.logprobs(self.model.inputs([*prompt, *reply_inputs], seen))[len(prompt) :]
-        self.calls.append(Call(tuple(prompt_ids), tuple(pictures), reply, tuple(scores), turn, summary))
+        self.calls.append(SamplerCall(tuple(prompt_ids), tuple(pictures), reply, tuple(scores), turn, summary))
         return list(reply), scores

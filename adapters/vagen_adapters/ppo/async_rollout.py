@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from vagen_adapters.ppo.episodes import Episode, Level
+from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode
 from vagen_adapters.ppo.rollout import Rollout
 
 
@@ -40,11 +40,11 @@ class AsyncRollout:
         self._thread = ThreadPoolExecutor(1, "ahead")
         self._part: Future[None] | None = None
         self._turns: Iterator[None] | None = None
-        self._episodes: list[Episode] = []
+        self._episodes: list[RolloutEpisode] = []
         self._share = 0
-        self._begun: tuple[tuple[Level, ...], int] | None = None
+        self._begun: tuple[tuple[LevelSeed, ...], int] | None = None
 
-    def play(self, levels: Sequence[Level], seed: int, version: int) -> None:
+    def play(self, levels: Sequence[LevelSeed], seed: int, version: int) -> None:
         """Begin these levels, or go on with them, for a part of their turns; returns at once.
 
         `version` is of the weights that are taken over for it.
@@ -57,7 +57,7 @@ class AsyncRollout:
         self._take_over(version)
         self._part = self._thread.submit(self._some, self._share)
 
-    def finish(self, levels: Sequence[Level], seed: int, version: int) -> list[Episode]:
+    def finish(self, levels: Sequence[LevelSeed], seed: int, version: int) -> list[RolloutEpisode]:
         """Play these levels to their end with the weights as they are now, from where they are if they were begun."""
         self.wait()
         if self._begun != (tuple(levels), seed):
@@ -73,9 +73,9 @@ class AsyncRollout:
             part, self._part = self._part, None
             part.result()
 
-    def _begin(self, levels: Sequence[Level], seed: int) -> None:
+    def _begin(self, levels: Sequence[LevelSeed], seed: int) -> None:
         self._begun = (tuple(levels), seed)
-        self._episodes = [Episode(level) for level in levels]
+        self._episodes = [RolloutEpisode(level) for level in levels]
         self._turns = self.rollout.turns(self._episodes, seed, snapshots=self.snapshots)
 
     def _take_over(self, version: int) -> None:

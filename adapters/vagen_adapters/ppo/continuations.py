@@ -7,11 +7,11 @@ import json
 import math
 from collections.abc import Sequence
 
-from vagen_adapters.ppo.episodes import Episode, Level
+from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode
 from vagen_envs import Turn
 
 
-def forks_of(episodes: Sequence[Episode], times: int) -> list[Episode]:
+def forks_of(episodes: Sequence[RolloutEpisode], times: int) -> list[RolloutEpisode]:
     """`times` forks of every state that the episodes' turns met, in order."""
     return [
         episode.fork(turn, number)
@@ -22,7 +22,7 @@ def forks_of(episodes: Sequence[Episode], times: int) -> list[Episode]:
 
 
 def returns_of(
-    episodes: Sequence[Episode], played: Sequence[Episode], times: int, gamma: float
+    episodes: Sequence[RolloutEpisode], played: Sequence[RolloutEpisode], times: int, gamma: float
 ) -> list[list[list[float]]]:
     """For each episode and turn the discounted returns of its forks, those that failed left out.
 
@@ -42,13 +42,13 @@ def returns_of(
 
 
 def state_values_of(
-    episodes: Sequence[Episode], played: Sequence[Episode], times: int, gamma: float
+    episodes: Sequence[RolloutEpisode], played: Sequence[RolloutEpisode], times: int, gamma: float
 ) -> list[list[float]]:
     """For each episode and turn the mean of `returns_of`; NaN where all forks failed."""
     returns = returns_of(episodes, played, times, gamma)
     return [[math.fsum(found) / len(found) if found else math.nan for found in of_turns] for of_turns in returns]
 
 
-def state_key(level: Level, turn: Turn) -> tuple[str, str, int, str]:
+def state_key(level: LevelSeed, turn: Turn) -> tuple[str, str, int, str]:
     """The same key wherever a state of a level is met again."""
     return level.environment, level.split, level.seed, json.dumps(turn.before.to_json(), sort_keys=True)

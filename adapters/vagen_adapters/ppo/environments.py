@@ -13,7 +13,7 @@ from typing import Any, cast
 import gymnasium as gym
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.episodes import Level
+from vagen_adapters.ppo.episodes import LevelSeed
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import did_you_mean
 from vagen_envs.prompting import Prompts
@@ -161,7 +161,7 @@ class EnvironmentPool:
         pool._made[""] = list(envs)
         return pool
 
-    def take(self, level: Level) -> gym.Env[Any, Any]:
+    def take(self, level: LevelSeed) -> gym.Env[Any, Any]:
         """A simulator for a level's task, with the level's prompts."""
         name = level.environment
         if not self._free[name]:
@@ -172,7 +172,7 @@ class EnvironmentPool:
             env.unwrapped.prompts = prompts[level.prompts]  # type: ignore[attr-defined]
         return env
 
-    def give_back(self, level: Level, env: gym.Env[Any, Any]) -> None:
+    def give_back(self, level: LevelSeed, env: gym.Env[Any, Any]) -> None:
         """Let other episodes use the simulator of a level's task."""
         self._free[level.environment].append(env)
 

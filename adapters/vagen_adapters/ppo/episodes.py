@@ -14,16 +14,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from vagen_adapters.ppo.chat_encoder import Shown
-from vagen_adapters.ppo.generation import Prompt, Reply
+from vagen_adapters.ppo.generation import Prompt, SampledReply
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.context import ContextPolicy
 from vagen_envs.seeding import HashStream
-from vagen_rewards.credit import Words
+from vagen_rewards.credit import StatementWords
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelSeed:
     """One level to play.
 
     Attributes:
@@ -58,10 +58,10 @@ class PlayedTurn:
     """
 
     shown: Shown
-    reply: Reply
+    reply: SampledReply
     turn: Turn
     rewards: tuple[RewardTerm, ...]
-    words: tuple[Words, ...] = ()
+    words: tuple[StatementWords, ...] = ()
     snapshot: bytes = b""
     version: int = 0
 
@@ -87,10 +87,10 @@ class PlayedSummary:
     """
 
     shown: Shown
-    reply: Reply
+    reply: SampledReply
     version: int = 0
     reward: ClassVar[float] = 0.0
-    words: ClassVar[tuple[Words, ...]] = ()
+    words: ClassVar[tuple[StatementWords, ...]] = ()
 
 
 Step = PlayedTurn | PlayedSummary
@@ -98,7 +98,7 @@ Step = PlayedTurn | PlayedSummary
 
 
 @dataclass(eq=False)
-class Episode:
+class RolloutEpisode:
     """An episode.
 
     Attributes:
@@ -114,7 +114,7 @@ class Episode:
         worth: the mean sum of rewards from before each turn on, where it was played on from there; empty elsewhere.
     """
 
-    level: Level
+    level: LevelSeed
     turns: list[PlayedTurn] = field(default_factory=list)
     last_shown: Shown | None = None
     terminated: bool = False
@@ -125,14 +125,14 @@ class Episode:
     begins_at: bytes = b""
     worth: tuple[float, ...] = ()
 
-    def fork(self, turn: int, number: int) -> Episode:
+    def fork(self, turn: int, number: int) -> RolloutEpisode:
         """An episode that goes on from before the reply of `turn`, which was played with a snapshot; one of several."""
         draw = HashStream("fork", self.level.draw, turn, number).bits(48)
         here = self.turns[turn]
         turns = list(self.turns[:turn])
         if turns:  # a conversation is known by its first observation, and this is another
             turns[0] = replace(turns[0], shown=copy.copy(turns[0].shown))
-        return Episode(replace(self.level, draw=draw), turns, copy.copy(here.shown), begins_at=here.snapshot)
+        return RolloutEpisode(replace(self.level, draw=draw), turns, copy.copy(here.shown), begins_at=here.snapshot)
 
     @property
     def steps(self) -> list[Step]:
@@ -222,7 +222,7 @@ def lay_out(
 
 
 def training_sequences(
-    episode: Episode, context: ContextPolicy | None = None, *, with_end: bool = False
+    episode: RolloutEpisode, context: ContextPolicy | None = None, *, with_end: bool = False
 ) -> list[TokenSequence]:
     """The sequences of an episode: one for the whole, one up to each summary, or with `last:N` one for each turn.
 
@@ -241,7 +241,7 @@ def training_sequences(
     ]
 
 
-def keep_differing(episodes: Sequence[Episode], most: int) -> list[Episode]:
+def keep_differing(episodes: Sequence[RolloutEpisode], most: int) -> list[RolloutEpisode]:
     """Whole groups whose returns differ, up to `most` of them, in order: groups of equal returns teach nothing (DAPO).
 
     Returns that differ by rounding alone count as equal.
@@ -250,15 +250,15 @@ def keep_differing(episodes: Sequence[Episode], most: int) -> list[Episode]:
     return [episode for group in differing[:most] for episode in group]
 
 
-def groups_of(episodes: Iterable[Episode]) -> list[list[Episode]]:
+def groups_of(episodes: Iterable[RolloutEpisode]) -> list[list[RolloutEpisode]]:
     """The episodes by group, in order."""
-    groups: dict[int, list[Episode]] = {}
+    groups: dict[int, list[RolloutEpisode]] = {}
     for episode in episodes:
         groups.setdefault(episode.level.group, []).append(episode)
     return list(groups.values())
 
 
-def have_equal_returns(group: Sequence[Episode]) -> bool:
+def have_equal_returns(group: Sequence[RolloutEpisode]) -> bool:
     """Whether returns differ by no more than rounding, so that comparing them teaches nothing."""
     returns = [episode.rewards for episode in group]
     return math.isclose(min(returns), max(returns), rel_tol=1e-6, abs_tol=1e-12)

@@ -20,7 +20,7 @@ from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import TOKEN_TYPES, ChatEncoder, Shown
 from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
 from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
-from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs
+from vagen_adapters.ppo.generation import Prompt, SampledReply, SampleSettings, TransformersSampler, model_inputs
 from vagen_adapters.ppo.introspection import vision_parameters
 from vagen_adapters.ppo.processors import refusal, refusing
 from vagen_adapters.ppo.vision_cache import GIVEN, VisionFeatureCache
@@ -181,7 +181,7 @@ def _sees_the_same(model: ActorCritic, encoder: ChatEncoder) -> bool:
     return True
 
 
-_FEW = Sampling(temperature=1.0, top_p=1.0, max_tokens=3)
+_FEW = SampleSettings(temperature=1.0, top_p=1.0, max_tokens=3)
 
 
 @contextlib.contextmanager
@@ -212,7 +212,7 @@ def _logprobs(encoder: ChatEncoder, model: ActorCritic, prompts: Sequence[Prompt
 def _prompts(encoder: ChatEncoder) -> list[Prompt]:
     """A conversation of two turns, and one of one."""
     first, second = (_show(encoder, number) for number in range(2))
-    said = Reply((*encoder.encode(REPLIES[0]), encoder.end_id), ())
+    said = SampledReply((*encoder.encode(REPLIES[0]), encoder.end_id), ())
     turn: Any = PlayedTurn(first, said, None, ())  # type: ignore[arg-type]
     return [lay_out([turn], (), second).prompt, lay_out((), (), first).prompt]
 

@@ -32,7 +32,7 @@ class Prompt:
 
 
 @dataclass(frozen=True)
-class Reply:
+class SampledReply:
     """The tokens that were sampled, with the end token if it came, and their log-probabilities when they were."""
 
     ids: tuple[int, ...]
@@ -40,7 +40,7 @@ class Reply:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampling:
+class SampleSettings:
     """How replies are drawn. The defaults are those of VAGEN, table 22.
 
     Attributes:
@@ -61,7 +61,7 @@ class Sampling:
 class Sampler(Protocol):
     """A generation back-end. One that shares its GPU with updates may have `rest()`, which gives memory up for now."""
 
-    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+    def sample(self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]) -> list[SampledReply]:
         """A reply to each prompt, in order.
 
         A reply depends on the weights, its prompt and its seed, and not on what else is sampled beside it: neither
@@ -125,11 +125,11 @@ class TransformersSampler:
         """Nothing to do: it samples from the policy itself."""
 
     @torch.no_grad()
-    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+    def sample(self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]) -> list[SampledReply]:
         """See `Sampler.sample`."""
         was_training = self.model.training
         self.model.eval()
-        replies: list[Reply] = []
+        replies: list[SampledReply] = []
         start = 0
         while start < len(prompts):
             longest, stop = 0, start
@@ -143,7 +143,7 @@ class TransformersSampler:
         self.model.train(was_training)
         return replies
 
-    def _sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+    def _sample(self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]) -> list[SampledReply]:
         from transformers import GenerationConfig, LogitsProcessorList
 
         inputs: dict[str, Any] = model_inputs(
@@ -163,12 +163,12 @@ class TransformersSampler:
         )
         return self._replies(output[:, inputs["input_ids"].shape[1] :], torch.stack(draw.logprobs, 1))
 
-    def _replies(self, sampled: Tensor, logprobs: Tensor) -> list[Reply]:
+    def _replies(self, sampled: Tensor, logprobs: Tensor) -> list[SampledReply]:
         """Return tokens and log-probabilities, (B, T) each; ignore those after the first end token."""
         ended = (sampled == self.encoder.end_id).long()
         lengths = torch.where(ended.any(1), ended.argmax(1) + 1, sampled.shape[1]).tolist()
         return [
-            Reply(tuple(ids[:length]), tuple(scores[:length]))
+            SampledReply(tuple(ids[:length]), tuple(scores[:length]))
             for ids, scores, length in zip(sampled.tolist(), logprobs.tolist(), lengths, strict=True)
         ]
 
@@ -183,7 +183,7 @@ class Draw:
         logprobs: (B,) of each step's tokens.
     """
 
-    def __init__(self, sampling: Sampling, seeds: Sequence[int], forbidden_ids: Sequence[int]) -> None:
+    def __init__(self, sampling: SampleSettings, seeds: Sequence[int], forbidden_ids: Sequence[int]) -> None:
         self.sampling = sampling
         self.forbidden_ids = forbidden_ids
         self.uniforms = torch.stack(

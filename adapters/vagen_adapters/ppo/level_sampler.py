@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vagen_adapters.ppo.environments import TrainingTask
-from vagen_adapters.ppo.episodes import Episode, Level, groups_of
+from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode, groups_of
 from vagen_envs.seeding import HashStream
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -74,7 +74,7 @@ class LevelSampler:
         self.tasks, self.seed, self.group_size = list(tasks), seed, group_size
         self.records: dict[str, TaskRecord] = {}
 
-    def levels(self, numbers: Sequence[int], first_group: int) -> list[Level]:
+    def levels(self, numbers: Sequence[int], first_group: int) -> list[LevelSeed]:
         """Levels for groups, `group_size` episodes each.
 
         Args:
@@ -93,7 +93,7 @@ class LevelSampler:
         total = math.fsum(task.weight for task in self.tasks)
         return [task.weight / total for task in self.tasks]
 
-    def update(self, episodes: Sequence[Episode]) -> None:
+    def update(self, episodes: Sequence[RolloutEpisode]) -> None:
         """Take the episodes of a rollout into account; those that failed don't count."""
         for record in self.records.values():
             record.successes *= MEMORY
@@ -143,12 +143,12 @@ class LevelSampler:
     def _seed_of(self, number: int, task: TrainingTask) -> int:
         return (self.seed << 32) + number  # 2**32 apart: trainings with different seeds share no level
 
-    def _group(self, number: int, group: int, task: TrainingTask) -> list[Level]:
+    def _group(self, number: int, group: int, task: TrainingTask) -> list[LevelSeed]:
         packs = len(task.environment.prompt_packs)
         prompts = HashStream("prompts", self.seed, number).below(packs) if packs else 0
         seed = self._seed_of(number, task)
         draws = range(number * self.group_size, (number + 1) * self.group_size)
-        return [Level(seed, "train", group, draw, prompts, task.name) for draw in draws]
+        return [LevelSeed(seed, "train", group, draw, prompts, task.name) for draw in draws]
 
 
 class DifficultySampler(LevelSampler):

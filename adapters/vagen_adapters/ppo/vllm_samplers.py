@@ -19,7 +19,7 @@ from trl.generation.vllm_client import VLLMClient
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.generation import Prompt, Reply, Sampling
+from vagen_adapters.ppo.generation import Prompt, SampledReply, SampleSettings
 from vagen_adapters.ppo.vllm_weights import Weights
 
 WORKER_EXTENSION = "vagen_adapters.ppo.vllm_worker.PolicyReload"
@@ -68,7 +68,7 @@ class VLLMSampler:
         self.llm.reset_mm_cache()
         self.llm.llm_engine.reset_encoder_cache()
 
-    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+    def sample(self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]) -> list[SampledReply]:
         """See `Sampler.sample`."""
         from vllm import SamplingParams
 
@@ -140,12 +140,12 @@ class VLLMServerSampler:
                 self._post(f"reset_{cache}_cache")
         self.accelerator.wait_for_everyone()
 
-    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+    def sample(self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]) -> list[SampledReply]:
         """See `Sampler.sample`."""
         _check(prompts, self.encoder)
         return list(self._pool.map(self._ask, prompts, itertools.repeat(sampling), seeds))
 
-    def _ask(self, prompt: Prompt, sampling: Sampling, seed: int) -> Reply:
+    def _ask(self, prompt: Prompt, sampling: SampleSettings, seed: int) -> SampledReply:
         (shown,) = self.client.image_features([_pictures(prompt)])
         settings = _sampling_settings(sampling, self.encoder.forbidden_ids)
         # Not through the client's own `generate`: it gives all prompts one seed, and asks of a log-probability the
@@ -159,7 +159,7 @@ class VLLMServerSampler:
         }
         (choice,) = self._post("inference/v1/generate", request)["choices"]
         logprobs = tuple(entry["logprob"] for entry in choice["logprobs"]["content"])
-        return Reply(tuple(choice["token_ids"]), logprobs)
+        return SampledReply(tuple(choice["token_ids"]), logprobs)
 
     def _placed(self, features: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
         """The features with the places of their pictures in the prompt; the server saw them without it."""
@@ -238,7 +238,7 @@ def _check(prompts: Sequence[Prompt], encoder: ChatEncoder) -> None:
         encoder.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
 
 
-def _sampling_settings(sampling: Sampling, forbidden_ids: Sequence[int]) -> dict[str, Any]:
+def _sampling_settings(sampling: SampleSettings, forbidden_ids: Sequence[int]) -> dict[str, Any]:
     return {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
@@ -247,9 +247,9 @@ def _sampling_settings(sampling: Sampling, forbidden_ids: Sequence[int]) -> dict
     }
 
 
-def _reply(completion: Any) -> Reply:
+def _reply(completion: Any) -> SampledReply:
     ids = tuple(completion.token_ids)
-    return Reply(ids, tuple(entry[token].logprob for token, entry in zip(ids, completion.logprobs, strict=True)))
+    return SampledReply(ids, tuple(entry[token].logprob for token, entry in zip(ids, completion.logprobs, strict=True)))
 
 
 def _pictures(prompt: Prompt) -> list[Image.Image]:

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
-from vagen_adapters.ppo.generation import Reply, model_inputs
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, RolloutEpisode, training_sequences
+from vagen_adapters.ppo.generation import SampledReply, model_inputs
 from vagen_envs import VagenEnv, VagenError
 from vagen_envs.seeding import HashStream
 
@@ -34,11 +34,11 @@ IGNORED = -100
 class Demonstration:
     """An episode, and the turns whose replies are imitated."""
 
-    episode: Episode
+    episode: RolloutEpisode
     imitated: frozenset[int]
 
 
-def demonstrate(env: gym.Env[Any, Any], encoder: ChatEncoder, level: Level, noise: float = 0.0) -> Demonstration:
+def demonstrate(env: gym.Env[Any, Any], encoder: ChatEncoder, level: LevelSeed, noise: float = 0.0) -> Demonstration:
     """Play a level with the oracle; with probability `noise`, a turn takes random actions instead.
 
     Noise shows the model how to go on after mistakes. Only the oracle's replies are imitated. An episode ends early
@@ -52,7 +52,7 @@ def demonstrate(env: gym.Env[Any, Any], encoder: ChatEncoder, level: Level, nois
         raise TrainingConfigError(f"{env} has no oracle to imitate; use an environment derived from VagenEnv")
     stream = HashStream("warm start", level.split, level.seed)
     observation, _ = env.reset(seed=level.seed, options={"split": level.split})
-    episode, imitated = Episode(level), set[int]()
+    episode, imitated = RolloutEpisode(level), set[int]()
     while not (episode.terminated or episode.truncated):
         random = stream.random() < noise
         try:
@@ -64,7 +64,7 @@ def demonstrate(env: gym.Env[Any, Any], encoder: ChatEncoder, level: Level, nois
         shown = encoder.show(core.system_prompt, observation)
         ids = (*encoder.tokenizer(text, add_special_tokens=False)["input_ids"], encoder.end_id)
         observation, _, episode.terminated, episode.truncated, info = env.step(text)
-        reply = Reply(ids, (0.0,) * len(ids))
+        reply = SampledReply(ids, (0.0,) * len(ids))
         episode.turns.append(PlayedTurn(shown, reply, info["turn"], info["turn"].rewards))
     return Demonstration(episode, frozenset(imitated))
 
@@ -83,7 +83,7 @@ def demonstrations(
 ) -> list[Demonstration]:
     """Demonstrations of `count` training levels; `options` are the environment's, `noise` as in `demonstrate`."""
     with contextlib.closing(gym.make(env_id, **options)) as env:
-        return [demonstrate(env, encoder, Level(FIRST_SEED + number), noise) for number in range(count)]
+        return [demonstrate(env, encoder, LevelSeed(FIRST_SEED + number), noise) for number in range(count)]
 
 
 def batch_of(shown: Sequence[Demonstration], encoder: ChatEncoder) -> dict[str, Tensor]:

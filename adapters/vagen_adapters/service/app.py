@@ -28,7 +28,7 @@ except ImportError as error:
 
 from vagen_adapters.service.client import KEY_VARIABLE, SERVER_HEADER
 from vagen_adapters.service.framing import pack, written
-from vagen_adapters.service.host import Answer, Failure
+from vagen_adapters.service.host import Failure, HostAnswer
 from vagen_adapters.service.pool import Pool
 from vagen_adapters.service.tenants import Tenant, Tenants
 
@@ -108,8 +108,8 @@ async def _answer(request: bytes, tenant: Tenant, sessions: Sessions, metrics: M
     except ServiceError as error:
         metrics.failures.labels(error.code).inc()
         return pack(_error(error), ())
-    bodies = [result.body if isinstance(result, Answer) else _error(result) for result in results]
-    pictures = dict(result.picture for result in results if isinstance(result, Answer) and result.picture)
+    bodies = [result.body if isinstance(result, HostAnswer) else _error(result) for result in results]
+    pictures = dict(result.picture for result in results if isinstance(result, HostAnswer) and result.picture)
     return pack(b'{"items":[' + b",".join(bodies) + b"]}", list(pictures.items()))
 
 

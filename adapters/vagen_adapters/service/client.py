@@ -11,7 +11,7 @@ from typing import Any
 
 from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.framing import MAX_ITEMS, MAX_REQUEST, read, unpack, written
-from vagen_adapters.service.journal import Journal, Reply
+from vagen_adapters.service.journal import Journal, SessionReply
 from vagen_envs.errors import MissingExtraError
 
 try:
@@ -56,7 +56,7 @@ class Service:
         self._lock = threading.Lock()
         self._pid = os.getpid()
 
-    def ask(self, verb: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
+    def ask(self, verb: str, items: Sequence[dict[str, Any]]) -> list[SessionReply]:
         """Carry out items of one kind (see `messages.VERBS`; moves are numbered here), concurrently.
 
         A session that is gone, with its worker or its server, is opened again and goes on.
@@ -66,12 +66,12 @@ class Service:
         """
         return self._journal.ask(verb, items)
 
-    def _send(self, verb: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
+    def _send(self, verb: str, items: Sequence[dict[str, Any]]) -> list[SessionReply]:
         """Ask each server for the sessions that it has."""
         homes: dict[str, list[int]] = {}
         for i, item in enumerate(items):
             homes.setdefault("" if verb == "open" else self._homes.get(item["session"], ""), []).append(i)
-        replies: dict[int, Reply] = {}
+        replies: dict[int, SessionReply] = {}
         for home, indices in homes.items():
             for request in self._requests(items, indices):
                 answers = self._retried(verb, [items[i] for i in request], home)
@@ -94,9 +94,9 @@ class Service:
             size += length
         yield request
 
-    def _retried(self, verb: str, items: Sequence[dict[str, Any]], home: str) -> list[Reply]:
+    def _retried(self, verb: str, items: Sequence[dict[str, Any]], home: str) -> list[SessionReply]:
         """Ask until there is an answer and room: sessions that nobody uses make room within half a minute."""
-        replies: dict[int, Reply] = {}
+        replies: dict[int, SessionReply] = {}
         left = list(range(len(items)))
         wait, deadline = 0.05, float("inf")  # patience begins with the first failure: a turn may take its time
         while True:
@@ -116,7 +116,7 @@ class Service:
             time.sleep(wait)
             wait = min(2 * wait, 2.0)
 
-    def _talk(self, verb: str, items: Sequence[dict[str, Any]], home: str) -> list[Reply]:
+    def _talk(self, verb: str, items: Sequence[dict[str, Any]], home: str) -> list[SessionReply]:
         request = written({"verb": verb, "items": items})
         if len(request) > MAX_REQUEST:
             raise ServiceError("too_large", f"a request of {len(request)} bytes; the server takes {MAX_REQUEST}")
@@ -127,7 +127,7 @@ class Service:
             answer: dict[str, Any] = read(body)
             if "error" in answer:
                 raise ServiceError(answer["error"]["code"], answer["error"]["message"])
-            replies = [Reply.read(data, dict(pictures)) for data in answer["items"]]
+            replies = [SessionReply.read(data, dict(pictures)) for data in answer["items"]]
         except BaseException as error:
             socket.socket.close()
             if isinstance(error, ValueError | KeyError | TypeError):

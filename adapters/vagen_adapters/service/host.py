@@ -23,7 +23,7 @@ from vagen_envs.pictures import Picture
 MOVES = ("reset", "step")
 
 
-class Call(NamedTuple):
+class HostCall(NamedTuple):
     """A request to one session: `open`, `reset`, `step` or `close`, with its arguments."""
 
     session: str
@@ -31,7 +31,7 @@ class Call(NamedTuple):
     arguments: dict[str, Any]
 
 
-class Answer(NamedTuple):
+class HostAnswer(NamedTuple):
     """The result of a call. After `reset` and `step` the body's `picture` has `sha256` and `shape`, or is null."""
 
     body: bytes  # a JSON object
@@ -46,7 +46,7 @@ class Failure(NamedTuple):
     message: str
 
 
-Result = Answer | Failure
+Result = HostAnswer | Failure
 
 
 class EnvHost:
@@ -57,7 +57,7 @@ class EnvHost:
         self._digests: dict[str, str] = {}
         self._guard = Guard(limits)
 
-    def run(self, call: Call) -> Result:
+    def run(self, call: HostCall) -> Result:
         """Carry out a call."""
         session = call.session
         if call.verb != "open" and session not in self._envs:
@@ -78,7 +78,7 @@ class EnvHost:
         except Exception as error:
             return Failure("simulator", f"{type(error).__name__}: {error}")
 
-    def _open(self, session: str, env_id: str, options: dict[str, Any], offers: Offers) -> Answer:
+    def _open(self, session: str, env_id: str, options: dict[str, Any], offers: Offers) -> HostAnswer:
         """Make an environment."""
         if session in self._envs:
             self._close(session)
@@ -95,9 +95,9 @@ class EnvHost:
             "picture_shape": list(space["image"].shape) if "image" in space.spaces else None,
             "config": told(env, options, offers),
         }
-        return Answer(written(opened))
+        return HostAnswer(written(opened))
 
-    def _reset(self, session: str, seed: int | None, split: str | None = None, level: int | None = None) -> Answer:
+    def _reset(self, session: str, seed: int | None, split: str | None = None, level: int | None = None) -> HostAnswer:
         options = {name: value for name, value in (("split", split), ("level", level)) if value is not None}
         env = self._envs[session]
         shown, info = env.reset(seed=seed, options=options or None)
@@ -105,24 +105,24 @@ class EnvHost:
         data = {"text": shown["text"], "state": info["state"].to_json(), "level": info["level"]}
         return self._shown(session, env.observed.picture, data)
 
-    def _step(self, session: str, reply: str) -> Answer:
+    def _step(self, session: str, reply: str) -> HostAnswer:
         _, reward, _, _, info = self._envs[session].step(reply)
         turn: Turn = info["turn"]
         return self._shown(session, turn.result.picture, {"reward": reward, "turn": turn.to_json()})
 
-    def _shown(self, session: str, picture: Picture | None, data: dict[str, Any]) -> Answer:
+    def _shown(self, session: str, picture: Picture | None, data: dict[str, Any]) -> HostAnswer:
         """An answer with its digest."""
         named = None if picture is None else {"sha256": picture.sha256, "shape": list(picture.shape)}
         body = written({"picture": named, **data})
         digest = hashlib.blake2b(self._digests[session].encode() + body, digest_size=16).hexdigest()
         self._digests[session] = digest
         png = None if picture is None else (picture.sha256, picture.png)
-        return Answer(b'{"digest":"%s",' % digest.encode() + body[1:], png, digest)
+        return HostAnswer(b'{"digest":"%s",' % digest.encode() + body[1:], png, digest)
 
-    def _close(self, session: str) -> Answer:
+    def _close(self, session: str) -> HostAnswer:
         self._digests.pop(session, None)
         self._envs.pop(session).close()
-        return Answer(b"{}")
+        return HostAnswer(b"{}")
 
     def _drop(self, session: str) -> None:
         """End a session that passed a bound, and free its memory before the next call."""

@@ -24,7 +24,7 @@ MAX_LOSSES = 6
 """Times in a row that one move may be lost. It may be this move that the workers die of."""
 
 
-class Reply(NamedTuple):
+class SessionReply(NamedTuple):
     """The result of one item: a JSON object, which has `error` if it failed, and the picture that it names."""
 
     data: dict[str, Any]
@@ -37,7 +37,7 @@ class Reply(NamedTuple):
         return code
 
     @classmethod
-    def read(cls, data: dict[str, Any], pictures: Mapping[str, bytes]) -> Reply:
+    def read(cls, data: dict[str, Any], pictures: Mapping[str, bytes]) -> SessionReply:
         """From the object and PNGs by SHA-256. Raises KeyError or RecordError if the picture isn't there."""
         name = data.get("picture")
         return cls(data, None if name is None else Picture.from_png(pictures[name["sha256"]]))
@@ -60,7 +60,7 @@ class History:
             item["replay"] = {**self.level, "replies": list(self.replies), "digest": self.digest}
         return item
 
-    def record(self, verb: str, item: dict[str, Any], reply: Reply) -> None:
+    def record(self, verb: str, item: dict[str, Any], reply: SessionReply) -> None:
         """Add a move and its result."""
         if reply.code is not None and reply.code not in PLAYED:
             return
@@ -78,12 +78,12 @@ class History:
 class Journal:
     """The histories of many sessions; `send` carries out items of one kind, concurrently. Threads may share one."""
 
-    def __init__(self, send: Callable[[str, Sequence[dict[str, Any]]], list[Reply]]) -> None:
+    def __init__(self, send: Callable[[str, Sequence[dict[str, Any]]], list[SessionReply]]) -> None:
         self._send = send
         self._histories: dict[str, History] = {}
         self._lock = threading.Lock()
 
-    def ask(self, verb: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
+    def ask(self, verb: str, items: Sequence[dict[str, Any]]) -> list[SessionReply]:
         """Carry out items. Numbers the moves, and opens sessions that are gone again."""
         if verb in MOVES:
             items = [self._numbered(verb, item) for item in items]
@@ -101,7 +101,7 @@ class Journal:
         numbered = {**item, "move": history.move + 1}
         return {**numbered, "after": history.digest} if verb == "step" else numbered
 
-    def _recover(self, verb: str, items: Sequence[dict[str, Any]], replies: list[Reply]) -> None:
+    def _recover(self, verb: str, items: Sequence[dict[str, Any]], replies: list[SessionReply]) -> None:
         """Open sessions that are gone and ask again, until every item is answered or was lost too often.
 
         One by one, for one of them may be what the workers die of.
@@ -113,18 +113,18 @@ class Journal:
             for i in gone:
                 replies[i] = self._asked_again(verb, items[i])
 
-    def _asked_again(self, verb: str, item: dict[str, Any]) -> Reply:
+    def _asked_again(self, verb: str, item: dict[str, Any]) -> SessionReply:
         if verb == "open":
             return self._send("open", [{**item, "move": 0}])[0]
         opened = self._send("open", [self._histories[item["session"]].reopening(verb)])[0]
         return self._send(verb, [item])[0] if opened.code is None else opened
 
-    def _is_gone(self, verb: str, item: dict[str, Any], reply: Reply) -> bool:
+    def _is_gone(self, verb: str, item: dict[str, Any], reply: SessionReply) -> bool:
         if verb == "open":
             return reply.code == "lost"
         return reply.code in GONE and item["session"] in self._histories
 
-    def _record(self, verb: str, item: dict[str, Any], reply: Reply) -> None:
+    def _record(self, verb: str, item: dict[str, Any], reply: SessionReply) -> None:
         session = item["session"]
         with self._lock:
             if verb == "open" and reply.code is None:

@@ -8,7 +8,7 @@ import struct
 from collections import deque
 from typing import Any
 
-from vagen_adapters.service.host import Call, Result
+from vagen_adapters.service.host import HostCall, Result
 from vagen_adapters.service.limits import Limits
 from vagen_adapters.service.pool import TIMEOUT, Pool
 from vagen_envs.workers import START_TIMEOUT, WorkerDied, cause_of_end, started
@@ -36,7 +36,7 @@ class LocalWorker(asyncio.Protocol):
         self._transport, _ = await loop.create_unix_connection(lambda: self, sock=self._socket)
         await asyncio.wait_for(self._answers[0], START_TIMEOUT)
 
-    def run(self, call: Call) -> asyncio.Future[Result]:
+    def run(self, call: HostCall) -> asyncio.Future[Result]:
         answer = asyncio.get_running_loop().create_future()
         self._answers.append(answer)
         if self._death is not None:

@@ -62,7 +62,7 @@ class Replay(BaseModel):
     digest: Name
 
 
-class Open(Item):
+class OpenSession(Item):
     """Make an environment, or have one again that was elsewhere.
 
     `move` is the number of the last move that was answered, if the session was open before. Options may be any JSON;
@@ -89,14 +89,14 @@ class Reset(Move):
     level: Seed | None = None
 
 
-class Step(Move):
+class StepSession(Move):
     """Play a turn. `after` is the digest of the answer it follows; a session with another latest answer refuses it."""
 
     reply: Text
     after: Name | None = None
 
 
-VERBS: dict[str, type[Item]] = {"open": Open, "reset": Reset, "step": Step, "close": Item}
+VERBS: dict[str, type[Item]] = {"open": OpenSession, "reset": Reset, "step": StepSession, "close": Item}
 _READERS: dict[str, TypeAdapter[Any]] = {verb: TypeAdapter(list[kind]) for verb, kind in VERBS.items()}  # type: ignore[valid-type]
 
 

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Protocol
 
-from vagen_adapters.service.host import Call, Failure, Result
+from vagen_adapters.service.host import Failure, HostCall, Result
 from vagen_envs.workers import WorkerDied
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ CHECK_EVERY = 1.0
 """Seconds between checks that a worker lives."""
 AHEAD = 4
 """Calls that a worker has at once, so that it needn't wait for the server. Others wait here, clients in rotation."""
-CHECK = Call("", "close", {})
+CHECK = HostCall("", "close", {})
 """The call of such a check: there is no such session, and that is the answer."""
 RESTART_AFTER = 0.2
 """Seconds between a worker's death and the start of the next."""
@@ -33,7 +33,7 @@ STARTING = 15.0
 its machine for minutes; new sessions then go to workers that are ready."""
 
 
-class Worker(Protocol):
+class PoolWorker(Protocol):
     """A process or an actor that runs an `EnvHost`. Everything raises WorkerDied once it is gone."""
 
     where: str
@@ -42,7 +42,7 @@ class Worker(Protocol):
     async def start(self) -> None:
         """Wait until it takes calls."""
 
-    def run(self, call: Call) -> asyncio.Future[Result]:
+    def run(self, call: HostCall) -> asyncio.Future[Result]:
         """Carry out a call, after those that were given before."""
 
     def close(self) -> None:
@@ -55,15 +55,15 @@ class Slot:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         # The calls of each client in order, the next client first.
-        self._waiting: dict[Hashable, deque[tuple[Call, asyncio.Future[Result]]]] = {}
+        self._waiting: dict[Hashable, deque[tuple[HostCall, asyncio.Future[Result]]]] = {}
         self._given = 0  # calls that the worker has
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
         self.sessions: set[str] = set()
-        self.worker: Worker | None = None
+        self.worker: PoolWorker | None = None
         self.task = asyncio.create_task(self._serve())
 
-    def submit(self, call: Call, client: Hashable = None) -> asyncio.Future[Result]:
+    def submit(self, call: HostCall, client: Hashable = None) -> asyncio.Future[Result]:
         """Carry out a call. It fails as `lost` if the worker of its session is gone, or dies meanwhile."""
         result: asyncio.Future[Result] = self._loop.create_future()
         if call.session in self.sessions or call is CHECK:
@@ -75,7 +75,7 @@ class Slot:
 
     def end(self, session: str, client: Hashable) -> None:
         """End a session, in the worker too, without waiting."""
-        self.submit(Call(session, "close", {}), client)
+        self.submit(HostCall(session, "close", {}), client)
         self.sessions.discard(session)
 
     @property
@@ -99,7 +99,7 @@ class Slot:
 
     async def _serve_by_one(self) -> str:
         """Start a worker and use it until it dies. Returns the cause."""
-        worker: Worker | None = None
+        worker: PoolWorker | None = None
         try:
             worker = self._pool.make_worker()
             await worker.start()
@@ -120,7 +120,7 @@ class Slot:
             if worker is not None:
                 worker.close()
 
-    def _pop(self) -> tuple[Call, asyncio.Future[Result]]:
+    def _pop(self) -> tuple[HostCall, asyncio.Future[Result]]:
         client = next(iter(self._waiting))
         calls = self._waiting.pop(client)
         job = calls.popleft()
@@ -135,7 +135,7 @@ class Slot:
             self._given += 1
             self.worker.run(call).add_done_callback(functools.partial(self._receive, self.worker, result))
 
-    def _receive(self, worker: Worker, result: asyncio.Future[Result], answer: asyncio.Future[Result]) -> None:
+    def _receive(self, worker: PoolWorker, result: asyncio.Future[Result], answer: asyncio.Future[Result]) -> None:
         if answer.cancelled():  # with the pool
             return
         error = answer.exception()
@@ -158,7 +158,7 @@ def _finish(pending: asyncio.Future[Result], result: Result) -> None:
 class Pool:
     """`size` workers. If `make_worker` raises, it is called again later."""
 
-    def __init__(self, make_worker: Callable[[], Worker], size: int = 2, timeout: float = TIMEOUT) -> None:
+    def __init__(self, make_worker: Callable[[], PoolWorker], size: int = 2, timeout: float = TIMEOUT) -> None:
         self.make_worker, self.size, self.timeout = make_worker, size, timeout
         self.replaced = 0
         """Workers that died."""
@@ -171,7 +171,7 @@ class Pool:
         self._slots = [Slot(self) for _ in range(self.size)]
 
     @property
-    def workers(self) -> list[Worker]:
+    def workers(self) -> list[PoolWorker]:
         """The workers that are ready."""
         return [slot.worker for slot in self._slots if slot.worker is not None]
 

@@ -11,7 +11,7 @@ import contextlib
 import os
 from typing import Any
 
-from vagen_adapters.service.host import Call, EnvHost, Result
+from vagen_adapters.service.host import EnvHost, HostCall, Result
 from vagen_adapters.service.limits import Limits
 from vagen_adapters.service.pool import TIMEOUT, Pool
 from vagen_envs.errors import MissingExtraError
@@ -48,7 +48,7 @@ class RayWorker:
     async def start(self) -> None:
         self.where = await asyncio.wait_for(self._get(self._actor.place.remote()), PATIENCE)
 
-    def run(self, call: Call) -> asyncio.Future[Result]:
+    def run(self, call: HostCall) -> asyncio.Future[Result]:
         return asyncio.create_task(self._get(self._actor.run.remote(call)))
 
     async def _get(self, reference: Any) -> Any:

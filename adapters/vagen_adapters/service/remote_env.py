@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.client import Service
-from vagen_adapters.service.journal import GONE, PLAYED, Reply
+from vagen_adapters.service.journal import GONE, PLAYED, SessionReply
 from vagen_envs.core import Observation, State, Turn
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, SimulatorError, did_you_mean
 from vagen_envs.pictures import Picture
@@ -113,7 +113,7 @@ class RemoteEnv(gym.Env[Observed, str]):
             raise ReplyTypeError(f"the reply is {type(action).__name__}, not str; pass the model's text as it is")
         return {"session": self._session, "reply": action}
 
-    def take_reset(self, reply: Reply) -> tuple[Observed, dict[str, Any]]:
+    def take_reset(self, reply: SessionReply) -> tuple[Observed, dict[str, Any]]:
         """The result of a reset, from its reply."""
         self._raise_failure(reply)
         data = reply.data
@@ -122,7 +122,7 @@ class RemoteEnv(gym.Env[Observed, str]):
         self.level: dict[str, Any] = data["level"]
         return self.shown(), {"state": State.from_json(data["state"]), "level": dict(self.level)}
 
-    def take_step(self, reply: Reply) -> Stepped:
+    def take_step(self, reply: SessionReply) -> Stepped:
         """The result of a step, from its reply."""
         self._raise_failure(reply)
         known = [picture for picture in (self.observed.picture, reply.picture) if picture is not None]
@@ -138,7 +138,7 @@ class RemoteEnv(gym.Env[Observed, str]):
         shown = {} if picture is None else {"image": picture.pixels.copy()}
         return {**shown, "text": self.observed.text}
 
-    def _raise_failure(self, reply: Reply) -> None:
+    def _raise_failure(self, reply: SessionReply) -> None:
         error = reply.data.get("error")
         if error is None:
             return

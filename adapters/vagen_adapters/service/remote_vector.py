@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector import SyncVectorEnv
 
 from vagen_adapters.service.client import Service
-from vagen_adapters.service.journal import Reply
+from vagen_adapters.service.journal import SessionReply
 from vagen_adapters.service.remote_env import RemoteEnv, Stepped
 from vagen_envs.errors import ConfigError, ReplyTypeError, SimulatorError
 
@@ -83,7 +83,7 @@ class RemoteVectorEnv(SyncVectorEnv):
 class _Lane(RemoteEnv):
     """One environment of a vector. It reads `reply`, its part of the answer to the vector's request."""
 
-    reply = Reply({}, None)
+    reply = SessionReply({}, None)
 
     @property
     def is_broken(self) -> bool:

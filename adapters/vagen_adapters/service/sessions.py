@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vagen_adapters.service.host import Answer, Call, Failure, Result
+from vagen_adapters.service.host import Failure, HostAnswer, HostCall, Result
 from vagen_adapters.service.messages import read_items
 from vagen_adapters.service.metrics import Metrics
 from vagen_adapters.service.pool import Pool, Slot
@@ -22,7 +22,7 @@ IDLE = 30.0
 """Seconds without a request after which a session makes room for another. Its client can have it again by replay."""
 KEPT = 1 << 20
 """Bytes of an answer that is kept to be given again. A longer one is had again by replay."""
-DONE = Answer(b"{}")
+DONE = HostAnswer(b"{}")
 ENDED = ("lost", "unknown_session", "too_costly")
 """Failures of a call after which its worker doesn't have the session."""
 
@@ -89,7 +89,7 @@ class Sessions:
                 self._metrics.failures.labels(result.code).inc()
         return results
 
-    def _begin(self, verb: str, item: Any, tenant: Tenant) -> Answer | Failure | asyncio.Future[Result]:
+    def _begin(self, verb: str, item: Any, tenant: Tenant) -> HostAnswer | Failure | asyncio.Future[Result]:
         if verb == "open":
             return asyncio.create_task(self._open(item, tenant))
         session = self._sessions.get(item.session)
@@ -107,7 +107,7 @@ class Sessions:
         self._end(item.session, "closed")
         return DONE
 
-    def _move(self, verb: str, item: Any, session: Session) -> Answer | Failure | asyncio.Future[Result]:
+    def _move(self, verb: str, item: Any, session: Session) -> HostAnswer | Failure | asyncio.Future[Result]:
         if verb == "step":
             arguments, after = {"reply": item.reply}, item.after
         else:
@@ -125,13 +125,13 @@ class Sessions:
         if session.pending is not None:
             return Failure("out_of_order", f"move {session.move} of this session is still being played")
         session.move, session.request, session.answer = item.move, request, None
-        call = Call(item.session, verb, arguments)
+        call = HostCall(item.session, verb, arguments)
         session.pending = session.slot.submit(call, session.tenant)
         # The first callback: whoever waits for the result finds the session up to date.
         session.pending.add_done_callback(functools.partial(self._finish, session, call, self._loop.time()))
         return session.pending
 
-    def _finish(self, session: Session, call: Call, began: float, pending: asyncio.Future[Result]) -> None:
+    def _finish(self, session: Session, call: HostCall, began: float, pending: asyncio.Future[Result]) -> None:
         session.pending, session.used = None, self._loop.time()
         result = Failure("lost", "the request was cancelled") if pending.cancelled() else pending.result()
         if isinstance(result, Failure) and result.code in ENDED:
@@ -168,8 +168,8 @@ class Sessions:
         tenant.sessions += 1
         session.pending = asyncio.current_task()
         arguments = {"env_id": item.env_id, "options": item.options, "offers": self._config.offers}
-        result = await slot.submit(Call(item.session, "open", arguments), tenant)
-        if isinstance(result, Answer) and item.replay is not None:
+        result = await slot.submit(HostCall(item.session, "open", arguments), tenant)
+        if isinstance(result, HostAnswer) and item.replay is not None:
             self._metrics.replays.inc()
             result = await self._replay(item, session) or result
         session.pending, session.used = None, self._loop.time()
@@ -183,7 +183,7 @@ class Sessions:
         moves: list[tuple[str, dict[str, Any]]] = [("reset", {"seed": item.replay.seed, "split": item.replay.split})]
         moves += [("step", {"reply": reply}) for reply in replies]
         for verb, arguments in moves:
-            played = await session.slot.submit(Call(item.session, verb, arguments), session.tenant)
+            played = await session.slot.submit(HostCall(item.session, verb, arguments), session.tenant)
             if isinstance(played, Failure):
                 if played.code in ENDED:
                     return played

@@ -15,7 +15,7 @@ from vagen_adapters.two_player_sokoban.state import TwoPlayerSokobanState
 from vagen_envs.errors import LevelError
 from vagen_envs.seeding import HashStream, Split
 from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, cells, draw_level, push
-from vagen_envs.sokoban.simulator import Simulator
+from vagen_envs.sokoban.simulator import SokobanSimulator
 
 PLAYERS = (0, 1)
 
@@ -111,7 +111,7 @@ class Board:
 
     def tiles(self, player: int) -> bytes:
         """Return the tile of each cell in the view of `player`, row by row."""
-        alone = Simulator(dataclasses.replace(self.level, boxes=self.boxes, player=self.players[player]))
+        alone = SokobanSimulator(dataclasses.replace(self.level, boxes=self.boxes, player=self.players[player]))
         tiles = bytearray(alone.tiles())
         other = self.players[1 - player]
         tiles[other] = OTHER_ON_TARGET if self.level.targets >> other & 1 else OTHER

@@ -18,7 +18,7 @@ import gymnasium as gym
 import vagen_envs  # noqa: F401
 from vagen_envs.core import Turn
 from vagen_envs.seeding import HashStream
-from vagen_rewards.contrast import LEAST, LOWEST, Contrast, Step, contrast_for
+from vagen_rewards.contrast import LEAST, LOWEST, Contrast, ContrastStep, contrast_for
 from vagen_rewards.reader import Fact, read
 from vagen_rewards.scores import PARTS
 
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def _cell(contrast: Contrast, part: str, fact: Fact, turn: Turn) -> tuple[float, int, bool]:
-    step = Step(turn.before, turn.after)
+    step = ContrastStep(turn.before, turn.after)
     gain, count = contrast._sum(part, [fact], step, turn.index, tuple(action.text for action in turn.executed))
     return gain, count, fact.holds(turn.before if part == "grounding" else turn.after) is False
 

@@ -20,7 +20,7 @@ from typing import Any
 import vagen_envs  # noqa: F401
 from vagen_envs.core import State
 from vagen_rewards import RuleJudge
-from vagen_rewards.contrast import Contrast, Step
+from vagen_rewards.contrast import Contrast, ContrastStep
 from vagen_rewards.reader import read
 from vagen_rewards.rule_judge import accepts
 from vagen_rewards.scores import Statement
@@ -53,7 +53,7 @@ def pay_of(statement: Statement) -> float | None:
     facts = [claim.key for claim in reading.claims]
     if all(fact.holds(statement.state) is None for fact in facts):
         return None
-    step = Step(statement.state, statement.state)
+    step = ContrastStep(statement.state, statement.state)
     gain = contrast_for(statement.state)._sum("grounding", facts, step, 0, ())[0]
     return gain if gain < 0 or accepts(statement, reading) else 0.0
 

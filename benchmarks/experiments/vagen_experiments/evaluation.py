@@ -13,8 +13,8 @@ from typing import Any
 import gymnasium as gym
 
 from vagen_adapters.ppo.chat_encoder import load_policy
-from vagen_adapters.ppo.episodes import Level
-from vagen_adapters.ppo.generation import Sampling, TransformersSampler
+from vagen_adapters.ppo.episodes import LevelSeed
+from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_benchmarks.meter import Meter
 from vagen_envs import State, Turn
@@ -43,7 +43,7 @@ def evaluate(experiment: Experiment, folder: Path, model: Any = None) -> dict[st
     stored, encoder = load_policy(folder)
     sampler = TransformersSampler(model if model is not None else stored, encoder)
     episodes, settings = experiment.evaluation.episodes, experiment.settings
-    levels = [Level(seed, "test") for seed in range(episodes)]
+    levels = [LevelSeed(seed, "test") for seed in range(episodes)]
     envs = [gym.make(experiment.env, **experiment.options) for _ in range(min(settings.get("num_envs", 128), episodes))]
     core: Any = envs[0].unwrapped
     representation = core.config.representation if "<observation>" in core.grammar.template() else None
@@ -51,7 +51,7 @@ def evaluate(experiment: Experiment, folder: Path, model: Any = None) -> dict[st
     found = {}
     with Meter(f"evaluations on {episodes} levels", len(ways)) as meter:
         for name, temperature in meter.over(ways):
-            sampling = Sampling(temperature=temperature, top_p=1.0, max_tokens=settings.get("max_tokens", 64))
+            sampling = SampleSettings(temperature=temperature, top_p=1.0, max_tokens=settings.get("max_tokens", 64))
             players = [ShuffledImages(env) for env in envs] if name == "shuffled_images" else envs
             rollout = Rollout(players, encoder, sampler, sampling, threads=settings.get("env_threads", 1))
             found[name] = _figures(rollout.play(levels, seed=0), representation)

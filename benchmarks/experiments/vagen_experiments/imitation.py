@@ -17,8 +17,8 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
-from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
-from vagen_adapters.ppo.generation import TILE, Reply, model_inputs
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, RolloutEpisode, training_sequences
+from vagen_adapters.ppo.generation import TILE, SampledReply, model_inputs
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import VagenEnv, VagenError
 from vagen_envs.seeding import HashStream
@@ -29,9 +29,9 @@ OTHER_LEVEL = 5_000_000
 
 
 def demonstrate(
-    env: gym.Env[Any, Any], encoder: ChatEncoder, level: Level, *, oracle_share: float = 0.35, forks: int = 0,
+    env: gym.Env[Any, Any], encoder: ChatEncoder, level: LevelSeed, *, oracle_share: float = 0.35, forks: int = 0,
     aim_noise: int = 0, word_noise: float = 0.0,
-) -> Episode:  # fmt: skip
+) -> RolloutEpisode:  # fmt: skip
     """Play a level by rule: each turn the oracle's action with chance `oracle_share`, else any.
 
     What the replies observe and predict is true but for `word_noise`. Play of the oracle alone would teach a policy
@@ -60,7 +60,7 @@ def demonstrate(
     stream = HashStream("demonstration", level.split, level.seed)
     misspeak = _misspeaker(env, core, level, word_noise) if word_noise else str
     observation, _ = env.reset(seed=level.seed, options={"split": level.split})
-    episode = Episode(level, last_shown=show())
+    episode = RolloutEpisode(level, last_shown=show())
     while not (episode.terminated or episode.truncated):
         if forks:
             number = len(episode.turns)
@@ -71,12 +71,14 @@ def demonstrate(
         shown = episode.last_shown
         assert shown is not None
         observation, _, episode.terminated, episode.truncated, info = env.step(text)
-        episode.turns.append(PlayedTurn(shown, Reply(ids, (0.0,) * len(ids)), info["turn"], info["turn"].rewards))
+        episode.turns.append(
+            PlayedTurn(shown, SampledReply(ids, (0.0,) * len(ids)), info["turn"], info["turn"].rewards)
+        )
         episode.last_shown = None if episode.terminated else show()
     return episode
 
 
-def _misspeaker(env: gym.Env[Any, Any], core: Any, level: Level, chance: float) -> Callable[[str], str]:
+def _misspeaker(env: gym.Env[Any, Any], core: Any, level: LevelSeed, chance: float) -> Callable[[str], str]:
     """Swaps sentences of a description for those that stand in their places in one of another level."""
     env.reset(seed=level.seed + OTHER_LEVEL, options={"split": level.split})
     others = sentences(core.true_state.describe(core.config.representation))
@@ -128,7 +130,7 @@ def _worth_of_here(
 def imitate(
     model: Any,
     encoder: ChatEncoder,
-    episodes: Iterable[Episode],
+    episodes: Iterable[RolloutEpisode],
     updates: int,
     *,
     batch_size: int = 16,
@@ -160,7 +162,7 @@ def imitate(
     model.eval()
 
 
-def imitation_loss(model: Any, encoder: ChatEncoder, episodes: Sequence[Episode]) -> Tensor:
+def imitation_loss(model: Any, encoder: ChatEncoder, episodes: Sequence[RolloutEpisode]) -> Tensor:
     """The mean cross-entropy of the reply tokens of `episodes`."""
     sequences = [training_sequences(episode)[0] for episode in episodes]
     inputs = model_inputs([sequence.prompt for sequence in sequences], encoder, model.device, multiple=TILE)
@@ -173,9 +175,9 @@ def imitation_loss(model: Any, encoder: ChatEncoder, episodes: Sequence[Episode]
 
 
 def demonstrations(
-    env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level], *,
+    env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[LevelSeed], *,
     oracle_share: float = 0.35, processes: int = 0, forks: int = 0, aim_noise: int = 0, word_noise: float = 0.0,
-) -> Iterator[Episode]:  # fmt: skip
+) -> Iterator[RolloutEpisode]:  # fmt: skip
     """`demonstrate` on each level, by processes that play while the caller learns. Their number changes no episode.
 
     Args:
@@ -195,16 +197,21 @@ def demonstrations(
     return iter(DataLoader(play, batch_size=None, collate_fn=_as_is, num_workers=processes, prefetch_factor=ahead))
 
 
-class _Play(IterableDataset[Episode]):
+class _Play(IterableDataset[RolloutEpisode]):
     """Each of n processes plays every n-th level, and the loader takes one episode of each in turn."""
 
     def __init__(
-        self, env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level], how: dict[str, Any]
+        self,
+        env_id: str,
+        options: Mapping[str, Any],
+        folder: str | Path,
+        levels: Sequence[LevelSeed],
+        how: dict[str, Any],
     ) -> None:
         self.env_id, self.options, self.folder = env_id, dict(options), str(folder)
         self.levels, self.how = levels, how
 
-    def __iter__(self) -> Iterator[Episode]:
+    def __iter__(self) -> Iterator[RolloutEpisode]:
         worker = get_worker_info()
         levels = self.levels if worker is None else self.levels[worker.id :: worker.num_workers]
         env, encoder = gym.make(self.env_id, **self.options), ChatEncoder.from_pretrained(self.folder)
@@ -215,7 +222,7 @@ class _Play(IterableDataset[Episode]):
             env.close()
 
 
-def _as_is(episode: Episode) -> Episode:
+def _as_is(episode: RolloutEpisode) -> RolloutEpisode:
     return episode
 
 

@@ -41,7 +41,7 @@ class Game:
     now: Observation
     turns: list[Turn] = field(default_factory=list)
     calls: list[Call | None] = field(default_factory=list)
-    summaries: list[Summary] = field(default_factory=list)
+    summaries: list[ContextSummary] = field(default_factory=list)
     memory: dict[str, Any] = field(default_factory=dict)
 
 
@@ -84,7 +84,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ContextSummary:
     """A model's summary of the turns before turn `before`, counted from 0, and its cost."""
 
     before: int

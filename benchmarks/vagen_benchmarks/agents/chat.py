@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from vagen_benchmarks.agents.base import AsyncAgent, Call, Game, Reply, Summary
+from vagen_benchmarks.agents.base import AsyncAgent, Call, ContextSummary, Game, Reply
 from vagen_benchmarks.clients.base import Answer, Sampling
 from vagen_benchmarks.clients.budget import RunBudget, picture_tokens, prompt_tokens, text_tokens
 from vagen_benchmarks.clients.registry import Model, Profile
@@ -101,7 +101,7 @@ class ChatAgent(AsyncAgent):
             asked = summary_messages(game.env.system_prompt, game.turns, **self._past(game))
             sampling = replace(self.sampling, max_tokens=self.context.summary_tokens)
             answer, call = await self._answer(game, self._thoughtless(game, asked), sampling)
-            game.summaries.append(Summary(len(game.turns), answer.text, call))
+            game.summaries.append(ContextSummary(len(game.turns), answer.text, call))
         answer, call = await self._answer(game, self.messages(game), self.sampling)
         return Reply(self._whole(answer, game), call)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vagen_benchmarks.agents.base import Agent, Call, Game, Reply, Summary
+from vagen_benchmarks.agents.base import Agent, Call, ContextSummary, Game, Reply
 from vagen_benchmarks.clients.base import Ending
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.context import ContextPolicy, summary_request
@@ -77,7 +77,7 @@ class Trained(Agent):
             if context.summarises_before(now):
                 request = self._encoder.show("", {"text": summary_request(context)})
                 text, call = self._most_likely(game, context, request, context.summary_tokens)
-                game.summaries.append(Summary(now, text, call))
+                game.summaries.append(ContextSummary(now, text, call))
             text, _ = self._most_likely(
                 game, context, self._show(game, context, game.now), self.card.get("max_tokens", 256)
             )
@@ -85,15 +85,22 @@ class Trained(Agent):
 
     def _most_likely(self, game: Game, context: ContextPolicy, last_shown: Any, limit: int) -> tuple[str, Call]:
         """The most likely reply to the conversation so far, laid out as in training."""
-        from vagen_adapters.ppo.episodes import Episode, Level, PlayedSummary, PlayedTurn, lay_out, remembered
-        from vagen_adapters.ppo.generation import Reply as Sampled
-        from vagen_adapters.ppo.generation import Sampling, TransformersSampler
+        from vagen_adapters.ppo.episodes import (
+            LevelSeed,
+            PlayedSummary,
+            PlayedTurn,
+            RolloutEpisode,
+            lay_out,
+            remembered,
+        )
+        from vagen_adapters.ppo.generation import SampledReply as Sampled
+        from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler
 
         def written(text: str) -> Sampled:
             ids = (*self._encoder.tokenizer(text, add_special_tokens=False)["input_ids"], self._encoder.end_id)
             return Sampled(ids, (0.0,) * len(ids))
 
-        episode = Episode(Level(game.seed))
+        episode = RolloutEpisode(LevelSeed(game.seed))
         for number, turn in enumerate(game.turns):
             shown = self._show(game, context, turn.observed, number)
             episode.turns.append(PlayedTurn(shown, written(turn.reply), turn, ()))
@@ -101,7 +108,7 @@ class Trained(Agent):
             episode.summaries[summary.before] = PlayedSummary(last_shown, written(summary.text))
         steps, started = episode.steps, time.perf_counter()
         prompt = lay_out(remembered(steps, len(steps), context), (), last_shown).prompt
-        sampling = Sampling(temperature=0.0, top_p=1.0, max_tokens=limit)
+        sampling = SampleSettings(temperature=0.0, top_p=1.0, max_tokens=limit)
         (answer,) = TransformersSampler(self._model, self._encoder).sample([prompt], sampling, [0])
         ending: Ending = "stop" if answer.ids[-1] == self._encoder.end_id else "length"
         seconds = time.perf_counter() - started

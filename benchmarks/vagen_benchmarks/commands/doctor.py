@@ -48,7 +48,7 @@ def doctor() -> None:
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """The result of a check. `fix` says what to do if it isn't `ok`; `needed` whether that fails the command."""
 
     what: str
@@ -58,7 +58,7 @@ class Finding:
     needed: bool = False
 
 
-def examine() -> Iterator[Finding]:
+def examine() -> Iterator[DoctorFinding]:
     """Check environments by playing one turn of each, whose errors name missing drivers, then models."""
     for env_id in vagen_envs.ENV_IDS:
         yield from _environment(env_id)
@@ -67,7 +67,7 @@ def examine() -> Iterator[Finding]:
         yield _provider(provider.name, provider.client, provider.key, required=provider.key_required)
 
 
-def _environment(env_id: str) -> Iterator[Finding]:
+def _environment(env_id: str) -> Iterator[DoctorFinding]:
     """Make it, show its first picture, and play the oracle's first turn. Then the options it lacks something for."""
     began = time.perf_counter()
     try:
@@ -82,21 +82,23 @@ def _environment(env_id: str) -> Iterator[Finding]:
         finally:
             env.close()
     except MissingExtraError as error:  # not asked for: nothing is broken
-        yield Finding(env_id, False, f"no {error.missing}", f'pip install "vagen-envs[{error.extra}]"')
+        yield DoctorFinding(env_id, False, f"no {error.missing}", f'pip install "vagen-envs[{error.extra}]"')
         return
     except Exception as error:
-        yield Finding(env_id, False, "doesn't work", str(error) or type(error).__name__, needed=True)
+        yield DoctorFinding(env_id, False, "doesn't work", str(error) or type(error).__name__, needed=True)
         return
     height, width, _ = frame.shape  # type: ignore[union-attr]
-    yield Finding(env_id, True, f"{width}×{height} picture, a turn in {time.perf_counter() - began:.2f} s", needed=True)
+    yield DoctorFinding(
+        env_id, True, f"{width}×{height} picture, a turn in {time.perf_counter() - began:.2f} s", needed=True
+    )
     for option, lacking, fix in missing:
-        yield Finding(f"{env_id} with {option}", False, f"missing: {lacking}", fix)
+        yield DoctorFinding(f"{env_id} with {option}", False, f"missing: {lacking}", fix)
 
 
-def _thor() -> Finding:
+def _thor() -> DoctorFinding:
     what = "vagen/Navigation-v0 with backend=thor"
     if importlib.util.find_spec("ai2thor") is None:
-        return Finding(what, False, "no ai2thor", 'pip install "vagen-envs[thor]"')
+        return DoctorFinding(what, False, "no ai2thor", 'pip install "vagen-envs[thor]"')
     from ai2thor.build import COMMIT_ID
 
     releases = Path.home() / ".ai2thor" / "releases"
@@ -105,17 +107,17 @@ def _thor() -> Finding:
         f"it is downloaded at the first use; on a closed machine unzip the build of commit {COMMIT_ID[:12]}… into "
         f"{releases}, or give thor_executable=PATH"
     )
-    return Finding(what, bool(found), ", ".join(found) or "no Unity build", fix)
+    return DoctorFinding(what, bool(found), ", ".join(found) or "no Unity build", fix)
 
 
-def _provider(name: str, client: str, key: str, *, required: bool) -> Finding:
+def _provider(name: str, client: str, key: str, *, required: bool) -> DoctorFinding:
     _, extra, sdk = CLIENTS[client]
     try:
         there = importlib.util.find_spec(sdk) is not None
     except ModuleNotFoundError:  # the parent of a dotted name
         there = False
     if not there:
-        return Finding(f"models of {name}", False, f"no {sdk}", f'pip install "vagen-envs[{extra}]"')
+        return DoctorFinding(f"models of {name}", False, f"no {sdk}", f'pip install "vagen-envs[{extra}]"')
     if required and not os.environ.get(key):
-        return Finding(f"models of {name}", False, f"{key} is not set", f"export {key}=…")
-    return Finding(f"models of {name}", True, f"{key} is set" if required else "needs no key")
+        return DoctorFinding(f"models of {name}", False, f"{key} is not set", f"export {key}=…")
+    return DoctorFinding(f"models of {name}", True, f"{key} is set" if required else "needs no key")

@@ -22,7 +22,7 @@ from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import import_environments
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runs.scoring import Scoring, judge_by_name, make_scoring
+from vagen_benchmarks.runs.scoring import RunScoring, judge_by_name, make_scoring
 from vagen_envs.core import State, Turn
 from vagen_envs.pictures import Picture
 from vagen_rewards import RuleJudge, TurnScores
@@ -175,7 +175,7 @@ EPISODES_AT_ONCE = 64
 
 
 def _rescore(
-    source: RunFolder, episodes: Sequence[Episode], scoring: Scoring, writer: RunWriter
+    source: RunFolder, episodes: Sequence[Episode], scoring: RunScoring, writer: RunWriter
 ) -> list[tuple[str, str, Turn, TurnScores]]:
     options = {task.label: task.options for task in source.protocol.tasks}
     pictures = [

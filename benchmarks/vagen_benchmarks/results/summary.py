@@ -63,7 +63,7 @@ FLAG = "‡"
 """Marks a score that more of its episodes than that could move, since they failed or are missing."""
 
 
-class Play(NamedTuple):
+class EpisodeOutcome(NamedTuple):
     """A scored episode, as far as the table needs it."""
 
     seed: int
@@ -85,7 +85,7 @@ class Cell:
     agent: str
     planned: frozenset[tuple[int, int]] = frozenset()
     split: str = ""
-    plays: list[Play] = field(default_factory=list)
+    plays: list[EpisodeOutcome] = field(default_factory=list)
     lost: list[tuple[int, str]] = field(default_factory=list)
     seen: set[tuple[int, int]] = field(default_factory=set)
     contents: dict[int, str] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Cell:
             self.failures[episode.failure.kind] += 1
             self.lost.append((episode.seed, level))
             return
-        self.plays.append(Play(episode.seed, level, episode.success, episode.score, len(episode.turns)))
+        self.plays.append(EpisodeOutcome(episode.seed, level, episode.success, episode.score, len(episode.turns)))
         self.errors.update(errors_of(episode))
         for i, turn in enumerate(episode.turns):
             if i == len(self.by_turn):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from vagen_benchmarks.agents.base import Call, Summary
+from vagen_benchmarks.agents.base import Call, ContextSummary
 from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.core import Turn
@@ -81,7 +81,7 @@ class Episode:
         calls: Iterable[Call | None],
         ended: Ended | None = None,
         content: str = "",
-        summaries: Iterable[Summary] = (),
+        summaries: Iterable[ContextSummary] = (),
     ) -> Self:
         """From what was played; `key` is key, agent, task, split, seed and repeat. Ended by the rules by default."""
         turns = list(turns)

@@ -15,7 +15,7 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.protocol import Protocol, Skipped, Task, make_task
 from vagen_benchmarks.runs.run_folder import RunFolder, new_folder
 from vagen_benchmarks.runs.runner import Policy
-from vagen_benchmarks.runs.scoring import Scoring, make_scoring
+from vagen_benchmarks.runs.scoring import RunScoring, make_scoring
 from vagen_envs.context import ContextPolicy
 
 
@@ -26,7 +26,7 @@ class Job:
     path: Path
     protocol: Protocol
     agents: Sequence[Agent]
-    scoring: Scoring | None
+    scoring: RunScoring | None
     skipped: Sequence[Skipped]
     policy: Policy
     how: Mapping[str, Any]

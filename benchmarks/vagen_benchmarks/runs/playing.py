@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import gymnasium as gym
 
-from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call, Game, Reply, Summary
+from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call, ContextSummary, Game, Reply
 from vagen_benchmarks.errors import EndpointError, Stopped
 from vagen_benchmarks.runs.episode import Ended
 from vagen_benchmarks.runs.protocol import Task
@@ -100,7 +100,7 @@ class PlayedEpisode:
 
     turns: list[Turn] = field(default_factory=list)
     calls: list[Call | None] = field(default_factory=list)
-    summaries: list[Summary] = field(default_factory=list)
+    summaries: list[ContextSummary] = field(default_factory=list)
     content: str = ""
     ended: Ended | None = None
     error: EndpointError | None = None

@@ -22,7 +22,7 @@ from vagen_benchmarks.runs.episode import Ended, Episode
 from vagen_benchmarks.runs.playing import PlannedEpisode, PlayedEpisode, Seat, is_quick, play
 from vagen_benchmarks.runs.protocol import Skipped
 from vagen_benchmarks.runs.run_folder import RunWriter
-from vagen_benchmarks.runs.scoring import Scoring
+from vagen_benchmarks.runs.scoring import RunScoring
 from vagen_benchmarks.stop_reasons import Stop
 from vagen_rewards.usage import Usage
 
@@ -80,7 +80,7 @@ def run(
     *,
     policy: Policy | None = None,
     skipped: Sequence[Skipped] = (),
-    scoring: Scoring | None = None,
+    scoring: RunScoring | None = None,
     told: Callable[[Episode], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
@@ -115,7 +115,7 @@ class _Run:
 
     folder: RunWriter
     policy: Policy
-    scoring: Scoring | None
+    scoring: RunScoring | None
     told: Callable[[Episode], None]
     say: Callable[[str], None]
     budget: RunBudget = field(default_factory=RunBudget)

@@ -18,7 +18,7 @@ MEASURED = {"weighting": "plain"}
 
 
 @dataclass(frozen=True)
-class Scoring:
+class RunScoring:
     """A reward for reasoning, and how it was asked for.
 
     Attributes:
@@ -53,7 +53,7 @@ class Scoring:
         return wait_for(reward.paid_all(turns))
 
 
-def make_scoring(said: Mapping[str, Any] | None, **llm: Any) -> Scoring | None:
+def make_scoring(said: Mapping[str, Any] | None, **llm: Any) -> RunScoring | None:
     """From what a protocol says: `judge`, `betas` (0.5 for each part), `gate`, `weighting` and `penalty`.
 
     Args:
@@ -73,7 +73,7 @@ def make_scoring(said: Mapping[str, Any] | None, **llm: Any) -> Scoring | None:
     options = {**MEASURED, **{name: value for name, value in said.items() if name not in ("version", "betas")}}
     betas = {**dict.fromkeys(PARTS, 0.5), **said.get("betas", {})}
     try:
-        return Scoring(options, ReasoningReward.from_options({**options, **betas, "llm": llm}))
+        return RunScoring(options, ReasoningReward.from_options({**options, **betas, "llm": llm}))
     except JudgeConfigError as error:
         raise ProtocolError(f"the scoring is not valid: {error}") from error
 
