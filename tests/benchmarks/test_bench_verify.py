@@ -126,10 +126,6 @@ def swapped_picture(path, taken_out=False):
     PictureWriter(PicturePack(pack.path)).add(rest if taken_out else [(one, other), *rest])
 
 
-def picture_taken_out(path):
-    swapped_picture(path, taken_out=True)
-
-
 def picture_cut_short(path):
     with (path / "pictures.pack").open("r+b") as file:
         file.truncate(file.seek(0, 2) - 5)
@@ -166,7 +162,7 @@ def protocol(change):
         (left_out, "2 episodes that the protocol names are missing"),
         (twice, "scored 2 times"),
         (swapped_picture, "shows something else"),
-        (picture_taken_out, "pictures are missing"),
+        (lambda path: swapped_picture(path, taken_out=True), "pictures are missing"),
         (picture_cut_short, "last"),
         (table, "table of report.html"),
         (protocol({"first_seed": 1}), "names no such episode"),
