@@ -43,7 +43,7 @@ class HouseLevels:
         self.config = config
         self._looks = 0
 
-    def draw(self, stream: HashStream, split: Split) -> NavigationLevel:
+    def draw(self, stream: HashStream, split: Split) -> NavigationLevel[HouseSimulator]:
         """A level of the split. Both the room and the pose of target and start belong to it.
 
         Raises:
@@ -134,7 +134,7 @@ class HouseLevels:
 
     def _look_for(
         self, stream: HashStream, split: Split, simulator: HouseSimulator, target: HouseObject
-    ) -> NavigationLevel | None:
+    ) -> NavigationLevel[HouseSimulator] | None:
         config = self.config
         kinds = {placed.kind for placed in simulator.house.objects} - {target.kind}
         instruction = say(stream, config.eval_set, target, kinds)

@@ -10,15 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 from vagen_envs.navigation.state import NavigationState
 
-if TYPE_CHECKING:
-    from vagen_envs.navigation.simulator import HouseSimulator
-    from vagen_envs.navigation.thor import ThorSimulator
-
 Metadata = Mapping[str, Any]
+Simulator = TypeVar("Simulator")
 
 ACTIONS: Mapping[str, str] = {
     "moveahead": "MoveAhead",
@@ -78,7 +75,7 @@ class NavigationEpisode:
 
 
 @dataclass(frozen=True, slots=True)
-class NavigationLevel:
+class NavigationLevel(Generic[Simulator]):
     """An episode ready to be played.
 
     Attributes:
@@ -87,7 +84,7 @@ class NavigationLevel:
         content: the canonical content of scene, target and start.
     """
 
-    simulator: HouseSimulator | ThorSimulator
+    simulator: Simulator
     episode: NavigationEpisode
     content: bytes
 

@@ -132,7 +132,7 @@ class ThorLevels:
         published = split_named(Path(self._config.episodes or "").name) or "test"
         return list(self._episodes) if split == published else []
 
-    def load(self, record: ThorEpisode) -> NavigationLevel:
+    def load(self, record: ThorEpisode) -> NavigationLevel[ThorSimulator]:
         """An episode in a player that is started, or restarted, if need be."""
         if self._player is None or not self._player.alive:
             self.close()
