@@ -5,12 +5,9 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Generic, Literal, Protocol, TypeVar, get_args
-
-import numpy as np
+from typing import Literal, Protocol, get_args
 
 from vagen_envs.errors import MissingExtraError, ScorerError, did_you_mean
 from vagen_envs.pictures import Pixels
@@ -50,35 +47,6 @@ class Scorer(Protocol):
         The first name is the scorer's own. Pictures are uint8 of shape (size, size, 3), the target's and
         the picture's size alike.
         """
-
-
-F = TypeVar("F")
-
-
-class FeatureScorer(Generic[F]):
-    """A scorer that compares features. A target's are kept, since it comes back at each turn."""
-
-    name: str
-    version: str
-
-    def __init__(self) -> None:
-        self._target = functools.lru_cache(maxsize=256)(self._features_of_bytes)
-
-    def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
-        """As `Scorer`."""
-        wanted = [self._target(target.tobytes(), target.shape) for target in targets]
-        return [self.compare(a, b) for a, b in zip(wanted, self.features(pictures), strict=True)]
-
-    def _features_of_bytes(self, data: bytes, shape: tuple[int, ...]) -> F:
-        return self.features([np.frombuffer(data, np.uint8).reshape(shape)])[0]
-
-    @abstractmethod
-    def features(self, pictures: Sequence[Pixels]) -> list[F]:
-        """What is compared of each picture."""
-
-    @abstractmethod
-    def compare(self, target: F, picture: F) -> Mapping[str, float]:
-        """The scores of a picture."""
 
 
 def missing(name: str, weights: str = "") -> tuple[str, str] | None:

