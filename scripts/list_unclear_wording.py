@@ -5,9 +5,12 @@
 Prints the number of marks per file, or each line with a mark.
 """
 
+import io
 import re
 import subprocess
 import sys
+import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,13 +23,24 @@ MARKS = re.compile(
 )
 
 
+def prose(text: str, name: str) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a page, or of a module's strings and comments."""
+    if name.endswith(".md"):
+        yield from enumerate(text.splitlines(), 1)
+        return
+    parts = (tokenize.COMMENT, tokenize.STRING)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in parts:
+            yield from enumerate(token.string.splitlines(), token.start[0])
+
+
 def main() -> None:
     files = subprocess.run(["git", "ls-files", *PATHS], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     counts = {}
     for name in files.splitlines():
         if name.endswith((".md", ".py")):
-            lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
-            found = [(number, line.strip()) for number, line in enumerate(lines, 1) if MARKS.search(line)]
+            text = (ROOT / name).read_text(encoding="utf-8")
+            found = [(number, line.strip()) for number, line in prose(text, name) if MARKS.search(line)]
             counts[name] = len(found)
             if "--lines" in sys.argv:
                 print(*(f"{name}:{number}: {line}" for number, line in found), sep="\n", end="\n" if found else "")

@@ -15,7 +15,7 @@ class SolvableConfig(EnvConfig):
     """Options of an environment whose levels are drawn by the length of their shortest solution.
 
     Turns and steps that aren't given are as many as the longest level needs. A window that isn't given ends
-    where given turns and steps do. What is given and doesn't fit is refused: its oracle couldn't solve it.
+    where given turns and steps do. Values that don't fit are refused: its oracle couldn't solve it.
     """
 
     spare_steps: ClassVar[int] = 0
@@ -52,7 +52,7 @@ class SolvableConfig(EnvConfig):
         values = {name: cls._default(name) for name in _BUDGET} | {"max_solution_length": cls._usual_length(given)}
         values |= {name: value for name, value in given.items() if name in _BUDGET}
         if any(type(value) is not int or value < 1 for value in values.values()):
-            return {}  # said by the constructor
+            return {}  # checked by the constructor
         follows = {}
         allowed = [values["max_turns"] * values["max_actions_per_turn"]] if "max_turns" in given else []
         allowed += [values["max_steps"]] if "max_steps" in given else []

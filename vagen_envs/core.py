@@ -123,7 +123,7 @@ class VagenEnv(Forkable):
 
     @property
     def true_state(self) -> State:
-        """What is true now, whatever is shown of it. Raises EpisodeOverError before the first reset."""
+        """The true state, whatever the observation shows. Raises EpisodeOverError before the first reset."""
         if not hasattr(self, "_state"):
             raise EpisodeOverError(f"{self.id} has no state yet; call reset() first")
         return self._state

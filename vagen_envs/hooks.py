@@ -88,7 +88,7 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
 
     @abstractmethod
     def _picture(self) -> Picture:
-        """What is to be seen now. The pixels must not be written to afterwards."""
+        """The current picture. The pixels must not be written to afterwards."""
 
     @abstractmethod
     def _execute(self, action: Action) -> Executed:

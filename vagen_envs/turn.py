@@ -23,7 +23,7 @@ IMAGE_PLACEHOLDER = "<image>"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is true in an environment. Subclasses are frozen dataclasses of numbers, strings, tuples and dicts.
+    """The true state of an environment. Subclasses are frozen dataclasses of numbers, strings, tuples and dicts.
 
     Set `kind` (unique, short), else the definition raises ConfigError; built-in states live in
     `vagen_envs.<kind>.state`.

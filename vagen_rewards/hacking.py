@@ -82,7 +82,7 @@ class RewardedSentence:
         value: sum of those statements' scores.
         truth_rate: share of the turns' states for which the judge finds the sentence by itself right (at
             least 0.7, the paper's threshold). Near 0 is specific to its state; near 1 is a catch-all.
-        kinds: the kinds of state it was said of.
+        kinds: the kinds of state that it describes.
     """
 
     sentence: str

@@ -142,7 +142,7 @@ class ReasoningReward:
     # -- paying ------------------------------------------------------------------------------------
 
     def __call__(self, turn: Turn) -> tuple[RewardTerm, ...]:
-        """The reward terms of a turn. What is unscored adds nothing."""
+        """The reward terms of a turn. Unscored statements add nothing."""
         return tuple([term for term in self.paid(turn)[0].rewards if term.name in _OURS])
 
     def read(self, turn: Turn) -> list[tuple[Statement, Reading | Score]]:

@@ -51,7 +51,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What is to be judged: the agent's words and the truth they speak of.
+    """A statement to judge: the agent's words and the state that they describe.
 
     Attributes:
         part: `"grounding"` for a description of what is, `"world_modeling"` for a prediction.

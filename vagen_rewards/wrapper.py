@@ -19,7 +19,7 @@ class VisualReasoningReward(gym.Wrapper[dict[str, Any], str, dict[str, Any], str
     """Adds the terms `grounding` and `world_modeling` to the reward and to `info["turn"]`.
 
     r = β_g · score(observation, state before) + β_w · score(prediction, state after). The scores with
-    their reasons stand in `info["scores"]` and, as values, in the turn's metrics. What is unscored adds
+    their reasons stand in `info["scores"]` and, as values, in the turn's metrics. Unscored statements add
     nothing and is counted in `tally`.
 
     Args:

@@ -162,7 +162,7 @@ class FrozenLakeConfig(SolvableConfig):
             return super()._following(given) | holes
         most = given.get("max_actions_per_turn", cls._default("max_actions_per_turn"))
         if not isinstance(desc, list | tuple) or not _is_small(desc) or type(most) is not int or most < 1:
-            return {}  # said by the constructor
+            return {}  # checked by the constructor
         return {"max_turns": max(cls._default("max_turns"), -(-_length(desc) // most))}
 
 

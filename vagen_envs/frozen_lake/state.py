@@ -1,4 +1,4 @@
-"""What is true on the lake, in the paper's three representations."""
+"""The true state of a lake, in the paper's three representations."""
 
 from __future__ import annotations
 

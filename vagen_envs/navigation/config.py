@@ -149,7 +149,7 @@ class NavigationConfig(SolvableConfig):
         names = ("max_solution_length", "max_actions_per_turn")
         longest, actions = values = [given.get(name, cls._default(name)) for name in names]
         if any(type(value) is not int or value < 1 for value in values):
-            return {}  # said by the constructor
+            return {}  # checked by the constructor
         if "max_solution_length" not in given or given.get("backend", "house") != "house":
             return {}  # it follows from turns and steps, or a file says it
         return {"max_turns": math.ceil(longest / actions), "max_steps": longest}

@@ -1,4 +1,4 @@
-"""What is true for the robot, as the paper's judge is given it."""
+"""The robot's true state, as the paper's judge receives it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class NavigationState(State):
         target_distance: horizontal distance from the agent in metres, two decimals.
         target_direction: `ahead`, `right`, `left` or `back`.
         visible_objects: the nearest visible objects, nearest first: type, direction, distance.
-        turned: quarters to the right since the start, 0 to 3. Who counts its own turns knows it without looking, so no
-            description has it; claims are weighed among states that are alike in it.
+        turned: quarters to the right since the start, 0 to 3. An agent that counts its turns knows it without
+            looking, so no description has it; claims are weighed among states that are alike in it.
         bearings: of each visible object in whole degrees, to the right of straight ahead. For eyes that are taught: no
             description has them.
     """

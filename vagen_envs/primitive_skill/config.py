@@ -46,7 +46,7 @@ class PrimitiveSkillConfig(EnvConfig):
     max_turns: int = 3
     """Table 13."""
     task: Annotated[Literal["place", "stack", "drawer", "align"], Open()] = "place"
-    """What is to be done."""
+    """The task."""
     cubes: Annotated[int, Whole(2, 5), Open()] = 3
     """How high the tower of `stack` is to be: 2 to 5 cubes."""
     distractors: Annotated[int, Whole(0, 2), Open()] = 0
@@ -128,7 +128,7 @@ class PrimitiveSkillConfig(EnvConfig):
             given.get(name, cls._default(name)) for name in ("task", "cubes", "covered", "max_actions_per_turn")
         )
         if type(cubes) is not int or type(actions) is not int or actions < 1:
-            return {}  # said by the constructor
+            return {}  # checked by the constructor
         skills = tasks.skills_needed(str(task), cubes, bool(covered))
         return {"max_turns": math.ceil(skills / actions), "max_steps": skills}
 

@@ -146,7 +146,7 @@ class ManipulationLevel:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is measured.
+    """The measured quantities.
 
     Attributes:
         positions: of each body, and of the drawer's box and handle, in whole millimetres.

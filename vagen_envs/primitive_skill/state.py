@@ -1,4 +1,4 @@
-"""What is true in PrimitiveSkill, in words and as a dictionary."""
+"""The true state of PrimitiveSkill, in words and as a dictionary."""
 
 from __future__ import annotations
 

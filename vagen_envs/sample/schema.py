@@ -84,7 +84,7 @@ class Sample:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What is known to be true of the pictures, one sentence each, without a full stop."""
+        """True statements about the pictures, one sentence each, without a full stop."""
         return tuple(self.extra_info.get("facts", ()))
 
     @property

@@ -1,4 +1,4 @@
-"""What is true of a sample: what its pictures show, as far as that is known, and what was answered."""
+"""The true state of a sample: the known content of its pictures, and the given answer."""
 
 from __future__ import annotations
 

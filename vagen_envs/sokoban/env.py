@@ -139,7 +139,7 @@ class SokobanConfig(SolvableConfig):
             return super()._following(given)
         actions = given.get("max_actions_per_turn", cls._default("max_actions_per_turn"))
         if type(actions) is not int or actions < 1:
-            return {}  # said by the constructor
+            return {}  # checked by the constructor
         return {"max_steps": _STEPS, "max_turns": -(-_STEPS // actions)}
 
     def level_key(self) -> dict[str, Any]:

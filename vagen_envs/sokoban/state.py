@@ -1,4 +1,4 @@
-"""What is true in Sokoban, in the paper's three representations."""
+"""The true state of Sokoban, in the paper's three representations."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _whole_conversation(encoder: ChatEncoder) -> str:
     """The text of a conversation whose parts are written as before the replies to each.
 
     A template may open a reply in a prompt (with empty thoughts, or a space) and leave that out of a reply that it is
-    given, or the other way round: what a policy has read or said stays as it was.
+    given, or the other way round: earlier tokens stay unchanged.
     """
     last = [_pieces(encoder, TEXTS[:number])[-1] for number in range(1, len(TEXTS) + 1)]
     for number, (written, opened) in enumerate(zip(_pieces(encoder, TEXTS), last, strict=True), start=1):
@@ -165,7 +165,7 @@ def vision_cache_for(model: ActorCritic, encoder: ChatEncoder, most: int) -> Vis
 
 
 def _sees_the_same(model: ActorCritic, encoder: ChatEncoder) -> bool:
-    """Twice: what a tower has just said, and what was kept of it, in another order."""
+    """The same features twice: fresh from the tower, and from the cache in another order."""
     few, device = _prompts(encoder), model.policy.device
     allowed = max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(encoder, model, few[0]))
     for prompts in (few, few[::-1]):

@@ -90,7 +90,7 @@ def bound(memory: int) -> None:
 
 
 def ran_out_of_memory(error: BaseException | None) -> bool:
-    """Whether that is why, even if an environment said it in other words."""
+    """Whether memory is the cause, even if an environment's message words it differently."""
     while error is not None:
         if isinstance(error, MemoryError):
             return True

@@ -221,7 +221,7 @@ def transport_error(error: BaseException) -> Exception:
 
 
 def _root(error: BaseException) -> str:
-    """What the operating system said, which the HTTP library puts as "All connection attempts failed"."""
+    """The operating system's message, which the HTTP library hides behind "All connection attempts failed"."""
     words = ""
     cause: BaseException | None = error
     while cause is not None:

@@ -96,7 +96,7 @@ def _status_error(response: httpx2.Response, text: str, data: Any) -> EndpointEr
 
 
 def _words(data: Any, depth: int = 4) -> str:
-    """What an error says in words, wherever it says so: `{"error": {"message": …}}` by custom."""
+    """The message of an error, wherever it stands: `{"error": {"message": …}}` by custom."""
     if depth == 0 or isinstance(data, str):
         return data if isinstance(data, str) else ""
     if isinstance(data, list):

@@ -246,7 +246,7 @@ NOT_OWN = (
     | {"reasoning_gated"}
     | {f"{part}{ending}" for part in PARTS for ending in ("", "_unscored", "_reason", "_unread")}
 )
-"""What is no metric of an environment's own."""
+"""Metrics that every environment has."""
 JUDGED_ERRORS = {"grounding wrong": "grounding", "prediction wrong": "world_modeling"}
 """The errors that only a judge can tell, and the part of a reply that it judges."""
 EARLY = tuple(stop.value for stop in Stop if stop.counts and stop not in (Stop.SOLVED, Stop.LOST, Stop.BUDGET))
@@ -261,7 +261,7 @@ def errors_of(episode: Episode) -> set[str]:
 
     `format`: a reply wasn't well formed. `invalid action`: an action was refused, or there was none. `cut short`:
     actions beyond the maximum were dropped, or the reply ended at its limit of tokens. `grounding wrong`, `prediction
-    wrong`: the judge, where there is one, gave what was said less than `ACCEPTED`. `no progress`: actions were
+    wrong`: the judge, if there is one, scored the statement below `ACCEPTED`. `no progress`: actions were
     executed and none changed anything. And, unsolved, how it ended, as `Stop` has it.
     """
     found: set[str] = set()

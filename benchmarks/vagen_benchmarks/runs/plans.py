@@ -2,7 +2,7 @@
 
 A file (TOML; those of this package are in `protocols/`):
 
-    about, split, first_seed    what it is; `test` and 0 where not said
+    about, split, first_seed    description; `test` and 0 by default
     [options]                   of every environment
     [axis]                      option, values: every column is played once for each value
     [sampling]                  max_tokens, temperature, top_p

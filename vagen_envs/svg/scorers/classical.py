@@ -34,7 +34,7 @@ _TONE = 35.0  # ΔE at which colours are alike by 1/e
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What is compared of a picture.
+    """The compared features of a picture.
 
     Attributes:
         lab: (112, 112, 3), CIE L*a*b*.

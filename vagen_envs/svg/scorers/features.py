@@ -33,7 +33,7 @@ class FeatureScorer(Generic[F]):
 
     @abstractmethod
     def features(self, pictures: Sequence[Pixels]) -> list[F]:
-        """What is compared of each picture."""
+        """The compared features of each picture."""
 
     @abstractmethod
     def compare(self, target: F, picture: F) -> Mapping[str, float]:
