@@ -450,6 +450,48 @@ def test_what_a_human_reader_would_execute_executes(kind, reply, executes):
     assert " ".join(action.text for action in KINDS[kind].parse(reply).actions) == executes
 
 
+@pytest.mark.parametrize(
+    ("answer", "executes"),
+    [
+        ("Avoid Left and Up; go Right", "Right"),
+        ("Avoid Left, Up", ""),
+        ("!Left", ""),
+        ("1. Left (rejected)\n2. Right", ""),
+        ("Left, Right are blocked", ""),
+        ("Left\nRight\nare both holes", ""),
+        ("Left. Final answer: Right", "Right"),
+        ("Left, I mean Right", ""),
+        ("[ ] Left\n[x] Right", ""),
+        ("Up, Down, Left, or Right", ""),
+        ("Push the box down: Up", ""),
+        ("Right after Left", ""),
+        ("Last action: Left", ""),
+        ("Action 1: Up, Action 2: Left", "Up Left"),
+    ],
+)
+def test_words_that_take_back_or_describe_do_not_execute(answer, executes):
+    parsed = KINDS["grid"].parse(f"<think>t</think><answer>{answer}</answer>")
+    assert " ".join(action.text for action in parsed.actions) == executes
+
+
+@pytest.mark.parametrize(
+    "invented",
+    [
+        "\n<image>\n",
+        "\n[Next observation]\n",
+        "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nmoved",
+        "\n[Turn 2]",
+    ],
+)
+def test_a_turn_that_the_model_goes_on_with_does_not_execute(invented):
+    reply = f"<think>a</think><answer>Up</answer>{invented}<think>b</think><answer>Left</answer>"
+    assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up"]
+
+
+def test_calls_in_calls_end():
+    assert KINDS["grid"].parse("<tool_call>" * 4000).actions == ()
+
+
 MARKS = [
     ("<think>", "</think>"),
     ("", "</think>"),

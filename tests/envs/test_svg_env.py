@@ -6,6 +6,8 @@ import hashlib
 import io
 import json
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import gymnasium as gym
@@ -250,3 +252,16 @@ def test_levels_are_the_golden_ones():
         for seed in range(32)
     ]
     assert hashlib.sha256("".join(contents).encode()).hexdigest() == GOLDEN
+
+
+def test_a_forked_process_scores_after_its_parent_has(tmp_path):
+    script = tmp_path / "forks.py"
+    script.write_text(
+        "import os\nimport gymnasium as gym\nimport vagen_envs\n"
+        "gym.make('vagen/SVGReconstruction-v0').reset(seed=0)\n"
+        "if os.fork():\n    raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))\n"
+        "env = gym.make('vagen/SVGReconstruction-v0', strategy='no_think')\nenv.reset(seed=1)\n"
+        'env.step(\'<answer><svg viewBox="0 0 9 9"><circle r="4"/></svg></answer>\')\nos._exit(0)\n',
+        encoding="utf-8",
+    )
+    assert subprocess.run([sys.executable, str(script)], timeout=120, check=False).returncode == 0

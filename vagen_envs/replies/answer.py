@@ -19,8 +19,9 @@ from vagen_envs.replies.tool_calls import json_spans, tool_call_spans
 _TURN = re.compile(
     r"\n[ \t]*(?:#{1,4}[ \t]*|\*\*|<\|start_header_id\|>|<\|start\|>)?(?:user|human|system|environment|observation)"
     r"(?:\*\*|<\|end_header_id\|>|<\|message\|>)?[ \t]*(?::|\n)"
-    r"|\[(?:Turn result|First observation|Initial Observation|Observation)\]"
-    r"|<\|(?:im_start|user|observation)\|>|<｜User｜>|\[INST\]|<start_of_turn>user|</?tool_response>",
+    r"|\[(?:Turn result|Turn \d+|First observation|Initial Observation|(?:Next )?Observation)\]"
+    r"|<\|(?:im_start|user|observation)\|>|<｜User｜>|\[INST\]|<start_of_turn>user|</?tool_response>"
+    r"|<\|eot_id\|>|<\|im_end\|>|\n[ \t]*<image>",
     re.IGNORECASE,
 )
 """Where a model goes on to write the other side's next message."""
@@ -44,7 +45,8 @@ _REJECTED_BEFORE = re.compile(
     r"instead of|rather than|reject(?:ed|ing)?|rejects?|don't|won't|can't|shouldn't|"
     r"wouldn't|considered|thought (?:about|of)|tempted(?: by)?|could|might|maybe|perhaps|either|or|wrong|example|"
     r"e\.g\.|unlike|ruled out|discard(?:ed)?|was|like|format(?: is)?)\b|\bno\b[,:]?)"
-    r"(?:[\s:,\"'`(*_-]+(?:be|choose|do|say|use|write|answer|go|with|output|was|is|to|as)){0,2}[\s:,\"'`(*_-]*\Z",
+    r"(?:[\s:,\"'`(*_-]+(?:be|choose|do|say|use|write|answer|go|with|output|was|is|to|as)){0,2}[\s:,\"'`(*_-]*\Z"
+    r"|\b(?:wrong|bad|incorrect) (?:answer|action|move)\b[^.\n<]{0,20}\Z",
     re.IGNORECASE,
 )
 _CONNECTOR = re.compile(
@@ -68,6 +70,10 @@ _LABEL = re.compile(
     r"|\b(?:final |next |best )?(?:answer|action|move)s? (?:is|are)[\s:*_`]+(?P<after>[^\n]+)"
     r"|^(?:#{1,6} *|\*\*)(?:final |next |best |my )?(?:answer|actions?|moves?)[*:_ ]*\n+(?P<heading>[^\n]+)",
     re.IGNORECASE | re.MULTILINE,
+)
+_OTHER_LABEL = re.compile(
+    r"\b(?:last|previous|bad|wrong|available|possible|legal|valid|allowed|invalid) (?:answer|action|move)s?\b",
+    re.IGNORECASE,
 )
 _OBSERVATION = re.compile(r"\n[ \t]*observation[ \t]*:", re.IGNORECASE)
 
@@ -283,6 +289,7 @@ def _otherwise(view: _View) -> list[list[Span]]:
         match
         for match in _LABEL.finditer(plain, 0, observed.start() if observed else len(plain))
         if not _REJECTED_BEFORE.search(match["lead"] or "")
+        and not _OTHER_LABEL.search(plain, match.start(), match.end())
     ]
     if labels:
         groups.append([labels[-1].span(str(labels[-1].lastgroup))])

@@ -13,10 +13,11 @@ from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refu
 from vagen_envs.replies.scanner import AnswerScanner
 from vagen_envs.replies.special_tokens import in_ascii, without_tokens
 from vagen_envs.replies.tool_calls import values
-from vagen_envs.replies.vocabulary import ONE_ARROW
+from vagen_envs.replies.vocabulary import ONE_ARROW, is_rejected
 
 _STRUCK = re.compile(
-    r"(?<!~)~~(?!~).*?(?<!~)~~(?!~)|<(s|del|strike)>.*?</\1>|<!--.*?-->|/\*.*?\*/|<(think|thinking)>.*?</\2>", re.DOTALL
+    r"(?<!~)~~(?!~).*?(?<!~)~~(?!~)|<(s|del|strike)>.*?</\1>|<!--.{0,2000}?-->|/\*.{0,2000}?\*/|<(think|thinking)>.*?</\2>",
+    re.DOTALL,
 )
 _MARKUP = re.compile(
     r"(?:```|~~~)[A-Za-z]*|\\(?:boxed|text(?:bf|it|tt|rm|sf)?|math(?:rm|bf|tt|sf|it)|operatorname|quad|left|right(?=[)\]\\]))(?![A-Za-z])"
@@ -25,6 +26,11 @@ _MARKUP = re.compile(
     re.IGNORECASE,
 )
 _LATEX_ARROW = re.compile(r"\\(?:long)?(?:(up|down|left|right)arrow|to)(?![A-Za-z])", re.IGNORECASE)
+_FINAL = re.compile(
+    r"(?:(?<=[\n.;,!])|\A)[ \t]*(?:so |my |the )?final(?: (?:answer|action|move|choice|decision))?\s*[:=]",
+    re.IGNORECASE,
+)
+_CHECKBOX = re.compile(r"\[[ xX]\]|\( \)|[☐☑]")
 _COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#(?!\d)|//)[^\n]*")
 _COMMENT_LINE = re.compile(r"^[ \t]*(?:#|//)[^\n]*", re.MULTILINE)
 _TEXT_COMMAND = re.compile(r"\\(?:text|math|operatorname)[a-z]{0,3}\{(\w+)\}")
@@ -32,7 +38,7 @@ _KEYCAP = re.compile(r"(\d)\s?\u20e3")
 _CIRCLED = re.compile(r"([①-⑨])\s")
 _ROMAN = re.compile(r"(?<!\w)(III|II|IV|I|V)([.)])(?=\s)")
 _ROMAN_DIGITS = {"I": "1", "II": "2", "III": "3", "IV": "4", "V": "5"}
-_WORD_NUMBERED = re.compile(r"\b(?:step|action|move|turn)\s+(?:one|two|three|four|five)(?=\s*[:.)-])", re.IGNORECASE)
+_WORD_NUMBERED = re.compile(r"\b(?:step|action|move|turn)\s+(?:one|two|three|four|five)[ \t]*[:.)-]", re.IGNORECASE)
 _BRACKETED = re.compile(r"<\s*([A-Za-z_ -]{1,30}?)\s*/?>")
 _ESCAPED_BREAK = re.compile(r"\\[nrt](?![a-z])")
 _LONGEST = 2_000  # characters of an answer that is searched word by word
@@ -47,6 +53,12 @@ def read_markdown(text: str, start: int, end: int, separator: str, actions: Acti
     """
     piece = text[start:end] if separator == "~~" else _blank(_STRUCK, text[start:end])  # before `<s>` is a token
     piece = in_ascii(without_tokens(piece))
+
+    if _CHECKBOX.search(piece):  # which mark chooses isn't known
+        return None
+    finals = [] if isinstance(actions, Calls) else [match.end() for match in _FINAL.finditer(piece) if match.start()]
+    if finals:  # what stands before was a draft
+        piece = " " * finals[-1] + piece[finals[-1] :]
 
     def reads(value: str) -> bool:
         return bool(_scan(value, 0, separator, actions))
@@ -73,6 +85,8 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
     if len(piece) > _LONGEST:
         return []
     calls = isinstance(grammar, Calls)
+    if calls and any(is_rejected(comment[0]) for comment in _COMMENT.finditer(piece)):
+        return []
     piece = _KEYCAP.sub(
         lambda key: f"{key[1]}.".ljust(len(key[0])), _blank(_STRUCK, piece) if separator != "~~" else piece
     )

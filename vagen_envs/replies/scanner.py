@@ -47,6 +47,10 @@ _COUNT_BEFORE = re.compile(  # "2x Up", "two steps to the left", "2 Down"
 )
 _JOINT = re.compile(r"[\s,;.&+|*_`]*(?:(?:and|then|next)\b[\s,]*)*\Z", re.IGNORECASE)
 _SO = re.compile(r"[\s,;.]*(?:so|therefore|thus|hence)\b", re.IGNORECASE)
+_DESCRIBED = re.compile(  # "Push the box down: Up", but not "Up, step 2: Left"
+    r"(?:(?!action|step|move|turn|first|second|third|then|next|finally|final|answer|\d)[^:\n])*:\s*\Z", re.IGNORECASE
+)
+_ARE = re.compile(r"\b(?:are|both)\b", re.IGNORECASE)
 _IS = re.compile(r"\s*(?:is|was|would be|leads? (?:in)?to|hits)(?: an?| the)?\s*\Z", re.IGNORECASE)
 _NEUTRAL_MARKS = frozenset(" \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒↦➜➔、。「」『』【】，：；（）،؛")
 _MOST_REPEATS = 20
@@ -112,12 +116,16 @@ class AnswerScanner:
         token = self.tokens[i]
         mention = self._mention(i)
         if mention is not None:
+            if self.found and _DESCRIBED.fullmatch(self.piece, self.last_end, mention.start):
+                return -1
             self._take(mention)
             return self._after(self.last_end)
         word = token[0].casefold().replace("’", "'")
         if word in _COUNT_WORDS and (counted := self._counted(i)) >= 0:
             return counted
         if word in DOUBT or (word == "one" and self._next_word(i) == "of"):
+            return -1
+        if word in ("after", "before") and self._mention_at(token.end() + 1):  # the order is another
             return -1
         if word in DENIAL or (word == "but" and self._next_word(i) in DENIAL):
             return self._denied(i)
@@ -179,9 +187,11 @@ class AnswerScanner:
     def _is_mark(self, i: int) -> bool:
         token = self.tokens[i]
         mark, at = token[0], token.start()
+        before, after = self.piece[at - 1 : at], self.piece[at + 1 : at + 2]
+        if mark == "!" and after.isalpha() and (not before or before.isspace()):  # "!Up" denies
+            return False
         if mark in self.marks:
             return True
-        before, after = self.piece[at - 1 : at], self.piece[at + 1 : at + 2]
         if mark in "-–—":
             return not after or after.isspace() or after in ">-*|" or (before in ("", "\n") and after.isalpha())
         if mark == ">":
@@ -217,6 +227,11 @@ class AnswerScanner:
                 best = _Mention(action, first.start(), stop)
                 break
         return best
+
+    def _mention_at(self, at: int) -> _Mention | None:
+        """The action whose name begins at this place."""
+        i = self._after(at)
+        return self._mention(i) if i < len(self.tokens) and self.tokens[i].start() == at else None
 
     def _read_words(self, parts: list[str], start: int, end: int) -> Action | None:
         plain = "".join(parts)
@@ -270,8 +285,12 @@ class AnswerScanner:
                 word = token[0].casefold()
                 if mention is not None:
                     j, denied = self._after(mention.end), True
-                    rest = re.match(r"[\s*_`]*(?:,\s*)?(?:or|nor)\s+", self.piece[mention.end :])
+                    rest = re.match(r"[\s*_`]*(?:,\s*)?(?:or|nor|and)\s+", self.piece[mention.end :])
                     if rest is None:
+                        comma = re.match(r"[\s*_`]*,\s*", self.piece[mention.end :])
+                        listed = comma and self._mention_at(mention.end + comma.end())
+                        if listed and self.tokens[i][0].casefold() not in ("instead", "rather", "without"):
+                            return -1  # "avoid Up, Left"
                         break
                     j = self._after(mention.end + rest.end())
                     continue
@@ -295,6 +314,8 @@ class AnswerScanner:
             return -1
         token = self.tokens[i]
         word = token[0].casefold()
+        if word in VERDICTS and _ARE.search(self.piece, max(self.last_end, 0), token.start()):
+            return -1  # "Up, Left are blocked"
         if word in VERDICTS and self.found and _IS.fullmatch(self.piece, self.last_end, token.start()):
             so = _SO.match(self.piece, token.end())  # "Up is blocked, so Left"
             if so is None:

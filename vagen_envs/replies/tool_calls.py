@@ -79,19 +79,22 @@ def json_spans(text: str) -> Iterator[Span]:
     return reversed(found)
 
 
-def values(text: str, reads: Callable[[str], bool]) -> list[str] | None:
+def values(text: str, reads: Callable[[str], bool], depth: int = 0) -> list[str] | None:
     """The actions that JSON, a Python literal or a tool call holds; `None` if the text is none of these.
 
     Args:
         text: an answer.
         reads: whether a text is an action.
+        depth: of calls within calls.
     """
     if (fenced := _FENCE.match(text)) is not None:
         text = fenced[1]
     text = text.strip()
     calls = [text[slice(*span)] for span in tool_call_spans(text)]
     if calls and calls != [text]:
-        return [action for call in calls for action in values(call, reads) or ()]
+        if depth >= _MOST_DEPTH:
+            return []
+        return [action for call in calls for action in values(call, reads, depth + 1) or ()]
     if (function := _FUNCTION.search(text)) is not None:
         return _from_parameters(function, text, reads)
     if not text or text[0] not in "{[(" or text[-1] not in "}])":

