@@ -13,7 +13,7 @@ from vagen_rewards.scores import Part, Score, Span, Statement
 
 
 @dataclass(frozen=True, slots=True)
-class StatementWords:
+class FieldWords:
     """A field of a reply that a judge has read.
 
     Attributes:
@@ -30,7 +30,7 @@ class StatementWords:
     truths: tuple[tuple[Span, float], ...]
 
 
-def words_of(turn: Turn, readings: Iterable[tuple[Statement, Reading | Score]]) -> tuple[StatementWords, ...]:
+def words_of(turn: Turn, readings: Iterable[tuple[Statement, Reading | Score]]) -> tuple[FieldWords, ...]:
     """The fields of a turn's reply with the truth of what they say.
 
     Args:
@@ -59,18 +59,18 @@ def words_of(turn: Turn, readings: Iterable[tuple[Statement, Reading | Score]]) 
         truths = tuple(
             ((begin + start, begin + end), 2 * sum(each) / len(each) - 1) for (start, end), each in held.items()
         )
-        found.append(StatementWords(statement.part, (begin, begin + len(statement.text)), truths))
+        found.append(FieldWords(statement.part, (begin, begin + len(statement.text)), truths))
     return tuple(found)
 
 
-def kept_out(turn: Turn) -> tuple[StatementWords, ...]:
+def kept_out(turn: Turn) -> tuple[FieldWords, ...]:
     """A reply that a gate keeps out counts as false, every word of it.
 
     Else breaking the format is the way out where nothing true comes to mind: from 0.95 well-formed replies 0.60 were
     left after ten rollouts of FrozenLake.
     """
     whole = (0, len(turn.reply))
-    return (StatementWords("grounding", whole, ((whole, -1.0),)),)
+    return (FieldWords("grounding", whole, ((whole, -1.0),)),)
 
 
 def _told_by(state: State, part: Part) -> Counter[Fact]:

@@ -9,7 +9,7 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.continuations import forks_of, state_key, state_values_of
-from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode
+from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode
 from vagen_adapters.ppo.generation import SampledReply, SampleSettings, TransformersSampler
 from vagen_adapters.ppo.rollout import Rollout
 
@@ -48,7 +48,7 @@ def test_a_fork_that_says_the_same_sees_and_gets_the_same(kind, loaded):
     """Most likely replies leave nothing to chance: every fork is the episode again, and its worth what came of it."""
     model, encoder = loaded
     player = rollout(encoder, kind(model, encoder) if kind else Walking(encoder), 0.0)
-    episodes = player.play_on([RolloutEpisode(level) for level in LEVELS], 0, snapshots=True)
+    episodes = player.play_on([PPOEpisode(level) for level in LEVELS], 0, snapshots=True)
     played = player.play_on(forks_of(episodes, 1), 1)
     for again, whole in zip(played, [each for each in episodes for _ in each.turns], strict=True):
         assert turns_of(again) == turns_of(whole)
@@ -63,7 +63,7 @@ def test_a_fork_that_says_the_same_sees_and_gets_the_same(kind, loaded):
 def test_forks_differ_from_each_other_and_share_what_came_before(loaded):
     encoder = loaded[1]
     player = rollout(encoder, Walking(encoder), 1.0)
-    episodes = player.play_on([RolloutEpisode(level) for level in LEVELS], 0, snapshots=True)
+    episodes = player.play_on([PPOEpisode(level) for level in LEVELS], 0, snapshots=True)
     played = iter(player.play_on(forks_of(episodes, 16), 1))
     for whole in episodes:
         for turn in range(len(whole.turns)):
@@ -78,7 +78,7 @@ def test_the_worth_of_a_state_is_its_value_under_the_policy(loaded):
     """With one random move left, what 400 forks earn is the mean over the four moves."""
     encoder = loaded[1]
     player = rollout(encoder, Walking(encoder), 1.0, is_slippery=False)
-    played = player.play_on([RolloutEpisode(LevelSeed(seed)) for seed in range(20)], 0, snapshots=True)
+    played = player.play_on([PPOEpisode(LevelSeed(seed)) for seed in range(20)], 0, snapshots=True)
     episode = next(each for each in played if len(each.turns) == 4)
     last, exact = 3, []
     for way in ("Left", "Down", "Right", "Up"):
@@ -97,7 +97,7 @@ def test_the_worth_of_a_state_is_its_value_under_the_policy(loaded):
 def test_a_state_whose_forks_all_fail_is_worth_nothing_that_is_known(loaded):
     encoder = loaded[1]
     player = rollout(encoder, Walking(encoder), 1.0)
-    (episode,) = player.play_on([RolloutEpisode(LevelSeed(1))], 0, snapshots=True)
+    (episode,) = player.play_on([PPOEpisode(LevelSeed(1))], 0, snapshots=True)
     played = player.play_on(forks_of([episode], 2), 1)
     for again in played[:2]:
         again.failure = "the simulator is gone"

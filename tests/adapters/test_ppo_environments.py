@@ -9,7 +9,7 @@ from ppo_training import LAKE, OPTIONS, config, likes_short_words, same, weights
 from transformers import TrainerCallback
 
 from vagen_adapters.ppo.environments import TrainingEnvironment
-from vagen_adapters.ppo.episodes import PlayedTurn, RolloutEpisode, groups_of
+from vagen_adapters.ppo.episodes import PlayedTurn, PPOEpisode, groups_of
 from vagen_adapters.ppo.generation import SampledReply
 from vagen_adapters.ppo.level_sampler import DifficultySampler, LevelSampler
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
@@ -111,7 +111,7 @@ TASKS = TrainingEnvironment.read({"id": SOKOBAN, "difficulties": [0, 1, 2]}).tas
 CHANCES = {f"{SOKOBAN}:0": 0.99, f"{SOKOBAN}:1": 0.5, f"{SOKOBAN}:2": 0.01}
 
 
-class Outcome(RolloutEpisode):
+class Outcome(PPOEpisode):
     """An episode that is known by its outcome and the length of its reply."""
 
     def __init__(self, level, solved, tokens=10):

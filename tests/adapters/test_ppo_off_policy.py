@@ -4,7 +4,7 @@ import pytest
 import torch
 from ppo_training import history, lake, trained
 
-from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode, keep_differing
+from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode, keep_differing
 from vagen_adapters.ppo.generation import SampledReply, TransformersSampler
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_envs import RewardTerm
@@ -63,7 +63,7 @@ def test_groups_that_tell_nothing_are_played_again_with_other_levels(tiny_folder
     ],
 )
 def test_groups_that_differ_are_kept(pairs, at_most, kept):
-    class Worth(RolloutEpisode):
+    class Worth(PPOEpisode):
         rewards = property(lambda self: self.level.draw)
 
     episodes = [Worth(LevelSeed(0, group=group, draw=draw)) for group, draw in pairs]

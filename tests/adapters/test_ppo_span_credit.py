@@ -10,7 +10,7 @@ from ppo_training import config
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.parity import tiny_model as tiny
-from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, RolloutEpisode, training_sequences
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, PPOEpisode, training_sequences
 from vagen_adapters.ppo.generation import SampledReply, model_inputs
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.reasoning import credit_words, make_reward, reasoning_score
@@ -74,9 +74,7 @@ def test_only_a_sentences_own_tokens_get_its_truth(loaded):
         assert judged.turn.rewards == turn.rewards, "no turn earns what its words are credited with"
         assert judged.turn.metrics["world_modeling"] is not None
         rows.append(
-            RolloutEpisode(
-                LevelSeed(0), [PlayedTurn(shown, SampledReply(ids, (0.0,) * len(ids)), turn, (), judged.words)]
-            )
+            PPOEpisode(LevelSeed(0), [PlayedTurn(shown, SampledReply(ids, (0.0,) * len(ids)), turn, (), judged.words)])
         )
     sequences = [sequence for each in rows for sequence in training_sequences(each)]
     mask = torch.nn.utils.rnn.pad_sequence([torch.tensor(each.turn_ids) >= 0 for each in sequences], batch_first=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from vagen_adapters.parity.sampler import RecordedSampler
 from vagen_adapters.parity.trained import Playback, TrainedSequence
-from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode, TokenSequence, training_sequences
+from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode, TokenSequence, training_sequences
 from vagen_adapters.ppo.generation import Prompt, SampledReply, SampleSettings, model_inputs
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_envs.context import ContextPolicy
@@ -41,7 +41,7 @@ class PPOTrainerAdapter:
         sequences = training_sequences(episode, self.context)
         return [self._trained(playback, episode, sequence) for sequence in sequences]
 
-    def _trained(self, playback: Playback, episode: RolloutEpisode, sequence: TokenSequence) -> TrainedSequence:
+    def _trained(self, playback: Playback, episode: PPOEpisode, sequence: TokenSequence) -> TrainedSequence:
         inputs = model_inputs([sequence.prompt], playback.model.encoder, "cpu")
         ids = inputs.pop("input_ids")[0].tolist()
         turns = sorted({turn for turn in sequence.turn_ids if turn >= 0})

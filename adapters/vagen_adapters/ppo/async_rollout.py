@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode
+from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode
 from vagen_adapters.ppo.rollout import Rollout
 
 
@@ -40,7 +40,7 @@ class AsyncRollout:
         self._thread = ThreadPoolExecutor(1, "ahead")
         self._part: Future[None] | None = None
         self._turns: Iterator[None] | None = None
-        self._episodes: list[RolloutEpisode] = []
+        self._episodes: list[PPOEpisode] = []
         self._share = 0
         self._begun: tuple[tuple[LevelSeed, ...], int] | None = None
 
@@ -57,7 +57,7 @@ class AsyncRollout:
         self._take_over(version)
         self._part = self._thread.submit(self._some, self._share)
 
-    def finish(self, levels: Sequence[LevelSeed], seed: int, version: int) -> list[RolloutEpisode]:
+    def finish(self, levels: Sequence[LevelSeed], seed: int, version: int) -> list[PPOEpisode]:
         """Play these levels to their end with the weights as they are now, from where they are if they were begun."""
         self.wait()
         if self._begun != (tuple(levels), seed):
@@ -75,7 +75,7 @@ class AsyncRollout:
 
     def _begin(self, levels: Sequence[LevelSeed], seed: int) -> None:
         self._begun = (tuple(levels), seed)
-        self._episodes = [RolloutEpisode(level) for level in levels]
+        self._episodes = [PPOEpisode(level) for level in levels]
         self._turns = self.rollout.turns(self._episodes, seed, snapshots=self.snapshots)
 
     def _take_over(self, version: int) -> None:

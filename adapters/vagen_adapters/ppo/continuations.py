@@ -7,11 +7,11 @@ import json
 import math
 from collections.abc import Sequence
 
-from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode
+from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode
 from vagen_envs import Turn
 
 
-def forks_of(episodes: Sequence[RolloutEpisode], times: int) -> list[RolloutEpisode]:
+def forks_of(episodes: Sequence[PPOEpisode], times: int) -> list[PPOEpisode]:
     """`times` forks of every state that the episodes' turns met, in order."""
     return [
         episode.fork(turn, number)
@@ -22,7 +22,7 @@ def forks_of(episodes: Sequence[RolloutEpisode], times: int) -> list[RolloutEpis
 
 
 def returns_of(
-    episodes: Sequence[RolloutEpisode], played: Sequence[RolloutEpisode], times: int, gamma: float
+    episodes: Sequence[PPOEpisode], played: Sequence[PPOEpisode], times: int, gamma: float
 ) -> list[list[list[float]]]:
     """For each episode and turn the discounted returns of its forks, those that failed left out.
 
@@ -42,7 +42,7 @@ def returns_of(
 
 
 def state_values_of(
-    episodes: Sequence[RolloutEpisode], played: Sequence[RolloutEpisode], times: int, gamma: float
+    episodes: Sequence[PPOEpisode], played: Sequence[PPOEpisode], times: int, gamma: float
 ) -> list[list[float]]:
     """For each episode and turn the mean of `returns_of`; NaN where all forks failed."""
     returns = returns_of(episodes, played, times, gamma)

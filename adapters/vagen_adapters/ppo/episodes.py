@@ -19,7 +19,7 @@ from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.context import ContextPolicy
 from vagen_envs.seeding import HashStream
-from vagen_rewards.credit import StatementWords
+from vagen_rewards.credit import FieldWords
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class PlayedTurn:
     reply: SampledReply
     turn: Turn
     rewards: tuple[RewardTerm, ...]
-    words: tuple[StatementWords, ...] = ()
+    words: tuple[FieldWords, ...] = ()
     snapshot: bytes = b""
     version: int = 0
 
@@ -90,7 +90,7 @@ class PlayedSummary:
     reply: SampledReply
     version: int = 0
     reward: ClassVar[float] = 0.0
-    words: ClassVar[tuple[StatementWords, ...]] = ()
+    words: ClassVar[tuple[FieldWords, ...]] = ()
 
 
 Step = PlayedTurn | PlayedSummary
@@ -98,7 +98,7 @@ Step = PlayedTurn | PlayedSummary
 
 
 @dataclass(eq=False)
-class RolloutEpisode:
+class PPOEpisode:
     """An episode.
 
     Attributes:
@@ -125,14 +125,14 @@ class RolloutEpisode:
     begins_at: bytes = b""
     worth: tuple[float, ...] = ()
 
-    def fork(self, turn: int, number: int) -> RolloutEpisode:
+    def fork(self, turn: int, number: int) -> PPOEpisode:
         """An episode that goes on from before the reply of `turn`, which was played with a snapshot; one of several."""
         draw = HashStream("fork", self.level.draw, turn, number).bits(48)
         here = self.turns[turn]
         turns = list(self.turns[:turn])
         if turns:  # a conversation is known by its first observation, and this is another
             turns[0] = replace(turns[0], shown=copy.copy(turns[0].shown))
-        return RolloutEpisode(replace(self.level, draw=draw), turns, copy.copy(here.shown), begins_at=here.snapshot)
+        return PPOEpisode(replace(self.level, draw=draw), turns, copy.copy(here.shown), begins_at=here.snapshot)
 
     @property
     def steps(self) -> list[Step]:
@@ -222,7 +222,7 @@ def lay_out(
 
 
 def training_sequences(
-    episode: RolloutEpisode, context: ContextPolicy | None = None, *, with_end: bool = False
+    episode: PPOEpisode, context: ContextPolicy | None = None, *, with_end: bool = False
 ) -> list[TokenSequence]:
     """The sequences of an episode: one for the whole, one up to each summary, or with `last:N` one for each turn.
 
@@ -241,7 +241,7 @@ def training_sequences(
     ]
 
 
-def keep_differing(episodes: Sequence[RolloutEpisode], most: int) -> list[RolloutEpisode]:
+def keep_differing(episodes: Sequence[PPOEpisode], most: int) -> list[PPOEpisode]:
     """Whole groups whose returns differ, up to `most` of them, in order: groups of equal returns teach nothing (DAPO).
 
     Returns that differ by rounding alone count as equal.
@@ -250,15 +250,15 @@ def keep_differing(episodes: Sequence[RolloutEpisode], most: int) -> list[Rollou
     return [episode for group in differing[:most] for episode in group]
 
 
-def groups_of(episodes: Iterable[RolloutEpisode]) -> list[list[RolloutEpisode]]:
+def groups_of(episodes: Iterable[PPOEpisode]) -> list[list[PPOEpisode]]:
     """The episodes by group, in order."""
-    groups: dict[int, list[RolloutEpisode]] = {}
+    groups: dict[int, list[PPOEpisode]] = {}
     for episode in episodes:
         groups.setdefault(episode.level.group, []).append(episode)
     return list(groups.values())
 
 
-def have_equal_returns(group: Sequence[RolloutEpisode]) -> bool:
+def have_equal_returns(group: Sequence[PPOEpisode]) -> bool:
     """Whether returns differ by no more than rounding, so that comparing them teaches nothing."""
     returns = [episode.rewards for episode in group]
     return math.isclose(min(returns), max(returns), rel_tol=1e-6, abs_tol=1e-12)

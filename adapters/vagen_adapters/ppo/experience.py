@@ -13,7 +13,7 @@ from trl.trainer.utils import pad
 from vagen_adapters.ppo import losses
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.continuations import state_key
-from vagen_adapters.ppo.episodes import PlayedSummary, RolloutEpisode, TokenSequence, training_sequences
+from vagen_adapters.ppo.episodes import PlayedSummary, PPOEpisode, TokenSequence, training_sequences
 from vagen_adapters.ppo.generation import TILE
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
@@ -33,7 +33,7 @@ class Sequences:
     """
 
     rows: list[TokenSequence]
-    episodes: list[RolloutEpisode]
+    episodes: list[PPOEpisode]
     episode_ids: Tensor
     turn_ids: Tensor
     sampled_logprobs: Tensor
@@ -52,7 +52,7 @@ class Experience:
 
 
 def sequences_of(
-    episodes: Sequence[RolloutEpisode], context: ContextPolicy, device: torch.device | str, *, with_end: bool
+    episodes: Sequence[PPOEpisode], context: ContextPolicy, device: torch.device | str, *, with_end: bool
 ) -> Sequences:
     """The sequences of episodes; see `training_sequences`."""
     laid_out = [training_sequences(episode, context, with_end=with_end) for episode in episodes]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vagen_adapters.ppo.environments import TrainingTask
-from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode, groups_of
+from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode, groups_of
 from vagen_envs.seeding import HashStream
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -93,7 +93,7 @@ class LevelSampler:
         total = math.fsum(task.weight for task in self.tasks)
         return [task.weight / total for task in self.tasks]
 
-    def update(self, episodes: Sequence[RolloutEpisode]) -> None:
+    def update(self, episodes: Sequence[PPOEpisode]) -> None:
         """Take the episodes of a rollout into account; those that failed don't count."""
         for record in self.records.values():
             record.successes *= MEMORY

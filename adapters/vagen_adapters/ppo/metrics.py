@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from torch import Tensor
 
-from vagen_adapters.ppo.episodes import RolloutEpisode, groups_of, have_equal_returns
+from vagen_adapters.ppo.episodes import PPOEpisode, groups_of, have_equal_returns
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import Trajectories
@@ -19,7 +19,7 @@ from vagen_rewards.scores import PARTS
 from vagen_rewards.verifiers.metrics import is_reflective
 
 
-def of_episodes(episodes: Sequence[RolloutEpisode], kept: Sequence[RolloutEpisode]) -> dict[str, float]:
+def of_episodes(episodes: Sequence[PPOEpisode], kept: Sequence[PPOEpisode]) -> dict[str, float]:
     """Counts, and means over the episodes that didn't fail; reward terms are summed over an episode."""
     sound = [episode for episode in episodes if episode.failure is None]
     counts = {"rollout/failed": float(len(episodes) - len(sound)), "rollout/filtered": float(len(sound) - len(kept))}
@@ -46,7 +46,7 @@ def of_episodes(episodes: Sequence[RolloutEpisode], kept: Sequence[RolloutEpisod
     }
 
 
-def of_evaluation(episodes: Sequence[RolloutEpisode]) -> dict[str, float]:
+def of_evaluation(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
     """Success rate and return of the episodes that didn't fail, of each source if there are several, and failures."""
     sound = [episode for episode in episodes if episode.failure is None]
     found = {**_outcome(sound), "failed": float(len(episodes) - len(sound))}
@@ -56,7 +56,7 @@ def of_evaluation(episodes: Sequence[RolloutEpisode]) -> dict[str, float]:
     return found
 
 
-def _outcome(episodes: Sequence[RolloutEpisode]) -> dict[str, float]:
+def _outcome(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
     return {
         "success": mean([float(episode.success) for episode in episodes]),
         "return": mean([episode.rewards for episode in episodes]),
@@ -84,7 +84,7 @@ def _of_reasoning(turns: Sequence[Turn]) -> dict[str, float]:
     return found
 
 
-def _of_turns(episodes: Sequence[RolloutEpisode]) -> dict[str, float]:
+def _of_turns(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
     """`turn/…/n`: means over the n-th turns of the episodes that have one."""
     found = {}
     for number in range(max(len(episode.turns) for episode in episodes)):
@@ -95,7 +95,7 @@ def _of_turns(episodes: Sequence[RolloutEpisode]) -> dict[str, float]:
     return found
 
 
-def _of_sources(episodes: Sequence[RolloutEpisode]) -> dict[str, float]:
+def _of_sources(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
     """`source/…/name`: each environment, difficulty or data source on its own (V-Triune, section 3.3).
 
     Of its episodes their number, `success`, `return` and `reward/…` as over all; of its turns `reply_tokens`,
@@ -119,14 +119,14 @@ def _of_sources(episodes: Sequence[RolloutEpisode]) -> dict[str, float]:
     return found
 
 
-def _by_source(episodes: Sequence[RolloutEpisode]) -> dict[str, list[RolloutEpisode]]:
-    by_source: dict[str, list[RolloutEpisode]] = defaultdict(list)
+def _by_source(episodes: Sequence[PPOEpisode]) -> dict[str, list[PPOEpisode]]:
+    by_source: dict[str, list[PPOEpisode]] = defaultdict(list)
     for episode in episodes:
         by_source[episode.source].append(episode)
     return dict(sorted(by_source.items()))
 
 
-def _reward_terms(episodes: Sequence[RolloutEpisode]) -> dict[str, float]:
+def _reward_terms(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
     sums: dict[str, float] = defaultdict(float)
     for term in (term for episode in episodes for turn in episode.turns for term in turn.rewards):
         sums[f"reward/{term.name}"] += term.value
@@ -159,7 +159,7 @@ def of_scores(
     return found
 
 
-def of_versions(episodes: Sequence[RolloutEpisode], step: int) -> dict[str, float]:
+def of_versions(episodes: Sequence[PPOEpisode], step: int) -> dict[str, float]:
     """By how many updates the weights that sampled tokens are older than those of `step`: the mean, and the most."""
     sampled = [each for episode in episodes for each in episode.steps]
     tokens = sum(len(each.reply.ids) for each in sampled)

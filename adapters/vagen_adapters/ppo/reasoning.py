@@ -16,13 +16,13 @@ import torch
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.episodes import RolloutEpisode, TokenSequence
+from vagen_adapters.ppo.episodes import PPOEpisode, TokenSequence
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.rollout import Judged, Score
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward
-from vagen_rewards.credit import StatementWords, kept_out, words_of
+from vagen_rewards.credit import FieldWords, kept_out, words_of
 from vagen_rewards.reward import passes
 from vagen_rewards.scores import PARTS
 
@@ -86,7 +86,7 @@ def make_reward(options: Mapping[str, Any], env: gym.Env[Any, Any]) -> Reasoning
 def credit_words(
     advantages: Advantages,
     sequences: Sequence[TokenSequence],
-    episodes: Sequence[RolloutEpisode],
+    episodes: Sequence[PPOEpisode],
     encoder: ChatEncoder,
 ) -> tuple[Advantages, dict[str, float]]:
     """The same advantages, but of the words of observations and predictions those of their own truth.
@@ -128,9 +128,7 @@ def credit_words(
     return replace(advantages, advantages=dense), told
 
 
-def _spoken(
-    encoder: ChatEncoder, sequence: TokenSequence, episode: RolloutEpisode
-) -> list[tuple[int, int, StatementWords]]:
+def _spoken(encoder: ChatEncoder, sequence: TokenSequence, episode: PPOEpisode) -> list[tuple[int, int, FieldWords]]:
     """The tokens of a row that are words: the column, where in its reply it begins, and the field that it is in."""
     return [
         (sequence.turn_ids.index(turn) + place, begin, field)

@@ -16,13 +16,13 @@ import gymnasium as gym
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.environments import EnvironmentPool
-from vagen_adapters.ppo.episodes import LevelSeed, PlayedSummary, PlayedTurn, RolloutEpisode, lay_out, remembered
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedSummary, PlayedTurn, PPOEpisode, lay_out, remembered
 from vagen_adapters.ppo.generation import Prompt, SampledReply, Sampler, SampleSettings
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.context import ContextPolicy, summary_request
 from vagen_envs.core import Observation
 from vagen_envs.seeding import HashStream
-from vagen_rewards.credit import StatementWords
+from vagen_rewards.credit import FieldWords
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +30,13 @@ class Judged:
     """What a score may say of a turn: the turn with its rewards, and which of its words are true."""
 
     turn: Turn
-    words: tuple[StatementWords, ...]
+    words: tuple[FieldWords, ...]
 
 
 Score = Callable[[Turn], Sequence[RewardTerm] | Turn | Judged]
 """Reward terms of a turn beside the environment's own, such as those of `vagen_rewards`; or the turn with them, and
 with metrics that are logged; or that and which of its words are true."""
-Playing = tuple[gym.Env[Any, Any], RolloutEpisode]
+Playing = tuple[gym.Env[Any, Any], PPOEpisode]
 Step = tuple[PlayedTurn, dict[str, Any], bool, bool]
 """A turn, the observation after it, and whether it terminated or truncated the episode."""
 
@@ -86,14 +86,14 @@ class Rollout:
         self.times: dict[str, float] = {}
         self.calls = self.version = 0
 
-    def play(self, levels: Sequence[LevelSeed], seed: int) -> list[RolloutEpisode]:
+    def play(self, levels: Sequence[LevelSeed], seed: int) -> list[PPOEpisode]:
         """Play every level once. A reply is drawn from `seed`, its level and its turn.
 
         Failed episodes are among the result, marked by `failure`: the caller counts them and trains on the rest.
         """
-        return self.play_on([RolloutEpisode(level) for level in levels], seed)
+        return self.play_on([PPOEpisode(level) for level in levels], seed)
 
-    def play_on(self, episodes: list[RolloutEpisode], seed: int, *, snapshots: bool = False) -> list[RolloutEpisode]:
+    def play_on(self, episodes: list[PPOEpisode], seed: int, *, snapshots: bool = False) -> list[PPOEpisode]:
         """Play episodes to their ends, those of `Episode.fork` from where they begin.
 
         Args:
@@ -105,7 +105,7 @@ class Rollout:
             pass
         return episodes
 
-    def turns(self, episodes: Sequence[RolloutEpisode], seed: int, *, snapshots: bool = False) -> Iterator[None]:
+    def turns(self, episodes: Sequence[PPOEpisode], seed: int, *, snapshots: bool = False) -> Iterator[None]:
         """As `play_on`, a reply of each environment at a time: what gives replies may change between them."""
         self.snapshots, self.calls = snapshots, 0
         self.times = dict.fromkeys(("generation", "environment", "judge"), 0.0)
@@ -134,14 +134,14 @@ class Rollout:
                     episode.failure = f"no room for the first reply in {self.max_length} tokens; raise max_length"
         return self._still_playing(pairs)
 
-    def _reset(self, env: gym.Env[Any, Any], episode: RolloutEpisode) -> dict[str, Any]:
+    def _reset(self, env: gym.Env[Any, Any], episode: PPOEpisode) -> dict[str, Any]:
         with self._timed("environment"):
             observation: dict[str, Any] = env.reset(seed=episode.level.seed, options={"split": episode.level.split})[0]
             if episode.begins_at:
                 env.unwrapped.restore(episode.begins_at)  # type: ignore[attr-defined]
         return observation
 
-    def _sample(self, episodes: Sequence[RolloutEpisode], seed: int) -> list[SampledReply]:
+    def _sample(self, episodes: Sequence[PPOEpisode], seed: int) -> list[SampledReply]:
         replies: dict[int, SampledReply] = {}
         with self._timed("generation", threads=1):
             for limit in dict.fromkeys(map(self._limit, episodes)):
@@ -167,13 +167,13 @@ class Rollout:
             self._attempt(self._take, env, episode, step)
         return self._still_playing(playing)
 
-    def _attempt(self, act: Callable[..., None], env: gym.Env[Any, Any], episode: RolloutEpisode, given: Any) -> None:
+    def _attempt(self, act: Callable[..., None], env: gym.Env[Any, Any], episode: PPOEpisode, given: Any) -> None:
         try:
             act(env, episode, given)
         except Exception as error:  # an environment, a judge or a processor may raise anything
             episode.failure = _failure(error, f"in turn {len(episode.turns)}")
 
-    def _step(self, env: gym.Env[Any, Any], episode: RolloutEpisode, reply: SampledReply, text: str) -> Step:
+    def _step(self, env: gym.Env[Any, Any], episode: PPOEpisode, reply: SampledReply, text: str) -> Step:
         """Step an environment and score the turn."""
         with self._timed("environment"):
             before = env.unwrapped.snapshot() if self.snapshots else b""  # type: ignore[attr-defined]
@@ -192,7 +192,7 @@ class Rollout:
         played = PlayedTurn(shown, reply, self._held_turn(turn), rewards, words, before, self.version)
         return played, observation, terminated, truncated
 
-    def _take(self, env: gym.Env[Any, Any], episode: RolloutEpisode, step: Step | Exception) -> None:
+    def _take(self, env: gym.Env[Any, Any], episode: PPOEpisode, step: Step | Exception) -> None:
         """Take a step into its episode."""
         if isinstance(step, Exception):
             raise step
@@ -210,7 +210,7 @@ class Rollout:
         if not episode.turns:
             episode.failure = f"no room for the first turn in {self.max_length} tokens; raise max_length"
 
-    def _goes_on(self, episode: RolloutEpisode, observation: dict[str, Any]) -> bool:
+    def _goes_on(self, episode: PPOEpisode, observation: dict[str, Any]) -> bool:
         """Ask for a summary where it is due; return whether there is room for the next reply."""
         if not self.context.summarises_before(len(episode.turns)):
             return self._has_room(episode)
@@ -221,7 +221,7 @@ class Rollout:
         episode.last_shown, episode.pending = shown, None
         return False
 
-    def _compact(self, env: gym.Env[Any, Any], episode: RolloutEpisode, reply: SampledReply) -> None:
+    def _compact(self, env: gym.Env[Any, Any], episode: PPOEpisode, reply: SampledReply) -> None:
         """Take a summary into its episode, and show the observation that waited for it with the summary before it."""
         now, request, observation = len(episode.turns), episode.last_shown, episode.pending
         assert request is not None and observation is not None  # noqa: S101, PT018 - for the type checker
@@ -273,25 +273,25 @@ class Rollout:
         state = getattr(core, "true_state", None)  # a remote one says none
         return self.encoder.show(core.system_prompt, observation, state)
 
-    def _seed(self, seed: int, episode: RolloutEpisode) -> int:
+    def _seed(self, seed: int, episode: PPOEpisode) -> int:
         """Of an episode's next reply, where the whole is drawn from `seed`."""
         level = episode.level
         return HashStream("reply", seed, level.split, level.seed, level.draw, len(episode.steps)).bits(48)
 
-    def _prompt(self, episode: RolloutEpisode) -> Prompt:
+    def _prompt(self, episode: PPOEpisode) -> Prompt:
         """The tokens and pictures before an episode's next reply."""
         steps = episode.steps
         return lay_out(remembered(steps, len(steps), self.context), (), episode.last_shown).prompt
 
-    def _limit(self, episode: RolloutEpisode) -> int:
+    def _limit(self, episode: PPOEpisode) -> int:
         """The most tokens of the next reply."""
         return self.sampling.max_tokens if episode.pending is None else self.context.summary_tokens
 
-    def _has_room(self, episode: RolloutEpisode) -> bool:
+    def _has_room(self, episode: PPOEpisode) -> bool:
         """Whether another reply can be read and written."""
         return len(self._prompt(episode).ids) + self._limit(episode) <= self.max_length
 
-    def _fits(self, episode: RolloutEpisode) -> bool:
+    def _fits(self, episode: PPOEpisode) -> bool:
         """Whether the last turn with its history and the observation after it can be read."""
         steps = episode.steps
         history = remembered(steps, len(steps) - 1, self.context)

@@ -17,7 +17,7 @@ from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.continuations import forks_of, state_values_of
 from vagen_adapters.ppo.environments import EnvironmentPool
-from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode, keep_differing
+from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode, keep_differing
 from vagen_adapters.ppo.generation import Sampler, SampleSettings, TransformersSampler
 from vagen_adapters.ppo.level_sampler import SAMPLERS
 from vagen_adapters.ppo.rollout import Rollout, Score
@@ -80,8 +80,8 @@ class RolloutWorker:
             self.rollout.sampler.rest()
 
     def play_continuations(
-        self, episodes: Sequence[RolloutEpisode], number: int
-    ) -> tuple[list[RolloutEpisode], list[list[float]]]:
+        self, episodes: Sequence[PPOEpisode], number: int
+    ) -> tuple[list[PPOEpisode], list[list[float]]]:
         """The episodes whose states could all be played on from, and what each state was worth."""
         times = self.args.continuations
         played = self.forked(episodes, times, seed_of(self.args, number, 50))
@@ -90,16 +90,16 @@ class RolloutWorker:
         self._record({"forks/episodes": float(len(played)), "forks/left_out": float(len(episodes) - len(both))})
         return [episode for episode, _ in both], [values for _, values in both]
 
-    def forked(self, episodes: Sequence[RolloutEpisode], times: int, seed: int) -> list[RolloutEpisode]:
+    def forked(self, episodes: Sequence[PPOEpisode], times: int, seed: int) -> list[PPOEpisode]:
         """Play on from each state of episodes that were played with snapshots, so many times."""
         return self._play_on(forks_of(episodes, times), seed)
 
-    def play_enough(self, number: int, version: int) -> tuple[list[RolloutEpisode], list[RolloutEpisode]]:
+    def play_enough(self, number: int, version: int) -> tuple[list[PPOEpisode], list[PPOEpisode]]:
         """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad.
 
         `version` is of the weights as they are now, in updates.
         """
-        episodes: list[RolloutEpisode] = []
+        episodes: list[PPOEpisode] = []
         for extra in range(self.args.dynamic_sampling + 1):
             levels, seed = self.levels(number, extra), seed_of(self.args, number, 0)
             episodes += self.play(levels, seed) if extra or self._ahead is None else self._finish(levels, seed, version)
@@ -110,7 +110,7 @@ class RolloutWorker:
                 break
         return episodes, kept
 
-    def evaluate(self) -> list[RolloutEpisode]:
+    def evaluate(self) -> list[PPOEpisode]:
         """The first validation levels of every environment, in turn on its difficulties."""
         levels = []
         for environment in self.args.training_environments:
@@ -119,7 +119,7 @@ class RolloutWorker:
             levels += [LevelSeed(seed, "val", environment=name) for seed, name in enumerate(names)]
         return self.play(levels, seed_of(self.args, 0, 99))
 
-    def check_failures(self, episodes: Sequence[RolloutEpisode], number: int) -> None:
+    def check_failures(self, episodes: Sequence[PPOEpisode], number: int) -> None:
         """Raise TrainingDataError if more than half of a rollout's episodes failed."""
         reasons = Counter(episode.failure for episode in episodes if episode.failure is not None)
         if reasons.total() > MOST_FAILED * len(episodes):
@@ -143,29 +143,27 @@ class RolloutWorker:
             levels = self.levels(number + 1)[self.accelerator.process_index :: self.accelerator.num_processes]
             self._ahead.play(levels, seed_of(self.args, number + 1, 0), version)
 
-    def play(self, levels: Sequence[LevelSeed], seed: int, *, snapshots: bool = False) -> list[RolloutEpisode]:
+    def play(self, levels: Sequence[LevelSeed], seed: int, *, snapshots: bool = False) -> list[PPOEpisode]:
         """The episodes of all levels in their order, with the present weights."""
         with self.clock("sync"):
             self.rollout.sampler.sync()
         snapshots = snapshots or self.args.continuations > 0
-        return self._play_on([RolloutEpisode(level) for level in levels], seed, snapshots=snapshots)
+        return self._play_on([PPOEpisode(level) for level in levels], seed, snapshots=snapshots)
 
-    def _finish(self, levels: Sequence[LevelSeed], seed: int, version: int) -> list[RolloutEpisode]:
+    def _finish(self, levels: Sequence[LevelSeed], seed: int, version: int) -> list[PPOEpisode]:
         """The same, from where they are if they were begun beside updates."""
         assert self._ahead is not None  # noqa: S101 - for the type checker
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
         mine = self._ahead.finish(levels[rank::world], seed, version)
         return self._gathered(self._ahead.rollout, mine, len(levels))
 
-    def _play_on(
-        self, episodes: Sequence[RolloutEpisode], seed: int, *, snapshots: bool = False
-    ) -> list[RolloutEpisode]:
+    def _play_on(self, episodes: Sequence[PPOEpisode], seed: int, *, snapshots: bool = False) -> list[PPOEpisode]:
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
         with self.accelerator.autocast():
             mine = self.rollout.play_on(list(episodes[rank::world]), seed, snapshots=snapshots)
         return self._gathered(self.rollout, mine, len(episodes))
 
-    def _gathered(self, rollout: Rollout, mine: list[RolloutEpisode], many: int) -> list[RolloutEpisode]:
+    def _gathered(self, rollout: Rollout, mine: list[PPOEpisode], many: int) -> list[PPOEpisode]:
         """The `many` episodes that all processes have played, in their order."""
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
         for part, seconds in rollout.times.items():

@@ -27,7 +27,7 @@ from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.checkpoints import COMPLETE, last_checkpoint, recover_best, replace_best, write_curve
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
 from vagen_adapters.ppo.distributed import check_sharding, load_actor_critic, own_parts, sharding_of, with_reduction
-from vagen_adapters.ppo.episodes import RolloutEpisode
+from vagen_adapters.ppo.episodes import PPOEpisode
 from vagen_adapters.ppo.experience import (
     Experience,
     Sequences,
@@ -162,9 +162,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             return self._make_experience(kept, state_values)
 
     @torch.no_grad()
-    def _make_experience(
-        self, episodes: Sequence[RolloutEpisode], state_values: Sequence[Sequence[float]]
-    ) -> Experience:
+    def _make_experience(self, episodes: Sequence[PPOEpisode], state_values: Sequence[Sequence[float]]) -> Experience:
         args = self.args
         sequences = sequences_of(episodes, args.context_policy, args.device, with_end=args.bootstraps)
         wanted = ["logprobs", *(["values"] if args.critic_kind != "none" else [])]
@@ -211,7 +209,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """Further arguments of `actor_critic_class`."""
         return {}
 
-    def select(self, episodes: list[RolloutEpisode]) -> list[RolloutEpisode]:
+    def select(self, episodes: list[PPOEpisode]) -> list[PPOEpisode]:
         """The episodes of a rollout to train on, whole groups of them."""
         return episodes
 
@@ -227,7 +225,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self._record(truths)
         return advantages
 
-    def measure(self, episodes: Sequence[RolloutEpisode]) -> dict[str, float]:
+    def measure(self, episodes: Sequence[PPOEpisode]) -> dict[str, float]:
         """Figures of an evaluation's episodes."""
         return metrics.of_evaluation(episodes)
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, RolloutEpisode, training_sequences
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, PPOEpisode, training_sequences
 from vagen_adapters.ppo.generation import SampledReply, model_inputs
 from vagen_envs import VagenEnv, VagenError
 from vagen_envs.seeding import HashStream
@@ -34,7 +34,7 @@ IGNORED = -100
 class Demonstration:
     """An episode, and the turns whose replies are imitated."""
 
-    episode: RolloutEpisode
+    episode: PPOEpisode
     imitated: frozenset[int]
 
 
@@ -52,7 +52,7 @@ def demonstrate(env: gym.Env[Any, Any], encoder: ChatEncoder, level: LevelSeed, 
         raise TrainingConfigError(f"{env} has no oracle to imitate; use an environment derived from VagenEnv")
     stream = HashStream("warm start", level.split, level.seed)
     observation, _ = env.reset(seed=level.seed, options={"split": level.split})
-    episode, imitated = RolloutEpisode(level), set[int]()
+    episode, imitated = PPOEpisode(level), set[int]()
     while not (episode.terminated or episode.truncated):
         random = stream.random() < noise
         try:

@@ -11,7 +11,7 @@ import torch
 
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, load_policy
-from vagen_adapters.ppo.episodes import LevelSeed, RolloutEpisode
+from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode
 from vagen_benchmarks.meter import Meter
 from vagen_experiments import imitation
 from vagen_experiments import vision_pretraining as sight
@@ -67,7 +67,7 @@ def _initial_model(experiment: Experiment, out: Path) -> tuple[Any, ChatEncoder]
 
 def _scripted_play(
     experiment: Experiment, codec_folder: Path, first_seed: int, count: int, oracle_share: float, continuations: int = 0
-) -> Iterator[RolloutEpisode]:
+) -> Iterator[PPOEpisode]:
     how = experiment.checkpoint
     return imitation.demonstrations(
         experiment.env,
@@ -83,7 +83,7 @@ def _scripted_play(
 
 
 def _pretrain_vision(
-    model: Any, encoder: ChatEncoder, played: Sequence[RolloutEpisode], updates: int, report: Report
+    model: Any, encoder: ChatEncoder, played: Sequence[PPOEpisode], updates: int, report: Report
 ) -> None:
     """Train the vision tower on the relations of objects; nine tenths of the images, the others measure it."""
     seen = [(turn.shown, things(turn.turn.before)) for episode in played for turn in episode.turns]
@@ -119,7 +119,7 @@ def _pretrain_critic(
     model.save_pretrained(out)
 
 
-def _metered(episodes: Iterator[RolloutEpisode], what: str, count: int) -> Iterator[RolloutEpisode]:
+def _metered(episodes: Iterator[PPOEpisode], what: str, count: int) -> Iterator[PPOEpisode]:
     with Meter(what, count) as meter:
         yield from meter.over(episodes)
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.episodes import RolloutEpisode, training_sequences
+from vagen_adapters.ppo.episodes import PPOEpisode, training_sequences
 from vagen_adapters.ppo.family_checks import vision_cache_for
 from vagen_adapters.ppo.generation import TILE, model_inputs
 from vagen_adapters.ppo.introspection import vision_parameters
@@ -32,7 +32,7 @@ Step = Callable[[], tuple[Tensor, float]]
 def teach_critic(
     model: StudyActorCritic,
     encoder: ChatEncoder,
-    episodes: Iterable[RolloutEpisode],
+    episodes: Iterable[PPOEpisode],
     updates: int,
     *,
     reward_scale: float = 1.0,
@@ -76,7 +76,7 @@ def teach_critic(
 def _taught_whole(
     model: StudyActorCritic,
     encoder: ChatEncoder,
-    episodes: Iterator[RolloutEpisode],
+    episodes: Iterator[PPOEpisode],
     reward_scale: float,
     batch_size: int,
 ) -> Step:
@@ -94,7 +94,7 @@ def _taught_whole(
 def _taught_heads(
     model: StudyActorCritic,
     encoder: ChatEncoder,
-    episodes: Iterator[RolloutEpisode],
+    episodes: Iterator[PPOEpisode],
     reward_scale: float,
     batch_size: int,
 ) -> Step:
@@ -140,7 +140,7 @@ def _taught_heads(
 
 
 def _with_targets(
-    model: StudyActorCritic, encoder: ChatEncoder, batch: Sequence[RolloutEpisode], reward_scale: float
+    model: StudyActorCritic, encoder: ChatEncoder, batch: Sequence[PPOEpisode], reward_scale: float
 ) -> tuple[dict[str, Tensor], Tensor]:
     """A batch of episodes, and what its values, (B, L + 1), are to be; NaN where nothing is known."""
     head = model.value_head
@@ -174,6 +174,6 @@ def _towers_as_they_are(model: StudyActorCritic, encoder: ChatEncoder) -> Iterat
             each.requires_grad_(True)
 
 
-def _rewards_to_go(episode: RolloutEpisode) -> list[float]:
+def _rewards_to_go(episode: PPOEpisode) -> list[float]:
     rewards = [turn.reward for turn in episode.turns]
     return [math.fsum(rewards[turn:]) for turn in range(len(rewards))]

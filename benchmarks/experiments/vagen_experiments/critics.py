@@ -20,7 +20,7 @@ from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.config import ESTIMATORS, MultiTurnPPOConfig
 from vagen_adapters.ppo.continuations import returns_of
-from vagen_adapters.ppo.episodes import RolloutEpisode
+from vagen_adapters.ppo.episodes import PPOEpisode
 from vagen_adapters.ppo.experience import Experience, Sequences, sequences_of
 from vagen_adapters.ppo.introspection import decoder_of
 from vagen_adapters.ppo.losses import explained_variance
@@ -205,7 +205,7 @@ class StudyTrainer(MultiTurnPPOTrainer):
             parameter.grad = None
         return loss
 
-    def select(self, episodes: list[RolloutEpisode]) -> list[RolloutEpisode]:
+    def select(self, episodes: list[PPOEpisode]) -> list[PPOEpisode]:
         """See `StudyConfig.keep_variance_share`."""
         share = self.args.keep_variance_share
         return episodes if share == 1 else keep_by_variance(episodes, share)
@@ -233,7 +233,7 @@ class StudyTrainer(MultiTurnPPOTrainer):
         weighted = credited.advantages * torch.where(changed, self.args.span_credit_weight, 1.0)
         return replace(credited, advantages=weighted)
 
-    def measure(self, episodes: Sequence[RolloutEpisode]) -> dict[str, float]:
+    def measure(self, episodes: Sequence[PPOEpisode]) -> dict[str, float]:
         """Also how much of the states' value the critic explains."""
         found = super().measure(episodes)
         sound = [episode for episode in episodes if episode.failure is None]
@@ -257,7 +257,7 @@ class StudyTrainer(MultiTurnPPOTrainer):
         return {**found, **{f"critic_{name}": entry for name, entry in held_to_forks(known, drawn).items()}}
 
 
-def keep_by_variance(episodes: Sequence[RolloutEpisode], share: float) -> list[RolloutEpisode]:
+def keep_by_variance(episodes: Sequence[PPOEpisode], share: float) -> list[PPOEpisode]:
     """The episodes of the `share` of groups whose returns vary most, in their order."""
     returns: dict[int, list[float]] = {}
     for episode in episodes:

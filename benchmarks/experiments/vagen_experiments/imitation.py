@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
-from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, RolloutEpisode, training_sequences
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, PPOEpisode, training_sequences
 from vagen_adapters.ppo.generation import TILE, SampledReply, model_inputs
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import VagenEnv, VagenError
@@ -31,7 +31,7 @@ OTHER_LEVEL = 5_000_000
 def demonstrate(
     env: gym.Env[Any, Any], encoder: ChatEncoder, level: LevelSeed, *, oracle_share: float = 0.35, forks: int = 0,
     aim_noise: int = 0, word_noise: float = 0.0,
-) -> RolloutEpisode:  # fmt: skip
+) -> PPOEpisode:  # fmt: skip
     """Play a level by rule: each turn the oracle's action with chance `oracle_share`, else any.
 
     What the replies observe and predict is true but for `word_noise`. Play of the oracle alone would teach a policy
@@ -60,7 +60,7 @@ def demonstrate(
     stream = HashStream("demonstration", level.split, level.seed)
     misspeak = _misspeaker(env, core, level, word_noise) if word_noise else str
     observation, _ = env.reset(seed=level.seed, options={"split": level.split})
-    episode = RolloutEpisode(level, last_shown=show())
+    episode = PPOEpisode(level, last_shown=show())
     while not (episode.terminated or episode.truncated):
         if forks:
             number = len(episode.turns)
@@ -130,7 +130,7 @@ def _worth_of_here(
 def imitate(
     model: Any,
     encoder: ChatEncoder,
-    episodes: Iterable[RolloutEpisode],
+    episodes: Iterable[PPOEpisode],
     updates: int,
     *,
     batch_size: int = 16,
@@ -162,7 +162,7 @@ def imitate(
     model.eval()
 
 
-def imitation_loss(model: Any, encoder: ChatEncoder, episodes: Sequence[RolloutEpisode]) -> Tensor:
+def imitation_loss(model: Any, encoder: ChatEncoder, episodes: Sequence[PPOEpisode]) -> Tensor:
     """The mean cross-entropy of the reply tokens of `episodes`."""
     sequences = [training_sequences(episode)[0] for episode in episodes]
     inputs = model_inputs([sequence.prompt for sequence in sequences], encoder, model.device, multiple=TILE)
@@ -177,7 +177,7 @@ def imitation_loss(model: Any, encoder: ChatEncoder, episodes: Sequence[RolloutE
 def demonstrations(
     env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[LevelSeed], *,
     oracle_share: float = 0.35, processes: int = 0, forks: int = 0, aim_noise: int = 0, word_noise: float = 0.0,
-) -> Iterator[RolloutEpisode]:  # fmt: skip
+) -> Iterator[PPOEpisode]:  # fmt: skip
     """`demonstrate` on each level, by processes that play while the caller learns. Their number changes no episode.
 
     Args:
@@ -197,7 +197,7 @@ def demonstrations(
     return iter(DataLoader(play, batch_size=None, collate_fn=_as_is, num_workers=processes, prefetch_factor=ahead))
 
 
-class _Play(IterableDataset[RolloutEpisode]):
+class _Play(IterableDataset[PPOEpisode]):
     """Each of n processes plays every n-th level, and the loader takes one episode of each in turn."""
 
     def __init__(
@@ -211,7 +211,7 @@ class _Play(IterableDataset[RolloutEpisode]):
         self.env_id, self.options, self.folder = env_id, dict(options), str(folder)
         self.levels, self.how = levels, how
 
-    def __iter__(self) -> Iterator[RolloutEpisode]:
+    def __iter__(self) -> Iterator[PPOEpisode]:
         worker = get_worker_info()
         levels = self.levels if worker is None else self.levels[worker.id :: worker.num_workers]
         env, encoder = gym.make(self.env_id, **self.options), ChatEncoder.from_pretrained(self.folder)
@@ -222,7 +222,7 @@ class _Play(IterableDataset[RolloutEpisode]):
             env.close()
 
 
-def _as_is(episode: RolloutEpisode) -> RolloutEpisode:
+def _as_is(episode: PPOEpisode) -> PPOEpisode:
     return episode
 
 

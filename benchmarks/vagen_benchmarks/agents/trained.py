@@ -89,7 +89,7 @@ class Trained(Agent):
             LevelSeed,
             PlayedSummary,
             PlayedTurn,
-            RolloutEpisode,
+            PPOEpisode,
             lay_out,
             remembered,
         )
@@ -100,7 +100,7 @@ class Trained(Agent):
             ids = (*self._encoder.tokenizer(text, add_special_tokens=False)["input_ids"], self._encoder.end_id)
             return Sampled(ids, (0.0,) * len(ids))
 
-        episode = RolloutEpisode(LevelSeed(game.seed))
+        episode = PPOEpisode(LevelSeed(game.seed))
         for number, turn in enumerate(game.turns):
             shown = self._show(game, context, turn.observed, number)
             episode.turns.append(PlayedTurn(shown, written(turn.reply), turn, ()))
