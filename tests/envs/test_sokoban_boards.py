@@ -403,3 +403,8 @@ def test_every_loaded_board_is_reset_though_it_cannot_be_solved(tmp_path):
         env.step(reply_of(env, "Left"))
     with pytest.raises(LevelError, match="stuck"):
         hard.oracle_reply()
+
+
+def test_an_empty_path_of_boards_is_refused():
+    with pytest.raises(ConfigError, match="boards='' is not valid"):
+        gym.make("vagen/Sokoban-v0", boards="")

@@ -110,6 +110,7 @@ class SokobanConfig(SolvableConfig):
         must_be = f"at most {longest}: no room of {room} takes more moves; raise dim_room"
         self.require(self.min_solution_length <= longest, "min_solution_length", must_be)
         if self.boards is not None:
+            self.require(self.boards.strip() != "", "boards", "the path of a file or folder, or left out")
             for name in (*self.level_fields[:-1], "difficulty"):
                 self.require(
                     getattr(self, name) == self._default(name), name, f"left out beside boards={self.boards!r}"
