@@ -139,10 +139,18 @@ PICTURES = {
                  '<rect x="60" y="60" width="30" height="30" stroke="unset"/></g>'),
         {(20, 20): RED, (98, 98): RED, (150, 150): BLACK, (120, 150): BLUE},
     ),
-    "calc and color-mix, which are left out": (
-        in_field(f'{SQUARE} fill="red"/><g fill="red"><rect x="calc(1px + 1px)" y="80" width="20" height="20" '
-                 'fill="color-mix(in srgb, lime, blue)"/></g>'),
-        {(80, 90): RED, (20, 180): RED},
+    "calc and color-mix": (
+        in_field(f'{SQUARE} fill="red"/><rect style="x:calc(2px*5)" y="80" width="20" height="20" '
+                 'fill="color-mix(in srgb, lime, blue)"/><rect x="80" y="80" height="20" style="width:calc(30px - 10px);fill:color-mix('
+                 'in srgb, red 25%, blue)"/>'),
+        {(80, 90): RED, (10, 180): WHITE, (40, 180): "#008080", (180, 180): "#4000bf"},
+    ),
+    "Lab and LCH": (
+        in_field('<rect width="50" height="50" fill="lab(50% 40 30)"/><rect x="50" width="50" height="50" fill="lch(50% 40 30)"/>'),
+        {(50, 50): "#bb5846", (150, 50): "#b25d57"},
+    ),
+    "a mixture in another space, which is inherited": (
+        in_field('<g fill="red"><rect width="50" height="50" fill="color-mix(in hsl, lime, blue)"/></g>'), {(50, 50): RED}
     ),
     "a nested svg that is moved and faded": (
         in_field('<svg width="50" height="50" transform="translate(50 50)" opacity=".5"><rect width="99" height="99"/></svg>'),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -27,6 +27,12 @@ INHERITED = frozenset(
 """Inherited properties that are read (SVG 2, property index)."""
 _READ = INHERITED | _PAINTS | {"display", "opacity", "stop-opacity", "transform", "transform-origin"}
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*(?:\([^()]*\)[^()]*)*))?\)")
+_CALC = re.compile(r"calc\(([\d.\s+*/px-]{1,100})\)")
+_MIX = re.compile(
+    r"color-mix\(\s*in\s+srgb\s*,"
+    r"\s*((?:[^(),%\s]|\([^()]*\))+)(?:\s+([\d.]+)%)?\s*,\s*((?:[^(),%\s]|\([^()]*\))+)(?:\s+([\d.]+)%)?\s*\)",
+    re.IGNORECASE,
+)
 _KEYWORDS = {word.lower(): word for word in ("none", "currentColor", "inherit", "initial", "transparent")}
 
 
@@ -36,6 +42,12 @@ _LINEAR = (
     (705 / 12673, -2585 / 12673, 705 / 667),
 )
 """From XYZ to linear sRGB, CSS Color 4, section 17."""
+_LINEAR_D50 = (
+    (3.1341359, -1.6173864, -0.4906620),
+    (-0.9787955, 1.9162543, 0.0334423),
+    (0.0719554, -0.2289768, 1.4053860),
+)
+"""The same from XYZ relative to D50, by the Bradford adaptation of CSS Color 4, section 12.3."""
 
 
 class _Css(NamedTuple):
@@ -124,6 +136,8 @@ def _resolved(name: str, value: str, variables: Style) -> str:
     if "var(" in value:
         for _ in range(8):  # variables may name variables
             value = _VARIABLE.sub(lambda match: variables.get(match[1], match[2] or "").strip()[:200], value[:1000])
+    if "calc(" in value:
+        value = _CALC.sub(_calculated, value)
     if name == "transform" and value != "none":
         return f"matrix({' '.join(map(repr, read_transform(value)))})"
     word = value.strip()
@@ -138,6 +152,24 @@ def _resolved(name: str, value: str, variables: Style) -> str:
     return value if word.startswith("#") or (word.lower().startswith("hsl(") and "," in word) else hexadecimal(rgba)
 
 
+def _calculated(match: re.Match[str]) -> str:
+    """A sum of products of pixels or numbers, or the text itself where it is none."""
+    total, sign = 0.0, 1.0
+    try:
+        for term in re.split(r"\s([+-])\s", match[1].replace("px", "").strip()):
+            if term in ("+", "-"):
+                sign = 1.0 if term == "+" else -1.0
+                continue
+            first, *others = re.split(r"\s*([*/])\s*", term)
+            product = float(first)
+            for operator, number in zip(others[::2], others[1::2], strict=True):
+                product = product * float(number) if operator == "*" else product / float(number)
+            total += sign * product
+    except (ValueError, ZeroDivisionError):
+        return match[0]
+    return f"{total:g}"
+
+
 def hexadecimal(channels: tuple[float, ...]) -> str:
     """Channels from 0 to 1 as `#rrggbb` or `#rrggbbaa`."""
     return "#" + "".join(f"{round(255 * min(max(channel, 0.0), 1.0)):02x}" for channel in channels)
@@ -147,19 +179,44 @@ def hexadecimal(channels: tuple[float, ...]) -> str:
 def colour(text: str, current: str = "black") -> tuple[float, float, float, float] | None:
     """Red, green, blue and alpha of a CSS colour, from 0 to 1; `None` if it isn't one."""
     word = text.strip()
+    if (mix := _MIX.fullmatch(word)) is not None:
+        return _mixed(mix, current)
     try:
         parsed = tinycss2.color5.parse_color(current if word.lower() == "currentcolor" else word)
         space = parsed.space
-        red, green, blue = _from_oklab(parsed) if space.startswith("ok") else parsed.to("srgb").coordinates
+        if space.startswith(("ok", "la", "lc")):
+            red, green, blue = _from_lab(parsed, _LINEAR if space.startswith("ok") else _LINEAR_D50)
+        else:
+            red, green, blue = parsed.to("srgb").coordinates
     except (AttributeError, NotImplementedError, TypeError, ValueError):  # no colour, or of an unknown space
         return None
     return red, green, blue, parsed.alpha
 
 
-def _from_oklab(parsed: Any) -> list[float]:
-    """The sRGB of OKLab and OKLCH (CSS Color 4, section 17)."""
-    linear = np.array(_LINEAR) @ parsed.to("xyz-d65").coordinates
+def _from_lab(parsed: Any, matrix: Sequence[Sequence[float]]) -> list[float]:
+    """The sRGB of OKLab, OKLCH, Lab and LCH (CSS Color 4, section 17)."""
+    white = "xyz-d65" if matrix is _LINEAR else "xyz-d50"
+    linear = np.array(matrix) @ parsed.to(white).coordinates
     return [12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055 for c in linear.tolist()]
+
+
+def _mixed(mix: re.Match[str], current: str) -> tuple[float, float, float, float] | None:
+    """A mixture in sRGB with premultiplied alpha (CSS Color 5, section 3)."""
+    one, other = colour(mix[1], current), colour(mix[3], current)
+    if one is None or other is None:
+        return None
+    shares = [float(part) if part else None for part in (mix[2], mix[4])]
+    first = shares[0] if shares[0] is not None else 50.0 if shares[1] is None else 100 - shares[1]
+    second = shares[1] if shares[1] is not None else 100 - first
+    whole = first + second
+    if whole <= 0:
+        return None
+    weights = first / whole * one[3], second / whole * other[3]
+    alpha = sum(weights)
+    red, green, blue = (
+        (a * weights[0] + b * weights[1]) / (alpha or 1) for a, b in zip(one[:3], other[:3], strict=True)
+    )
+    return red, green, blue, alpha * min(1.0, whole / 100)
 
 
 def opacity(text: str | None) -> float:
