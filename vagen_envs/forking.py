@@ -1,7 +1,7 @@
-"""Environments that can be forked: a moment as bytes, copies, pickles.
+"""Snapshots, copies and pickles of environments.
 
-A snapshot is a line that says of what it is, and JSON. No pickle: bytes from outside are read as data and refused with
-one clear error.
+A snapshot is a header line, which names the environment and its configuration, and JSON. It holds no pickle: bytes from
+outside are read as data, and refused with one clear error.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ VERSION = 2
 
 _MAGIC = "vagen-snapshot"
 _UNREADABLE = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
-"""What reading data of another shape than expected raises."""
+"""Errors of reading data of an unexpected shape."""
 RETURNED: dict[str, type] = {"_execute": Executed, "_extract": State, "_picture": Picture}
-"""What hooks of an environment must return."""
+"""Types that an environment's hooks must return."""
 
 
 class Forkable(EnvironmentHooks):
-    """What `VagenEnv` has for `snapshot`, `restore`, copying and pickling."""
+    """The part of `VagenEnv` for `snapshot`, `restore`, copying and pickling."""
 
     _looks: bool
     _shape: tuple[int, ...]

@@ -17,9 +17,13 @@ ONE_ARROW = {name: arrows[0] for name, arrows in _VOCABULARY["arrows"].items()}
 
 def is_doubtful(piece: str) -> bool:
     """Whether a piece of an answer speaks of a choice, a denial or a retraction."""
-    return "?" in piece or any(word in DOUBT or word in DENIAL for word in re.findall(r"[\w']+", piece.casefold()))
+    return "?" in piece or not (DOUBT | DENIAL).isdisjoint(_words(piece))
 
 
 def is_rejected(piece: str) -> bool:
-    """Whether a piece of an answer also, or instead, gives a verdict on an action."""
-    return is_doubtful(piece) or any(word in VERDICTS for word in re.findall(r"[\w']+", piece.casefold()))
+    """Whether a piece of an answer is doubtful or gives a verdict on an action, such as "blocked"."""
+    return is_doubtful(piece) or not VERDICTS.isdisjoint(_words(piece))
+
+
+def _words(piece: str) -> list[str]:
+    return re.findall(r"[\w']+", piece.casefold())
