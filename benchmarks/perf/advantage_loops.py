@@ -23,9 +23,17 @@ Estimate = tuple[dict[int, Any], dict[int, Any]]
 
 
 def token_gae(
-    turn_ids: Row, turn_rewards: Row, values: Row, kl: Row, end_value: Any, *, gamma: float, lam: float,
-    mask_observations: bool = True, seams: Collection[int] = (),
-) -> Estimate:  # fmt: skip
+    turn_ids: Row,
+    turn_rewards: Row,
+    values: Row,
+    kl: Row,
+    end_value: Any,
+    *,
+    gamma: float,
+    lam: float,
+    mask_observations: bool = True,
+    seams: Collection[int] = (),
+) -> Estimate:
     """VAGEN, Algorithm 1, lines 10 to 23."""
     actions = [i for i in range(len(turn_ids)) if turn_ids[i] >= 0]
     if not mask_observations and actions:
@@ -56,9 +64,18 @@ def token_gae(
 
 
 def dual_discount_gae(
-    turn_ids: Row, turn_rewards: Row, values: Row, kl: Row, end_value: Any, *,
-    gamma_turn: float, lam_turn: float, gamma_token: float, lam_token: float, seams: Collection[int] = (),
-) -> Estimate:  # fmt: skip
+    turn_ids: Row,
+    turn_rewards: Row,
+    values: Row,
+    kl: Row,
+    end_value: Any,
+    *,
+    gamma_turn: float,
+    lam_turn: float,
+    gamma_token: float,
+    lam_token: float,
+    seams: Collection[int] = (),
+) -> Estimate:
     """Verlog, Dual Discounting GAE: from the last token of the last turn backwards, turn by turn."""
     turns = _turns(turn_ids)
     advantages, returns = {}, {}
@@ -112,9 +129,18 @@ def bilevel_gae_mixed(
 
 
 def bilevel_gae(
-    turn_ids: Row, turn_rewards: Row, values: Row, kl: Row, end_value: Any, *,
-    gamma_turn: float, lam_turn: float, gamma_token: float, lam_token: float, seams: Collection[int] = (),
-) -> Estimate:  # fmt: skip
+    turn_ids: Row,
+    turn_rewards: Row,
+    values: Row,
+    kl: Row,
+    end_value: Any,
+    *,
+    gamma_turn: float,
+    lam_turn: float,
+    gamma_token: float,
+    lam_token: float,
+    seams: Collection[int] = (),
+) -> Estimate:
     """VAGEN, Algorithm 2; the targets are `A + V` of whatever a value was used for."""
     turns = _turns(turn_ids)
     order = sorted(turns)
@@ -142,9 +168,17 @@ def bilevel_gae(
 
 
 def bilevel_gae_released(
-    turn_ids: Row, turn_rewards: Row, values: Row, kl: Row, end_value: Any, *,
-    gamma_turn: float, gamma_token: float, lam: float, seams: Collection[int] = (),
-) -> Estimate:  # fmt: skip
+    turn_ids: Row,
+    turn_rewards: Row,
+    values: Row,
+    kl: Row,
+    end_value: Any,
+    *,
+    gamma_turn: float,
+    gamma_token: float,
+    lam: float,
+    seams: Collection[int] = (),
+) -> Estimate:
     """The released Bi-Level GAE, as VAGEN's project page tells it: first over turn ends, then inside turns."""
     turns = _turns(turn_ids)
     order = sorted(turns)
@@ -170,9 +204,16 @@ def bilevel_gae_released(
 
 
 def turn_gae(
-    turn_ids: Row, turn_rewards: Row, values: Row, kl: Row, end_value: Any, *, gamma: float, lam: float,
+    turn_ids: Row,
+    turn_rewards: Row,
+    values: Row,
+    kl: Row,
+    end_value: Any,
+    *,
+    gamma: float,
+    lam: float,
     seams: Collection[int] = (),
-) -> Estimate:  # fmt: skip
+) -> Estimate:
     """Turn-PPO, section 2.4: the value at the end of each query, the whole reply one action."""
     turns = _turns(turn_ids)
     advantages, returns = {}, {}

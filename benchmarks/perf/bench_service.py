@@ -63,6 +63,11 @@ def test_vector_ours(benchmark: Any, service: Service) -> None:
 
 @pytest.mark.benchmark(group=VECTOR)
 def test_vector_theirs(benchmark: Any) -> None:
-    envs = gym.make_vec(SOKOBAN, num_envs=MANY, vectorization_mode="sync", **LONG,
-                        vector_kwargs={"autoreset_mode": AutoresetMode.NEXT_STEP})  # fmt: skip
+    envs = gym.make_vec(
+        SOKOBAN,
+        num_envs=MANY,
+        vectorization_mode="sync",
+        **LONG,
+        vector_kwargs={"autoreset_mode": AutoresetMode.NEXT_STEP},
+    )
     benchmark.pedantic(turner_of_many(envs), rounds=50, warmup_rounds=3)

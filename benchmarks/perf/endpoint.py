@@ -23,11 +23,16 @@ LENGTH = b"content-length:"
 
 def response(reply: str) -> bytes:
     """HTTP's whole answer."""
-    body = json.dumps({
-        "id": "x", "object": "chat.completion", "created": 1, "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply}}],
-        "usage": {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960},
-    }).encode()  # fmt: skip
+    body = json.dumps(
+        {
+            "id": "x",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply}}],
+            "usage": {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960},
+        }
+    ).encode()
     return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
 

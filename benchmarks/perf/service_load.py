@@ -59,11 +59,16 @@ class Load:
         turns = len(self.waits)
         cuts = statistics.quantiles(self.waits, n=100)
         return {
-            "turns": turns, "turns_per_s": turns / self.seconds, "sessions_opened_per_s": self.opened,
-            "p50_ms": 1e3 * cuts[49], "p99_ms": 1e3 * cuts[98], "front_us_per_turn": 1e6 * self.front / turns,
-            "worker_us_per_turn": 1e6 * self.workers / turns, "bytes_per_turn": self.received / turns,
+            "turns": turns,
+            "turns_per_s": turns / self.seconds,
+            "sessions_opened_per_s": self.opened,
+            "p50_ms": 1e3 * cuts[49],
+            "p99_ms": 1e3 * cuts[98],
+            "front_us_per_turn": 1e6 * self.front / turns,
+            "worker_us_per_turn": 1e6 * self.workers / turns,
+            "bytes_per_turn": self.received / turns,
             "kib_per_session": self.session_bytes / 1024,
-        }  # fmt: skip
+        }
 
 
 class Player:

@@ -65,8 +65,12 @@ def openenv_serving(python: str, sessions: int) -> Iterator[tuple[int, int]]:
     root = Path(__file__).parents[2]
     paths = os.pathsep.join(str(each) for each in (root, root / "adapters"))
     command = [python, "-m", "vagen_adapters.openenv_env", "--port", str(port), "--max-sessions", str(sessions)]
-    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths}, stderr=subprocess.DEVNULL,  # noqa: S603
-                          stdout=subprocess.DEVNULL) as server:  # fmt: skip
+    with subprocess.Popen(  # noqa: S603
+        command,
+        env={**os.environ, "PYTHONPATH": paths},
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    ) as server:
         try:
             deadline = time.monotonic() + 120
             while True:
@@ -107,8 +111,10 @@ def compare(python: str, sessions: int, seconds: float, rounds: int, workers: in
             for name, kind, (port, pid) in (("ours", Player, one), ("theirs", OpenEnvPlayer, other)):
                 got[name].append(uvloop.run(play(kind, port, pid, sessions, seconds)))
                 time.sleep(0.5)
-    return {name: {key: statistics.median(each[key] for each in each_round) for key in TOLD}
-            for name, each_round in got.items()}  # fmt: skip
+    return {
+        name: {key: statistics.median(each[key] for each in each_round) for key in TOLD}
+        for name, each_round in got.items()
+    }
 
 
 def main() -> None:

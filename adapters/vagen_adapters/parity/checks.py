@@ -152,9 +152,11 @@ def positions(pair: Compared) -> Iterator[str]:
         inner.rope_deltas = None
         try:
             have = inner.compute_3d_position_ids(
-                torch.tensor([list(pair.row.input_ids)]), None, image_grid_thw=forward.get("image_grid_thw"),
+                torch.tensor([list(pair.row.input_ids)]),
+                None,
+                image_grid_thw=forward.get("image_grid_thw"),
                 mm_token_type_ids=forward.get("mm_token_type_ids"),
-            )  # fmt: skip
+            )
         except (ValueError, StopIteration, RuntimeError) as error:
             yield f"the model can't make them: {error}"
             return

@@ -69,26 +69,48 @@ SAFE = ("Left", "Left", "Left")
 RECORDINGS = (
     Recording(name="solved", why="the plain case: pictures, several turns, a terminal state", seed=0, moves=()),
     Recording(
-        name="truncated", why="the turns are used up; the value of the last state is unknown, not 0",
-        seed=1, moves=SAFE, max_turns=3,
+        name="truncated",
+        why="the turns are used up; the value of the last state is unknown, not 0",
+        seed=1,
+        moves=SAFE,
+        max_turns=3,
     ),
     Recording(
-        name="cut reply", why="a reply has no end token, and the template writes one that wasn't sampled",
-        seed=1, moves=SAFE, max_turns=3, cut=1,
+        name="cut reply",
+        why="a reply has no end token, and the template writes one that wasn't sampled",
+        seed=1,
+        moves=SAFE,
+        max_turns=3,
+        cut=1,
     ),
     Recording(
-        name="image token", why="the model samples the token that stands for pictures (verl-agent #202)",
-        seed=1, moves=SAFE, max_turns=3, image_token=1, refusable=True,
+        name="image token",
+        why="the model samples the token that stands for pictures (verl-agent #202)",
+        seed=1,
+        moves=SAFE,
+        max_turns=3,
+        image_token=1,
+        refusable=True,
     ),
     Recording(
-        name="no room", why="the next observation doesn't fit, and its picture must not stay (verl #4050)",
-        seed=1, moves=SAFE, max_turns=3, room=True, refusable=True,
+        name="no room",
+        why="the next observation doesn't fit, and its picture must not stay (verl #4050)",
+        seed=1,
+        moves=SAFE,
+        max_turns=3,
+        room=True,
+        refusable=True,
     ),
     Recording(
-        name="broken", why="the environment fails in the second turn, which must not be scored as 0",
-        seed=1, moves=SAFE, max_turns=3, breaks=1, refusable=True,
+        name="broken",
+        why="the environment fails in the second turn, which must not be scored as 0",
+        seed=1,
+        moves=SAFE,
+        max_turns=3,
+        breaks=1,
+        refusable=True,
     ),
-)  # fmt: skip
+)
 """In the order of the report. The oracle plays `solved`."""
 
 

@@ -62,8 +62,13 @@ def save_tiny(
     from transformers import Qwen2VLImageProcessorPil, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
     tokenizer = _train_tokenizer(texts, vocabulary)
-    ids = dict(zip((IMAGE, VIDEO, VISION_START, VISION_END), tokenizer.convert_tokens_to_ids(
-        [IMAGE, VIDEO, VISION_START, VISION_END]), strict=True))  # fmt: skip
+    ids = dict(
+        zip(
+            (IMAGE, VIDEO, VISION_START, VISION_END),
+            tokenizer.convert_tokens_to_ids([IMAGE, VIDEO, VISION_START, VISION_END]),
+            strict=True,
+        )
+    )
     config = Qwen3VLConfig(
         text_config={
             "vocab_size": len(tokenizer),
@@ -75,7 +80,10 @@ def save_tiny(
             "head_dim": 32,
             "max_position_embeddings": 8192,
             "rope_parameters": {
-                "rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [6, 5, 5], "mrope_interleaved": True,
+                "rope_type": "default",
+                "rope_theta": 10_000.0,
+                "mrope_section": [6, 5, 5],
+                "mrope_interleaved": True,
             },
             "pad_token_id": tokenizer.pad_token_id,
             "eos_token_id": tokenizer.eos_token_id,
@@ -98,7 +106,7 @@ def save_tiny(
         vision_start_token_id=ids[VISION_START],
         vision_end_token_id=ids[VISION_END],
         tie_word_embeddings=True,
-    )  # fmt: skip
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Qwen3VLForConditionalGeneration(config)

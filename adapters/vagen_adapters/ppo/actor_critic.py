@@ -180,13 +180,16 @@ class ActorCritic(nn.Module):
                     other = tokens.before(self._of_reference(lambda model: self.hidden(model, inputs)))
             ids = tokens.ids(inputs["input_ids"])
             scores = score(
-                of_tokens, Distribution(temperature, forbidden_ids), ids,
+                of_tokens,
+                Distribution(temperature, forbidden_ids),
+                ids,
                 lambda states: logits_of(self.policy, states),
                 tokens.before(hidden) if of_policy and hidden is not None else None,
-                lambda states: self._of_reference(lambda model: logits_of(model, states)), other,
+                lambda states: self._of_reference(lambda model: logits_of(model, states)),
+                other,
                 pieces=PIECES if self.spread else pieces_for(len(ids), self.config.get_text_config().vocab_size),
                 entropies_teach=entropies_teach,
-            )  # fmt: skip
+            )
             found = {name: tokens.back(entries) for name, entries in scores.items()}
         if "values" in want:
             if self.critic is not None:

@@ -100,8 +100,11 @@ class ChatEncoder:
         self.forbidden_ids = tuple(sorted(token for token in ids if token < words))
         self.conversation = _conversation(family)
         self.end_id, self.end_text = self._closing()
-        special = {*self.tokenizer.all_special_tokens, self.conversation.image_token,
-                   *self.tokenizer.convert_ids_to_tokens([self.end_id, *self.forbidden_ids])}  # fmt: skip
+        special = {
+            *self.tokenizer.all_special_tokens,
+            self.conversation.image_token,
+            *self.tokenizer.convert_ids_to_tokens([self.end_id, *self.forbidden_ids]),
+        }
         named = sorted(filter(None, special), key=len, reverse=True)  # an id beyond the tokenizer's has no name
         self._special = re.compile("|".join(map(re.escape, named)))
         self.beginning = self._beginning()
@@ -242,8 +245,12 @@ class ChatEncoder:
         if closing in self.tokenizer.all_special_ids or closing in self.tokenizer.added_tokens_decoder:
             return closing, ""
         if self.tokenizer.eos_token_id is None:
-            raise refusal(self.family.name, "continuation", "neither template nor tokenizer say how a reply ends",
-                          "give the tokenizer an eos_token")  # fmt: skip
+            raise refusal(
+                self.family.name,
+                "continuation",
+                "neither template nor tokenizer say how a reply ends",
+                "give the tokenizer an eos_token",
+            )
         return self.tokenizer.eos_token_id, self.tokenizer.eos_token
 
     def _beginning(self) -> tuple[int, ...]:
@@ -273,8 +280,12 @@ def _image_token_id(family: Family) -> int:
     named = (getattr(family.config, name, None) for name in ("image_token_id", "image_token_index"))
     found = next((token for token in named if isinstance(token, int)), -1)
     if not 0 <= found < (words := len(family.processor.tokenizer)):
-        raise refusal(family.name, "pictures", f"its image token is {found}, where the tokenizer has {words} tokens",
-                      "train a family whose pictures stand among the tokens, with its own tokenizer")  # fmt: skip
+        raise refusal(
+            family.name,
+            "pictures",
+            f"its image token is {found}, where the tokenizer has {words} tokens",
+            "train a family whose pictures stand among the tokens, with its own tokenizer",
+        )
     return found
 
 
@@ -290,8 +301,12 @@ def _inputs_of_model(family: Family) -> frozenset[str]:
 
     kind, known = type(family.config), AutoModelForImageTextToText._model_mapping
     if kind not in known or kind not in AutoModel._model_mapping:
-        raise refusal(family.name, "its model", "transformers has no AutoModelForImageTextToText and AutoModel of it",
-                      "train a vision-language model whose family has both, or save its part that has")  # fmt: skip
+        raise refusal(
+            family.name,
+            "its model",
+            "transformers has no AutoModelForImageTextToText and AutoModel of it",
+            "train a vision-language model whose family has both, or save its part that has",
+        )
     return frozenset(inspect.signature(known[kind].forward).parameters)
 
 

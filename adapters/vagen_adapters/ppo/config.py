@@ -197,8 +197,12 @@ class MultiTurnPPOConfig(_BaseConfig):
         if vars(self)["save_steps"] == SAVE_STEPS:  # nobody chose it: round up to the end of a rollout
             self.save_steps = math.ceil(SAVE_STEPS / self.steps_per_rollout) * self.steps_per_rollout
         if self.save_strategy == "steps" and self.save_steps % self.steps_per_rollout:
-            self._require(False, "save_steps", f"a multiple of the {self.steps_per_rollout} updates of a rollout, "
-                          "so that training resumes at the start of a rollout")  # fmt: skip
+            self._require(
+                False,
+                "save_steps",
+                f"a multiple of the {self.steps_per_rollout} updates of a rollout, "
+                "so that training resumes at the start of a rollout",
+            )
         if self.eval_rollouts:
             given = str(getattr(self.eval_strategy, "value", self.eval_strategy))  # type: ignore[has-type]
             self._require(given in ("no", "steps"), "eval_strategy", "left out beside eval_rollouts")
@@ -222,10 +226,16 @@ class MultiTurnPPOConfig(_BaseConfig):
         except ConfigError as error:
             raise TrainingConfigError(str(error)) from None
         known = ContextPolicy(turns=policy.turns, summary=policy.summary, summary_tokens=policy.summary_tokens)
-        self._require(policy == known, "context", "all, last:N or summary:K: replies are trained on as they were "
-                      "sampled, without hidden reasoning")  # fmt: skip
-        self._require(policy.summary is None or self.advantage not in ("vine", "gigpo"), "context",
-                      f"without summaries for {self.advantage}, which compares states: a summary has none")  # fmt: skip
+        self._require(
+            policy == known,
+            "context",
+            "all, last:N or summary:K: replies are trained on as they were sampled, without hidden reasoning",
+        )
+        self._require(
+            policy.summary is None or self.advantage not in ("vine", "gigpo"),
+            "context",
+            f"without summaries for {self.advantage}, which compares states: a summary has none",
+        )
 
     def _check_advantage(self) -> None:
         if self.advantage not in ESTIMATORS:
@@ -247,35 +257,66 @@ class MultiTurnPPOConfig(_BaseConfig):
 
     def _check_combinations(self) -> None:
         """Settings that only mean something together with others."""
-        self._require(self.gradient_accumulation_steps == 1, "gradient_accumulation_steps",
-                      "1: per_device_train_batch_size splits an update")  # fmt: skip
-        self._require(not self.load_best_model_at_end, "load_best_model_at_end",
-                      "left out: eval_rollouts keeps the best model in a folder of its own")  # fmt: skip
-        self._require(self.episodes_per_rollout % self.group_size == 0, "episodes_per_rollout",
-                      f"a multiple of group_size={self.group_size}")  # fmt: skip
-        self._require(self.episodes_per_rollout >= self.minibatches, "minibatches",
-                      f"at most episodes_per_rollout={self.episodes_per_rollout}")  # fmt: skip
+        self._require(
+            self.gradient_accumulation_steps == 1,
+            "gradient_accumulation_steps",
+            "1: per_device_train_batch_size splits an update",
+        )
+        self._require(
+            not self.load_best_model_at_end,
+            "load_best_model_at_end",
+            "left out: eval_rollouts keeps the best model in a folder of its own",
+        )
+        self._require(
+            self.episodes_per_rollout % self.group_size == 0,
+            "episodes_per_rollout",
+            f"a multiple of group_size={self.group_size}",
+        )
+        self._require(
+            self.episodes_per_rollout >= self.minibatches,
+            "minibatches",
+            f"at most episodes_per_rollout={self.episodes_per_rollout}",
+        )
         compares = self.advantage in IN_GROUPS or self.dynamic_sampling
-        self._require(not compares or self.group_size > 1, "group_size",
-                      f"at least 2 for {self.advantage} or dynamic_sampling, which compare episodes")  # fmt: skip
+        self._require(
+            not compares or self.group_size > 1,
+            "group_size",
+            f"at least 2 for {self.advantage} or dynamic_sampling, which compare episodes",
+        )
         self._check_continuations()
-        self._require(not self.critic_warmup_rollouts or self.critic_kind != "none", "critic_warmup_rollouts",
-                      f"0: {self.advantage} has no critic")  # fmt: skip
-        self._require(self.critic_warmup_rollouts < self.rollouts, "critic_warmup_rollouts",
-                      f"less than rollouts={self.rollouts}, or the policy never learns")  # fmt: skip
-        self._require(self.max_staleness <= self.steps_per_rollout, "max_staleness",
-                      f"at most the {self.steps_per_rollout} updates of a rollout")  # fmt: skip
-        self._require(not self.max_staleness or self.sampler_correction != "none", "max_staleness",
-                      "0 without sampler_correction")  # fmt: skip
-        self._require(not self.max_staleness or self.generation == "vllm-server", "max_staleness",
-                      "0 without generation=vllm-server: other samplers compute where updates do")  # fmt: skip
+        self._require(
+            not self.critic_warmup_rollouts or self.critic_kind != "none",
+            "critic_warmup_rollouts",
+            f"0: {self.advantage} has no critic",
+        )
+        self._require(
+            self.critic_warmup_rollouts < self.rollouts,
+            "critic_warmup_rollouts",
+            f"less than rollouts={self.rollouts}, or the policy never learns",
+        )
+        self._require(
+            self.max_staleness <= self.steps_per_rollout,
+            "max_staleness",
+            f"at most the {self.steps_per_rollout} updates of a rollout",
+        )
+        self._require(
+            not self.max_staleness or self.sampler_correction != "none", "max_staleness", "0 without sampler_correction"
+        )
+        self._require(
+            not self.max_staleness or self.generation == "vllm-server",
+            "max_staleness",
+            "0 without generation=vllm-server: other samplers compute where updates do",
+        )
         if not self.masks_observations:
             for name in ("ratio_level", "loss_level"):
                 self._require(getattr(self, name) != "turn", name, "token or sequence: observations are in no turn")
 
     def _check_continuations(self) -> None:
-        self._require((self.continuations > 0) == (self.advantage == "vine"), "continuations",
-                      "at least 1 for vine, and 0 for other estimators")  # fmt: skip
+        self._require(
+            (self.continuations > 0) == (self.advantage == "vine"),
+            "continuations",
+            "at least 1 for vine, and 0 for other estimators",
+        )
 
     def _require(self, condition: bool, name: str, must_be: str) -> None:
         if not condition:

@@ -48,9 +48,12 @@ def check_layout(encoder: ChatEncoder) -> None:
         if not all(one.image_tokens for one in shown):
             raise ValueError("a picture takes none of the tokens that its model knows pictures by")
         made = encoder.processor(
-            text=[_whole_conversation(encoder)], images=[one.pictures[0].pil for one in shown],
-            add_special_tokens=False, return_tensors="pt", return_mm_token_type_ids=True,
-        )  # fmt: skip
+            text=[_whole_conversation(encoder)],
+            images=[one.pictures[0].pil for one in shown],
+            add_special_tokens=False,
+            return_tensors="pt",
+            return_mm_token_type_ids=True,
+        )
     whole, spliced = [*encoder.beginning, *made["input_ids"][0].tolist()], [*shown[0].first_ids]
     for reply, following in zip(REPLIES, shown[1:], strict=True):
         spliced += [*encoder.encode(reply), *following.next_ids]
@@ -59,17 +62,23 @@ def check_layout(encoder: ChatEncoder) -> None:
     if whole != spliced and encoder.tokenizer.decode(whole) != encoder.tokenizer.decode(spliced):
         at = next(at for at, (one, other) in enumerate(itertools.zip_longest(spliced, whole)) if one != other)
         one, other = (encoder.tokenizer.convert_ids_to_tokens(ids[at : at + 4]) for ids in (spliced, whole))
-        raise refusal(encoder.family.name, "continuation",
-                      f"a whole conversation has {len(whole)} tokens, its turns by themselves {len(spliced)}; "
-                      f"token {at} on, it has {other} and they {one}",
-                      "use a template that ends a reply with a token, and turn off in the folder's "
-                      "processor_config.json what it adds or numbers")  # fmt: skip
+        raise refusal(
+            encoder.family.name,
+            "continuation",
+            f"a whole conversation has {len(whole)} tokens, its turns by themselves {len(spliced)}; "
+            f"token {at} on, it has {other} and they {one}",
+            "use a template that ends a reply with a token, and turn off in the folder's "
+            "processor_config.json what it adds or numbers",
+        )
     types = next((made[name] for name in TOKEN_TYPES if name in made), None)
     ours = next(iter(encoder.token_types(made["input_ids"]).values()), None)
     if types is not None and ours is not None and not torch.equal(types.int(), ours):
-        raise refusal(encoder.family.name, "pictures",
-                      "its processor gives token types to other tokens than a picture's",
-                      "train a family that marks pictures alone")  # fmt: skip
+        raise refusal(
+            encoder.family.name,
+            "pictures",
+            "its processor gives token types to other tokens than a picture's",
+            "train a family that marks pictures alone",
+        )
 
 
 def _whole_conversation(encoder: ChatEncoder) -> str:
@@ -82,10 +91,13 @@ def _whole_conversation(encoder: ChatEncoder) -> str:
     for number, (written, opened) in enumerate(zip(_pieces(encoder, TEXTS), last, strict=True), start=1):
         one, other = ("".join(text.split()) for text in (written, opened))
         if not (one.startswith(other) or other.startswith(one)):
-            raise refusal(encoder.family.name, "continuation",
-                          f"what stands before reply {number} is written in another way once others follow: "
-                          f"{opened[-60:]!r}, then {written[-60:]!r}",
-                          "use a template that keeps a conversation as it was")  # fmt: skip
+            raise refusal(
+                encoder.family.name,
+                "continuation",
+                f"what stands before reply {number} is written in another way once others follow: "
+                f"{opened[-60:]!r}, then {written[-60:]!r}",
+                "use a template that keeps a conversation as it was",
+            )
     ends = [f"{reply}{encoder.end_text}" for reply in REPLIES]
     return "".join(piece for pair in zip(last, [*ends, ""], strict=True) for piece in pair)
 
@@ -137,8 +149,12 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
         ids, others = prompts[0].ids, tuple(_show(encoder, number + 7, size=number) for number in range(len(turns[0])))
         seen, changed = (_logprobs(encoder, model, [Prompt(ids, shown)]) for shown in (prompts[0].shown, others))
         if torch.equal(seen, changed):
-            raise refusal(encoder.family.name, "pictures", "another picture changes nothing of what the model says",
-                          "check that the model's forward pass takes what its processor gives")  # fmt: skip
+            raise refusal(
+                encoder.family.name,
+                "pictures",
+                "another picture changes nothing of what the model says",
+                "check that the model's forward pass takes what its processor gives",
+            )
 
 
 def vision_cache_for(model: ActorCritic, encoder: ChatEncoder, most: int) -> VisionFeatureCache | None:

@@ -154,10 +154,17 @@ class TransformersSampler:
         draw = Draw(sampling, seeds, self.encoder.forbidden_ids)
         # Every setting is given: a checkpoint's own, such as a repetition penalty, would go unseen by the trainer.
         settings = GenerationConfig(
-            do_sample=False, temperature=1.0, top_p=1.0, top_k=50, repetition_penalty=1.0, num_beams=1,
-            no_repeat_ngram_size=0, max_new_tokens=sampling.max_tokens, eos_token_id=self.encoder.end_id,
+            do_sample=False,
+            temperature=1.0,
+            top_p=1.0,
+            top_k=50,
+            repetition_penalty=1.0,
+            num_beams=1,
+            no_repeat_ngram_size=0,
+            max_new_tokens=sampling.max_tokens,
+            eos_token_id=self.encoder.end_id,
             pad_token_id=self.encoder.pad_id,
-        )  # fmt: skip
+        )
         output = self.model.generate(
             **as_taken_by(self.model, inputs), generation_config=settings, logits_processor=LogitsProcessorList([draw])
         )

@@ -162,9 +162,11 @@ class PackedTokens:
             returns.index_copy_(0, places, targets)
             value_mask.index_fill_(0, places, True)
         return Advantages(
-            dense.view(rows, length), mask.view(rows, length),
-            returns.view(rows, length + 1), value_mask.view(rows, length + 1),
-        )  # fmt: skip
+            dense.view(rows, length),
+            mask.view(rows, length),
+            returns.view(rows, length + 1),
+            value_mask.view(rows, length + 1),
+        )
 
     def _finite(self, name: str, entries: Tensor, rows: Tensor | None = None) -> Tensor:
         broken = ~entries.isfinite()

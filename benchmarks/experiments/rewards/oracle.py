@@ -16,8 +16,16 @@ import vagen_envs  # noqa: F401
 from vagen_rewards import ReasoningReward, RuleJudge, score_turn
 from vagen_rewards.scores import PARTS
 
-ENVIRONMENTS = ("Sokoban", "FrozenLake", "Navigation", "PrimitiveSkillPlace", "PrimitiveSkillStack",
-                "PrimitiveSkillDrawer", "PrimitiveSkillAlign", "SVGReconstruction")  # fmt: skip
+ENVIRONMENTS = (
+    "Sokoban",
+    "FrozenLake",
+    "Navigation",
+    "PrimitiveSkillPlace",
+    "PrimitiveSkillStack",
+    "PrimitiveSkillDrawer",
+    "PrimitiveSkillAlign",
+    "SVGReconstruction",
+)
 STRATEGIES = ("grounding_world_modeling", "grounding", "world_modeling")
 REPRESENTATIONS = ("natural_language", "structured", "symbolic")
 

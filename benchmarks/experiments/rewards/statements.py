@@ -86,8 +86,11 @@ def main() -> None:
         for label in ("true", "false", "partly", "vacuous"):
             found = {name: counts[judge, label, name] for name in ("paid", "fined", "nothing", "unscored")}
             print(f"  {label:8} {sum(found.values()):4}  " + "  ".join(f"{name} {n}" for name, n in found.items()))
-    texts = [(Statement(row["part"], f"{row['text']} {i}.", states[row["state"]])) for i in range(5)
-             for row in data["statements"]]  # fmt: skip
+    texts = [
+        (Statement(row["part"], f"{row['text']} {i}.", states[row["state"]]))
+        for i in range(5)
+        for row in data["statements"]
+    ]
     judge, start = RuleJudge(), time.perf_counter()
     for statement in texts:
         judge.score(statement)

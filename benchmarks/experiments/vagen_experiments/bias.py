@@ -27,10 +27,12 @@ WIDTH = 3
 """Positions per turn: two sampled tokens and one observation."""
 
 # Two levels with rewards in the middle: stopping early pays in the first and costs in the second.
-_REWARDS: Array = np.array([
-    [[[1.0, 0.0], [0.5, -0.5]], [[0.2, 0.6], [-0.4, 0.1]], [[0.0, 2.0], [1.5, -1.0]]],
-    [[[-1.0, 0.3], [0.0, 0.8]], [[0.5, -0.2], [0.1, 0.4]], [[3.0, 1.0], [0.5, 2.5]]],
-])  # fmt: skip
+_REWARDS: Array = np.array(
+    [
+        [[[1.0, 0.0], [0.5, -0.5]], [[0.2, 0.6], [-0.4, 0.1]], [[0.0, 2.0], [1.5, -1.0]]],
+        [[[-1.0, 0.3], [0.0, 0.8]], [[0.5, -0.2], [0.1, 0.4]], [[3.0, 1.0], [0.5, 2.5]]],
+    ]
+)
 _LOGITS: Array = np.array([[0.3, 0.8, -0.4], [-0.5, 0.2, 0.9], [0.1, -0.3, 0.6]])
 
 

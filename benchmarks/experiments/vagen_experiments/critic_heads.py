@@ -130,8 +130,10 @@ def pictures_in(inputs: dict[str, Tensor], embeddings: Tensor, merge: int) -> tu
         TrainingConfigError: the inputs don't say how large pictures are.
     """
     if not {"image_grid_thw", "mm_token_type_ids"} <= inputs.keys():
-        raise TrainingConfigError("a critic that reads needs pictures whose sizes and tokens the inputs name, as those "
-                                  "of the Qwen-VL families do; leave critic_reads out")  # fmt: skip
+        raise TrainingConfigError(
+            "a critic that reads needs pictures whose sizes and tokens the inputs name, as those "
+            "of the Qwen-VL families do; leave critic_reads out"
+        )
     sizes = inputs["image_grid_thw"][:, 1:] // merge
     mask = inputs["mm_token_type_ids"] == 1
     last = sizes.prod(1).cumsum(0) - 1
@@ -158,8 +160,10 @@ def told_of(shown: Sequence[Shown], width: int) -> dict[str, Tensor]:
             "critic_told needs environments whose states name their things (vagen_experiments.things)"
         )
     tokens = [_token_of(thing.name, thing.at, tuple(thing.relations.items()), width) for each in told for thing in each]
-    return {THINGS: torch.stack(tokens) if tokens else torch.zeros(0, width),
-            COUNTS: torch.tensor([len(each) for each in told], dtype=torch.int64)}  # fmt: skip
+    return {
+        THINGS: torch.stack(tokens) if tokens else torch.zeros(0, width),
+        COUNTS: torch.tensor([len(each) for each in told], dtype=torch.int64),
+    }
 
 
 @functools.lru_cache(maxsize=65_536)

@@ -50,9 +50,16 @@ class StudyActorCritic(ActorCritic):
     critic_prefixes = (*ActorCritic.critic_prefixes, *HEADS)
 
     def __init__(
-        self, policy: Any, critic: Any | None, *, values: bool = True, reads: bool = False, told: bool = False,
-        convolutions: int = 0, heads_only: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        policy: Any,
+        critic: Any | None,
+        *,
+        values: bool = True,
+        reads: bool = False,
+        told: bool = False,
+        convolutions: int = 0,
+        heads_only: bool = False,
+    ) -> None:
         super().__init__(policy, critic, values=values)
         width = policy.config.get_text_config().hidden_size
         self.reading_head = ReadingHead(width, convolutions) if values and reads else None
@@ -122,8 +129,10 @@ class StudyActorCritic(ActorCritic):
         if not any(name.startswith(HEADS) for name in state):
             expected = {name: shape for name, shape in expected.items() if not name.startswith(HEADS)}
         if expected != {name: tensor.shape for name, tensor in state.items()}:
-            raise TrainingConfigError(f"{file} holds another critic; keep critic_reads, critic_convolutions and "
-                                      "critic_told as they were in its training")  # fmt: skip
+            raise TrainingConfigError(
+                f"{file} holds another critic; keep critic_reads, critic_convolutions and "
+                "critic_told as they were in its training"
+            )
         self.load_state_dict(state, strict=False)
 
 
@@ -177,9 +186,11 @@ class StudyTrainer(MultiTurnPPOTrainer):
     def critic_heads(self, args: Any) -> Mapping[str, Any]:
         """See `StudyActorCritic`."""
         return {
-            "reads": args.critic_reads, "told": args.critic_told, "convolutions": args.critic_convolutions,
+            "reads": args.critic_reads,
+            "told": args.critic_told,
+            "convolutions": args.critic_convolutions,
             "heads_only": args.critic_heads_only,
-        }  # fmt: skip
+        }
 
     def collect_experience(self, number: int) -> Experience | None:
         """See `MultiTurnPPOTrainer.collect_experience`."""

@@ -29,9 +29,15 @@ OTHER_LEVEL = 5_000_000
 
 
 def demonstrate(
-    env: gym.Env[Any, Any], encoder: ChatEncoder, level: LevelSeed, *, oracle_share: float = 0.35, forks: int = 0,
-    aim_noise: int = 0, word_noise: float = 0.0,
-) -> PPOEpisode:  # fmt: skip
+    env: gym.Env[Any, Any],
+    encoder: ChatEncoder,
+    level: LevelSeed,
+    *,
+    oracle_share: float = 0.35,
+    forks: int = 0,
+    aim_noise: int = 0,
+    word_noise: float = 0.0,
+) -> PPOEpisode:
     """Play a level by rule: each turn the oracle's action with chance `oracle_share`, else any.
 
     What the replies observe and predict is true but for `word_noise`. Play of the oracle alone would teach a policy
@@ -175,9 +181,17 @@ def imitation_loss(model: Any, encoder: ChatEncoder, episodes: Sequence[PPOEpiso
 
 
 def demonstrations(
-    env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[LevelSeed], *,
-    oracle_share: float = 0.35, processes: int = 0, forks: int = 0, aim_noise: int = 0, word_noise: float = 0.0,
-) -> Iterator[PPOEpisode]:  # fmt: skip
+    env_id: str,
+    options: Mapping[str, Any],
+    folder: str | Path,
+    levels: Sequence[LevelSeed],
+    *,
+    oracle_share: float = 0.35,
+    processes: int = 0,
+    forks: int = 0,
+    aim_noise: int = 0,
+    word_noise: float = 0.0,
+) -> Iterator[PPOEpisode]:
     """`demonstrate` on each level, by processes that play while the caller learns. Their number changes no episode.
 
     Args:
@@ -226,9 +240,7 @@ def _as_is(episode: PPOEpisode) -> PPOEpisode:
     return episode
 
 
-def _said(
-    core: Any, meant: Sequence[str], actions: Sequence[str], misspeak: Callable[[str], str] = str
-) -> str:  # fmt: skip
+def _said(core: Any, meant: Sequence[str], actions: Sequence[str], misspeak: Callable[[str], str] = str) -> str:
     """A reply of these actions, which reasons for those meant; it tells the truth before `misspeak` changes it."""
     representation = core.config.representation
     observed = misspeak(core.true_state.describe(representation))

@@ -68,14 +68,18 @@ def save_smolvlm(folder: Path, *, template: str = "smolvlm", splitting: bool = F
     config = SmolVLMConfig(
         text_config=text,
         vision_config={
-            "hidden_size": 192, "intermediate_size": 768, "num_hidden_layers": vision_layers, "num_attention_heads": 3,
-            "image_size": SIDE, "patch_size": PATCH,
+            "hidden_size": 192,
+            "intermediate_size": 768,
+            "num_hidden_layers": vision_layers,
+            "num_attention_heads": 3,
+            "image_size": SIDE,
+            "patch_size": PATCH,
         },
         image_token_id=words.convert_tokens_to_ids("<image>"),
         scale_factor=SHUFFLE,
         pad_token_id=words.pad_token_id,
         tie_word_embeddings=True,
-    )  # fmt: skip
+    )
     torch.manual_seed(0)
     model = SmolVLMForConditionalGeneration(config)
     _copy_language(model, language)

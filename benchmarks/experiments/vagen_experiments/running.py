@@ -31,10 +31,18 @@ from vagen_experiments.report import table
 from vagen_experiments.training import Evaluations, reward_of, training_config, uses_privileged_critic
 
 CURVES = (
-    "rollout/success", "rollout/return", "rollout/format", "rollout/failed", "reward/grounding",
-    "reward/world_modeling", "critic/explained_variance", "policy/entropy", "policy/kl_to_reference",
-    "policy/clip_fraction", "advantage/std",
-)  # fmt: skip
+    "rollout/success",
+    "rollout/return",
+    "rollout/format",
+    "rollout/failed",
+    "reward/grounding",
+    "reward/world_modeling",
+    "critic/explained_variance",
+    "policy/entropy",
+    "policy/kl_to_reference",
+    "policy/clip_fraction",
+    "advantage/std",
+)
 """What is kept of the trainer's log."""
 
 Report = Callable[[str], None]

@@ -134,10 +134,13 @@ class Reader(nn.Module):
         self.places, self.questions, self.values, self.weights, self.offsets = (
             nn.Parameter(deviation * torch.randn(shape, generator=generator))
             for shape, deviation in (
-                ((size[0] * size[1], width), 0.1), ((count, width), 0.1), ((width, width), scale),
-                ((count, width), scale), ((count,), 0.0),
+                ((size[0] * size[1], width), 0.1),
+                ((count, width), 0.1),
+                ((width, width), scale),
+                ((count, width), scale),
+                ((count,), 0.0),
             )
-        )  # fmt: skip
+        )
 
     def loss(self, tokens: Tensor, things: Sequence[Sequence[Thing]]) -> Tensor:
         """The mean over relations of each one's mean squared error, in its own spread. (B, tokens, width)."""
@@ -160,8 +163,9 @@ class Reader(nn.Module):
             if (number := self.numbers.get((thing.name, name))) is not None
         ]
         rows, places, numbers, true = zip(*entries, strict=True) if entries else ((),) * 4
-        row, place, number = (torch.tensor(each, dtype=torch.int64, device=tokens.device) for each in
-                              (rows, places, numbers))  # fmt: skip
+        row, place, number = (
+            torch.tensor(each, dtype=torch.int64, device=tokens.device) for each in (rows, places, numbers)
+        )
         found = tokens[row, place.clamp(min=0)]
         searched = place < 0
         if searched.any():
