@@ -23,8 +23,7 @@ from perf.random_weights import write_weights
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.dataset import load_dataset
 from vagen_envs.svg.renderer import shared_renderer
-from vagen_envs.svg.scorers import make_scorer, missing
-from vagen_envs.svg.scorers.choosing import SCORERS
+from vagen_envs.svg.scorers import SCORERS, make_scorer, missing
 
 cairosvg = pytest.importorskip("cairosvg")
 

@@ -18,7 +18,7 @@ pytest.importorskip("vtracer")
 
 
 def test_by_default_an_environments_own_agents_play_it_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("vagen_envs.svg.scorers.choosing.SCORERS", ("classical",))  # auto takes it wherever this runs
+    monkeypatch.setattr("vagen_envs.svg.scorers.SCORERS", ("classical",))  # auto takes it wherever this runs
     monkeypatch.setattr(SokobanEnv, "blind_search", (8, 4))
     monkeypatch.setattr(SvgEnv, "blind_search", (2, 2))
     path = tmp_path / "run"

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from skimage.color import deltaE_cie76, rgb2lab
 from skimage.feature import hog
+from skimage.measure import block_reduce
 
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers.features import FeatureScorer
+from vagen_envs.svg.scorers import FeatureScorer
 
 Floats = NDArray[np.float64]
 
@@ -62,21 +63,21 @@ class ClassicalScorer(FeatureScorer[Features]):
     version = "classical-2"
 
     def features(self, pictures: Sequence[Pixels]) -> list[Features]:
-        return [features(picture) for picture in pictures]
+        return [_features(picture) for picture in pictures]
 
     def compare(self, target: Features, picture: Features) -> Mapping[str, float]:
         same = np.array_equal(target.lab, picture.lab)  # 1, whatever is rounded
-        return {"classical": 1.0 if same else likeness(target, picture)}
+        return {"classical": 1.0 if same else _likeness(target, picture)}
 
 
-def features(picture: Pixels) -> Features:
+def _features(picture: Pixels) -> Features:
     """The features of a uint8 picture of shape (height, width, 3)."""
-    lab: Floats = rgb2lab(_shrink(picture) / 255.0)
+    step = max(1, round(max(picture.shape[:2]) / _SIDE))
+    height, width = (side // step * step for side in picture.shape[:2])
+    lab: Floats = rgb2lab(block_reduce(picture[:height, :width], (step, step, 1), np.mean) / 255.0)
     ink: Floats = deltaE_cie76(lab, _WHITE)
-    change = np.zeros(lab.shape[:2])
-    for channel in range(3):
-        for axis in (0, 1):
-            change = np.maximum(change, np.abs(ndimage.sobel(lab[..., channel], axis=axis)) / 4)
+    changes = [np.abs(ndimage.sobel(lab[..., channel], axis)) / 4 for channel in range(3) for axis in (0, 1)]
+    change = np.max(changes, axis=0)
     edges = change > _EDGE
     if not edges.any():
         edges = change > 1.0  # a very pale picture
@@ -92,7 +93,7 @@ def features(picture: Pixels) -> Features:
     return Features(lab, ink, gradients, mean, edges, near, tone)
 
 
-def likeness(target: Features, picture: Features) -> float:
+def _likeness(target: Features, picture: Features) -> float:
     """From 0 (a blank canvas, or worse) to 1 (the same picture)."""
     blank = (target.ink.max() <= _INK, picture.ink.max() <= _INK)
     if any(blank):
@@ -122,14 +123,3 @@ def _edge_match(target: Features, picture: Features) -> float:
     precision = _beyond_chance(float(target.near[picture.edges].mean()), float(target.near.mean()))
     recall = _beyond_chance(float(picture.near[target.edges].mean()), float(picture.near.mean()))
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-
-
-def _shrink(picture: Pixels) -> Floats:
-    """Mean of blocks, to about 112 pixels a side."""
-    step = max(1, round(max(picture.shape[:2]) / _SIDE))
-    height, width = (side // step * step for side in picture.shape[:2])
-    total = np.zeros((height // step, width // step, 3))
-    for row in range(step):  # strided sums are several times quicker than a mean over axes
-        for column in range(step):
-            total += picture[row:height:step, column:width:step]
-    return total / step**2

@@ -10,30 +10,25 @@ may enter.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import queue
 import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Mapping, Sequence
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from vagen_envs.errors import ScorerError, VagenError
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers.choosing import Scorer, make_scorer
+from vagen_envs.svg.scorers import Scorer, make_scorer
 from vagen_envs.workers import started
 
 _Scores = list[Mapping[str, float]]
-
-
-class _Request(NamedTuple):
-    targets: Sequence[Pixels]
-    pictures: Sequence[Pixels]
-    scores: Future[_Scores]
+_PATIENCE = 5.0  # seconds until a client that has connected and asks nothing is given up
 
 
 class ScorerService:
@@ -107,57 +102,47 @@ class RemoteScorer:
         return answer
 
 
-class BatchingScorer:
-    """Scores the requests of several threads together. Those of one batch have pictures of one size.
+class _Request(NamedTuple):
+    """Pairs to score, and the connection that waits for their scores."""
 
-    Args:
-        scorer: called in one thread.
-        most, wait: as for `ScorerService`.
-    """
-
-    def __init__(self, scorer: Scorer, most: int, wait: float) -> None:
-        self.name, self.version = scorer.name, scorer.version
-        self._scorer, self._most, self._wait = scorer, most, wait
-        self._requests: queue.Queue[_Request] = queue.Queue()
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> _Scores:
-        request = _Request(targets, pictures, Future())
-        self._requests.put(request)
-        return request.scores.result()
-
-    def _run(self) -> None:
-        while True:
-            batch = [self._requests.get()]
-            with contextlib.suppress(queue.Empty):
-                while sum(len(request.targets) for request in batch) < self._most:
-                    batch.append(self._requests.get(timeout=self._wait))
-            for shape in {request.targets[0].shape for request in batch}:
-                self._score([request for request in batch if request.targets[0].shape == shape])
-
-    def _score(self, batch: list[_Request]) -> None:
-        try:
-            targets = [picture for request in batch for picture in request.targets]
-            pictures = [picture for request in batch for picture in request.pictures]
-            scores = iter(self._scorer.score(targets, pictures))
-        except Exception as error:
-            for request in batch:
-                request.scores.set_exception(error)
-            return
-        for request in batch:
-            request.scores.set_result([next(scores) for _ in request.targets])
+    connection: Connection
+    targets: Sequence[Pixels]
+    pictures: Sequence[Pixels]
 
 
-def _serve(connection: Connection, scorer: BatchingScorer) -> None:
-    with contextlib.suppress(OSError, EOFError), connection:
-        request = connection.recv()
-        answer: tuple[bool, Any] = True, (scorer.name, scorer.version)
-        if request is not None:
+def _receive(listener: Listener, about: tuple[str, str], waiting: queue.Queue[_Request]) -> None:
+    """Tell each client what is served here, or queue what it wants scored."""
+    while True:
+        with contextlib.suppress(Exception):  # whatever a client sends ends nobody else's service
+            connection = listener.accept()
+            if not connection.poll(_PATIENCE):
+                continue
+            request = connection.recv()
+            if request is None:
+                connection.send((True, about))
+            else:
+                waiting.put(_Request(connection, *request))
+
+
+def _score(scorer: Scorer, waiting: queue.Queue[_Request], most: int, wait: float) -> None:
+    """Score what arrives together as one batch for each size of pictures."""
+    while True:
+        batch = [waiting.get()]
+        with contextlib.suppress(queue.Empty):
+            while sum(len(request.targets) for request in batch) < most:
+                batch.append(waiting.get(timeout=wait))
+        for shape in {request.targets[0].shape for request in batch}:
+            alike = [request for request in batch if request.targets[0].shape == shape]
+            answers: Iterable[tuple[bool, Any]]
             try:
-                answer = True, scorer.score(*request)
+                targets, pictures = ([pixels for request in alike for pixels in request[i]] for i in (1, 2))
+                scores = iter(scorer.score(targets, pictures))
+                answers = [(True, [next(scores) for _ in request.targets]) for request in alike]
             except Exception as error:
-                answer = False, f"{type(error).__name__}: {error}"
-        connection.send(answer)
+                answers = itertools.repeat((False, f"{type(error).__name__}: {error}"))
+            for request, answer in zip(alike, answers, strict=False):
+                with contextlib.suppress(OSError), request.connection:
+                    request.connection.send(answer)
 
 
 def main() -> None:
@@ -165,18 +150,15 @@ def main() -> None:
     parent = Connection(int(sys.argv[1]))
     address, name, weights, device, most, wait = sys.argv[2:]
     try:
-        scorer = BatchingScorer(make_scorer(name, weights, device), int(most), float(wait))
+        scorer = make_scorer(name, weights, device)
     except VagenError as error:
         parent.send(str(error))
         return
-    listener = Listener(address, "AF_UNIX", backlog=128)
+    listener, waiting = Listener(address, "AF_UNIX", backlog=128), queue.Queue[_Request]()
     parent.send("")
-
-    def accept() -> None:
-        while True:
-            threading.Thread(target=_serve, args=(listener.accept(), scorer), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
+    about = scorer.name, scorer.version
+    threading.Thread(target=_receive, args=(listener, about, waiting), daemon=True).start()
+    threading.Thread(target=_score, args=(scorer, waiting, int(most), float(wait)), daemon=True).start()
     with contextlib.suppress(EOFError):
         parent.recv()
     os._exit(0)
