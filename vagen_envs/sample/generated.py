@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from vagen_envs.errors import ConfigError, did_you_mean
 from vagen_envs.pictures import Picture, Pixels
@@ -28,8 +29,7 @@ _BOXES = (
 )
 
 
-@dataclass(frozen=True)
-class _Made:
+class _Made(NamedTuple):
     """A question before its picture is drawn: all that the sample depends on, as JSON, and how to draw it."""
 
     question: str
@@ -96,8 +96,7 @@ def _kinds(stream: HashStream, count: int) -> list[tuple[str, str]]:
 def _scene(stream: HashStream, question: str, answer: str, shapes: Sequence[Shape]) -> _Made:
     ground = stream.choice(GROUNDS)
     facts = tuple(f"the picture has {shape.name} at {shape.box}" for shape in shapes)
-    scene = [[shape.kind, shape.colour, shape.left, shape.top, shape.side] for shape in shapes]
-    return _Made(question, answer, facts, [scene, ground], functools.partial(draw, shapes, ground))
+    return _Made(question, answer, facts, [shapes, ground], functools.partial(draw, shapes, ground))
 
 
 def _counting(stream: HashStream) -> _Made:
@@ -127,16 +126,10 @@ def _grounding(stream: HashStream) -> _Made:
     colours = stream.sample(tuple(COLOURS), 2)
     others = [pair for pair in _kinds(stream, 4) if pair[0] != kind]
     names = [(kind, stream.choice(colours)) for _ in range(2 + stream.below(2))]
-    while True:
-        shapes = scatter(stream, [*names, *others])
-        ways = _references(shapes, kind)
-        if ways:
-            words, found = stream.choice(ways)
-            question = f"Find {words}. The label is {kind!r}."
-            return _scene(stream, question, _boxes([found], kind), shapes)
-
-
-_CLEARLY = 10  # pixels by which the shape that is meant must be more so than the next
+    while not (ways := _references(shapes := scatter(stream, [*names, *others]), kind)):
+        pass
+    words, found = stream.choice(ways)
+    return _scene(stream, f"Find {words}. The label is {kind!r}.", _boxes([found], kind), shapes)
 
 
 def _references(shapes: Sequence[Shape], kind: str) -> list[tuple[str, Shape]]:
@@ -153,13 +146,11 @@ def _references(shapes: Sequence[Shape], kind: str) -> list[tuple[str, Shape]]:
     ways = []
     for word, measure in measures.items():
         second, first = sorted(own, key=measure)[-2:]
-        if measure(first) - measure(second) >= _CLEARLY:
+        if measure(first) - measure(second) >= 10:  # pixels, so that it is clear which one is meant
             ways.append((f"the {word} {kind}", first))
-    for colour in sorted({shape.colour for shape in own}):
-        of_colour = [shape for shape in own if shape.colour == colour]
-        if len(of_colour) == 1:
-            ways.append((f"the {colour} {kind}", of_colour[0]))
-    return ways
+    counts = Counter(shape.colour for shape in own)
+    single = sorted((shape for shape in own if counts[shape.colour] == 1), key=lambda shape: shape.colour)
+    return ways + [(f"the {shape.colour} {kind}", shape) for shape in single]
 
 
 def _boxes(shapes: Sequence[Shape], label: str) -> str:
@@ -168,8 +159,8 @@ def _boxes(shapes: Sequence[Shape], label: str) -> str:
 
 def _arithmetic(stream: HashStream) -> _Made:
     sign = stream.choice("+−×")
-    first = 2 + stream.below(98 if sign != "×" else 11)
-    second = 2 + stream.below(98 if sign != "×" else 11)
+    most = 11 if sign == "×" else 98
+    first, second = 2 + stream.below(most), 2 + stream.below(most)
     if sign == "−":
         first, second = max(first, second), min(first, second)
     value = {"+": first + second, "−": first - second, "×": first * second}[sign]

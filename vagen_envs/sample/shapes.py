@@ -1,10 +1,11 @@
-"""Coloured shapes and strokes on a plain ground, drawn by this module alone: no font, no file."""
+"""Coloured shapes and strokes on a plain ground, drawn by this module and `shapes.toml` alone: no font."""
 
 from __future__ import annotations
 
-import math
+import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -15,27 +16,17 @@ from vagen_envs.seeding import HashStream
 SIDE = 224
 """Pixels a side of a picture."""
 
-THOUSAND = 1_000
-"""Boxes are told in thousandths of the picture's width and height."""
+Colour = tuple[int, int, int]
 
-COLOURS = {
-    "red": (220, 40, 40),
-    "green": (40, 160, 70),
-    "blue": (40, 90, 220),
-    "yellow": (245, 200, 30),
-    "purple": (140, 70, 190),
-    "orange": (245, 130, 30),
-    "black": (30, 30, 30),
-    "pink": (240, 130, 180),
-}
-GROUNDS = ((255, 255, 255), (244, 240, 232), (232, 240, 246), (236, 244, 234))
+_DATA = tomllib.loads(Path(__file__).with_name("shapes.toml").read_text(encoding="utf-8"))
+COLOURS: dict[str, Colour] = {name: tuple(colour) for name, colour in _DATA["colours"].items()}
+GROUNDS: tuple[Colour, ...] = tuple(map(tuple, _DATA["grounds"]))
 SHAPES = ("circle", "square", "triangle", "star", "diamond", "cross")
 
 _FINE = 4  # drawn so many times larger, then averaged, so that edges are smooth
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """A shape and the square it fills: left and upper edge and side, in pixels."""
 
     kind: str
@@ -50,11 +41,10 @@ class Shape:
         return f"{'an' if self.colour == 'orange' else 'a'} {self.colour} {self.kind}"
 
     @property
-    def box(self) -> tuple[int, int, int, int]:
+    def box(self) -> tuple[int, ...]:
         """Left, upper, right and lower edge in thousandths of the picture."""
         edges = (self.left, self.top, self.left + self.side, self.top + self.side)
-        left, top, right, bottom = (round(edge * THOUSAND / SIDE) for edge in edges)
-        return left, top, right, bottom
+        return tuple(round(edge * 1000 / SIDE) for edge in edges)
 
     def overlaps(self, other: Shape, margin: int) -> bool:
         """Whether the two are nearer to each other than `margin` pixels."""
@@ -82,96 +72,43 @@ def scatter(stream: HashStream, names: Sequence[tuple[str, str]], smallest: int 
             return placed
 
 
-def draw(shapes: Iterable[Shape], ground: tuple[int, int, int]) -> Pixels:
+def draw(shapes: Iterable[Shape], ground: Colour) -> Pixels:
     """The shapes as pixels, uint8 (SIDE, SIDE, 3)."""
     canvas, pen = _canvas(ground)
     for shape in shapes:
-        _draw_shape(pen, shape)
+        left, top, side = (value * _FINE for value in shape[2:])
+        right, bottom, third = left + side - 1, top + side - 1, side // 3
+        fill = COLOURS[shape.colour]
+        match shape.kind:
+            case "circle":
+                pen.ellipse((left, top, right, bottom), fill)
+            case "square":
+                pen.rectangle((left, top, right, bottom), fill)
+            case "cross":
+                pen.rectangle((left + third, top, right - third, bottom), fill)
+                pen.rectangle((left, top + third, right, bottom - third), fill)
+            case polygon:
+                corners = _DATA["corners"][polygon]
+                pen.polygon([(left + x * (side - 1), top + y * (side - 1)) for x, y in corners], fill)
     return np.array(canvas.reduce(_FINE))
 
 
-def _canvas(ground: tuple[int, int, int]) -> tuple[Image.Image, ImageDraw.ImageDraw]:
-    canvas = Image.new("RGB", (SIDE * _FINE, SIDE * _FINE), ground)
-    return canvas, ImageDraw.Draw(canvas)
-
-
-def _draw_shape(pen: ImageDraw.ImageDraw, shape: Shape) -> None:
-    left, top, side = (value * _FINE for value in (shape.left, shape.top, shape.side))
-    right, bottom = left + side - 1, top + side - 1
-    fill = COLOURS[shape.colour]
-    if shape.kind == "circle":
-        pen.ellipse((left, top, right, bottom), fill)
-    elif shape.kind == "square":
-        pen.rectangle((left, top, right, bottom), fill)
-    elif shape.kind == "cross":
-        third = side // 3
-        pen.rectangle((left + third, top, right - third, bottom), fill)
-        pen.rectangle((left, top + third, right, bottom - third), fill)
-    else:
-        corners = _CORNERS[shape.kind]
-        pen.polygon([(left + x * (side - 1), top + y * (side - 1)) for x, y in corners], fill)
-
-
-def _star() -> list[tuple[float, float]]:
-    """A five-pointed star, stretched so that it fills the unit square."""
-    points = []
-    for i in range(10):
-        radius, angle = (1.0 if i % 2 == 0 else 0.42), math.pi * (i / 5 - 0.5)
-        points.append((radius * math.cos(angle), radius * math.sin(angle)))
-    lows, highs = ([pick(point[axis] for point in points) for axis in (0, 1)] for pick in (min, max))
-    return [((x - lows[0]) / (highs[0] - lows[0]), (y - lows[1]) / (highs[1] - lows[1])) for x, y in points]
-
-
-_CORNERS = {
-    "triangle": [(0.5, 0.0), (1.0, 1.0), (0.0, 1.0)],
-    "diamond": [(0.5, 0.0), (1.0, 0.5), (0.5, 1.0), (0.0, 0.5)],
-    "star": _star(),
-}
-
-# Strokes of the signs in a cell 1 wide and 2 high, as the segments of a pocket calculator and three signs.
-_SEGMENTS = {
-    "a": ((0, 0), (1, 0)),
-    "b": ((1, 0), (1, 1)),
-    "c": ((1, 1), (1, 2)),
-    "d": ((0, 2), (1, 2)),
-    "e": ((0, 1), (0, 2)),
-    "f": ((0, 0), (0, 1)),
-    "g": ((0, 1), (1, 1)),
-    "|": ((0.5, 0.5), (0.5, 1.5)),
-    "/": ((0.1, 0.6), (0.9, 1.4)),
-    "\\": ((0.9, 0.6), (0.1, 1.4)),
-}
-_SIGNS = {
-    "0": "abcdef",
-    "1": "bc",
-    "2": "abged",
-    "3": "abgcd",
-    "4": "fgbc",
-    "5": "afgcd",
-    "6": "afgedc",
-    "7": "abc",
-    "8": "abcdefg",
-    "9": "abcdfg",
-    "+": "g|",
-    "−": "g",
-    "×": "/\\",
-    " ": "",
-}
-
-
-def draw_signs(text: str, colour: str, ground: tuple[int, int, int], top: int) -> Pixels:
+def draw_signs(text: str, colour: str, ground: Colour, top: int) -> Pixels:
     """Pixels, uint8 (SIDE, SIDE, 3), of digits, `+`, `−`, `×` and spaces in one line, as wide as fits."""
     canvas, pen = _canvas(ground)
     cell = min(22.0, (SIDE - 32) / (1.6 * len(text)))  # pixels; a sign is followed by 0.6 of it
     left = (SIDE - cell * (1.6 * len(text) - 0.6)) / 2
-    thick = cell * 0.24
+    thick = cell * 0.24 * _FINE
     for i, sign in enumerate(text):
         corner = left + 1.6 * cell * i
-        for name in _SIGNS[sign]:
-            (x0, y0), (x1, y1) = _SEGMENTS[name]
-            ends = [((corner + x * cell) * _FINE, (top + y * cell) * _FINE) for x, y in ((x0, y0), (x1, y1))]
-            pen.line(ends, COLOURS[colour], round(thick * _FINE))
+        for name in _DATA["signs"][sign]:
+            ends = [((corner + x * cell) * _FINE, (top + y * cell) * _FINE) for x, y in _DATA["segments"][name]]
+            pen.line(ends, COLOURS[colour], round(thick))
             for x, y in ends:
-                half = thick * _FINE / 2
-                pen.ellipse((x - half, y - half, x + half, y + half), COLOURS[colour])
+                pen.ellipse((x - thick / 2, y - thick / 2, x + thick / 2, y + thick / 2), COLOURS[colour])
     return np.array(canvas.reduce(_FINE))
+
+
+def _canvas(ground: Colour) -> tuple[Image.Image, ImageDraw.ImageDraw]:
+    canvas = Image.new("RGB", (SIDE * _FINE, SIDE * _FINE), ground)
+    return canvas, ImageDraw.Draw(canvas)

@@ -135,7 +135,8 @@ def _score(scorer: Scorer, waiting: queue.Queue[_Request], most: int, wait: floa
             alike = [request for request in batch if request.targets[0].shape == shape]
             answers: Iterable[tuple[bool, Any]]
             try:
-                targets, pictures = ([pixels for request in alike for pixels in request[i]] for i in (1, 2))
+                targets = [pixels for request in alike for pixels in request.targets]
+                pictures = [pixels for request in alike for pixels in request.pictures]
                 scores = iter(scorer.score(targets, pictures))
                 answers = [(True, [next(scores) for _ in request.targets]) for request in alike]
             except Exception as error:
