@@ -62,7 +62,6 @@ class SampleConfig(EnvConfig):
 
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
-        self.require(len(self.sources) <= 1000, "sources", "at most 1000 names")
         self.require(0 < self.iou_threshold <= 1, "iou_threshold", "above 0 and at most 1")
         self.require(self.max_turns == 1, "max_turns", "1: a sample is one turn")
 
@@ -112,14 +111,12 @@ class SampleEnv(VagenEnv):
         self._scoring.prepare()
         self._threshold = self.config.iou_threshold
         if self.config.dataset == "generated":
-            generate(
-                HashStream("any"), "train", self.config.sources
-            )  # an unknown source is an error now, not at the first reset
+            # An unknown source is an error now, not at the first reset.
+            generate(HashStream("any"), "train", self.config.sources)
             height = width = SIDE
         else:
             height, width = _sample_set(self.config).size
-        self._shape = height, width, 3
-        return self._shape
+        return height, width, 3
 
     def set_iou_threshold(self, value: float) -> None:
         """Move ε of equation 3; vector environments have it as `envs.call("set_iou_threshold", value)`.
@@ -137,20 +134,21 @@ class SampleEnv(VagenEnv):
         else:
             self.sample = self._published(_sample_set(self.config).splits[split])
         self._given: str | None = None
-        self._reply = ""
-        self._verdict: VerifierResult | None = None
         self._shown: Picture | None = None
 
     def _level_count(self, split: Split) -> int | None:
         return None if self.config.dataset == "generated" else len(_sample_set(self.config).splits[split])
 
     def _snapshot(self) -> Any:
-        return [self._threshold, VagenEnv._snapshot(self)]
+        return [self._threshold, self._given]
 
     def _restore(self, world: Any) -> None:
-        threshold, played = world
+        threshold, given = world
+        if not isinstance(given, str | None):
+            raise ValueError("an answer is no text")
         self.set_iou_threshold(threshold)
-        VagenEnv._restore(self, played)
+        self._load_again()
+        self._given = given
 
     def _content(self) -> str:
         if self.config.dataset == "generated":
@@ -176,50 +174,42 @@ class SampleEnv(VagenEnv):
             sheet = np.full(self._shape, _GREY, np.uint8)
             left = 0
             for image in self.sample.images:
-                pixels = image.pixels
-                sheet[: pixels.shape[0], left : left + pixels.shape[1]] = pixels
-                left += pixels.shape[1] + GAP
+                width, height = image.size
+                sheet[:height, left : left + width] = image.pixels
+                left += width + GAP
             self._shown = Picture(sheet)
         return self._shown
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
-        self._reply, parsed = super()._read(reply)
-        return self._reply, parsed
-
-    def _score(self) -> VerifierResult:
-        verdict: VerifierResult = self._guarded(self._scoring.score, self.sample, self._reply, self._threshold)
-        return verdict
+        reply, parsed = super()._read(reply)
+        self._verdict: VerifierResult = self._guarded(self._scoring.score, self.sample, reply, self._threshold)
+        return reply, parsed
 
     def _execute(self, action: Action) -> Executed:
         self._given = action.text
-        verdict = self._verdict = self._score()
+        verdict = self._verdict
         if verdict.accuracy is None:
             raise SimulatorError(self.id, f"the verifier failed: {verdict.reason}")
         weight = self.sample.reward_model.accuracy_ratio
         terms = (RewardTerm("accuracy", weight * verdict.accuracy),) if weight else ()
-        return Executed(
-            action.text, True, terms, f"The answer is {'right' if verdict.correct else 'wrong'}: {verdict.reason}."
-        )
+        said = f"The answer is {'right' if verdict.correct else 'wrong'}: {verdict.reason}."
+        return Executed(action.text, True, terms, said)
 
     def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
         terms = super()._reward_terms(parsed, executed)
-        if self._verdict is None:  # nothing was answered; the format is rewarded all the same
-            self._verdict = self._score()
         weighed = self.sample.reward_model.format_ratio * self._verdict.format
         return (*terms, RewardTerm("tag_format", weighed)) if weighed else terms
 
     def _solved(self) -> bool:
-        return self._given is not None and self._verdict is not None and self._verdict.correct
+        return self._given is not None and self._verdict.correct
 
     def _lost(self) -> bool:
         return not self._solved()  # asked after a reply only: there is no second turn
 
     def _metrics(self) -> dict[str, bool | float | str]:
-        assert self._verdict is not None  # noqa: S101 - _reward_terms came before
         answered = self._given is not None
-        own = self._verdict.metrics if answered else {}
         return {
-            **{name: value for name, value in own.items() if "@" not in name},
+            **{name: value for name, value in self._verdict.metrics.items() if answered and "@" not in name},
             "accuracy": (self._verdict.accuracy or 0.0) if answered else 0.0,
             "tag_format": self._verdict.format,
             "data_source": self.sample.data_source,

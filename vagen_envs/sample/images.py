@@ -34,11 +34,10 @@ class SampleImage:
         self._source, self._where = source, where
         with self._opened() as image:
             self.size: tuple[int, int] = image.size
-        if self.size[0] * self.size[1] > MOST_PIXELS:
-            raise SampleError(
-                f"{where} is a picture of {self.size[0]} × {self.size[1]} pixels, more than the {MOST_PIXELS} "
-                "that are read; make it smaller"
-            )
+        width, height = self.size
+        if width * height > MOST_PIXELS:
+            many = f"{width} × {height} pixels, more than the {MOST_PIXELS} that are read"
+            raise SampleError(f"{where} is a picture of {many}; make it smaller")
 
     @classmethod
     def read(cls, value: Any, where: str, folder: Path | None = None) -> SampleImage:
@@ -98,11 +97,8 @@ class SampleImage:
         try:
             yield
         except (OSError, SyntaxError, ValueError, EOFError, MemoryError, Image.DecompressionBombError) as error:
-            size = (
-                f"{len(self._source)} bytes that are"
-                if isinstance(self._source, bytes)
-                else f"{self._source}, which is"
-            )
+            source = self._source
+            what = f"{len(source)} bytes that are" if isinstance(source, bytes) else f"{source}, which is"
             raise SampleError(
-                f"{self._where} is {size} not a readable picture ({error}); store PNG, JPEG or WebP"
+                f"{self._where} is {what} not a readable picture ({error}); store PNG, JPEG or WebP"
             ) from error

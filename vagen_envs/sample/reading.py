@@ -40,7 +40,6 @@ def read_samples(path: str | Path) -> Iterator[Sample]:
 
 
 def _samples_with_splits(path: str | Path) -> Iterator[tuple[Sample, Split | None]]:
-    """The samples, and the splits that the names of their files or folders say."""
     top = Path(path).expanduser()
     if not top.exists():
         raise SampleError(f"{top} is neither a file nor a folder; correct the path")

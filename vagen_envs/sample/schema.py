@@ -47,10 +47,7 @@ class RewardModel:
     @property
     def truth(self) -> str:
         """The ground truth without the tags around it."""
-        text = self.ground_truth.strip()
-        if text.startswith("<answer>") and text.endswith("</answer>"):
-            text = text[len("<answer>") : -len("</answer>")].strip()
-        return text
+        return self.ground_truth.strip().removeprefix("<answer>").removesuffix("</answer>").strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +73,7 @@ class Sample:
     @property
     def question(self) -> str:
         """The question as one text, without placeholders for pictures."""
-        said = [message["content"] for message in self.prompt if message["role"] != "assistant"]
-        text = "\n".join(said)
+        text = "\n".join(message["content"] for message in self.prompt if message["role"] != "assistant")
         while "<image>" in text:
             text = text.replace("<image>", "")
         return text.strip()
@@ -138,12 +134,10 @@ def sample_from_row(row: Any, where: str = "row 0", folder: Path | None = None) 
     facts = extra.get("facts", [])
     if not isinstance(facts, list) or not all(isinstance(fact, str) for fact in facts):
         check.fail("extra_info.facts", facts, "is not a list of strings", "write one sentence each")
+    images = enumerate(check.sequence("images", row.get("images")))
     return Sample(
         check.text("data_source", row.get("data_source")),
-        tuple(
-            SampleImage.read(value, f"{where}: images[{i}]", folder)
-            for i, value in enumerate(check.sequence("images", row.get("images")))
-        ),
+        tuple([SampleImage.read(value, f"{where}: images[{i}]", folder) for i, value in images]),
         check.prompt(row.get("prompt")),
         check.text("ability", row.get("ability")),
         reward,
@@ -172,9 +166,8 @@ class _Check:
         return text
 
     def ratio(self, name: str, value: Any) -> float:
-        fix = "give a finite number of at least 0"
-        if not 0 <= self.kind(name, value, int | float, "a weight", fix) <= sys.float_info.max:
-            self.fail(name, value, "is not a weight", fix)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
+            self.fail(name, value, "is not a weight", "give a finite number of at least 0")
         # Figure 9 has float32, in which 0.9 is 0.89999998: a number that fits into one is read as the decimal meant.
         short = np.float32(value)
         return float(str(short)) if float(short) == value else float(value)
@@ -213,8 +206,8 @@ class _Check:
         messages = self.sequence("prompt", value)
         for i, message in enumerate(messages):
             self.kind(f"prompt[{i}]", message, Mapping, "a message", 'write {"role": "user", "content": "…"}')
-            if message.get("role") not in ROLES:
-                self.fail(f"prompt[{i}].role", message.get("role"), "is unknown", f"use one of {', '.join(ROLES)}")
+            if (role := message.get("role")) not in ROLES:
+                self.fail(f"prompt[{i}].role", role, "is unknown", f"use one of {', '.join(ROLES)}")
             self.kind(f"prompt[{i}].content", message.get("content"), str, "a string", "write it as text")
         if not any(message["role"] == "user" and message["content"].strip() for message in messages):
             self.fail("prompt", value, "has no user message that says anything", "add one with the question")
