@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import atexit
 import functools
-import importlib.util
 import os
+import queue
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from vagen_envs.errors import MissingExtraError, VagenError
+from vagen_envs.errors import VagenError
+from vagen_envs.extras import need
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.check import MAX_LENGTH
 from vagen_envs.workers import Worker, WorkerDied
+
+RendererName = Literal["resvg", "cairosvg"]
 
 SECONDS = 1.0
 """CPU time for one drawing, some 300 times what an icon takes. On a busy machine it is several seconds by the clock."""
@@ -31,8 +34,7 @@ _TEXTS_FAULT = (signal.SIGPROF, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
 """Time, memory or the stack is spent. Other signals come from outside."""
 _TRIES = 2  # something else than the text may have ended the first worker
 
-
-_LOST: list[list[Worker]] = []
+_LOST: list[set[Worker]] = []
 """Of the process before a fork, which alone may end them."""
 
 
@@ -72,7 +74,7 @@ class Renderer:
         seconds: float = SECONDS,
         memory: int = MEMORY,
         patience: float = _PATIENCE,
-        renderer: str = "resvg",
+        renderer: RendererName = "resvg",
     ) -> None:
         _check_that_it_works(renderer)
         self._most = workers or max(1, min(8, os.cpu_count() or 1))
@@ -82,10 +84,11 @@ class Renderer:
         os.register_at_fork(after_in_child=self._after_fork)
 
     def _forget(self) -> None:
-        self._idle: list[Worker] = []
-        self._all: list[Worker] = []
-        self._slots = threading.BoundedSemaphore(self._most)
-        self._lock = threading.Lock()
+        self._all: set[Worker] = set()
+        # The last one that was used is the first to be used again; None is a process that may be started.
+        self._idle: queue.LifoQueue[Worker | None] = queue.LifoQueue()
+        for _ in range(self._most):
+            self._idle.put(None)
 
     def _after_fork(self) -> None:
         _LOST.append(self._all)
@@ -100,20 +103,19 @@ class Renderer:
         if len(text) > MAX_LENGTH:
             return Drawing(None, f"the SVG has {len(text)} characters; at most {MAX_LENGTH} are allowed")
         problem = ""
-        with self._slots:
-            for _ in range(_TRIES):
-                try:
-                    with self._worker() as worker:
-                        unfit, marks, pixels = worker.call(text, size)
-                        drawn = np.frombuffer(pixels, np.uint8).reshape(size, size, 3) if unfit is None else None
-                        return Drawing(drawn, unfit, tuple(marks))
-                except WorkerDied as death:
-                    ended = -worker.process.returncode
-                    problem = "makes the drawing process fail" if death.during else problem
-                    if death.during and ended in _TEXTS_FAULT:
-                        spent = ended == signal.SIGPROF
-                        problem = f"takes longer than {self.seconds:g} seconds" if spent else "is too deep or too large"
-                        break
+        for _ in range(_TRIES):
+            try:
+                with self._worker() as worker:
+                    unfit, marks, pixels = worker.call(text, size)
+                drawn = np.frombuffer(pixels, np.uint8).reshape(size, size, 3) if unfit is None else None
+                return Drawing(drawn, unfit, tuple(marks))
+            except WorkerDied as death:
+                ended = -worker.process.returncode
+                problem = "makes the drawing process fail" if death.during else problem
+                if death.during and ended in _TEXTS_FAULT:
+                    spent = ended == signal.SIGPROF
+                    problem = f"takes longer than {self.seconds:g} seconds" if spent else "is too deep or too large"
+                    break
         if not problem:
             raise RendererError("the drawing process does not start; its messages are on the standard error")
         return Drawing(None, f"the SVG can't be drawn: it {problem}")
@@ -121,23 +123,22 @@ class Renderer:
     @property
     def pids(self) -> tuple[int, ...]:
         """The processes now."""
-        with self._lock:
-            return tuple(worker.process.pid for worker in self._all)
+        return tuple(worker.process.pid for worker in self._all)
 
     @contextmanager
     def _worker(self) -> Iterator[Worker]:
         """An idle process, or a new one. One in which something is raised is replaced, since it may be at work."""
-        with self._lock:
-            worker = self._idle.pop() if self._idle else self._start()
+        worker, kept = self._idle.get(), None
         try:
+            if worker is None or worker.dead:
+                worker = self._start()
             yield worker
-        except BaseException:
-            worker.close()
-            with self._lock:
-                self._all.remove(worker)
-            raise
-        with self._lock:
-            self._idle.append(worker)
+            kept = worker
+        finally:
+            if worker and not kept:
+                worker.close()
+                self._all.discard(worker)
+            self._idle.put(kept)
 
     def _start(self) -> Worker:
         # A pool of threads has stacks that count as memory; a panic's backtrace takes longer than most drawings.
@@ -145,26 +146,22 @@ class Renderer:
         arguments = str(self.seconds), str(self.memory), self.renderer
         timeout = self.seconds + self.patience
         worker = Worker("SVG renderer", "vagen_envs.svg.worker", *arguments, timeout=timeout, **quiet)
-        self._all.append(worker)
+        self._all.add(worker)
         return worker
 
     def close(self) -> None:
         """End all processes. The next drawing starts a new one."""
-        with self._lock:
-            workers, self._all, self._idle = self._all, [], []
-        for worker in workers:
+        for worker in list(self._all):
             worker.close()
+        self._all.clear()
 
 
-def _check_that_it_works(renderer: str) -> None:
-    for module in ("resvg", "defusedxml", "tinycss2", "cssselect2", "fontTools"):
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtraError("SVG reconstruction", "svg", module)
+def _check_that_it_works(renderer: RendererName) -> None:
+    need("SVG reconstruction", "svg", "resvg", "defusedxml", "tinycss2", "cssselect2", "fontTools")
     if renderer == "cairosvg":
+        need('renderer="cairosvg"', "svg", "cairosvg")
         try:
             import cairosvg  # noqa: F401
-        except ImportError as error:
-            raise MissingExtraError('renderer="cairosvg"', "svg", error.name or "cairosvg") from error
         except OSError as error:  # the cairo library itself
             reason = str(error).partition("\n")[0]
             raise RendererError(
@@ -175,6 +172,6 @@ def _check_that_it_works(renderer: str) -> None:
 
 
 @functools.cache
-def shared_renderer(renderer: str = "resvg") -> Renderer:
+def shared_renderer(renderer: RendererName = "resvg") -> Renderer:
     """The renderer of this name that all environments of this process use."""
     return Renderer(renderer=renderer)

@@ -7,18 +7,22 @@ too much memory. Once warm, it refuses to open files, sockets or processes.
 from __future__ import annotations
 
 import contextlib
+import functools
+import io
 import os
 import resource
 import signal
 import sys
 from multiprocessing.connection import Connection
 from typing import Any
+from xml.etree.ElementTree import Element, tostring
 
-from PIL import Image
+from fontTools.ttLib import TTFont
+from PIL import Image, ImageFont
+from resvg import render, usvg
 
 from vagen_envs.svg.check import SvgError, clean
-from vagen_envs.svg.drawing import draw
-from vagen_envs.svg.marks import Mark, marks_of
+from vagen_envs.svg.marks import Mark, letterbox, marks_of
 from vagen_envs.svg.styles import resolve
 from vagen_envs.workers import answer_calls
 
@@ -28,12 +32,76 @@ d="M0 0C1 1 2 2 3 3A1 1 0 0 1 5 5Q1 1 3 3" stroke="oklch(1 0 0)"/><rect width="3
 <text x="1" y="5">ab<tspan>c</tspan></text><image width="1" height="1" href="data:image/svg+xml,&lt;svg/&gt;"/></svg>"""
 """Uses every module once, so that nothing has to be imported afterwards."""
 
+_AS_IT_IS = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)  # an affine transform, row by row
 _FORBIDDEN = ("open", "socket.", "subprocess.", "os.", "shutil.", "ftplib.", "urllib.", "http.", "ctypes.", "import")
 _IN_WORDS = {
     "MemoryError": "it takes too much memory",
     "RecursionError": "it is nested too deep",
     "PanicException": "the renderer rejects it",
 }
+
+Answer = tuple[str | None, list[Mark], bytes]
+"""The problem, if there is one; marks and pixels otherwise."""
+
+
+def draw(root: Element, size: int, renderer: str) -> Image.Image:
+    """An RGB picture of `size` × `size` pixels: the SVG on white, letter-boxed.
+
+    Args:
+        root: of a cleaned SVG; its width and height are replaced by the letter-box's.
+        size: pixels a side.
+        renderer: `resvg`, or `cairosvg`, the paper's, which knows less of SVG.
+
+    Raises:
+        BaseException: whatever the renderer raises for an SVG that it can't draw.
+    """
+    width, height = letterbox(root, size)
+    root.set("width", str(width))
+    root.set("height", str(height))
+    svg = tostring(root, encoding="unicode")
+    if renderer == "resvg":
+        png = render(usvg.Tree.from_str(svg, _options()), _AS_IT_IS)
+    else:
+        import cairosvg
+
+        png = cairosvg.svg2png(svg.encode(), output_width=width, output_height=height)  # reads data: URLs only
+    with Image.open(io.BytesIO(png)) as image:
+        picture = Image.new("RGB", (size, size), "white")
+        # Not drawn on white: an element blends with the SVG alone, as in a browser's <img>.
+        picture.paste(image, ((size - image.width) // 2, (size - image.height) // 2), image)
+    return picture
+
+
+@functools.cache
+def _options() -> Any:
+    """All text is drawn in Aileron, which Pillow brings, so that pictures are the same on every machine.
+
+    It is called by resvg's default family, which stands in for all families that aren't there.
+    """
+    options = usvg.Options.default()
+    options.dpi, options.font_size = 96.0, 16.0
+    font = TTFont(ImageFont.load_default(16).path)  # type: ignore[union-attr]
+    for record in font["name"].names:
+        if record.nameID == 1:
+            record.string = options.font_family
+    renamed = io.BytesIO()
+    font.save(renamed)
+    options.load_font_data(renamed.getvalue())
+    return options
+
+
+def answer(text: str, size: int, renderer: str) -> Answer:
+    """Draw a text, whatever it is."""
+    try:
+        root = clean(text)
+        marks = marks_of(root, resolve(root), size)
+        return None, marks, draw(root, size, renderer).tobytes()
+    except SvgError as error:
+        problem = str(error)
+    except BaseException as error:  # a panic in Rust is no Exception
+        kind = type(error).__name__
+        problem = f"the SVG can't be drawn: {_IN_WORDS.get(kind) or f'{kind}: {error}'[:200]}"
+    return problem, [], b""
 
 
 def limit(memory: int) -> None:
@@ -52,26 +120,6 @@ def forbid_the_outside() -> None:
             raise PermissionError(f"a picture may not do this ({event})")
 
     sys.addaudithook(refuse)
-
-
-Answer = tuple[str | None, list[Mark], bytes]
-"""The problem, if there is one; marks and pixels otherwise."""
-
-
-def answer(text: str, size: int, renderer: str) -> Answer:
-    """Draw a text, whatever it is."""
-    try:
-        root = clean(text)
-        marks = marks_of(root, resolve(root), size)
-        return None, marks, draw(root, size, renderer).tobytes()
-    except SvgError as error:
-        problem = str(error)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # a panic in Rust is no Exception
-        kind = type(error).__name__
-        problem = f"the SVG can't be drawn: {_IN_WORDS.get(kind) or f'{kind}: {error}'[:200]}"
-    return problem, [], b""
 
 
 def main(connection: Connection, seconds: float, memory: int, renderer: str) -> None:
