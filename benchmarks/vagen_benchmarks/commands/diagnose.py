@@ -58,8 +58,7 @@ def diagnose_command(
         data = json.dumps([each.to_json() for each in found], indent=1)
         (job.path / "diagnosis.json").write_text(data, encoding="utf-8")
         with (job.path / "diagnosis.html").open("w", encoding="utf-8") as file:
-            agents = ", ".join(dict.fromkeys(one.agent for one in found))
-            render("diagnosis.html", file, agents=agents, diagnoses=found, causes=CAUSES, conditions=CONDITIONS)
+            render("diagnosis.html", file, diagnoses=found, causes=CAUSES, conditions=CONDITIONS)
     _print(found)
     out.print(f"{job.path / 'diagnosis.html'}")
     raise typer.Exit(code)
@@ -68,9 +67,10 @@ def diagnose_command(
 def _print(found: list[Diagnosis]) -> None:
     """The share of each cause in the actions lost, and the levels solved from the image and from the state as text."""
     table = Table(box=None, header_style="bold")
-    for name in ("agent", "environment", *(f"lost by\n{cause}" for cause in CAUSES), "solved from\nimage",
-                 "solved from\ntext", "levels"):  # fmt: skip
-        table.add_column(name, justify="left" if name in ("agent", "environment") else "right")
+    table.add_column("agent")
+    table.add_column("environment")
+    for name in (*(f"lost by\n{cause}" for cause in CAUSES), "solved from\nimage", "solved from\ntext", "levels"):
+        table.add_column(name, justify="right")
     for one in found:
         shares = [f"{one.causes[cause].value:.0%}" for cause in CAUSES]
         solved = [f"{one.success[condition].value:.0%}" for condition in CONDITIONS]
