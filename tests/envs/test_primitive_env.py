@@ -122,7 +122,7 @@ def test_states_are_exact_after_other_episodes(blind):
 
     def measured(env, seed):
         play(env, seed)
-        scene = env._session._now.simulator._scene
+        scene = env._session._now._scene
         poses = [body.pose.raw_pose.numpy().tobytes() for body in scene.bodies.values()]
         return [*poses, scene.agent.robot.get_qpos().numpy().tobytes()]
 
@@ -385,7 +385,7 @@ def test_the_state_is_where_sapien_has_the_things(task):
     env = gym.make("vagen/PrimitiveSkill-v0", task=task, workers=0, observation="text").unwrapped
     env.reset(seed=2)
     for _ in range(2):
-        (scene,) = env._session._now.simulator._scene.scene.sub_scenes
+        (scene,) = env._session._now._scene.scene.sub_scenes
         found = {entity.name.split("_", 1)[-1]: entity.pose.p * 1000 for entity in scene.entities}
         positions = env.true_state.positions
         bodies = [name for name in positions if name.endswith("cube") or name == "apple"]

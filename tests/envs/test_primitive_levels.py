@@ -170,6 +170,12 @@ def test_mirrored_and_recoloured_layouts_are_one_level():
     assert dataclasses.replace(level, bodies=(moved, green)).content() != level.content()
 
 
+@pytest.mark.parametrize(("cubes", "distractors"), [(2, 1), (2, 2), (3, 1), (5, 1)])
+def test_all_that_the_text_lists_is_on_the_table(cubes, distractors):
+    level = draw_level("stack", HashStream("listing"), "train", None, cubes, distractors)
+    assert sorted(level.listing) == sorted(body.name for body in level.bodies)
+
+
 def test_levels_are_the_golden_ones():
     """If this fails on purpose, the environment needs a new version: its scores can't be compared any more."""
     hashes = {}

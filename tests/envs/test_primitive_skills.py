@@ -98,7 +98,8 @@ def arm():
     from vagen_envs.primitive_skill.simulator import ManipulationSimulator
     from vagen_envs.seeding import HashStream
 
-    simulator = ManipulationSimulator(draw_level("place", HashStream("arm"), "train"), 0)
+    simulator = ManipulationSimulator(0)
+    simulator.play(draw_level("place", HashStream("arm"), "train"), [])
     yield simulator._scene.agent
     simulator.close()
 

@@ -198,7 +198,7 @@ class PrimitiveSkillEnv(VagenEnv):
             if isinstance(action, Refused) or tasks.solved(self._level, state):
                 break
             calls.append(self._call(action)[0])
-            state = self._as_state(self._simulated().imagine(self._level, [*self._calls, *calls])[1])
+            state = self._as_state(self._simulated().run(self._level, [*self._calls, *calls], True)[1])
         return state
 
     def random_actions(self, stream: HashStream, count: int) -> list[str]:

@@ -11,7 +11,7 @@ import functools
 import json
 import math
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import NamedTuple
@@ -81,7 +81,8 @@ class Cabinet:
     shut = TRAVEL // 10
     """Closed is open by at most a tenth, as released."""
 
-    def key(self) -> tuple[int | str, ...]:
+    @property
+    def content(self) -> tuple[int, int, int]:
         """What tells layouts apart."""
         return self.x, self.front, self.opened
 
@@ -136,7 +137,7 @@ class ManipulationLevel:
 
         So all goals and words over one layout stay within one split. A cabinet has no mirror image.
         """
-        cabinet = self.cabinet and self.cabinet.key()
+        cabinet = self.cabinet and self.cabinet.content
         views = [
             sorted((side * body.at[1], body.at[0], side * body.yaw % 90) for body in self.bodies)
             for side in ((1,) if cabinet else (1, -1))
@@ -176,18 +177,15 @@ def draw_level(
     Raises:
         LevelError: none was found, which the sizes of the spaces rule out.
     """
+    draw = {
+        "place": lambda: _draw_place(stream, distractors),
+        "stack": lambda: _draw_stack(stream, cubes, distractors, covered),
+        "align": lambda: _draw_align(stream),
+        "drawer": lambda: _draw_drawer(stream, published),
+    }[task]
     # The smallest split takes a tenth of the levels: 2,000 draws miss it once in 10**91 times.
     for _ in range(2_000):
-        if published is not None:
-            level = _draw_published(stream, published)
-        elif task in ("place", "stack"):
-            level = (
-                _draw_place(stream, distractors)
-                if task == "place"
-                else _draw_stack(stream, cubes, distractors, covered)
-            )
-        else:
-            level = _draw_align(stream) if task == "align" else _draw_drawer(stream)
+        level = draw()
         if split_of(level.content()) == split:
             return level
     raise LevelError(f"no {task} level for split {split} in 2000 draws; report this as a bug")
@@ -203,22 +201,21 @@ def apart(a: tuple[int, ...], b: tuple[int, ...], fingers: int = 100) -> bool:
 
 def free_spots(things: Collection[Vector]) -> list[Vector]:
     """Places on the table, each centimetre, where a cube is `apart` from everything."""
-    free = _free_of(things)[::10, ::10]
-    return [(10 * i - 80, 10 * j - 160, CUBE // 2) for i, j in np.argwhere(free).tolist()]
+    return [_at(10 * i, 10 * j) for i, j in np.argwhere(_free_of(things)[::10, ::10]).tolist()]
 
 
-def _free_of(things: Collection[Vector]) -> NDArray[np.bool_]:
+def _at(i: int, j: int) -> Vector:
+    """A cube's centre at one of the millimetres of `_free_of`."""
+    return i - 80, j - 160, CUBE // 2
+
+
+def _free_of(things: Collection[Vector], fingers: int = 100) -> NDArray[np.bool_]:
     """Which millimetres of the table, from x = -80 and y = -160 on, are `apart` from everything."""
     free = np.ones((211, 321), np.bool_)
-    for thing in things:
-        _take(free, thing, 100)
+    for x, y, _ in things:
+        i, j = x + 80, y + 160
+        free[max(i - 69, 0) : max(i + 70, 0), max(j - fingers + 1, 0) : max(j + fingers, 0)] = False
     return free
-
-
-def _take(free: NDArray[np.bool_], thing: Vector, fingers: int) -> None:
-    """Mark what isn't `apart` from a thing as taken: a rectangle."""
-    i, j = thing[0] + 80, thing[1] + 160
-    free[max(i - 69, 0) : max(i + 70, 0), max(j - fingers + 1, 0) : max(j + fingers, 0)] = False
 
 
 def say(name: str) -> str:
@@ -226,34 +223,23 @@ def say(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _cubes(
-    stream: HashStream, names: tuple[str, ...], allowed: Callable[[Vector], bool], fingers: int = 100
+def _lay_out(
+    stream: HashStream, names: Collection[str], free: NDArray[np.bool_], crowded: bool, fingers: int = 100
 ) -> tuple[Body, ...]:
+    """Cubes on free millimetres, `apart` from each other: anywhere, all anew if one isn't, or where room is left."""
     while True:
         bodies: list[Body] = []
         for name in names:
-            at = (stream.below(211) - 80, stream.below(321) - 160, CUBE // 2)
-            if allowed(at) and all(apart(at, other.at, fingers) for other in bodies):
-                bodies.append(Body(name, at, stream.below(31) - 15))
-        if len(bodies) == len(names):
-            return tuple(bodies)
-
-
-def _crowd(
-    stream: HashStream, names: tuple[str, ...], keep_off: Collection[Vector], fingers: int = 100
-) -> tuple[Body, ...]:
-    """Cubes as far from each other and from some places as `apart` asks, each wherever there is room left."""
-    while True:
-        free = _free_of(keep_off)
-        bodies: list[Body] = []
-        for name in names:
-            places = np.argwhere(free)
-            if not len(places):
-                break
-            i, j = places[stream.below(len(places))].tolist()
-            at = (i - 80, j - 160, CUBE // 2)
-            bodies.append(Body(name, at, stream.below(31) - 15))
-            _take(free, at, fingers)
+            left = free & _free_of([body.at for body in bodies], fingers)
+            if crowded:
+                places = np.argwhere(left)
+                if not len(places):
+                    break
+                i, j = places[stream.below(len(places))].tolist()
+            else:
+                i, j = stream.below(211), stream.below(321)
+            if left[i, j]:
+                bodies.append(Body(name, _at(i, j), stream.below(31) - 15))
         if len(bodies) == len(names):
             return tuple(bodies)
 
@@ -275,15 +261,11 @@ _DISTRACTORS = ("purple_cube", "white_cube")
 def _draw_place(stream: HashStream, distractors: int) -> ManipulationLevel:
     cubes = ("red_cube", "green_cube")
     all_cubes = (*cubes, *_DISTRACTORS[:distractors])
-    if distractors:
-        bodies = _crowd(stream, all_cubes, TARGETS.values())
-    else:
-        bodies = _cubes(stream, cubes, lambda at: all(apart(at, target) for target in TARGETS.values()))
+    bodies = _lay_out(stream, all_cubes, _free_of(TARGETS.values()), distractors > 0)
     left, right = goal = _shuffled(stream, cubes)
     words = stream.choice(instructions()["place"]).format(left=say(left), right=say(right))
-    return ManipulationLevel(
-        "place", bodies, tuple(TARGETS), None, goal, words, _shuffled(stream, (*all_cubes, *TARGETS))
-    )
+    listing = _shuffled(stream, (*all_cubes, *TARGETS))
+    return ManipulationLevel("place", bodies, tuple(TARGETS), None, goal, words, listing)
 
 
 _ORDERS_A_LAYOUT = 8  # of towers of five; cubes that no order suits are laid out anew
@@ -307,10 +289,7 @@ def _draw_stack(stream: HashStream, height: int, distractors: int, covered: bool
     spread = tuple(name for name in all_cubes if not covered or name != others[0])
     goal: tuple[str, ...] = ()
     while not goal:
-        if len(all_cubes) == 3:
-            bodies = _cubes(stream, cubes, lambda _: True, fingers=150)
-        else:
-            bodies = _crowd(stream, spread, (), fingers=150)
+        bodies = _lay_out(stream, spread, _free_of(()), len(all_cubes) != 3, fingers=150)
         if covered and not free_spots([body.at for body in bodies]):
             continue  # what stands on the lowest cube has to go somewhere
         orders = (_shuffled(stream, cubes) for _ in range(_ORDERS_A_LAYOUT))
@@ -329,7 +308,8 @@ def _draw_stack(stream: HashStream, height: int, distractors: int, covered: bool
 
 def _draw_align(stream: HashStream) -> ManipulationLevel:
     cubes = ("red_cube", "green_cube")
-    bodies = _cubes(stream, cubes, lambda at: abs(at[0]) >= CUBE)
+    off_the_line = np.broadcast_to(abs(np.arange(-80, 131)) >= CUBE, (321, 211)).T
+    bodies = _lay_out(stream, cubes, off_the_line, crowded=False)
     goal: tuple[str, ...] = ()
     words = stream.choice(instructions()["align"])
     if stream.below(3):
@@ -338,21 +318,16 @@ def _draw_align(stream: HashStream) -> ManipulationLevel:
     return ManipulationLevel("align", bodies, (), None, goal, words, _shuffled(stream, cubes))
 
 
-def _draw_drawer(stream: HashStream) -> ManipulationLevel:
-    cabinet = Cabinet(stream.below(81) - 300, stream.below(71) - 370, 130 + stream.below(31))
-    while True:
-        x, y = stream.below(181) - 330, 40 + stream.below(121)
-        if math.hypot(x - ARM_X, y) >= 340:  # nearer to its foot the arm can't bend enough
-            break
-    return _drawer_level(stream, cabinet, (x, y, APPLE_RADIUS))
-
-
-def _draw_published(stream: HashStream, cabinet: PublishedCabinet) -> ManipulationLevel:
-    """The apple lies where the release lets it: x from -150 to -100, y from 100 to 200."""
-    return _drawer_level(stream, cabinet, (stream.below(51) - 150, 100 + stream.below(101), cabinet.apple_height))
-
-
-def _drawer_level(stream: HashStream, cabinet: Cabinet | PublishedCabinet, at: Vector) -> ManipulationLevel:
-    apple = Body("apple", at, stream.below(360))
+def _draw_drawer(stream: HashStream, published: PublishedCabinet | None) -> ManipulationLevel:
+    cabinet: Cabinet | PublishedCabinet
+    if published is not None:
+        # Where the release lets the apple lie.
+        cabinet, x, y, z = published, stream.below(51) - 150, 100 + stream.below(101), published.apple_height
+    else:
+        cabinet = Cabinet(stream.below(81) - 300, stream.below(71) - 370, 130 + stream.below(31))
+        x, y, z = ARM_X, 0, APPLE_RADIUS
+        while math.hypot(x - ARM_X, y) < 340:  # nearer to its foot the arm can't bend enough
+            x, y = stream.below(181) - 330, 40 + stream.below(121)
+    apple = Body("apple", (x, y, z), stream.below(360))
     words, listing = stream.choice(instructions()["drawer"]), _shuffled(stream, ("apple", "drawer", "handle"))
     return ManipulationLevel("drawer", (apple,), (), cabinet, (), words, listing)

@@ -76,15 +76,13 @@ class PublishedCabinet:
     apple_density: float
     apple_height: int
 
+    content = ("published",)
+    """What tells layouts apart: there is one."""
     arm_x = ARM_X
     room = 2 * PALM - 60
     """Open by less than this many millimetres it doesn't take the apple and the hand."""
     shut = 100
     """Closed is open by at most this much: 0.1 m, as released."""
-
-    def key(self) -> tuple[int | str, ...]:
-        """What tells layouts apart: there is one."""
-        return ("published",)
 
     def box_at(self, opened: int) -> Vector:
         """The drawer's position."""

@@ -19,7 +19,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vagen_envs.errors import SimulatorError
 from vagen_envs.pictures import Pixels
@@ -29,10 +29,6 @@ from vagen_envs.primitive_skill.skills import SkillCall
 from vagen_envs.seeding import HashStream
 from vagen_envs.workers import Worker, WorkerDied, answer_calls
 
-if TYPE_CHECKING:
-    from vagen_envs.primitive_skill.simulator import ManipulationSimulator
-
-
 _owner: int | None = None
 """The process that first started a simulator here. Its driver's threads don't survive a fork."""
 
@@ -41,56 +37,25 @@ class LocalSession:
     """Simulators of this process: one at the episode's moment, and one that looks ahead, without pictures."""
 
     def __init__(self, picture_size: int, device: str) -> None:
-        self._now, self._ahead = _Simulated(picture_size, device), _Simulated(0, device)
-
-    def run(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, Facts]:
-        """What the last of the skills reports as failed, if anything, and what is true then."""
-        return self._now.bring(level, calls)
-
-    def imagine(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, Facts]:
-        """`run` in the other simulator."""
-        return self._ahead.bring(level, calls)
-
-    def picture(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> Pixels:
-        """What the camera sees after the skills, uint8 (size, size, 3). A fresh array."""
-        self._now.bring(level, calls)
-        assert self._now.simulator is not None  # noqa: S101 - just brought there
-        return self._now.simulator.picture()
-
-    def close(self) -> None:
-        """Free the scenes. May be called twice."""
-        for each in (self._now, self._ahead):
-            if each.simulator is not None:
-                each.simulator.close()
-                each.simulator = None
-
-
-class _Simulated:
-    """A simulator, and what it has played."""
-
-    def __init__(self, picture_size: int, device: str) -> None:
-        self._options = picture_size, device
-        self.simulator: ManipulationSimulator | None = None
-        self._level: ManipulationLevel | None = None
-        self._calls: list[SkillCall] = []
-
-    def bring(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, Facts]:
-        """Play what is missing."""
         global _owner
         from vagen_envs.primitive_skill.simulator import ManipulationSimulator  # brings torch and ManiSkill
 
         _owner = _owner or os.getpid()
-        played, failed = len(self._calls), ""
-        known = self.simulator is not None and self._level == level and self._calls == list(calls[:played])
-        self._level = None  # unknown, should the simulator break
-        if self.simulator is None:
-            self.simulator = ManipulationSimulator(level, *self._options)
-        elif not known:
-            self.simulator.load(level)
-        for call in calls[played if known else 0 :]:
-            failed = self.simulator.run(call)
-        self._level, self._calls = level, list(calls)
-        return failed, self.simulator.facts()
+        self._now, self._ahead = ManipulationSimulator(picture_size, device), ManipulationSimulator(0, device)
+
+    def run(self, level: ManipulationLevel, calls: Sequence[SkillCall], ahead: bool = False) -> tuple[str, Facts]:
+        """What the last of the skills reports as failed, if anything, and what is true then."""
+        return (self._ahead if ahead else self._now).play(level, calls)
+
+    def picture(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> Pixels:
+        """What the camera sees after the skills, uint8 (size, size, 3). A fresh array."""
+        self._now.play(level, calls)
+        return self._now.picture()
+
+    def close(self) -> None:
+        """Free the scenes. May be called twice."""
+        self._now.close()
+        self._ahead.close()
 
 
 class WorkerPool:
@@ -137,9 +102,6 @@ class PooledSession:
     def run(self, *played: Any) -> Any:
         return self._ask("run", *played)
 
-    def imagine(self, *played: Any) -> Any:
-        return self._ask("imagine", *played)
-
     def picture(self, *played: Any) -> Any:
         return self._ask("picture", *played)
 
@@ -165,23 +127,19 @@ class PooledSession:
 
 
 _pools: dict[tuple[int, int, int, str], WorkerPool] = {}
+"""By process, size and what the workers are started with: environments with the same options share one."""
 _pools_lock = threading.Lock()
-
-
-def shared_pool(size: int, picture_size: int, device: str) -> WorkerPool:
-    """This process's pool of that many workers. Environments with the same options share it."""
-    key = (os.getpid(), size, picture_size, device)
-    with _pools_lock:
-        if key not in _pools:
-            _pools[key] = WorkerPool(size, picture_size, device)
-        return _pools[key]
 
 
 def make_session(workers: int, picture_size: int, device: str) -> LocalSession | PooledSession:
     """A session in a pool of so many workers, or in this process for 0, unless it is forked from one that simulated."""
-    if workers or (_owner is not None and _owner != os.getpid()):
-        return PooledSession(shared_pool(max(1, workers), picture_size, device))
-    return LocalSession(picture_size, device)
+    if not workers and _owner in (None, os.getpid()):
+        return LocalSession(picture_size, device)
+    key = (os.getpid(), max(1, workers), picture_size, device)
+    with _pools_lock:
+        if key not in _pools:
+            _pools[key] = WorkerPool(*key[1:])
+        return PooledSession(_pools[key])
 
 
 @atexit.register

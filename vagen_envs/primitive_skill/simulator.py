@@ -54,10 +54,9 @@ _VULKAN_FIX = (
 
 
 class ManipulationSimulator:
-    """A level's scene. It plays the same, bit for bit, in every process and after any other level.
+    """Plays levels the same, bit for bit, in every process and after any other level.
 
     Args:
-        level: the first level.
         picture_size: height and width in pixels; 0 needs no Vulkan driver and takes no pictures.
         device: `"cpu"` or `"gpu"`, which renders; physics is computed on the CPU.
 
@@ -65,42 +64,25 @@ class ManipulationSimulator:
         SimulatorError: no driver for pictures; the message says how to get one.
     """
 
-    def __init__(self, level: ManipulationLevel, picture_size: int, device: str = "cpu") -> None:
+    def __init__(self, picture_size: int, device: str = "cpu") -> None:
         logging.getLogger("mani_skill").setLevel(logging.ERROR)
         if picture_size:
             renderer(device)
-        self._scene = scene.ManipulationScene(
-            level, picture_size or 1, sim_backend="cpu", render_backend=device if picture_size else "none"
-        )
-        self._begin()
+        self._picture_size, self._device = picture_size, device
+        self._scene: Any = None
+        self._played: tuple[ManipulationLevel, list[SkillCall]] | None = None
 
-    def load(self, level: ManipulationLevel) -> None:
-        """Start a level. The scene is built anew: otherwise physics would depend on what was played before."""
-        self._scene.level = level
-        self._scene.reset(seed=0, options={"reconfigure": True})
-        self._begin()
-
-    def run(self, call: SkillCall) -> str:
-        """Carry out a skill. Returns what failed, or nothing."""
-        name, numbers = call
-        skill = SKILLS[name](*numbers, holding=self._held())
-        try:
-            waypoint = next(skill)
-            while True:
-                waypoint = skill.send(self._move(waypoint))
-        except StopIteration as end:
-            failed: str = end.value
-        self._settle()
-        return failed
-
-    def facts(self) -> Facts:
-        """Measure what is true now."""
-        positions = {name: _millimetres(_row(body.pose.p)) for name, body in self._scene.bodies.items()}
-        opened, cabinet = None, self._scene.level.cabinet
-        if cabinet is not None:
-            opened = round(1000 * self._scene.opened())
-            positions["drawer"], positions["handle"] = cabinet.box_at(opened), cabinet.handle_at(opened)
-        return Facts(positions, self._held(), opened)
+    def play(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, Facts]:
+        """Play what is missing of these skills. What the last of them reports as failed, if anything, and the facts."""
+        played, self._played = self._played, None  # unknown, should the simulator break
+        known = len(played[1]) if played and played == (level, list(calls[: len(played[1])])) else None
+        if known is None:
+            self._load(level)
+        failed = ""
+        for call in calls[known or 0 :]:
+            failed = self._run(call)
+        self._played = level, list(calls)
+        return failed, self._facts()
 
     def picture(self) -> Pixels:
         """Take a picture: uint8 (size, size, 3), a fresh array."""
@@ -113,16 +95,40 @@ class ManipulationSimulator:
 
     def close(self) -> None:
         """Free the scene."""
-        self._scene.close()
+        if self._scene is not None:
+            self._scene.close()
+            self._scene = self._played = None
 
     # -- moving ------------------------------------------------------------------------------------
 
-    def _begin(self) -> None:
+    def _load(self, level: ManipulationLevel) -> None:
+        """Start a level. The scene is built anew: otherwise physics would depend on what was played before."""
+        if self._scene is None:
+            backend = self._device if self._picture_size else "none"
+            self._scene = scene.ManipulationScene(
+                level, self._picture_size or 1, sim_backend="cpu", render_backend=backend
+            )
+        else:
+            self._scene.level = level
+            self._scene.reset(seed=0, options={"reconfigure": True})
         self._agent = self._scene.agent
-        self._foot = (self._scene.level.arm_x / 1000, 0, 0)
+        self._foot = (level.arm_x / 1000, 0, 0)
         self._targets = np.array([*scene.HOME_JOINTS, OPEN])
         self._ik = InverseKinematics(self._agent.robot._objs[0])
         self._settle()
+
+    def _run(self, call: SkillCall) -> str:
+        """Carry out a skill. Returns what failed, or nothing."""
+        name, numbers = call
+        skill = SKILLS[name](*numbers, holding=self._held())
+        try:
+            waypoint = next(skill)
+            while True:
+                waypoint = skill.send(self._move(waypoint))
+        except StopIteration as end:
+            failed: str = end.value
+        self._settle()
+        return failed
 
     def _move(self, goal: Waypoint) -> Arrived:
         """Bring the hand to a waypoint, then move its fingers."""
@@ -187,6 +193,14 @@ class ManipulationSimulator:
         self._scene.control(torch.as_tensor(self._targets, dtype=torch.float32)[None])
 
     # -- measuring ---------------------------------------------------------------------------------
+
+    def _facts(self) -> Facts:
+        positions = {name: _millimetres(_row(body.pose.p)) for name, body in self._scene.bodies.items()}
+        opened, cabinet = None, self._scene.level.cabinet
+        if cabinet is not None:
+            opened = round(1000 * self._scene.opened())
+            positions["drawer"], positions["handle"] = cabinet.box_at(opened), cabinet.handle_at(opened)
+        return Facts(positions, self._held(), opened)
 
     def _hand(self) -> Floats:
         return _row(self._agent.tcp.pose.p)
