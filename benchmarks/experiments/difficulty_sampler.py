@@ -24,6 +24,7 @@ import torch
 from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.episodes import LevelSeed
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
+from vagen_envs.context import ContextPolicy
 from vagen_experiments import imitation
 from vagen_experiments.experiment import CHECKPOINTS
 from vagen_experiments.training import tiny_recipe
@@ -57,7 +58,7 @@ def make_checkpoint(folder: Path, episodes: int) -> None:
         )
         for rung in RUNGS
     ]
-    played = [episode for group in zip(*by_rung, strict=True) for episode in group]
+    played = [(episode, ContextPolicy()) for group in zip(*by_rung, strict=True) for episode in group]
     imitation.imitate(
         model, encoder, iter(played), len(played) // 16, batch_size=16, learning_rate=1e-3, report=lambda *_: None
     )

@@ -27,6 +27,7 @@ seeds = [0]
 prompt_pack = "terse"
 max_turns = 1
 [checkpoint]
+contexts = ["all", "last:1"]
 vision_updates = 2
 episodes = 32
 oracle_share = 0.5
@@ -48,6 +49,7 @@ recipe = "grpo-mask"
 settings = { group_size = 4, eval_continuations = 0 }
 [evaluation]
 episodes = 4
+contexts = ["all", "last:1"]
 shuffled_images = true
 """
 
@@ -85,7 +87,8 @@ def test_an_experiment_that_is_killed_goes_on_where_it_was(small, tmp_path):
     assert written in said
     assert re.search(r"\| \*initial checkpoint\* \| \d\.\d{3} \|", written)
     assert all(
-        text in written for text in ("`vagen-base`", "`small-grpo`", "gain over `vagen-base`", "shuffled images")
+        text in written
+        for text in ("`vagen-base`", "`small-grpo`", "gain over `vagen-base`", "shuffled images", "under `last:1`")
     )
     base, grpo = (json.loads((out / f"{name}-0.json").read_text()) for name in ("vagen-base", "small-grpo"))
     assert [len(result["curves"]["rollout/success"]) for result in (base, grpo)] == [2, 2]
@@ -93,7 +96,8 @@ def test_an_experiment_that_is_killed_goes_on_where_it_was(small, tmp_path):
     assert len(base["critic"]) == 2
     assert "critic" not in grpo  # it has none
     assert all(
-        (out / f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in ("curves", "evaluations", "critic")
+        (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        for name in ("curves", "evaluations", "critic", "memory")
     )
 
     small.write_text(SMALL.replace("max_turns = 1", "max_turns = 2"))

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import torch
 
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, load_policy
 from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode
 from vagen_benchmarks.meter import Meter
+from vagen_envs.context import ContextPolicy
 from vagen_experiments import imitation
 from vagen_experiments import vision_pretraining as sight
 from vagen_experiments.critic_pretraining import teach_critic
 from vagen_experiments.critics import StudyActorCritic
 from vagen_experiments.experiment import CHECKPOINTS, Experiment
+from vagen_experiments.memory import read_under, texts_of_summaries
 from vagen_experiments.things import things
 
 # First seeds of the scripted play. PPO's training levels have small seeds, so they are new to the model.
@@ -38,7 +42,9 @@ def make_checkpoint(experiment: Experiment, out: Path, report: Report) -> None:
     if how.vision_updates:
         _pretrain_vision(model, encoder, played, how.vision_updates, report)
     updates = max(1, how.episodes * how.passes // BATCH)
-    passes = itertools.chain.from_iterable(itertools.repeat(played, how.passes))
+    passes = itertools.chain.from_iterable(
+        _read(experiment, encoder, played, first) for first in range(how.passes)
+    )  # each pass reads an episode under the next policy
     with Meter("imitation updates", updates) as meter:
         imitation.imitate(
             model, encoder, passes, updates, batch_size=BATCH, learning_rate=how.learning_rate, report=_progress(meter)
@@ -57,7 +63,12 @@ def make_privileged_critic(experiment: Experiment, checkpoint: Path, out: Path) 
 def _initial_model(experiment: Experiment, out: Path) -> tuple[Any, ChatEncoder]:
     weights = experiment.checkpoint.weights
     if not weights:
-        tiny.save_tiny(out, tiny.texts_of([experiment.env], levels=200, **experiment.options))
+        texts = tiny.texts_of([experiment.env], levels=200, **experiment.options)
+        summaries = (
+            texts_of_summaries(experiment.env, experiment.options, ContextPolicy.parse(context), levels=200)
+            for context in experiment.checkpoint.contexts
+        )
+        tiny.save_tiny(out, itertools.chain(texts, *summaries))
         return load_policy(out)
     model, encoder = load_policy(CHECKPOINTS / weights)
     model.float().save_pretrained(out)  # stored in half precision
@@ -82,6 +93,17 @@ def _scripted_play(
     )
 
 
+def _read(
+    experiment: Experiment, encoder: ChatEncoder, episodes: Iterable[PPOEpisode], first: int
+) -> Iterator[imitation.Read]:
+    """The episodes, each under the policy of memory whose turn it is."""
+    contexts = [ContextPolicy.parse(context) for context in experiment.checkpoint.contexts]
+    with contextlib.closing(gym.make(experiment.env, **experiment.options)) as env:
+        system: str = env.unwrapped.system_prompt  # type: ignore[attr-defined]
+    for number, episode in enumerate(episodes, first):
+        yield read_under(episode, contexts[number % len(contexts)], encoder, system)
+
+
 def _pretrain_vision(
     model: Any, encoder: ChatEncoder, played: Sequence[PPOEpisode], updates: int, report: Report
 ) -> None:
@@ -102,10 +124,10 @@ def _pretrain_critic(
         torch.manual_seed(0)
         heads = {"reads": not privileged, "told": privileged, "convolutions": how.critic_convolutions}
         model = StudyActorCritic.from_pretrained(str(policy), critic="shared", heads=heads)
-    episodes = _scripted_play(
+    play = _scripted_play(
         experiment, policy, FOR_CRITIC, how.critic_episodes, how.critic_oracle_share, how.critic_continuations
     )
-    episodes = _metered(episodes, "episodes read by the critic", how.critic_episodes)
+    episodes = _metered(_read(experiment, encoder, play, 0), "episodes read by the critic", how.critic_episodes)
     with Meter("critic updates", how.critic_updates) as meter:
         teach_critic(
             model,
@@ -119,7 +141,7 @@ def _pretrain_critic(
     model.save_pretrained(out)
 
 
-def _metered(episodes: Iterator[PPOEpisode], what: str, count: int) -> Iterator[PPOEpisode]:
+def _metered(episodes: Iterator[imitation.Read], what: str, count: int) -> Iterator[imitation.Read]:
     with Meter(what, count) as meter:
         yield from meter.over(episodes)
 

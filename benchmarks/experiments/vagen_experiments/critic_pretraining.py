@@ -19,6 +19,7 @@ from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_experiments.critic_targets import values_at
 from vagen_experiments.critics import StudyActorCritic
+from vagen_experiments.imitation import Read
 from vagen_experiments.supervised import Report, fit
 
 STATES = 512
@@ -32,7 +33,7 @@ Step = Callable[[], tuple[Tensor, float]]
 def teach_critic(
     model: StudyActorCritic,
     encoder: ChatEncoder,
-    episodes: Iterable[PPOEpisode],
+    episodes: Iterable[Read],
     updates: int,
     *,
     reward_scale: float = 1.0,
@@ -57,7 +58,8 @@ def teach_critic(
     Args:
         model: its critic is trained in place, its policy is not touched.
         encoder: of both.
-        episodes: on a backbone of its own at least `updates * batch_size`; else all are read, and a tenth held out.
+        episodes: as `imitate` takes them; on a backbone of its own at least `updates * batch_size`; else all are
+            read, and a tenth held out.
         updates: how many.
         reward_scale: as in `MultiTurnPPOConfig`.
         batch_size: episodes in an update; on the policy's backbone their like in states is `STATES`.
@@ -76,7 +78,7 @@ def teach_critic(
 def _taught_whole(
     model: StudyActorCritic,
     encoder: ChatEncoder,
-    episodes: Iterator[PPOEpisode],
+    episodes: Iterator[Read],
     reward_scale: float,
     batch_size: int,
 ) -> Step:
@@ -94,7 +96,7 @@ def _taught_whole(
 def _taught_heads(
     model: StudyActorCritic,
     encoder: ChatEncoder,
-    episodes: Iterator[PPOEpisode],
+    episodes: Iterator[Read],
     reward_scale: float,
     batch_size: int,
 ) -> Step:
@@ -140,22 +142,23 @@ def _taught_heads(
 
 
 def _with_targets(
-    model: StudyActorCritic, encoder: ChatEncoder, batch: Sequence[PPOEpisode], reward_scale: float
+    model: StudyActorCritic, encoder: ChatEncoder, batch: Sequence[Read], reward_scale: float
 ) -> tuple[dict[str, Tensor], Tensor]:
     """A batch of episodes, and what its values, (B, L + 1), are to be; NaN where nothing is known."""
     head = model.value_head
     assert head is not None
-    sequences = [training_sequences(episode)[0] for episode in batch]
+    pairs = [(episode, each) for episode, context in batch for each in training_sequences(episode, context)]
+    sequences = [sequence for _, sequence in pairs]
     prompts = [each.prompt for each in sequences]
     inputs = model_inputs(prompts, encoder, head.weight.device, multiple=TILE, vision_cache=model.vision_cache)
     inputs |= model.critic_inputs([shown for prompt in prompts for shown in prompt.shown])
     rows, length = inputs["input_ids"].shape
     turn_ids = torch.full((rows, length), NOT_SAMPLED)
-    worth = torch.zeros(rows, max(len(episode.turns) for episode in batch))
-    for row, (sequence, episode) in enumerate(zip(sequences, batch, strict=True)):
+    worth = torch.zeros(rows, max(len(episode.steps) for episode, _ in batch))
+    for row, (episode, sequence) in enumerate(pairs):
         turn_ids[row, : len(sequence.turn_ids)] = torch.tensor(sequence.turn_ids)
-        of_turns = episode.worth or _rewards_to_go(episode)
-        worth[row, : len(of_turns)] = torch.tensor([reward_scale * each for each in of_turns])
+        of_steps = episode.worth or _rewards_to_go(episode)
+        worth[row, : len(of_steps)] = torch.tensor([reward_scale * each for each in of_steps])
     return inputs, values_at(turn_ids, worth).to(head.weight.device)
 
 
@@ -175,5 +178,5 @@ def _towers_as_they_are(model: StudyActorCritic, encoder: ChatEncoder) -> Iterat
 
 
 def _rewards_to_go(episode: PPOEpisode) -> list[float]:
-    rewards = [turn.reward for turn in episode.turns]
-    return [math.fsum(rewards[turn:]) for turn in range(len(rewards))]
+    rewards = [step.reward for step in episode.steps]
+    return [math.fsum(rewards[step:]) for step in range(len(rewards))]

@@ -18,6 +18,7 @@ from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_benchmarks.meter import Meter
 from vagen_envs import State, Turn
+from vagen_envs.context import ContextPolicy
 from vagen_experiments.experiment import Experiment
 from vagen_experiments.imitation import demonstrate, sentences
 from vagen_rewards import RuleJudge
@@ -27,18 +28,19 @@ OTHER_LEVEL = 4_000_000
 """Added to a level's seed to find the level whose image replaces its own."""
 
 
-def evaluate(experiment: Experiment, folder: Path, model: Any = None) -> dict[str, Any]:
+def evaluate(experiment: Experiment, folder: Path, model: Any = None, context: str = "all") -> dict[str, Any]:
     """Play the held-out levels.
 
     Args:
         experiment: whose levels are played.
         folder: of a model and its encoder.
         model: plays instead of the one in `folder`.
+        context: the policy of memory.
 
     Returns:
         The figures of replies sampled at temperature 1 (`sampled`), of the most likely replies (`greedy`), of random
-        play (`random`), and if the experiment asks for it, of sampled replies to the images of other levels
-        (`shuffled_images`).
+        play (`random`, only for the model in `folder`), and if the experiment asks for it, of sampled replies to the
+        images of other levels (`shuffled_images`) and of sampled replies by policy of memory (`under`).
     """
     stored, encoder = load_policy(folder)
     sampler = TransformersSampler(model if model is not None else stored, encoder)
@@ -47,16 +49,22 @@ def evaluate(experiment: Experiment, folder: Path, model: Any = None) -> dict[st
     envs = [gym.make(experiment.env, **experiment.options) for _ in range(min(settings.get("num_envs", 128), episodes))]
     core: Any = envs[0].unwrapped
     representation = core.config.representation if "<observation>" in core.grammar.template() else None
-    ways = [("sampled", 1.0), ("greedy", 0.0)] + [("shuffled_images", 1.0)] * experiment.evaluation.shuffled_images
-    found = {}
+    ways = [("sampled", 1.0, context), ("greedy", 0.0, context)]
+    ways += [("shuffled_images", 1.0, context)] * experiment.evaluation.shuffled_images
+    ways += [(f"under {other}", 1.0, other) for other in experiment.evaluation.contexts if other != context]
+    found: dict[str, Any] = {}
     with Meter(f"evaluations on {episodes} levels", len(ways)) as meter:
-        for name, temperature in meter.over(ways):
+        for name, temperature, shown in meter.over(ways):
             sampling = SampleSettings(temperature=temperature, top_p=1.0, max_tokens=settings.get("max_tokens", 64))
             players = [ShuffledImages(env) for env in envs] if name == "shuffled_images" else envs
-            rollout = Rollout(players, encoder, sampler, sampling, threads=settings.get("env_threads", 1))
+            threads, policy = settings.get("env_threads", 1), ContextPolicy.parse(shown)
+            rollout = Rollout(players, encoder, sampler, sampling, context=policy, threads=threads)
             found[name] = _figures(rollout.play(levels, seed=0), representation)
-    random = [demonstrate(envs[0], encoder, level, oracle_share=0.0) for level in levels]
-    found["random"] = _figures(random, representation)
+    under = {other: found.pop(f"under {other}", found["sampled"]) for other in experiment.evaluation.contexts}
+    found |= {"under": under} if under else {}
+    if model is None:  # the same for every training
+        random = [demonstrate(envs[0], encoder, level, oracle_share=0.0) for level in levels]
+        found["random"] = _figures(random, representation)
     for env in envs:
         env.close()
     return found

@@ -11,7 +11,7 @@ of another experiment
 [settings]                  of the trainer, on top of the tiny recipes'
 [variants.NAME]             `recipe`, and `settings` on top of it
 [evaluation]                episodes of the test split; shuffled_images: whether to play them once more with the
-images of other levels
+images of other levels; contexts: the policies of memory under which every model plays, whichever it was trained with
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Checkpoint:
         vision_updates: in which the vision tower learns the relations of the objects in the imitated images.
         episodes: of scripted play.
         passes: over them.
+        contexts: policies of memory under which the n-th episode is read in turn, so that one start knows all of them.
         oracle_share: share of turns in which the oracle acts; actions are random in the others.
         aim_noise: largest error of each number in the oracle's actions.
         word_noise: probability that a sentence of a reply describes another level instead.
@@ -59,6 +60,7 @@ class Checkpoint:
     vision_updates: int
     episodes: int
     passes: int = 1
+    contexts: Sequence[str] = ("all",)
     oracle_share: float
     aim_noise: int = 0
     word_noise: float = 0.0
@@ -86,6 +88,7 @@ class Evaluation:
 
     episodes: int = 256
     shuffled_images: bool = False
+    contexts: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

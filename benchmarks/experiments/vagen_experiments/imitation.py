@@ -21,9 +21,12 @@ from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, PPOEpisode, train
 from vagen_adapters.ppo.generation import TILE, SampledReply, model_inputs
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import VagenEnv, VagenError
+from vagen_envs.context import ContextPolicy
 from vagen_envs.seeding import HashStream
 from vagen_experiments.supervised import Report, fit
 
+Read = tuple[PPOEpisode, ContextPolicy]
+"""An episode, and the policy of memory under which its turns are read and written."""
 OTHER_LEVEL = 5_000_000
 """What is added to a level's seed to find the one that false sentences tell of."""
 
@@ -136,7 +139,7 @@ def _worth_of_here(
 def imitate(
     model: Any,
     encoder: ChatEncoder,
-    episodes: Iterable[PPOEpisode],
+    episodes: Iterable[Read],
     updates: int,
     *,
     batch_size: int = 16,
@@ -151,7 +154,7 @@ def imitate(
     Args:
         model: the policy, trained in place.
         encoder: its encoder.
-        episodes: demonstrations, at least `updates * batch_size`.
+        episodes: demonstrations with the policy of memory that each is read under, at least `updates * batch_size`.
         updates: how many.
         batch_size: episodes in an update.
         learning_rate: at its highest, after a twentieth of the updates.
@@ -168,9 +171,9 @@ def imitate(
     model.eval()
 
 
-def imitation_loss(model: Any, encoder: ChatEncoder, episodes: Sequence[PPOEpisode]) -> Tensor:
+def imitation_loss(model: Any, encoder: ChatEncoder, episodes: Sequence[Read]) -> Tensor:
     """The mean cross-entropy of the reply tokens of `episodes`."""
-    sequences = [training_sequences(episode)[0] for episode in episodes]
+    sequences = [sequence for read in episodes for sequence in training_sequences(*read)]
     inputs = model_inputs([sequence.prompt for sequence in sequences], encoder, model.device, multiple=TILE)
     labels = torch.full_like(inputs["input_ids"], -100)
     for row, sequence in enumerate(sequences):

@@ -85,6 +85,25 @@ def plot_critic(title: str, results: Sequence[Result], path: Path) -> None:
     _save(figure, axes[0], title, path)
 
 
+def plot_memory(title: str, results: Mapping[str, Any], path: Path) -> None:
+    """Success under every policy of memory: of the initial checkpoint, and of models by their training's policy."""
+    contexts = list(results["checkpoint"]["under"])
+    figure, axis = pyplot.subplots(figsize=(9.5, 4.2), layout="constrained")
+    bars = [("initial checkpoint", [results["checkpoint"]]), *_by_recipe(results["runs"])]
+    width = 0.8 / len(bars)
+    for number, (name, runs) in enumerate(bars):
+        places = [place + (number - (len(bars) - 1) / 2) * width for place in range(len(contexts))]
+        success = [[run["under"][context]["success"] for run in runs] for context in contexts]
+        label = f"trained with {runs[0]['context']} ({len(runs)})" if number else name
+        axis.bar(places, list(map(statistics.fmean, success)), 0.9 * width, label=label, color=f"C{number}", alpha=0.6)
+        for place, of_seeds in zip(places, success, strict=True):
+            axis.plot([place] * len(of_seeds), of_seeds, "k.", markersize=4)
+    axis.set_xticks(range(len(contexts)), [f"played under {context}" for context in contexts])
+    axis.set_ylabel("success (test)")
+    axis.grid(axis="y", alpha=0.25)
+    _save(figure, axis, f"{title} (bars: mean over seeds; dots: trainings)", path)
+
+
 def smooth(curve: Sequence[float]) -> list[float]:
     """The running mean over `WINDOW` points; NaN is left out."""
     found = []

@@ -35,7 +35,34 @@ def table(results: Mapping[str, Any], baseline: str = "") -> str:
     lines += ["| " + " | ".join([name, *(column(own) for column in columns.values())]) + " |" for name, own in rows]
     if random:
         lines.append(f"| *random play* | {random['success']:.3f} |" + " |" * (len(columns) - 1))
+    if "under" in checkpoint and runs:
+        lines += ["", *_memory_table(checkpoint, ranked)]
     return "\n".join(lines)
+
+
+def _memory_table(checkpoint: Result, recipes: Sequence[tuple[str, Sequence[Result]]]) -> list[str]:
+    """Success of every model under every policy of memory.
+
+    In bold under the policy that it was trained with; elsewhere with the paired difference to that, on the same levels
+    and seeds, and its 95 % interval over levels.
+    """
+    contexts = list(checkpoint["under"])
+    lines = [
+        f"| trained with | {' | '.join(f'under `{each}`' for each in contexts)} |",
+        "|---" * (1 + len(contexts)) + "|",
+    ]
+    start = [f"{checkpoint['under'][each]['success']:.3f}" for each in contexts]
+    lines.append(f"| *initial checkpoint* | {' | '.join(start)} |")
+    for name, runs in recipes:
+        own, cells = runs[0]["context"], []
+        solved = {each: _solved_by_level([run["under"][each] for run in runs]) for each in contexts}
+        for each in contexts:
+            success = statistics.fmean(run["under"][each]["success"] for run in runs)
+            found = difference(*([(count, len(runs)) for count in solved[which]] for which in (own, each)))
+            changed = f"{success:.3f} ({found.value:+.3f}: {found.low:+.2f} to {found.high:+.2f})"
+            cells.append(f"**{success:.3f}**" if each == own else changed)
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return lines
 
 
 def _columns(results: Mapping[str, Any], baseline: str) -> dict[str, Callable[[Sequence[Result]], str]]:

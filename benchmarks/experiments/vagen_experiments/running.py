@@ -103,6 +103,8 @@ def write_report(experiment: Experiment, results: Mapping[str, Any], out: Path) 
     title, runs = f"{experiment.env}: {experiment.name}", results["runs"]
     if runs:
         plots.plot_curves(title, runs, out / "curves.png")
+    if any(result.get("under") for result in runs):
+        plots.plot_memory(title, results, out / "memory.png")
     if any(result.get("evaluations") for result in runs):
         plots.plot_evaluations(title, runs, out / "evaluations.png")
     if any(result.get("critic") for result in runs):
@@ -162,13 +164,14 @@ def _train(experiment: Experiment, recipe: str, seed: int, start: Path, out: Pat
         "recipe": recipe,
         "seed": seed,
         "env": experiment.env,
+        "context": config.context,
         "seconds": seconds,
         "cpu_seconds": evaluations.cpu_seconds,
         "rollouts": config.rollouts,
         "episodes_per_rollout": config.episodes_per_rollout,
         **({"evaluations": evaluations.found} if evaluations.found else {}),
         **({"critic": evaluations.critic} if evaluations.critic else {}),
-        **evaluate(experiment, start, trainer.model.policy),
+        **evaluate(experiment, start, trainer.model.policy, config.context),
         "curves": {
             key: [round(entry[key], 4) for entry in logs if key in entry]
             for key in CURVES
