@@ -9,16 +9,16 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from xml.etree.ElementTree import Element
 
 import numpy as np
 from fontTools.misc.transform import Offset, Transform
 
-from vagen_envs.svg.check import local_name, natural_size, pixels, view_box
+from vagen_envs.svg.check import XLINK, local_name, natural_size, pixels, view_box
 from vagen_envs.svg.outlines import Points, apply, outlines_of, read_transform, shape_of
-from vagen_envs.svg.styles import Style, colour, hexadecimal, opacity, style_of
+from vagen_envs.svg.styles import Rgba, Style, colour, hexadecimal, opacity, style_of
 
 Mark = tuple[str, str, str, float, float, float, float]
 """Shape, `"filled"` or `"outlined"`, colour as `#rrggbb`; left, top, right, bottom in pixels."""
@@ -28,7 +28,6 @@ MAX_ELEMENTS = 5_000
 """Visited, references followed."""
 MAX_DEPTH = 128
 
-_CONTAINERS = frozenset({"svg", "g", "a", "switch", "symbol"})
 _URL = re.compile(r"""\s*url\(\s*["']?#([^\s"')]+)["']?\s*\)\s*(.*)""", re.IGNORECASE | re.DOTALL)
 _PATTERN = (0.5, 0.5, 0.5, 1.0)
 """The colour that stands for a pattern's."""
@@ -99,52 +98,39 @@ class _Walk:
 
     def visit(self, element: Element, outer: _Place) -> bool:
         """Note what an element paints. Whether it is one that can paint."""
-        name = local_name(element)
-        shape = name in _SHAPES or name in ("text", "use")
-        if not shape and name not in _CONTAINERS - {"symbol"}:
-            return False
-        self.visited += 1
-        if self.visited > MAX_ELEMENTS or outer.depth > MAX_DEPTH:
+        paint = _PAINTED.get(local_name(element))
+        self.visited += paint is not None
+        if paint is None or self.visited > MAX_ELEMENTS or outer.depth > MAX_DEPTH:
             return False
         style = style_of(self.styles[element], outer.style)
         if style.get("display") == "none":
             return True
         around = outer.around(read_transform(style.get("transform")), style.get("transform-origin"))
         matrix = outer.matrix.transform(around)
-        place = _Place(matrix, style, outer.viewport, outer.opacity * opacity(style.get("opacity")), outer.depth + 1)
-        if name == "use":
-            self._visit_use(element, place)
-        elif name == "svg":
-            self._visit_nested(element, element, place)
-        elif name == "text":
-            self._note_text(element, place)
-        elif shape:
-            self._note_shape(element, place)
-        else:
-            self.visit_children(element, place)
+        seen = outer.opacity * opacity(style.get("opacity"))
+        paint(self, element, _Place(matrix, style, outer.viewport, seen, outer.depth + 1))
         return True
 
+    def _target(self, element: Element) -> Element | None:
+        return self.ids.get((element.get("href") or element.get(f"{{{XLINK}}}href") or "")[1:])
+
     def _visit_use(self, element: Element, place: _Place) -> None:
-        href = element.get("href") or element.get("{http://www.w3.org/1999/xlink}href") or ""
-        target = self.ids.get(href[1:])
+        target = self._target(element)
         if target is None or element in set(target.iter()):
             return
         x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
         place = replace(place, matrix=place.matrix.translate(x, y))
         if local_name(target) in ("symbol", "svg"):
-            self._visit_nested(target, element, replace(place, style=style_of(self.styles[target], place.style)))
+            self._visit_nested(target, replace(place, style=style_of(self.styles[target], place.style)), element)
         else:
             self.visit(target, place)
 
-    def _visit_nested(self, element: Element, sized: Element, place: _Place) -> None:
-        """A nested viewport; `sized` is the element that states its width and height."""
-        x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
-        if sized is not element:  # its `use` has placed it
-            x = y = 0.0
-        width, height = (
-            place.length(sized.get(side) or element.get(side) or "100%", axis)
-            for side, axis in (("width", "x"), ("height", "y"))
-        )
+    def _visit_nested(self, element: Element, place: _Place, use: Element | None = None) -> None:
+        """A nested viewport. A `use` has placed it already, and may state its width and height."""
+        sized = element if use is None else use
+        x, y = (place.length(element.get(axis), axis) if use is None else 0.0 for axis in "xy")
+        width = place.length(sized.get("width") or element.get("width") or "100%", "x")
+        height = place.length(sized.get("height") or element.get("height") or "100%", "y")
         if width <= 0 or height <= 0:
             return
         matrix, viewport = _viewport(element, x, y, width, height)
@@ -187,22 +173,19 @@ class _Walk:
             corners = np.array([[begin + i, y + j] for i in (left, right) for j in (top, bottom)])
             points = apply(inner.matrix, corners)
             if style.get("visibility") not in ("hidden", "collapse") and style.get("display") != "none" and high > 0:
-                self._note(
-                    "text", "filled", self._paint("fill", "black", inner), points.min(axis=0), points.max(axis=0)
-                )
+                paint = self._paint("fill", "black", inner)
+                self._note("text", "filled", paint, points.min(axis=0), points.max(axis=0))
             x = begin + advance
 
     def _paint(self, name: str, default: str, place: _Place) -> str | None:
         """`#rrggbb` of a fill or stroke as it looks on white; None if it can't be seen."""
         stated = place.style.get(name, default)
         current = place.style.get("color", "black")
-        rgba: tuple[float, float, float, float] | None
+        rgba: Rgba | None = _PATTERN
         if match := _URL.fullmatch(stated):
             target = self.ids.get(match[1])
             rgba = self._server(target) if target is not None else colour(match[2] or "none", current)
-        elif stated.strip().startswith("context-"):
-            rgba = _PATTERN
-        else:
+        elif not stated.strip().startswith("context-"):
             rgba = colour(stated, current)
         if rgba is None:
             return None
@@ -211,21 +194,20 @@ class _Walk:
             return None
         return hexadecimal(tuple(min(max(channel, 0.0), 1.0) * alpha + 1 - alpha for channel in rgba[:3]))
 
-    def _server(self, element: Element) -> tuple[float, float, float, float] | None:
+    def _server(self, element: Element) -> Rgba | None:
         """The mean colour of a gradient's stops."""
         if local_name(element) not in ("linearGradient", "radialGradient"):
             return _PATTERN if local_name(element) == "pattern" else None
         for _ in range(8):
             stops = [child for child in element if local_name(child) == "stop"]
-            href = element.get("href") or element.get("{http://www.w3.org/1999/xlink}href") or ""
-            if stops or self.ids.get(href[1:]) is None:
+            if stops or (target := self._target(element)) is None:
                 break
-            element = self.ids[href[1:]]
+            element = target
         found = []
         for stop in stops:
             style = style_of(self.styles[stop], style_of(self.styles[element], {}))
-            rgba = colour(style.get("stop-color", "black"), style.get("color", "black")) or (0.0, 0.0, 0.0, 1.0)
-            found.append((*rgba[:3], rgba[3] * opacity(style.get("stop-opacity"))))
+            *rgb, alpha = colour(style.get("stop-color", "black"), style.get("color", "black")) or (0.0, 0.0, 0.0, 1.0)
+            found.append((*rgb, alpha * opacity(style.get("stop-opacity"))))
         total = sum(alpha for *_, alpha in found)
         if not total:
             return None
@@ -242,7 +224,13 @@ class _Walk:
 
 
 _SIDES = {"left": "0%", "top": "0%", "center": "50%", "right": "100%", "bottom": "100%"}
-_SHAPES = frozenset({"path", "rect", "circle", "ellipse", "line", "polyline", "polygon"})
+_PAINTED: Mapping[str, Callable[[_Walk, Element, _Place], None]] = {
+    **dict.fromkeys(("path", "rect", "circle", "ellipse", "line", "polyline", "polygon"), _Walk._note_shape),
+    **dict.fromkeys(("g", "a", "switch"), _Walk.visit_children),
+    "svg": _Walk._visit_nested,
+    "text": _Walk._note_text,
+    "use": _Walk._visit_use,
+}
 _ALIGN = {"Min": 0.0, "Mid": 0.5, "Max": 1.0}
 
 

@@ -27,6 +27,18 @@ _SHARES = np.arange(1, 9) / 8  # 8 points of a curve: boxes are then right to 1 
 _CUBIC, _QUADRATIC = (
     np.stack([math.comb(n, i) * _SHARES**i * (1 - _SHARES) ** (n - i) for i in range(n + 1)], axis=1) for n in (3, 2)
 )
+_FUNCTIONS: dict[str, Callable[..., Transform]] = {
+    "matrix": lambda *six: Transform._make(six),
+    "translate": lambda x, y=0.0, *_: Offset(x, y),
+    "translateX": lambda x, *_: Offset(x, 0.0),
+    "translateY": lambda y, *_: Offset(0.0, y),
+    "scale": lambda x, y=None, *_: Scale(x, y),
+    "scaleX": lambda x, *_: Scale(x, 1.0),
+    "scaleY": lambda y, *_: Scale(1.0, y),
+    "rotate": lambda angle, *at: _rotation(angle, *at or (0.0, 0.0)),
+    "skewX": lambda angle, *_: Identity.skew(math.radians(angle)),
+    "skewY": lambda angle, *_: Identity.skew(0.0, math.radians(angle)),
+}
 _TURN = np.linspace(0, 2 * math.pi, 32, endpoint=False)
 _CIRCLE = np.stack((np.cos(_TURN), np.sin(_TURN)), axis=1)
 
@@ -42,40 +54,20 @@ def apply(matrix: Transform, points: Points) -> Points:
     return points @ np.array([[a, b], [c, d]]) + (e, f)
 
 
+def _rotation(degrees: float, x: float, y: float) -> Transform:
+    return Offset(x, y).rotate(math.radians(degrees)).translate(-x, -y)
+
+
 def read_transform(text: str | None) -> Transform:
-    """The matrix of a `transform`; functions that aren't known, or lack numbers, change nothing."""
+    """The matrix of a `transform`; functions that aren't known, or have too few numbers, change nothing."""
     matrix = Identity
     for name, inside in _TRANSFORM.findall(text or ""):
         values = numbers(inside)
         if "rad" in inside and "grad" not in inside:
             values[:1] = [math.degrees(angle) for angle in values[:1]]
-        matrix = matrix.transform(_function(name, values)) if values else matrix
+        with contextlib.suppress(KeyError, TypeError):
+            matrix = matrix.transform(_FUNCTIONS[name](*values))
     return matrix
-
-
-def _function(name: str, values: list[float]) -> Transform:
-    first, second = values[0], values[1] if len(values) > 1 else None
-    match name:
-        case "matrix" if len(values) == 6:
-            return Transform(*values)
-        case "translate" | "translateX":
-            return Offset(first, second or 0.0)
-        case "translateY":
-            return Offset(0.0, first)
-        case "scale":
-            return Scale(first, second)
-        case "scaleX":
-            return Scale(first, 1.0)
-        case "scaleY":
-            return Scale(1.0, first)
-        case "rotate":
-            x, y = values[1:] if len(values) == 3 else (0.0, 0.0)
-            return Offset(x, y).rotate(math.radians(first)).translate(-x, -y)
-        case "skewX":
-            return Identity.skew(math.radians(first))
-        case "skewY":
-            return Identity.skew(0.0, math.radians(first))
-    return Identity
 
 
 def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Points]]:

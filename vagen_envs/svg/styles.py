@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ from vagen_envs.svg.check import local_name
 from vagen_envs.svg.outlines import read_transform
 
 Style = Mapping[str, str]
+Rgba = tuple[float, float, float, float]
+"""Red, green, blue and alpha, from 0 to 1."""
 
 _PAINTS = frozenset({"color", "fill", "flood-color", "lighting-color", "stop-color", "stroke"})
 _GEOMETRY = frozenset({"cx", "cy", "height", "r", "rx", "ry", "width", "x", "y"})
@@ -34,7 +37,6 @@ _MIX = re.compile(
     re.IGNORECASE,
 )
 _KEYWORDS = {word.lower(): word for word in ("none", "currentColor", "inherit", "initial", "transparent")}
-
 
 _LINEAR = (
     (12831 / 3959, -329 / 214, -1974 / 3959),
@@ -96,7 +98,7 @@ def style_of(own: Style, parent: Style) -> Style:
 
 
 def _declarations(css: str | list[Any]) -> _Css:
-    """The properties of a `style` attribute or of a rule's block, custom ones included."""
+    """The properties of a `style` attribute or of a rule's block."""
     found = _Css({}, {})
     for part in tinycss2.parse_declaration_list(css, skip_comments=True, skip_whitespace=True):
         if part.type == "declaration":
@@ -154,17 +156,13 @@ def _resolved(name: str, value: str, variables: Style) -> str:
 
 def _calculated(match: re.Match[str]) -> str:
     """A sum of products of pixels or numbers, or the text itself where it is none."""
-    total, sign = 0.0, 1.0
+    terms = ["+", *re.split(r"\s([+-])\s", match[1].replace("px", "").strip())]
+    total = 0.0
     try:
-        for term in re.split(r"\s([+-])\s", match[1].replace("px", "").strip()):
-            if term in ("+", "-"):
-                sign = 1.0 if term == "+" else -1.0
-                continue
-            first, *others = re.split(r"\s*([*/])\s*", term)
-            product = float(first)
-            for operator, number in zip(others[::2], others[1::2], strict=True):
-                product = product * float(number) if operator == "*" else product / float(number)
-            total += sign * product
+        for sign, term in zip(terms[::2], terms[1::2], strict=True):
+            factors = ["*", *re.split(r"\s*([*/])\s*", term)]
+            pairs = zip(factors[::2], factors[1::2], strict=True)
+            total += float(f"{sign}1") * math.prod(float(n) if how == "*" else 1 / float(n) for how, n in pairs)
     except (ValueError, ZeroDivisionError):
         return match[0]
     return f"{total:g}"
@@ -176,8 +174,8 @@ def hexadecimal(channels: tuple[float, ...]) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def colour(text: str, current: str = "black") -> tuple[float, float, float, float] | None:
-    """Red, green, blue and alpha of a CSS colour, from 0 to 1; `None` if it isn't one."""
+def colour(text: str, current: str = "black") -> Rgba | None:
+    """What a CSS colour is; `None` if it isn't one."""
     word = text.strip()
     if (mix := _MIX.fullmatch(word)) is not None:
         return _mixed(mix, current)
@@ -200,22 +198,17 @@ def _from_lab(parsed: Any, matrix: Sequence[Sequence[float]]) -> list[float]:
     return [12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055 for c in linear.tolist()]
 
 
-def _mixed(mix: re.Match[str], current: str) -> tuple[float, float, float, float] | None:
+def _mixed(mix: re.Match[str], current: str) -> Rgba | None:
     """A mixture in sRGB with premultiplied alpha (CSS Color 5, section 3)."""
     one, other = colour(mix[1], current), colour(mix[3], current)
-    if one is None or other is None:
-        return None
-    shares = [float(part) if part else None for part in (mix[2], mix[4])]
-    first = shares[0] if shares[0] is not None else 50.0 if shares[1] is None else 100 - shares[1]
-    second = shares[1] if shares[1] is not None else 100 - first
+    first = float(mix[2] or (100 - float(mix[4]) if mix[4] else 50))
+    second = float(mix[4] or 100 - first)
     whole = first + second
-    if whole <= 0:
+    if one is None or other is None or whole <= 0:
         return None
-    weights = first / whole * one[3], second / whole * other[3]
-    alpha = sum(weights)
-    red, green, blue = (
-        (a * weights[0] + b * weights[1]) / (alpha or 1) for a, b in zip(one[:3], other[:3], strict=True)
-    )
+    weights = np.array([first * one[3], second * other[3]]) / whole
+    alpha = float(weights.sum())
+    red, green, blue = (weights @ [one[:3], other[:3]] / (alpha or 1)).tolist()
     return red, green, blue, alpha * min(1.0, whole / 100)
 
 
