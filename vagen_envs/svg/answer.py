@@ -45,7 +45,9 @@ class SvgText:
 
     def random(self, stream: HashStream, count: int) -> Sequence[str]:
         """Drawings of one to six shapes each."""
-        return [_random_svg(stream) for _ in range(count)]
+        head = '<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg">'
+        drawings = ([_random_shape(stream) for _ in range(1 + stream.below(6))] for _ in range(count))
+        return [f"{head}{''.join(shapes)}</svg>" for shapes in drawings]
 
 
 def _last_document(text: str) -> tuple[int, int] | None:
@@ -61,18 +63,12 @@ def _last_document(text: str) -> tuple[int, int] | None:
     return found
 
 
-def _random_svg(stream: HashStream) -> str:
-    shapes = []
-    for _ in range(1 + stream.below(6)):
-        x, y, width, height = (5 + stream.below(90) for _ in range(4))
-        colour = f"#{stream.below(1 << 24):06x}"
-        shapes.append(
-            stream.choice(
-                (
-                    f'<circle cx="{x}" cy="{y}" r="{width // 2}" fill="{colour}"/>',
-                    f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{colour}"/>',
-                    f'<path d="M{x} {y}L{width} {height}L{height} {x}Z" fill="{colour}"/>',
-                )
-            )
-        )
-    return f'<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg">{"".join(shapes)}</svg>'
+def _random_shape(stream: HashStream) -> str:
+    x, y, width, height = (5 + stream.below(90) for _ in range(4))
+    colour = f"#{stream.below(1 << 24):06x}"
+    shapes = (
+        f'circle cx="{x}" cy="{y}" r="{width // 2}"',
+        f'rect x="{x}" y="{y}" width="{width}" height="{height}"',
+        f'path d="M{x} {y}L{width} {height}L{height} {x}Z"',
+    )
+    return f'<{stream.choice(shapes)} fill="{colour}"/>'

@@ -69,7 +69,7 @@ def clean(text: str, nested: bool = False) -> Element:
             if isinstance(element.tag, str) and not element.tag.startswith("{"):
                 element.tag = f"{{{SVG}}}{element.tag}"
     if local_name(root) != "svg":
-        raise SvgError(f"the outermost element is <{shown(local_name(root))}>; it must be <svg>")
+        raise SvgError(f"the outermost element is <{local_name(root):.40}>; it must be <svg>")
     ids = {element.get("id") for element in root.iter()}
     todo = [(root, 1)]
     while todo:
@@ -112,12 +112,6 @@ def view_box(element: Element) -> tuple[float, float, float, float] | None:
         return None
     finite = all(map(math.isfinite, (left, top, width, height)))
     return (left, top, width, height) if finite and width > 0 and height > 0 else None
-
-
-def shown(text: str) -> str:
-    """The beginning of a text, on one line."""
-    words = " ".join(text.split())
-    return words if len(words) <= 40 else words[:40] + "…"
 
 
 def _parse(text: str) -> Element:
@@ -180,11 +174,9 @@ def _remove_references(element: Element, ids: Collection[str | None], nested: bo
         if space[1:] not in ("", XLINK, XML) or attribute in ("src", "base", "srcset") or attribute.startswith("on"):
             del element.attrib[full_name]
         elif attribute == "href" and not (name != "image" and value[:1] == "#" and value[1:] in ids):
-            data = _image(value, nested) if name in ("image", "feImage") else None
-            if data is None:
-                del element.attrib[full_name]
-            else:
-                element.attrib[full_name] = data
+            del element.attrib[full_name]
+            if name in ("image", "feImage") and (data := _image(value, nested)):
+                element.set(full_name, data)
 
 
 def _image(url: str, nested: bool) -> str | None:
@@ -215,13 +207,12 @@ def _image(url: str, nested: bool) -> str | None:
 
 
 def _give_view_box(root: Element) -> None:
-    box = root.get("viewBox")
     if view_box(root):
         return
-    if box is not None and (words := re.findall(r"[^\s,]+", box)) and len(words) == 4:
+    box = root.attrib.pop("viewBox", "")
+    if len(re.findall(r"[^\s,]+", box)) == 4:
         # Browsers draw nothing here; the author had better know.
-        raise SvgError(f'viewBox="{shown(box)}" is not four numbers with a positive width and height')
-    root.attrib.pop("viewBox", None)
+        raise SvgError(f'viewBox="{box:.40}" is not four numbers with a positive width and height')
     width, height = natural_size(root)
     if any(pixels(root.get(side)) in (0, math.inf) for side in ("width", "height")):
         raise SvgError('the <svg> has no width or no height; give it viewBox="0 0 100 100"')

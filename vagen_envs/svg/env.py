@@ -19,7 +19,9 @@ from vagen_envs.svg.answer import SvgText
 from vagen_envs.svg.dataset import Icon, content_of, icons_of, load_dataset
 from vagen_envs.svg.renderer import MAX_SIZE, Drawing, RendererName, shared_renderer
 from vagen_envs.svg.scorers import SAME_PICTURE, SCORERS, Scorer, ScorerName, make_scorer, missing
+from vagen_envs.svg.scorers.service import RemoteScorer
 from vagen_envs.svg.state import SvgState, elements
+from vagen_envs.svg.tracing import trace
 from vagen_envs.tables import SplitBy
 
 GAP = 8
@@ -30,6 +32,8 @@ MOST_SHAPES = 10_000
 
 _GREY = 128  # between the two
 _MOST_TRIES = 1_000
+_RUNGS = ((1, 2, 0.85), (3, 3, 0.85), (4, 4, 0.9), (5, 5, 0.9), (6, 7, 0.99), (8, MOST_SHAPES, 0.99))
+"""Fewest and most shapes, and the score of success: the more shapes, the less does a missing one change the score."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +47,7 @@ class SvgConfig(EnvConfig):
     level_fields: ClassVar[tuple[str, ...]] = ("dataset", "max_target_length")
     rungs: ClassVar[tuple[Mapping[str, Any], ...]] = tuple(
         {"min_shapes": fewest, "max_shapes": most, "success_score": enough, "scorer": "classical"}
-        # The more shapes, the less does one that is missing change the score.
-        for fewest, most, enough in (
-            (1, 2, 0.85),
-            (3, 3, 0.85),
-            (4, 4, 0.9),
-            (5, 5, 0.9),
-            (6, 7, 0.99),
-            (8, MOST_SHAPES, 0.99),
-        )
+        for fewest, most, enough in _RUNGS
     )
 
     dataset: str = "builtin"
@@ -90,19 +86,15 @@ class SvgConfig(EnvConfig):
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
         self.require(self.min_shapes <= self.max_shapes, "max_shapes", f"from {self.min_shapes} to {MOST_SHAPES}")
-        self.require(
-            self.success_score is None or 0 < self.success_score <= 1, "success_score", "above 0 and at most 1"
-        )
+        enough = self.success_score
+        self.require(enough is None or 0 < enough <= 1, "success_score", "above 0 and at most 1")
 
     def level_key(self) -> dict[str, Any]:
         """Levels depend on what the icons are, not on the path where they lie."""
-        key = {
-            **EnvConfig.level_key(self),
-            "dataset": load_dataset(self.dataset, self.max_target_length, self.split_by).fingerprint,
-        }
-        if (self.min_shapes, self.max_shapes) == (0, MOST_SHAPES):
-            return key
-        return {**key, "shapes": [self.min_shapes, self.max_shapes]}
+        fingerprint = load_dataset(self.dataset, self.max_target_length, self.split_by).fingerprint
+        shapes = [self.min_shapes, self.max_shapes]
+        kept = {} if shapes == [0, MOST_SHAPES] else {"shapes": shapes}
+        return {**EnvConfig.level_key(self), "dataset": fingerprint, **kept}
 
 
 class SvgEnv(VagenEnv):
@@ -137,18 +129,14 @@ class SvgEnv(VagenEnv):
 
     def _picture_shape(self) -> tuple[int, int, int]:
         self._renderer = shared_renderer(self.config.renderer)
-        self._scorer = self._make_scorer()
-        stated = self.config.success_score
-        self._enough = SAME_PICTURE[self._scorer.name] if stated is None else stated
-        return self.config.size, 2 * self.config.size + GAP, 3
-
-    def _make_scorer(self) -> Scorer:
         config = self.config
+        self._scorer: Scorer
         if config.scorer_address:
-            from vagen_envs.svg.scorers.service import RemoteScorer
-
-            return RemoteScorer(config.scorer_address, config.scorer)
-        return make_scorer(config.scorer, config.scorer_weights)
+            self._scorer = RemoteScorer(config.scorer_address, config.scorer)
+        else:
+            self._scorer = make_scorer(config.scorer, config.scorer_weights)
+        self._enough = config.success_score or SAME_PICTURE[self._scorer.name]
+        return config.size, 2 * config.size + GAP, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
@@ -179,9 +167,8 @@ class SvgEnv(VagenEnv):
         self._score = self._best = 0.0
 
     def _icons(self, split: Split) -> tuple[Icon, ...]:
-        config = self.config
-        shapes = config.min_shapes, config.max_shapes
-        return icons_of(config.dataset, config.max_target_length, config.split_by, split, *shapes)
+        c = self.config
+        return icons_of(c.dataset, c.max_target_length, c.split_by, split, c.min_shapes, c.max_shapes)
 
     def _level_count(self, split: Split) -> int:
         return len(self._icons(split))
@@ -200,18 +187,18 @@ class SvgEnv(VagenEnv):
         return self._drawn
 
     def _state_of(self, drawing: Drawing | None) -> SvgState:
-        drawn = drawing is not None and drawing.pixels is not None
-        return SvgState(self._target_elements, elements(drawing.marks, self.config.size) if drawing and drawn else None)
+        if drawing is None or drawing.pixels is None:
+            return SvgState(self._target_elements)
+        return SvgState(self._target_elements, elements(drawing.marks, self.config.size))
 
     def _extract(self) -> SvgState:
         return self._state_of(self._drawing)
 
     def _picture(self) -> Picture:
         size = self.config.size
-        pixels = np.full((size, 2 * size + GAP, 3), _GREY, np.uint8)
+        pixels = np.full(self._shape, _GREY, np.uint8)
         pixels[:, :size] = self._target
-        drawing = self._drawing
-        if drawing is not None and drawing.pixels is not None:
+        if (drawing := self._drawing) is not None and drawing.pixels is not None:
             pixels[:, size + GAP :] = drawing.pixels
         return Picture(pixels)
 
@@ -232,12 +219,8 @@ class SvgEnv(VagenEnv):
             RewardTerm(name, weights.get(name, self.config.similarity_reward) * score)
             for name, score in self._scores.items()
         ]
-        return Executed(
-            said,
-            before != self._looked_like,
-            tuple(rewards),
-            f"Its similarity to the target is {self._score:.3f} of 1.",
-        )
+        feedback = f"Its similarity to the target is {self._score:.3f} of 1."
+        return Executed(said, before != self._looked_like, tuple(rewards), feedback)
 
     def _solved(self) -> bool:
         return self._turns >= self.config.max_turns - 1 and self._score >= self._enough
@@ -287,8 +270,6 @@ class SvgEnv(VagenEnv):
         Raises:
             MissingExtraError: vtracer isn't installed.
         """
-        from vagen_envs.svg.tracing import trace
-
         svg = trace(self._target)
         words = "I trace the outlines of the target's colours."
         return self.grammar.render([svg], observation=words, reasoning=words, prediction=words)
