@@ -60,6 +60,9 @@ def test_the_states_own_descriptions_are_read_in_full(state, form):
         (LAKE, "The goal is above me. The hole is in the row below me, two columns to the right of me."),
         (LAKE, "The goal is in row 1, column 4."),  # counted from 1
         (LAKE, "The goal is in row 0, column 3."),  # counted from 0
+        (LAKE, "Counting from 1, I am in row 3, column 1 and the goal is in row 1, column 4."),
+        (LAKE, "The goal is up two and over three to the right. There is one hole."),
+        (TWO_HOLES, "All holes are to the left of the goal. The goal is two rows below me."),
         (LAKE, "I need to go up two and right three to reach the goal, which is above and to the right of me."),
         (
             TWO_HOLES,
@@ -101,6 +104,7 @@ def test_plain_variations_are_read(state, text):
         (TABLE, "The red cube is at (80, 100, 20)."),
         (PICTURE, "A red triangle at (50, 50)."),
         (LAKE, "The goal is in row 3, column 3."),
+        (LAKE, "Counting from 1, I am in row 2, column 0 and the goal is in row 0, column 3."),
         (LAKE, "The goal is in the bottom left corner."),
         (TWO_HOLES, "Holes: right, left, above. The goal is below me."),
         (BOARD, "The box is above me. It is to the left of me."),
@@ -137,10 +141,30 @@ def test_what_isnt_surely_read_is_unscored(state, text):
     assert RuleJudge().score(Statement("grounding", text, state)).value is None
 
 
-def test_a_false_clause_that_wasnt_read_is_not_accepted_beside_a_true_one():
-    assert direct(LAKE, "On me, there's a hole. The goal is above me.") in (None, 0.0)
-    assert direct(LAKE, "The goal is above me, and the hole gapes where the sun is on the left.") is None
-    assert direct(LAKE, "It is cold. The goal is above me.") == 1.0
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "On me, there's a hole.",
+        "The hole gapes where the sun is on the left.",
+        "Going right would drop me into a hole.",
+        "I go right to avoid the hole above me.",
+        "Up is deadly.",
+        "There are no holes.",
+        "There are two holes.",
+        "It is just one step away.",
+        "I see open water just to my right.",
+        "So is the hole.",
+        "A hole is immediately below me.",
+        "Two holes are in the bottom row.",
+        "The hole is below me (correction: above me).",
+    ],
+)
+def test_a_false_clause_that_wasnt_read_is_not_accepted_beside_a_true_one(beside):
+    assert direct(LAKE, f"The goal is above me. {beside}") in (None, 0.0)
+
+
+def test_what_names_nothing_known_and_plans_dont_matter():
+    assert direct(LAKE, "It is cold. So I need to go up. The goal is above me.") == 1.0
 
 
 def test_clauses_are_read_one_by_one():

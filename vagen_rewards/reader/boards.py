@@ -14,7 +14,7 @@ from vagen_envs.grid import Position
 from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Unclear, every, notes_on
 from vagen_rewards.reader.clauses import Stated, parse
-from vagen_rewards.reader.relations import Mention, Region, Relation, ends_of
+from vagen_rewards.reader.relations import ALL, Mention, Region, Relation, ends_of
 from vagen_rewards.reader.words import words_of
 
 RANKS = ("player", "box", "target", "hole")
@@ -28,6 +28,13 @@ _ENTRY = re.compile(
     rf"\s*((?:[\[(]\s*)*-?\d+\s*,\s*-?\d+\s*[\])]+(?:\s*(?:,|and)\s*{_CELL})*|\[\s*\])",
     re.IGNORECASE,
 )
+_BASE = re.compile(
+    r"\(?\b(?:if )?(?:(?:we|you|i|with|when|rows?|columns?|and|cells|coordinates|are) )*"
+    r"(?:count|number|index)(?:ing|ed)?(?: rows?| columns?| cells| and)* from (0|1|zero|one)\b(?: at the top)?\)?[:,]?"
+    r"|\(?\b([01])[ -]?(?:indexed|based)\b\)?",
+    re.IGNORECASE,
+)
+"""What rows and columns are counted from."""
 _PAIR = re.compile(r"-?\d+\s*,\s*-?\d+")
 _PLAIN_REST = re.compile(
     r"(?:[\s{}\[\]().,;:*\"'`-]|\b(?:and|the|is|are|located|positioned|now|grid_size|grid|size|will|be|while|at|position"
@@ -45,7 +52,7 @@ class Where(NamedTuple):
             "under", of which observers differ in the same cell.
         rows, columns: distances in cells, if stated.
         near: whether the things share a side.
-        nth: several things are described alike; so many of them must be there.
+        nth: several things are described alike; so many of them must be there, all if it is 0.
         straight: cells are counted along one axis alone, so that observers differ where the other isn't 0.
     """
 
@@ -65,6 +72,8 @@ class Where(NamedTuple):
         if self.subject not in things or self.other not in things:
             return None
         verdicts = [self._fits(at, seen_from) for at in things[self.subject] for seen_from in things[self.other]]
+        if not self.nth:
+            return all(verdicts) or None  # "the holes" may be some of them
         if verdicts.count(True) >= self.nth:
             return True
         return None if None in verdicts else False
@@ -96,7 +105,7 @@ class Where(NamedTuple):
         things = state.cells
         halves = (self._replace(horizontal=None, columns=None), self._replace(vertical=None, rows=None))
         pairs = [(a, b) for a in things[self.subject] for b in things[self.other]]
-        if self.atoms() < 2 or self.nth > 1:
+        if self.atoms() < 2 or self.nth != 1:
             return 0
         return max((sum(half._fits(a, b) is True for half in halves) for a, b in pairs), default=0) % 2
 
@@ -134,21 +143,29 @@ class Within(NamedTuple):
         places: pairs of `row` or `column` and `first`, `last`, `middle`, a number counted from 1 (negative from the
             end), or the digits of a number that is counted from 0 or from 1. One thing must be in all of them.
         loose: as in "at the top", where observers differ about the middle.
+        nth: so many of its kind must be there, all if it is 0.
+        bases: what the text's row and column numbers may be counted from.
+        along: all places that the text gives by numbers, with their kinds: they are counted alike.
     """
 
     kind: str
     places: Region
     loose: bool = False
+    nth: int = 1
+    bases: tuple[int, ...] = (0, 1)
+    along: tuple[tuple[str, Region], ...] = ()
 
     def holds(self, state: Any) -> bool | None:
         """Whether one of its kind is there; `None` where observers may differ."""
         things = state.cells.get(self.kind)
         if things is None:
             return None
-        verdicts = {
+        verdicts = [
             every([self._fits(axis == "column", place, cell, state) for axis, place in self.places]) for cell in things
-        }
-        return True if True in verdicts else None if None in verdicts else False
+        ]
+        if not self.nth:
+            return all(verdicts) or None
+        return True if verdicts.count(True) >= self.nth else None if None in verdicts else False
 
     def _fits(self, axis: int, place: int | str, cell: Position, state: Any) -> bool | None:
         at, (first, last) = cell[axis], state.extent[axis]
@@ -164,10 +181,41 @@ class Within(NamedTuple):
         if isinstance(place, int):
             meant = {first + place - 1, place - 1} if place > 0 else {last + place + 1, last + first + place + 1}
             return (len(meant) == 1 or None) if at in meant else False
-        return at in (int(place), int(place) - 1)
+        bases = [base for base in self.bases if at == int(place) - base]
+        return any(self._is_counted(base, state) for base in bases) or (None if bases else False)
+
+    @property
+    def numbers(self) -> Region:
+        """Those of the places that are given by a number in digits."""
+        return tuple([(axis, place) for axis, place in self.places if isinstance(place, str) and place.isdigit()])
+
+    def _is_counted(self, base: int, state: Any) -> bool:
+        """Whether all numbers of the text are right when they are counted from `base`."""
+        return all(
+            any(
+                all(cell[axis == "column"] == int(place) - base for axis, place in places)
+                for cell in state.cells.get(kind, ())
+            )
+            for kind, places in self.along
+        )
 
     def __str__(self) -> str:
         return f"{self.kind} in {' and '.join(f'{axis} {place}' for axis, place in self.places)}"
+
+
+class Total(NamedTuple):
+    """There are so many things of a kind."""
+
+    kind: str
+    count: int
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether there are; `None` if there are more, since a text may speak of some of them."""
+        there = len(state.cells.get(self.kind, ()))
+        return True if there == self.count or there > self.count == 1 else None if there > self.count else False
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.kind}"
 
 
 class Between(NamedTuple):
@@ -201,13 +249,14 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     exact = _grid(kind, text) or _cells(text)
     if exact is not None:
         return exact
-    words = words_of(kind, text)
+    base = _BASE.search(text)
+    words = words_of(kind, _BASE.sub(lambda said: " " * len(said[0]), text))
     parsed = parse(words, part)
     claims: list[Claim] = []
     unread = list(parsed.unread)
     if not words and any(letter.isalpha() for letter in text):
         unread.append(((0, len(text)), True))
-    often = Counter[Where]()
+    often = Counter[Fact]()
     for stated in parsed.stated:
         facts = facts_of(kind, stated)
         if facts is None:
@@ -215,17 +264,31 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
             continue
         for fact in facts:
             other = stated.relation.other
-            if isinstance(fact, Where) and (stated.subject.label or (other and other.label)):
+            named = stated.subject.label or (other and other.label)
+            if isinstance(fact, Where | Within) and fact.nth and named:
                 often[fact] += 1
                 claims.append(Claim(stated.span, fact._replace(nth=often[fact])))
             else:
                 claims.append(Claim(stated.span, fact))
-    return Reading.of(claims, unread)
+    return Reading.of(
+        _counted(claims, None if base is None else int((base[1] or base[2]).lower() in ("1", "one"))), unread
+    )
+
+
+def _counted(claims: list[Claim], base: int | None) -> list[Claim]:
+    """The claims, with what numbers of rows and columns are counted from."""
+    within = [(claim, claim.key) for claim in claims if isinstance(claim.key, Within) and claim.key.numbers]
+    along = tuple([(fact.kind, fact.numbers) for _, fact in within])
+    bases = (0, 1) if base is None else (base,)
+    found = {claim: claim._replace(key=fact._replace(bases=bases, along=along)) for claim, fact in within}
+    return [found.get(claim, claim) for claim in claims]
 
 
 def facts_of(kind: str, stated: Stated) -> list[Fact] | None:
     """The facts of a clause; `None` if it doesn't surely say any."""
     subject, relation = stated.subject, stated.relation
+    if stated.total:
+        return [Total(subject.kind, stated.total)]
     if stated.parts:
         return _listed(kind, stated)
     if subject.kind == "player" and relation.region and relation.ways and relation.at and relation.other is None:
@@ -287,6 +350,8 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
     if RANKS.index(subject.kind) < RANKS.index(other.kind):
         back = [None if way is None else -way for way in (vertical, horizontal)]
         fact = fact._replace(subject=other.kind, other=subject.kind, vertical=back[0], horizontal=back[1])
+    if ALL in (subject.label, other.label):
+        fact = fact._replace(nth=0)
     if subject.label or other.label or near or fact.subject == "hole":
         return [*placed, fact]
     halves = [fact._replace(horizontal=None, columns=None), fact._replace(vertical=None, rows=None)]
@@ -299,9 +364,10 @@ def _region(subject: Mention, region: Region, *, loose: bool = False) -> list[Fa
     cells, places = [place for axis, place in region if axis == "cell"], [each for each in region if each[0] != "cell"]
     several = subject.kind == "hole" or bool(subject.label)  # one of them is in all the places
     apart = [tuple(places)] if several else [(each,) for each in places]
+    nth = 0 if subject.label == ALL else 1
     return [
         *(At(subject.kind, cell, True) for cell in cells),
-        *(Within(subject.kind, each, loose) for each in apart if each),
+        *(Within(subject.kind, each, loose, nth) for each in apart if each),
     ]
 
 

@@ -23,6 +23,22 @@ _BREAKS = ("and", "comma", "but", "with", "relative")
 _DENIED = ("in", "filler", "direction", "of", "mine", "comma", "exactly", "side")
 _VERBS = ("be", "will")
 _PLACES = {"direction", "same_row", "same_column", "near", "here", "in", "number", "be", "will", "region", "between"}
+_WHERE = {"direction", "same_row", "same_column", "near", "region", "between", "mine", "here", "cell", "unit"}
+_PLANNED = {
+    "plan",
+    "thing",
+    "direction",
+    "filler",
+    "in",
+    "of",
+    "and",
+    "comma",
+    "number",
+    "unit",
+    "exactly",
+    "pronoun",
+    "side",
+}
 
 
 class Stated(NamedTuple):
@@ -32,12 +48,14 @@ class Stated(NamedTuple):
         subject, relation: the thing, and where it is.
         span: the clause.
         parts: of a list such as "Holes: left, above", whose entries may speak of one thing or of several.
+        total: as many of its kind there are, as in "there are two holes"; 0 if that isn't stated.
     """
 
     subject: Mention
     relation: Relation
     span: Span
     parts: tuple[Relation, ...] = ()
+    total: int = 0
 
 
 class Parsed(NamedTuple):
@@ -51,6 +69,8 @@ def parse(words: list[Word], part: Part, *, beside: bool = False) -> Parsed:
     """Parse all sentences of a text; `beside`: go past what things are on, under or near."""
     parsed, sentence, known, topic = Parsed([], []), list[Word](), list[Mention](), list[Mention]()
     several = ""
+    if any(word.kind == "correction" for word in words):  # what it takes back isn't sure
+        return Parsed([], [((words[0].span[0], words[-1].span[1]), True)])
     for word in [*words, Word("end", ".", (0, 0))]:
         if word.kind != "end" and not (word.value == ":" and _is_heading(sentence)):
             sentence.append(word)
@@ -67,6 +87,16 @@ def _is_heading(words: list[Word]) -> bool:
     places = _PLACES - {"in", *_VERBS}
     named = bool(words) and words[-1].kind in ("thing", "number", "another", "pronoun", "side", "here")
     return bool(words) and not named and all(word.kind not in places for word in words)
+
+
+def _is_plan(words: list[Word]) -> bool:
+    """Whether words only say what to do, as in "so I need to push the box left", and nothing of where things are."""
+    first = next((i for i, word in enumerate(words) if word.kind == "plan"), len(words))
+    mine = [word for word, after in zip(words, [*words[1:], None], strict=True) if after and after.kind == "plan"]
+    others = [word.value for word in words[first:] if word.kind == "thing" and word not in mine]
+    begins = all(word.kind in ("filler", *_BREAKS) or word.value == "player" for word in words[:first])
+    named = len(others) > 1 or not {"player", "hole"}.isdisjoint(others)
+    return first < len(words) and begins and not named and all(word.kind in _PLANNED for word in words[first:])
 
 
 class _Sentence(Phrases):
@@ -160,8 +190,10 @@ class _Sentence(Phrases):
         self.known.extend(named_here)  # a later "it" may stand for them
         self.topic[:] = named_here[:1] or self.topic
         kinds = {word.kind for word in left}
-        named = "thing" in kinds or ("pronoun" in kinds and bool(kinds & {"direction", "region", "between"}))
-        matters = bool(kinds & _PLACES) and named and "plan" not in kinds
+        named = any(word.kind == "thing" and word.value not in ("player", "wall") for word in left)
+        alone = {"relative"}.issuperset(word.kind for word in self.words[end : end + 2] if word.kind != "comma")
+        named = named and not (alone and end < len(self.words) and kinds <= {"thing", "filler", *_BREAKS})
+        matters = (named or bool(kinds & _WHERE)) and not _is_plan(left)
         self.parsed.unread.append(((left[0].span[0], left[-1].span[1]), matters))
 
     def _next_clause(self, start: int) -> int:
@@ -190,8 +222,11 @@ class _Sentence(Phrases):
         if len(subjects) == 2 and subjects[0].kind == "target" and self.kind() == "comma" and self.peek(1) in _VERBS:
             subjects, self.at = subjects[1:], self.at + 1  # "the target, a vase, is"
         several = len(subjects) > 1 or any(subject.plural for subject in subjects)
-        alone = (exists and not self.kind()) or (self._is_colon() and self.peek(1) in ("number", "another"))
-        if (several and alone) or (exists and subjects and self.kind() == "comma" and self.peek(1) == "relative"):
+        alone = exists and not self.kind()
+        alone = alone or (several and self._is_colon() and self.peek(1) in ("number", "another"))
+        if subjects and (alone or (exists and self.kind() == "comma" and self.peek(1) == "relative")):
+            if alone and not self.kind():
+                self._count(subjects, start)
             return subjects, None  # "there are two holes", "there is a hole, which"
         if subjects:
             if self._is_plain():
@@ -214,17 +249,23 @@ class _Sentence(Phrases):
             subjects = self.things() if titled else [thing] if thing is not None else []
             if not subjects:
                 self.at, subjects = here, before
-                if relation.other is None and relation.second is None:
+                if relation.other is None and relation.second is None and not relation.viewer:
                     relation.other = seen_from
         if relation is None or not subjects:
             return None
         self._state(subjects, relation, start)
         return subjects, relation.other
 
+    def _count(self, subjects: list[Mention], start: int) -> None:
+        """State how many of a kind there are, as in "there are two holes"."""
+        kind, span = subjects[0].kind, (self.words[start].span[0], self.words[self.at - 1].span[1])
+        if kind not in ("player", "wall") and all(one.kind == kind and not one.plural for one in subjects):
+            self.parsed.stated.append(Stated(subjects[0], Relation(), span, (), len(subjects)))
+
     def _take_verb(self) -> bool:
         """Go past "is" or "am standing"."""
         here = self.at
-        while self.take("be") or self.take("will"):
+        while self.take("be") or self.take("will") or (self.at > here and self.take("whole")):
             pass
         return self.at > here
 
@@ -264,7 +305,7 @@ class _Sentence(Phrases):
         here, names, several = self.at, len(self.known), self.several
         after = ("comma", "be", "in", "direction") if self.take("exists") else ("comma", "be")
         thing = self.thing()
-        plural = thing is not None and thing.plural and self.kind() in after
+        plural = thing is not None and thing.plural and self.kind() in after and self.peek(1) != "whole"
         bare = thing is None and bool(several) and self.kind() in ("number", "direction") and self.peek(1) != "in"
         self.at, self.several = here, several
         del self.known[names:]
@@ -314,7 +355,8 @@ class _Sentence(Phrases):
         if len(subjects) > 1 and self.kind() not in ("direction", "number", "exactly"):
             here = self.at
             relation = self.relation()
-            if relation is not None and relation.same and relation.other is None and len(subjects) == 2:
+            shared = relation is not None and relation.same and not (relation.other or relation.viewer)
+            if relation is not None and shared and len(subjects) == 2:
                 relation.other = subjects.pop()  # "the player and the box are in the same row"
                 return relation
             self.at = here

@@ -57,7 +57,7 @@ _END = re.compile(
     re.IGNORECASE,
 )
 _ORDER = re.compile(
-    r"^(?:the )?(?:cubes )?(?:ordered )?from (left to right|right to left|bottom to top|top to bottom),? (?:the )?"
+    r"^(?:the )?(?:cubes )?(?:ordered )?from (left to right|right to left|bottom to top|top to bottom)[,:]? (?:the )?"
     r"(?:there are )?(?:cubes|things|blocks)?(?: are| is|:)*\s*"
     rf"((?:(?:the )?(?:{_COLOURS})(?: cube| one)?(?:,| and|\s)*){{2,4}})$",
     re.IGNORECASE,

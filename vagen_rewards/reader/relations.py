@@ -17,7 +17,11 @@ Region = tuple[tuple[str, Any], ...]
 """Pairs such as ("row", "first"), ("column", 3) and ("cell", (1, 2))."""
 
 
+ALL = "all"
+"""The label of all things of a kind, as in "both holes"."""
+
 _GO_ON = ("in", "exactly", "direction", "number", "near", "same_row", "same_column", "approx", "region")
+_AXES = {"up": "row", "down": "row", "left": "column", "right": "column"}
 _ENDS = {"up": ("row", "first"), "down": ("row", "last"), "left": ("column", "first"), "right": ("column", "last")}
 
 
@@ -97,17 +101,18 @@ class Phrases:
     def things(self) -> list[Mention]:
         """Read things joined by "and" or commas; "two holes" are two of them."""
         found: list[Mention] = []
+        begin, whole = self.at, self.take("whole")
         while True:
             here = self.at
             if found and (self._is_colon() or not (self.take("and") or self.take("comma"))):
                 return found
             thing = self.thing()
             if thing is not None:
-                found.append(thing)
+                found.append(Mention(thing.kind, ALL) if whole and thing.plural and not found else thing)
                 continue
             counted = self.counted()
             if not counted:
-                self.at = here
+                self.at = here if found else begin
                 return found
             found += counted
 
@@ -131,7 +136,7 @@ class Phrases:
     def thing(self) -> Mention | None:
         """Read one thing: "the box", "box 1", "another hole", "one" of several, "it"."""
         here, number, another, word = self.at, None, False, self.words[-1]
-        while self.kind() in ("filler", "another", "number"):
+        while self.kind() in ("filler", "another", "number") or (self._value() == "that" and self.peek(1) == "thing"):
             word = self.words[self.at]
             another = another or word.kind == "another" or (number == 1 and word.value in ("diagonal", "diagonally"))
             number = word.value if word.kind == "number" else number
@@ -233,6 +238,8 @@ class Phrases:
             self.at += self.kind() in ("comma", "and")
             extra = Relation(ways=list(relation.ways), counts=dict(relation.counts), units=dict(relation.units))
             read = self._part(extra)
+            if extra.viewer and not relation.viewer and relation.other and relation.other.kind != "player":
+                read = False  # "on the target, to my right": another relation
             if extra.near or extra.same:  # "to my left, next to me"
                 self.take("of")
                 again = self.thing()
@@ -250,10 +257,11 @@ class Phrases:
     def _part(self, relation: Relation) -> bool:
         here = self.at
         on = about = False
-        while self.kind() in ("in", "filler", "exactly", "mine", "approx"):
+        while self.kind() in ("in", "filler", "exactly", "mine", "approx") or self._is_over():
             word = self.words[self.at]
             relation.exact = relation.exact or word.kind == "exactly"
-            on = word.value in ("on", "at") if word.kind == "in" else on
+            relation.adjacent |= word.value in ("immediately", "immediate", "just") and self.peek(1) != "number"
+            on = word.value in ("on", "at", "occupies") if word.kind == "in" else on
             about = about or word.kind == "approx"
             relation.to = relation.to or word.value in ("to", "towards", "toward")
             relation.at = relation.at or word.value in ("at", "in", "on")
@@ -362,7 +370,7 @@ class Phrases:
             unit = self.words[self.at].value
             self.at += 1
         after, is_one = self.at, self.words[self.at - 1].label == "word" and number == 1
-        while self.kind() in ("filler", "in", "exactly", "mine"):
+        while self.kind() in ("filler", "in", "exactly", "mine") or self._value() == "over":
             if self.several and is_one and self.kind() in ("filler", "exactly"):
                 return self._back(here)  # "one straight above" is one of several
             if self.kind() == "mine" and not self._viewed(relation):
@@ -380,11 +388,22 @@ class Phrases:
         self.at = after
         if relation.ways and (self.take("side") or (unit and self.kind() in ("", "comma", "and", "but"))):
             # "to the right, two tiles away"
-            way = relation.ways[-1]
-            if len(relation.ways) == 1 and " " not in way and way not in relation.counts:
-                relation.counts[way] = int(number)
-                return True
+            return self._away(relation, int(number), unit) or self._back(here)
         return self._back(here)
+
+    def _is_over(self) -> bool:
+        """Whether "over one to the right" follows."""
+        return self._value() == "over" and self.peek(1) == "number"
+
+    def _away(self, relation: Relation, number: int, unit: str) -> bool:
+        """Take a distance that follows its direction; one cell away on a diagonal is one along both axes."""
+        ways = [step for way in relation.ways for step in way.removeprefix("corner ").split()]
+        along = [way for way in ways if unit not in ("row", "column") or _AXES.get(way) == unit]
+        if (len(along) > 1 and number != 1) or not along or not relation.counts.keys().isdisjoint(along):
+            return False
+        relation.ways = ways
+        relation.counts |= dict.fromkeys(along, number)
+        return True
 
     def _direction(self, relation: Relation, number: int | None, unit: str) -> None:
         way = self.words[self.at].value

@@ -14,17 +14,16 @@ from vagen_rewards.reader.claims import Span
 _NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 NUMBERS = {name: number for number, name in enumerate(_NUMERALS)}
 _WORD = re.compile(
-    r"\(\s*\d+\s*,\s*\d+\s*\)|n't\b|'(?:s|ll|re|m)\b|[a-z_]+?(?=n't\b)|[a-z_]+[0-9]*|-?\d+(?:\.\d+)?|\n+|[^\s\w]"
+    r"\(\s*\d+\s*,\s*\d+\s*\)|n't\b|'(?:s|ll|re|m|ve)\b|[a-z_]+?(?=n't\b)|[a-z_]+[0-9]*|-?\d+(?:\.\d+)?|\n+|[^\s\w]"
 )
 _LOOSE = str.maketrans(
     {"’": "'", "*": " ", "`": " ", "#": " ", "$": " ", "“": " ", "”": " ", '"': " ", "–": "-", "—": "-"}
 )
 _HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])")
-_ASIDE = re.compile(
-    r"\((?:\d.indexed|(?:the |an? )?(?:red|green|blue|yellow|brown|orange|white|elf|dark)[a-z ]{0,24})\)"
-)
+_ASIDE = re.compile(r"\((?:(?:the |an? )?(?:red|green|blue|yellow|brown|orange|white|elf|dark)[a-z ]{0,24})\)")
 """Looks of a thing in parentheses."""
 _PLURAL = re.compile(r"(?<=[a-z])\(e?s\)")
+_HALF = re.compile(rf"\b({'|'.join(_NUMERALS)}|\d+) and a half\b")
 _ROW_COLUMN = re.compile(r"\((row \d+, ?col(?:umn)? \d+)\)")
 _LABEL = re.compile(r"([a-z_]+?)_?(\d+)")
 _CORRECTED = ("thing", "direction", "exactly")
@@ -127,6 +126,7 @@ def words_of(kind: str, text: str) -> list[Word]:
         plain = _ASIDE.sub(lambda aside: " " * len(aside[0]), plain)
         plain = _PLURAL.sub(lambda end: end[0][1:-1].ljust(len(end[0])), plain)
         plain = _ROW_COLUMN.sub(lambda place: f" {place[1]} ", plain)
+    plain = _HALF.sub(lambda said: f"{NUMBERS.get(said[1], said[1])}.5".ljust(len(said[0])), plain)
     plain = _HYPHEN.sub(" ", plain).replace("i.e.", "  , ").replace("e.g.", " ?  ")
     raw = [(match[0], match.span()) for match in _WORD.finditer(plain)]
     known, longest, found, i = phrases(kind), _longest(kind), list[Word](), 0
