@@ -207,15 +207,15 @@ class Total(NamedTuple):
     """There are so many things of a kind."""
 
     kind: str
-    count: int
+    number: int
 
     def holds(self, state: Any) -> bool | None:
         """Whether there are; `None` if there are more, since a text may speak of some of them."""
         there = len(state.cells.get(self.kind, ()))
-        return True if there == self.count or there > self.count == 1 else None if there > self.count else False
+        return True if there == self.number or there > self.number == 1 else None if there > self.number else False
 
     def __str__(self) -> str:
-        return f"{self.count} {self.kind}"
+        return f"{self.number} {self.kind}"
 
 
 class Between(NamedTuple):
