@@ -1,13 +1,20 @@
 """Bounds of options, which stand in the annotation of an option: `size: Annotated[int, Whole(3, 16), Open()] = 4`.
 
-A bound reads plain JSON values, never converts them, and costs nothing on a value that is far too large.
+Where none stands there, the type is the bound. A bound reads plain JSON values, never converts them, and costs
+nothing on a value that is far too large.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import sys
+import types
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
+
+_LARGEST = 1e308
+"""Of a number: not infinite, and no integer that is too long for a float."""
 
 
 class Bound(Protocol):
@@ -32,32 +39,30 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """An integer from `least` to `most`."""
+    """An integer from `least` to `most`, by default any."""
 
-    least: int
-    most: int
+    least: float = -math.inf
+    most: float = math.inf
 
     def admits(self, value: Any) -> bool:
         return type(value) is int and self.least <= value <= self.most
 
     def __str__(self) -> str:
-        return f"an integer from {self.least:,} to {self.most:,}"
+        return "an integer" + (f" from {self.least:,} to {self.most:,}" if self != Whole() else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A finite number from `least` to `most`."""
+    """A finite number from `least` to `most`, by default any."""
 
-    least: float
-    most: float
+    least: float = -_LARGEST
+    most: float = _LARGEST
 
     def admits(self, value: Any) -> bool:
-        if type(value) is not float and type(value) is not int:
-            return False
-        return self.least <= value <= self.most and math.isfinite(value)
+        return isinstance(value, float | int) and type(value) is not bool and self.least <= value <= self.most
 
     def __str__(self) -> str:
-        return f"a number from {self.least:g} to {self.most:g}"
+        return "a finite number" if self == Number() else f"a number from {self.least:g} to {self.most:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ class Several:
     """A list of `least` to `most` values, each within `each`."""
 
     each: Bound
-    most: int
+    most: int = sys.maxsize
     least: int = 1
 
     def admits(self, value: Any) -> bool:
@@ -87,6 +92,8 @@ class Several:
         return self.least <= len(value) <= self.most and all(map(self.each.admits, value))
 
     def __str__(self) -> str:
+        if self.most == sys.maxsize:
+            return f"a list, each {self.each}"
         count = str(self.most) if self.least == self.most else f"{self.least} to {self.most}"
         return f"a list of {count}, each {self.each}"
 
@@ -105,13 +112,26 @@ class OrNone:
 
 
 @dataclass(frozen=True, slots=True)
+class Is:
+    """An instance of a type."""
+
+    kind: Any
+
+    def admits(self, value: Any) -> bool:
+        return isinstance(value, self.kind)
+
+    def __str__(self) -> str:
+        return "a string" if self.kind is str else f"of type {self.kind}"
+
+
+@dataclass(frozen=True, slots=True)
 class Open:
     """Opens an option to clients of a server, within a bound.
 
     Never one that is a path, a module, an address or a name that is looked up (see `vagen_envs.permission`).
 
     Attributes:
-        bound: of their values; by default the option's own, or the values of its `Literal` or `bool`.
+        bound: of their values; by default the option's own.
     """
 
     bound: Bound | None = None
@@ -123,3 +143,32 @@ COUNTED = Whole(1, 1_000_000)
 """Something that is counted and takes no memory, such as the turns of an episode."""
 SEED = Whole(0, 2**64 - 1)
 """A seed of a reset."""
+
+
+def bound_of(kind: Any) -> Bound:
+    """The bound that a type hint says: such as of a `Literal`, a tuple of one type, or either of these or `None`."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return OneOf(args)
+    if origin in (Union, types.UnionType) and len(args) == 2 and args[1] is types.NoneType:
+        return OrNone(bound_of(args[0]))
+    if origin is tuple:
+        each = bound_of(args[0])
+        return Several(each, least=0) if args[-1] is Ellipsis else Several(each, len(args), len(args))
+    plain: dict[Any, Bound] = {int: Whole(), float: Number(), bool: OneOf((False, True))}
+    return plain.get(kind, Is(origin or kind))
+
+
+@functools.cache
+def bounds_of(cls: Any) -> dict[str, tuple[Bound, Bound | None]]:
+    """The bound of each field of a dataclass, and of what a client of a server may set it to; `None` for closed."""
+    found: dict[str, tuple[Bound, Bound | None]] = {}
+    for owner in reversed(cls.__mro__[:-1]):  # an option that a subclass declares without bounds keeps those it had
+        for name, kind in get_type_hints(owner, include_extras=True).items():
+            if get_origin(kind) is Annotated:
+                given = [note for note in kind.__metadata__ if not isinstance(note, Open)]
+                own = given[0] if given else found[name][0] if name in found else bound_of(kind.__origin__)
+                found[name] = own, next((note.bound or own for note in kind.__metadata__ if note not in given), None)
+            elif name not in found:
+                found[name] = bound_of(kind), None
+    return found

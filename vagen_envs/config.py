@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import types
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from vagen_envs.bounds import COUNTED, REWARD, Bound, OneOf, Open, OrNone, Several, Whole, Words
+from vagen_envs.bounds import COUNTED, REWARD, Number, OneOf, Open, OrNone, Several, Whole, Words, bounds_of
 from vagen_envs.errors import ConfigError, did_you_mean, shown
 from vagen_envs.replies import TAGS, Layout, NativeThinking, Parsing, Reasoning, Strategy, TagNames, check_tags
 from vagen_envs.seeding import Shares, Split
@@ -19,9 +16,6 @@ Representation = Literal["natural_language", "symbolic", "structured"]
 ObservationMode = Literal["image", "text", "both"]
 RUNGS = (0, 1, 2, 3, 4, 5)
 """The rungs of an environment's ladder, easiest first."""
-
-_LARGEST = 1e308
-"""A number of an option: not infinite, and no integer that is too long for a float."""
 
 MOST = 10**9
 """Turns or primitive actions of an episode."""
@@ -102,17 +96,8 @@ class EnvConfig:
         cls.presets = {name: {**inherited.get(name, {}), **own.get(name, {})} for name in {**inherited, **own}}
 
     def __post_init__(self) -> None:
-        for name, kind in _field_types(type(self)).items():  # type: ignore[arg-type]
-            value = getattr(self, name)
-            if isinstance(value, list):  # JSON has no tuples
-                value = tuple(value)
-                object.__setattr__(self, name, value)
-            if not _is_a(value, kind):
-                raise ConfigError(f"{name}={shown(value)} is not valid: it must be {_say(kind)}.{_hint(value, kind)}")
-            if isinstance(value, int) and kind is float:
-                object.__setattr__(self, name, float(value))
-        for name, (bound, _) in bounds_of(type(self)).items():  # type: ignore[arg-type]
-            self.require(bound is None or bound.admits(getattr(self, name)), name, str(bound))
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, self._read(field.name, getattr(self, field.name)))
         self.require(
             1 <= len(self.separator) <= 100 and "<" not in self.separator,
             "separator",
@@ -152,16 +137,28 @@ class EnvConfig:
         for name in options:
             if name not in known:
                 raise ConfigError(f"unknown option {shown(name)}.{did_you_mean(name, known)}")
+        options = {name: cls._read(name, value) for name, value in options.items()}
         rung = options.get("difficulty")
         if rung is not None and not cls.rungs:
             raise ConfigError(f"difficulty={shown(rung)} is not valid: it must be None, since there is no ladder here")
-        beside = {**cls.presets[preset], **options}
-        ladder = cls._rung(rung, beside) if type(rung) is int and rung in RUNGS else {}
+        ladder = {} if rung is None else cls._rung(rung, {**cls.presets[preset], **options})
         given = {**cls.presets[preset], **ladder, **options}
         for name, needed in cls._needed(given).items():
             if name in given and name not in options:  # what nobody asked for gives way
                 given[name] = max(given[name], needed)
         return cls(**{**cls._following(given), **given})
+
+    @classmethod
+    def _read(cls, name: str, value: Any) -> Any:
+        """The value of an option as the configuration holds it. Raises ConfigError if it is out of bounds."""
+        bound = bounds_of(cls)[name][0]  # type: ignore[arg-type]
+        if isinstance(value, list):  # JSON has no tuples
+            value = tuple(value)
+        if not bound.admits(value):
+            choices = [each for each in bound.choices if isinstance(each, str)] if isinstance(bound, OneOf) else []
+            hint = did_you_mean(value, choices) if choices and isinstance(value, str) else ""
+            raise ConfigError(f"{name}={shown(value)} is not valid: it must be {bound}.{hint}")
+        return float(value) if isinstance(bound, Number) else value
 
     @classmethod
     def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG003  (a hook)
@@ -187,75 +184,53 @@ class EnvConfig:
         return {name: getattr(self, name) for name in self.level_fields}
 
 
-@functools.cache
-def _field_types(cls: type) -> dict[str, Any]:
-    hints = typing.get_type_hints(cls)
-    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
+@dataclass(frozen=True, kw_only=True)
+class SolvableConfig(EnvConfig):
+    """Options of an environment whose levels are drawn by the length of their shortest solution.
 
+    Turns and steps that aren't given are as many as the longest level needs. A window that isn't given ends
+    where given turns and steps do. Values that don't fit are refused: its oracle couldn't solve it.
+    """
 
-@functools.cache
-def bounds_of(cls: type) -> dict[str, tuple[Bound | None, Bound | None]]:
-    """The bound of each option, and of what a client of a server may set it to; `None` for no bound, and for closed."""
-    found: dict[str, tuple[Bound | None, Bound | None]] = {}
-    for owner in reversed(cls.__mro__[:-1]):  # an option that a subclass declares without bounds keeps those it had
-        for name, kind in typing.get_type_hints(owner, include_extras=True).items():
-            if notes := getattr(kind, "__metadata__", ()):
-                own = next((note for note in notes if not isinstance(note, Open)), None)
-                client = [note.bound or own or OneOf(_choices(kind.__origin__)) for note in notes if note != own]
-                found[name] = (own, client[0] if client else None)
-    return found
+    spare_steps: ClassVar[int] = 0
+    """Actions that turns and steps which aren't given leave beyond the longest solution."""
 
+    min_solution_length: Annotated[int, Whole(1, MOST)] = 5
+    max_solution_length: Annotated[int, Whole(1, MOST)] = 9
 
-def _choices(kind: Any) -> tuple[Any, ...]:
-    """The values of a `Literal`, of `bool`, or of a union of these and `None`."""
-    origin, args = _parts(kind)
-    if origin is Literal:
-        return args
-    if origin in (Union, types.UnionType):
-        return tuple(value for each in args for value in _choices(each))
-    return (False, True) if kind is bool else (None,)
-
-
-@functools.cache
-def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    return get_origin(kind), get_args(kind)
-
-
-def _is_a(value: Any, kind: Any) -> bool:
-    origin, args = _parts(kind)
-    if origin is Literal:
-        return isinstance(value, str | int) and not isinstance(value, bool) and value in args  # True is equal to 1
-    if origin in (Union, types.UnionType):
-        return any(_is_a(value, each) for each in args)
-    if origin is tuple:
-        if not isinstance(value, tuple):
-            return False
-        each = (args[0],) * len(value) if args[-1] is Ellipsis else args
-        return len(value) == len(each) and all(map(_is_a, value, each))
-    if kind is float:
-        return isinstance(value, float | int) and not isinstance(value, bool) and abs(value) <= _LARGEST
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, origin or kind)
-
-
-def _say(kind: Any) -> str:
-    origin, args = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return "one of " + ", ".join(map(repr, args))
-    if origin in (Union, types.UnionType):
-        return " or ".join(map(_say, args))
-    if kind is types.NoneType:
-        return "None"
-    return (
-        str(kind)
-        if origin
-        else {"int": "an integer", "float": "a finite number", "bool": "True or False", "str": "a string"}.get(
-            kind.__name__, kind.__name__
+    def __post_init__(self) -> None:
+        EnvConfig.__post_init__(self)
+        self.require(
+            self.min_solution_length <= self.max_solution_length,
+            "max_solution_length",
+            f"at least min_solution_length={self.min_solution_length}",
         )
-    )
+        longest = self.longest_solution()
+        turns = -(-longest // self.max_actions_per_turn)
+        why = f"a level may take {longest} actions, {self.max_actions_per_turn} a turn"
+        self.require(self.max_turns >= turns, "max_turns", f"at least {turns}: {why}")
+        self.require(self.max_steps >= longest, "max_steps", f"at least {longest}, which a level may take")
+
+    def longest_solution(self) -> int:
+        """Most actions of a shortest solution of any level."""
+        return self.max_solution_length
+
+    @classmethod
+    def _following(cls, given: Mapping[str, Any], least: int = 1) -> dict[str, Any]:
+        """Turns, steps and window; where nothing else bounds the longest solution it is at least `least`."""
+        values = {name: cls._default(name) for name in _BUDGET} | dict(given)
+        longest = values["max_solution_length"]
+        if "max_solution_length" not in given:
+            allowed = [values["max_turns"] * values["max_actions_per_turn"]] if "max_turns" in given else []
+            allowed += [values["max_steps"]] if "max_steps" in given else []
+            longest = min([max(longest, least), *allowed])
+        steps = longest + cls.spare_steps
+        return {
+            "max_solution_length": longest,
+            "min_solution_length": min(values["min_solution_length"], longest),
+            "max_turns": max(values["max_turns"], -(-steps // values["max_actions_per_turn"])),
+            "max_steps": max(values["max_steps"], steps),
+        }
 
 
-def _hint(value: Any, kind: Any) -> str:
-    choices = [choice for choice in get_args(kind) if isinstance(choice, str)] if get_origin(kind) is Literal else []
-    return did_you_mean(value, choices) if choices and isinstance(value, str) else ""
+_BUDGET = ("max_turns", "max_actions_per_turn", "max_steps", "min_solution_length", "max_solution_length")

@@ -14,8 +14,8 @@ from typing import Any, cast
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from vagen_envs.bounds import SEED, Bound, OneOf
-from vagen_envs.config import EnvConfig, bounds_of
+from vagen_envs.bounds import SEED, Bound, OneOf, bounds_of
+from vagen_envs.config import EnvConfig
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError, did_you_mean, shown
 from vagen_envs.registration import declared

@@ -261,6 +261,7 @@ def test_the_state_in_its_forms():
         ({"max_solution_length": 40, "max_turns": 4}, "max_turns=4 .*at least 8"),
         ({"max_solution_length": 40, "max_steps": 20}, "max_steps=20 .*at least 40"),
         ({"rooms": 3, "step_length": 0.5}, "step_length"),
+        ({"max_actions_per_turn": 0}, "max_actions_per_turn=0 .*from 1"),
     ],
 )
 def test_bad_options_are_told(options, named):

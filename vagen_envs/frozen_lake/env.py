@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from vagen_envs.bounds import REWARD, Number, Open, OrNone, Several, Whole, Words
-from vagen_envs.budgets import SolvableConfig
-from vagen_envs.config import Representation
+from vagen_envs.config import Representation, SolvableConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.frozen_lake.levels import (
@@ -75,7 +74,7 @@ class FrozenLakeConfig(SolvableConfig):
         {"size": 12, "hole_probability": 0.8, "min_solution_length": 24, "max_solution_length": 27},
     )
 
-    desc: Annotated[tuple[str, ...] | None, Open(OrNone(Several(Words(16), 16)))] = None
+    desc: Annotated[tuple[str, ...] | None, OrNone(Several(Words(16), 16)), Open()] = None
     """A map in Gymnasium's letters, such as `("SFFF", "FHFH", "FFFH", "HFFG")`, for every level: a rectangle of up to
     16x16 with one or more starts and goals, as rows, lists of letters or Gymnasium's array. Then `size` and the window
     don't count, and there are no splits. `None` draws a map (table 9)."""
@@ -110,7 +109,6 @@ class FrozenLakeConfig(SolvableConfig):
         self.require(0.0 <= self.hole_probability < 1.0, "hole_probability", "at least 0 and below 1")
         self._require_ways()
         rows = self.size if self.desc is None else max(map(len, (self.desc, *self.desc)))
-        self.require(self.desc is None or _is_small(self.desc), "desc", "at most 16 rows of 16 letters")
         self.require(rows * self.scale <= 64, "scale", f"at most {64 // rows} with {rows} rows: 2048 pixels a side")
 
     def _require_ways(self) -> None:
@@ -128,50 +126,31 @@ class FrozenLakeConfig(SolvableConfig):
         )
 
     def longest_solution(self) -> int:
-        if self.desc is None:
-            return self.max_solution_length
-        return _length(self.desc) if _is_small(self.desc) else 0  # refused right after
+        return self.max_solution_length if self.desc is None else _length(self.desc)
 
     @classmethod
-    def create(cls, preset: str = "paper", **options: Any) -> Self:
-        if (rows := rows_of(options.get("desc"))) is not None:
-            options["desc"] = rows
-        return super().create(preset, **options)
+    def _read(cls, name: str, value: Any) -> Any:
+        return super()._read(name, rows_of(value) or value if name == "desc" else value)
 
     @classmethod
     def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:
         """A rung's holes leave hardly a way from corner to corner, and its ways may be too short for one."""
         ladder = super()._rung(rung, beside)
-        size = beside.get("size", ladder["size"])
-        if beside.get("corners") is not True or not _is_size(size):
+        if not beside.get("corners"):
             return ladder
-        kept = {name: value for name, value in ladder.items() if name != "hole_probability"}
-        lengths = ("min_solution_length", "max_solution_length")
-        return kept | {name: max(ladder[name], way_between_corners(size)) for name in lengths}
+        least = way_between_corners(beside.get("size", ladder["size"]))
+        lengths = {name: max(ladder[name], least) for name in ("min_solution_length", "max_solution_length")}
+        return {name: value for name, value in ladder.items() if name != "hole_probability"} | lengths
 
     @classmethod
-    def _usual_length(cls, given: Mapping[str, Any]) -> int:
-        usual, size = super()._usual_length(given), given.get("size", cls._default("size"))
-        return max(usual, way_between_corners(size)) if given.get("corners") is True and _is_size(size) else usual
-
-    @classmethod
-    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        desc = given.get("desc")
-        if desc is None:
-            holes = {"hole_probability": _HOLES_OF_CORNERS} if given.get("corners") is True else {}
-            return super()._following(given) | holes
-        most = given.get("max_actions_per_turn", cls._default("max_actions_per_turn"))
-        if not isinstance(desc, list | tuple) or not _is_small(desc) or type(most) is not int or most < 1:
-            return {}  # checked by the constructor
-        return {"max_turns": max(cls._default("max_turns"), -(-_length(desc) // most))}
-
-
-def _is_size(size: Any) -> bool:
-    return type(size) is int and 3 <= size <= 16
-
-
-def _is_small(desc: Sequence[Any]) -> bool:
-    return 1 <= len(desc) <= 16 and all(isinstance(row, str) and len(row) <= 16 for row in desc)
+    def _following(cls, given: Mapping[str, Any], least: int = 1) -> dict[str, Any]:
+        if given.get("desc") is not None:
+            most = given.get("max_actions_per_turn", cls._default("max_actions_per_turn"))
+            return {"max_turns": max(cls._default("max_turns"), -(-_length(given["desc"]) // most))}
+        if not given.get("corners"):
+            return super()._following(given, least)
+        least = way_between_corners(given.get("size", cls._default("size")))
+        return super()._following(given, least) | {"hole_probability": _HOLES_OF_CORNERS}
 
 
 def _length(desc: Sequence[str]) -> int:

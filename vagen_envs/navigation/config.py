@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from vagen_envs.bounds import REWARD, Number, Open, Whole
-from vagen_envs.budgets import SolvableConfig
-from vagen_envs.config import EnvConfig
+from vagen_envs.config import EnvConfig, SolvableConfig
 from vagen_envs.navigation.episodes import read_episodes
 from vagen_envs.navigation.instructions import EvalSet
 from vagen_envs.navigation.search import NEAREST_START

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from vagen_envs.bounds import REWARD, Open, Several, Whole
-from vagen_envs.budgets import SolvableConfig
-from vagen_envs.config import Representation
+from vagen_envs.config import Representation, SolvableConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import tile_set
@@ -135,12 +134,10 @@ class SokobanConfig(SolvableConfig):
         return self.max_solution_length if self.boards is None else 1
 
     @classmethod
-    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _following(cls, given: Mapping[str, Any], least: int = 1) -> dict[str, Any]:
         if given.get("boards") is None:
-            return super()._following(given)
+            return super()._following(given, least)
         actions = given.get("max_actions_per_turn", cls._default("max_actions_per_turn"))
-        if type(actions) is not int or actions < 1:
-            return {}  # checked by the constructor
         return {"max_steps": _STEPS, "max_turns": -(-_STEPS // actions)}
 
     def level_key(self) -> dict[str, Any]:
