@@ -82,8 +82,16 @@ def test_the_sixth_environment_is_benchmarked(here):
 def test_a_recipe_trains_on_the_sixth_environment(here):
     pytest.importorskip("trl")
     play = ("-e", ENV_ID, "-o", "strategy=no_think", "-o", "prompt_pack=" + str(LIGHTS / "prompts"))
-    few = ("rollouts=1", "episodes_per_rollout=4", "num_envs=4", "minibatches=1", "max_tokens=8", "use_cpu=true",
-           "report_to=none", "bf16=false")  # fmt: skip
+    few = [
+        "rollouts=1",
+        "episodes_per_rollout=4",
+        "num_envs=4",
+        "minibatches=1",
+        "max_tokens=8",
+        "use_cpu=true",
+        "report_to=none",
+        "bf16=false",
+    ]
     settings = [word for setting in few for word in ("-s", setting)]
     from vagen_adapters.parity.tiny_model import save_tiny, texts_of
 

@@ -64,8 +64,9 @@ def player(env_id, seeds, split="test", wrong=(), **options):
 def evaluate(folder, *args, **variables):
     """`inspect eval`, and its log."""
     command = [Path(sys.executable).with_name("inspect"), "eval", *args, "--log-dir", folder / "cli"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, cwd=folder,
-                          env={**os.environ, **variables})  # fmt: skip
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=240, check=False, cwd=folder, env={**os.environ, **variables}
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     (file,) = (folder / "cli").glob("*.eval")
     return read_eval_log(str(file), resolve_attachments=True)
@@ -103,8 +104,18 @@ def test_the_command_plays_the_episodes_that_our_runner_plays(endpoint, tmp_path
     ours = {episode.seed: episode for episode in runs.episodes(tmp_path / "ours")}
     asked = len(endpoint.requests)
 
-    log = evaluate(tmp_path, "vagen_adapters/sokoban", "--model", "openai-api/local/m", "-T", "num_levels=3",
-                   "--max-connections", "4", LOCAL_BASE_URL=endpoint.url, LOCAL_API_KEY="none")  # fmt: skip
+    log = evaluate(
+        tmp_path,
+        "vagen_adapters/sokoban",
+        "--model",
+        "openai-api/local/m",
+        "-T",
+        "num_levels=3",
+        "--max-connections",
+        "4",
+        LOCAL_BASE_URL=endpoint.url,
+        LOCAL_API_KEY="none",
+    )
     assert log.status == "success"
     assert len(log.samples) == 3
     for sample in log.samples:

@@ -13,10 +13,17 @@ from vagen_envs.errors import MissingExtraError
 
 @pytest.mark.parametrize(
     ("adapter", "hidden", "extra"),
-    [("verl", "verl", "verl"), ("verifiers", "verifiers", "verifiers"), ("openenv", "openenv", "openenv"),
-     ("inspect", "inspect_ai", "inspect"), ("skyrl", "skyrl_gym", "skyrl"), ("trl", "datasets", "ppo"),
-     ("pettingzoo", "pettingzoo", "pettingzoo"), ("nemo_gym", "nemo_gym", "nemo-gym")],
-)  # fmt: skip
+    [
+        ("verl", "verl", "verl"),
+        ("verifiers", "verifiers", "verifiers"),
+        ("openenv", "openenv", "openenv"),
+        ("inspect", "inspect_ai", "inspect"),
+        ("skyrl", "skyrl_gym", "skyrl"),
+        ("trl", "datasets", "ppo"),
+        ("pettingzoo", "pettingzoo", "pettingzoo"),
+        ("nemo_gym", "nemo_gym", "nemo-gym"),
+    ],
+)
 def test_the_library_itself_is_missing(adapter, hidden, extra, monkeypatch):
     module = f"vagen_adapters.{adapter}_env"
     for name in list(sys.modules):

@@ -50,11 +50,23 @@ def response(text, thought=None):
     if thought is not None:
         output.insert(0, {"id": "t", "type": "reasoning", "summary": [{"type": "summary_text", "text": thought}]})
     return {
-        "id": "r", "object": "response", "created_at": 0, "status": "completed", "model": "m", "output": output,
-        "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
-        "usage": {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 5,
-                  "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 15},
-    }  # fmt: skip
+        "id": "r",
+        "object": "response",
+        "created_at": 0,
+        "status": "completed",
+        "model": "m",
+        "output": output,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": 10,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 5,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 15,
+        },
+    }
 
 
 def picture(content):
@@ -111,10 +123,16 @@ def test_rows_of_strangers_and_too_many_of_them():
     door = client(max_sessions=1)
     (row,) = levels("vagen/FrozenLake-v0", num_levels=1)
     for change, said in [
-        ({"env_id": "vagen_nowhere:x"}, "would import"), ({"env_id": "vagen/Nowhere-v0"}, "doesn't exist"), ({"env_id": 7}, "env_id"),
-        ({"seed": -1}, "seed=-1"), ({"seed": None}, "seed"), ({"split": "all"}, "split"), ({"options": [1]}, "options"),
-        ({"options": {"prompt_pack": "/etc/passwd"}}, "prompt_pack"), ({"reasoning": {"judge": "llm:m"}}, "judge"),
-    ]:  # fmt: skip
+        ({"env_id": "vagen_nowhere:x"}, "would import"),
+        ({"env_id": "vagen/Nowhere-v0"}, "doesn't exist"),
+        ({"env_id": 7}, "env_id"),
+        ({"seed": -1}, "seed=-1"),
+        ({"seed": None}, "seed"),
+        ({"split": "all"}, "split"),
+        ({"options": [1]}, "options"),
+        ({"options": {"prompt_pack": "/etc/passwd"}}, "prompt_pack"),
+        ({"reasoning": {"judge": "llm:m"}}, "judge"),
+    ]:
         refused = door.post("/reset", json={**row, **change})
         assert refused.status_code == 422, refused.text
         assert said in refused.text
@@ -171,12 +189,16 @@ class Answer:
 def play(door, row, replies, agent=VagenAgent, config_of=AgentConfig, **config):
     agent = agent.model_construct(
         config=config_of(
-            host="127.0.0.1", port=8080, entrypoint="app.py", name="vagen_agent",
+            host="127.0.0.1",
+            port=8080,
+            entrypoint="app.py",
+            name="vagen_agent",
             resources_server={"type": "resources_servers", "name": "vagen"},
-            model_server={"type": "responses_api_models", "name": "policy_model"}, **config,
+            model_server={"type": "responses_api_models", "name": "policy_model"},
+            **config,
         ),
         server_client=Wires(door, replies),
-    )  # fmt: skip
+    )
     body = GymnasiumAgentRunRequest.model_validate(row)
     return asyncio.run(agent.run(MagicMock(cookies={}), body)), agent.server_client.asked
 
@@ -195,8 +217,9 @@ def shown(items):
     plain = [item if isinstance(item, dict) else item.model_dump() for item in items[1:]]
     contents = [
         item["content"] if isinstance(item["content"], list) else [{"text": item["content"]}]
-        for item in plain if item.get("type", "message") == "message"
-    ]  # fmt: skip
+        for item in plain
+        if item.get("type", "message") == "message"
+    ]
     texts = ["".join(part.get("text") or "" for part in content) for content in contents]
     return [
         (item["role"], text, any(part.get("type") == "input_image" for part in content))
@@ -239,9 +262,15 @@ def test_a_summary_replaces_the_turns_before_it():
 
 def test_an_unknown_policy_is_refused():
     with pytest.raises(ValueError, match="Did you mean 'last:N'"):
-        AgentConfig(host="h", port=1, entrypoint="app.py", name="a", context="lst:2",
-                    resources_server={"type": "resources_servers", "name": "vagen"},
-                    model_server={"type": "responses_api_models", "name": "policy_model"})  # fmt: skip
+        AgentConfig(
+            host="h",
+            port=1,
+            entrypoint="app.py",
+            name="a",
+            context="lst:2",
+            resources_server={"type": "resources_servers", "name": "vagen"},
+            model_server={"type": "responses_api_models", "name": "policy_model"},
+        )
 
 
 def test_the_sample_of_a_broken_simulator_is_masked(monkeypatch):
@@ -294,17 +323,23 @@ def model():
 @pytest.mark.timeout(600)
 def test_evaluations_by_nemo_gyms_own_commands(model, tmp_path):
     """Its servers in processes of their own, started and asked three times by its commands; a fake model, real rewards."""
-    for each in ("resources_servers/vagen", "responses_api_agents/vagen_agent",
-                 "environment_servers/legacy_agent", "responses_api_models/openai_model"):  # fmt: skip
+    for each in [
+        "resources_servers/vagen",
+        "responses_api_agents/vagen_agent",
+        "environment_servers/legacy_agent",
+        "responses_api_models/openai_model",
+    ]:
         (tmp_path / "venvs" / each).mkdir(parents=True)
         (tmp_path / "venvs" / each / ".venv").symlink_to(sys.prefix)
     command = Path(sys.executable).with_name("gym")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         head = [f"+head_server.port={free.getsockname()[1]}", "+head_server.host=127.0.0.1"]
-    start = [command, "env", "start", "--resources-server", "vagen", "--search-dir", FOLDER, "--model-type",
-             "openai_model", "--model", "m", "--model-url", model.url, "--model-api-key", "x", *head,
-             "+skip_venv_if_present=true", f"+uv_venv_dir={tmp_path / 'venvs'}"]  # fmt: skip
+    asked = (
+        f"env start --resources-server vagen --search-dir {FOLDER} --model-type openai_model --model m"
+        f" --model-url {model.url} --model-api-key x +skip_venv_if_present=true +uv_venv_dir={tmp_path / 'venvs'}"
+    )
+    start = [command, *asked.split(), *head]
     log = tmp_path / "servers.log"
     with log.open("w") as out:
         servers = subprocess.Popen(start, cwd=tmp_path, stdout=out, stderr=out, start_new_session=True)
@@ -317,8 +352,8 @@ def test_evaluations_by_nemo_gyms_own_commands(model, tmp_path):
         rows = FOLDER / "resources_servers/vagen/data/example.jsonl"
         for step in range(3):
             output = tmp_path / f"rollouts-{step}.jsonl"
-            collect = [command, "eval", "run", "--no-serve", "--agent", "vagen_agent", "--input", rows, *head,
-                       "--output", output, "--limit", "4"]  # fmt: skip
+            asked = f"eval run --no-serve --agent vagen_agent --input {rows} --output {output} --limit 4"
+            collect = [command, *asked.split(), *head]
             done = subprocess.run(collect, cwd=tmp_path, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
             check(output)

@@ -39,9 +39,12 @@ class Policy(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.look = torch.nn.Sequential(
-            torch.nn.AvgPool2d(8), torch.nn.Flatten(-3), torch.nn.Linear(3 * 16 * 16, 32), torch.nn.Tanh(),
+            torch.nn.AvgPool2d(8),
+            torch.nn.Flatten(-3),
+            torch.nn.Linear(3 * 16 * 16, 32),
+            torch.nn.Tanh(),
             torch.nn.Linear(32, 4),
-        )  # fmt: skip
+        )
 
     def odds(self, image):
         return torch.distributions.Categorical(logits=self.look(image.movedim(-1, -3).float() / 255))

@@ -31,10 +31,22 @@ def processor(folder):
 
 def trainer_of(kind, folder, out, processing_class, arguments=None, **kwargs):
     config = GRPOConfig(
-        output_dir=str(out), max_steps=1, per_device_train_batch_size=4, num_generations=4, max_completion_length=1500,
-        report_to="none", use_cpu=True, bf16=False, activation_checkpointing=False, logging_steps=1, save_strategy="no",
-        learning_rate=1e-3, seed=3, disable_tqdm=True, **(arguments or {}),
-    )  # fmt: skip
+        output_dir=str(out),
+        max_steps=1,
+        per_device_train_batch_size=4,
+        num_generations=4,
+        max_completion_length=1500,
+        report_to="none",
+        use_cpu=True,
+        bf16=False,
+        activation_checkpointing=False,
+        logging_steps=1,
+        save_strategy="no",
+        learning_rate=1e-3,
+        seed=3,
+        disable_tqdm=True,
+        **(arguments or {}),
+    )
     return kind(
         AutoModelForImageTextToText.from_pretrained(folder),
         args=config,

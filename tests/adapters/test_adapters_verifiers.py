@@ -42,9 +42,11 @@ def oracle(env_id, seeds, split="test", **options):
 
 def evaluate(folder, endpoint, *args):
     """`vf-eval`, and the traces it wrote."""
-    command = [Path(sys.executable).with_name("vf-eval"), "vagen-adapters", "-m", "local", "--no-push", "--no-rich",
-               "--client.base-url", endpoint.url, "--client.api-key-var", "LOCAL_KEY",
-               "-o", folder, "--run.name", "run", *args]  # fmt: skip
+    asked = (
+        f"vagen-adapters -m local --no-push --no-rich --client.base-url {endpoint.url}"
+        f" --client.api-key-var LOCAL_KEY -o {folder} --run.name run"
+    )
+    command = [Path(sys.executable).with_name("vf-eval"), *asked.split(), *args]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=folder, check=False)
     lines = (folder / "run" / "traces.jsonl").read_text().splitlines()
     episodes = [json.loads(line) for line in lines]

@@ -94,10 +94,15 @@ def play(processor, seed, response_length=600, **options):
     worker = worker_of(processor, server, response_length)
     loop = hydra.utils.instantiate(
         agent_loop._agent_loop_registry[verl_env.NAME],
-        trainer_config=agent_loop.DictConfigWrap(worker.config), server_manager=server,
-        tokenizer=worker.tokenizer, processor=processor, hf_model_type=worker.hf_model_type, dataset_cls=RLHFDataset,
-        data_config=agent_loop.DictConfigWrap(worker.config.data), tools=agent_loop.ToolListWrap([]),
-    )  # fmt: skip
+        trainer_config=agent_loop.DictConfigWrap(worker.config),
+        server_manager=server,
+        tokenizer=worker.tokenizer,
+        processor=processor,
+        hf_model_type=worker.hf_model_type,
+        dataset_cls=RLHFDataset,
+        data_config=agent_loop.DictConfigWrap(worker.config.data),
+        tools=agent_loop.ToolListWrap([]),
+    )
 
     async def run():
         output = await loop.run({}, raw_prompt=row["prompt"], extra_info=row["extra_info"])
@@ -196,11 +201,19 @@ def example(kl):
             scores[row, end] = rewards[row, turn] = float(torch.randn((), generator=generator))
     ended = torch.tensor([True, True])
     ours = Trajectories(
-        turn_ids=torch.tensor(TURNS), turn_rewards=rewards, terminated=ended, truncated=~ended,
-        values=torch.cat([values, torch.full((2, 1), torch.nan)], 1), kl_rewards=penalties,
-    )  # fmt: skip
-    tensors = {"values": values, "response_mask": torch.tensor(MASK), "token_level_scores": scores,
-               "token_level_rewards": scores + penalties}  # fmt: skip
+        turn_ids=torch.tensor(TURNS),
+        turn_rewards=rewards,
+        terminated=ended,
+        truncated=~ended,
+        values=torch.cat([values, torch.full((2, 1), torch.nan)], 1),
+        kl_rewards=penalties,
+    )
+    tensors = {
+        "values": values,
+        "response_mask": torch.tensor(MASK),
+        "token_level_scores": scores,
+        "token_level_rewards": scores + penalties,
+    }
     return ours, DataProto.from_dict(tensors)
 
 

@@ -35,8 +35,14 @@ def rewritten(row, pieces):
     for tokens, on, scores, paid in pieces:
         ids, mask, logprobs, rewards = [*ids, *tokens], [*mask, *on], [*logprobs, *scores], [*rewards, *paid]
     types = (torch.tensor([ids]) == IMAGE[0]).int()
-    return replace(row, input_ids=ids, mask=mask, logprobs=logprobs, rewards=rewards,
-                   forward={**row.forward, "mm_token_type_ids": types, "attention_mask": torch.ones_like(types)})  # fmt: skip
+    return replace(
+        row,
+        input_ids=ids,
+        mask=mask,
+        logprobs=logprobs,
+        rewards=rewards,
+        forward={**row.forward, "mm_token_type_ids": types, "attention_mask": torch.ones_like(types)},
+    )
 
 
 IMAGE = []
@@ -189,8 +195,14 @@ def test_slime_1847_the_sampler_is_blind_after_the_first_turn(model, monkeypatch
     sample = ours._Sampler.sample
 
     def blind(self, prompts, *args):
-        return sample(self, [replace(each, shown=(each.shown[0], *(replace(s, pictures=()) for s in each.shown[1:])))
-                             for each in prompts], *args)  # fmt: skip
+        return sample(
+            self,
+            [
+                replace(each, shown=(each.shown[0], *(replace(s, pictures=()) for s in each.shown[1:])))
+                for each in prompts
+            ],
+            *args,
+        )
 
     monkeypatch.setattr(ours._Sampler, "sample", blind)
     report = run(PPOTrainerAdapter(), model, ["truncated"])

@@ -82,9 +82,7 @@ def test_three_steps_over_the_environment_server_as_prime_rl_takes_them(model, t
     engine = Engine(playback)
     tokenizer_for_the_renderer(model.folder, tmp_path)
     taskset = LevelsConfig(id=TASKSET_ID, env_id=ENV_ID, num_levels=1, options=playback.recording.options)
-    client = TrainClientConfig(
-        base_url=engine.url, renderer=Qwen3VLRendererConfig(), renderer_model_name=str(tmp_path)
-    )  # fmt: skip
+    client = TrainClientConfig(base_url=engine.url, renderer=Qwen3VLRendererConfig(), renderer_model_name=str(tmp_path))
 
     async def steps():
         server = EnvServer(PlayConfig(taskset=taskset), "tcp://127.0.0.1:*")

@@ -221,10 +221,13 @@ def test_float32_is_close_to_float64_on_thousands_of_tokens(name, device):
         values=torch.randn(4, 2049, generator=generator, dtype=torch.float64),
     )
     on_device = {
-        field.name: None if (entry := getattr(double, field.name)) is None
-        else entry.to(device).float() if entry.is_floating_point() else entry.to(device)
+        field.name: None
+        if (entry := getattr(double, field.name)) is None
+        else entry.to(device).float()
+        if entry.is_floating_point()
+        else entry.to(device)
         for field in dataclasses.fields(double)
-    }  # fmt: skip
+    }
     single = getattr(ppo, name)(Trajectories(**on_device))
     assert single.advantages.dtype == torch.float32
     assert single.advantages.device.type == device

@@ -15,8 +15,18 @@ from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
 
 def settings(folder, **changes):
-    run = {"environments": lake(max_turns=3), "rollouts": 3, "episodes_per_rollout": 6, "minibatches": 3, "kl_coef": 0.0,
-           "learning_rate": 3e-3, "sampler_correction": "token", "max_staleness": 2, "generation": "vllm-server", "logging_steps": 3}  # fmt: skip
+    run = {
+        "environments": lake(max_turns=3),
+        "rollouts": 3,
+        "episodes_per_rollout": 6,
+        "minibatches": 3,
+        "kl_coef": 0.0,
+        "learning_rate": 3e-3,
+        "sampler_correction": "token",
+        "max_staleness": 2,
+        "generation": "vllm-server",
+        "logging_steps": 3,
+    }
     return config(folder, **run | changes)
 
 
@@ -56,8 +66,10 @@ def trained(folder, out, slow=0.0, **changes):
 
 
 def versions(keep):
-    return [[sorted({episode.turns[turn].version for episode in rollout if len(episode.turns) > turn}) for turn in range(3)]
-            for rollout in keep.rollouts]  # fmt: skip
+    return [
+        [sorted({episode.turns[turn].version for episode in rollout if len(episode.turns) > turn}) for turn in range(3)]
+        for rollout in keep.rollouts
+    ]
 
 
 def test_each_token_is_known_to_the_weights_that_sampled_it(tiny_folder, tmp_path):
@@ -74,8 +86,12 @@ def test_each_token_is_known_to_the_weights_that_sampled_it(tiny_folder, tmp_pat
                 policy.load_state_dict(keep.policies[turn.version])
                 sequence = lay_out(episode.turns[:number], episode.turns[number : number + 1], None, number)
                 with torch.no_grad():
-                    found, _ = score_tokens(policy, model_inputs([sequence.prompt], encoder, "cpu"), temperature=1.0,
-                                            forbidden_ids=encoder.forbidden_ids)  # fmt: skip
+                    found, _ = score_tokens(
+                        policy,
+                        model_inputs([sequence.prompt], encoder, "cpu"),
+                        temperature=1.0,
+                        forbidden_ids=encoder.forbidden_ids,
+                    )
                 said = [each for each, of in zip(found[0].tolist(), sequence.turn_ids, strict=True) if of == number]
                 assert said == pytest.approx(turn.reply.logprobs, abs=1e-5)
 
@@ -134,15 +150,16 @@ class Says:
         pass
 
     def sample(self, prompts, sampling, seeds):
-        return [SampledReply(self.replies[len(each.shown) - 1], (-1.0,) * len(self.replies[len(each.shown) - 1]))
-                for each in prompts]  # fmt: skip
+        return [
+            SampledReply(self.replies[len(each.shown) - 1], (-1.0,) * len(self.replies[len(each.shown) - 1]))
+            for each in prompts
+        ]
 
 
 def test_forks_of_episodes_begun_beside_updates_are_worth_what_came_of_these(tiny_folder, tmp_path):
     """Nothing is left to chance: every fork is the rest of its episode again, whatever weights played its beginning."""
     found = []
-    trainer = MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, **FORKED), make_sampler=Says,
-                                  score=likes_short_words)  # fmt: skip
+    trainer = MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, **FORKED), make_sampler=Says, score=likes_short_words)
     fork = trainer.worker.play_continuations
 
     def kept(episodes, number):

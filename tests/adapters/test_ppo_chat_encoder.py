@@ -53,8 +53,11 @@ def test_a_conversation_laid_out_token_by_token_is_the_chat_template_of_all_of_i
     collapsed = encoder.tokenizer.decode(found).replace("<|image_pad|>" * patches, "<|image_pad|>")
 
     def parts(text):
-        return [{"type": "image"} if piece == "<image>" else {"type": "text", "text": piece}
-                for piece in text.replace("<image>", "\0<image>\0").split("\0") if piece]  # fmt: skip
+        return [
+            {"type": "image"} if piece == "<image>" else {"type": "text", "text": piece}
+            for piece in text.replace("<image>", "\0<image>\0").split("\0")
+            if piece
+        ]
 
     messages = [
         {"role": "system", "content": "Play well."},

@@ -86,16 +86,21 @@ RLOO = {"advantage": "rloo", "group_size": 2}
         ({"temperature": 0.0}, "temperature=0.0"),
         ({"eval_rollouts": -1}, "eval_rollouts=-1"),
         ({"load_best_model_at_end": True}, "eval_rollouts keeps the best"),
-        ({"advantage": "token_gae", "advantage_settings": {"mask_observations": False}, "ratio_level": "turn"},
-         "observations are in no turn"),
+        (
+            {"advantage": "token_gae", "advantage_settings": {"mask_observations": False}, "ratio_level": "turn"},
+            "observations are in no turn",
+        ),
         ({"environments": []}, "a list of at least one"),
         ({"environments": [{"id": LAKE}, {"id": LAKE}]}, f"two are called {LAKE}"),
         ({"environments": [{"id": LAKE, "optoins": {}}]}, "no entry 'optoins'.* Did you mean 'options'"),
         ({"environments": [{"id": LAKE, "weight": float("nan")}]}, "weight=nan .* a number above 0"),
         ({"environments": [{"id": LAKE, "difficulties": [0, 0]}]}, "a list of different whole numbers"),
-        ({"environments": [{"id": LAKE, "difficulties": [0], "options": {"difficulty": 1}}]}, "left out beside difficulty"),
+        (
+            {"environments": [{"id": LAKE, "difficulties": [0], "options": {"difficulty": 1}}]},
+            "left out beside difficulty",
+        ),
         ({"environments": [{"options": {}}]}, "a table with an id"),
     ],
-)  # fmt: skip
+)
 def test_settings_that_cannot_work_are_refused_with_the_reason(changes, message):
     refused(message, **changes)

@@ -26,8 +26,10 @@ class Walking:
         self.replies = [(*ids(f"<answer>{way}</answer>"), encoder.end_id) for way in ("Left", "Down", "Right", "Up")]
 
     def sample(self, prompts, sampling, seeds):
-        drawn = [self.replies[(seed if sampling.temperature else len(prompt.ids)) % 4]
-                 for prompt, seed in zip(prompts, seeds, strict=True)]  # fmt: skip
+        drawn = [
+            self.replies[(seed if sampling.temperature else len(prompt.ids)) % 4]
+            for prompt, seed in zip(prompts, seeds, strict=True)
+        ]
         return [SampledReply(ids, (-1.0,) * len(ids)) for ids in drawn]
 
 

@@ -34,10 +34,22 @@ class Keep(TrainerCallback):
 
 def trained(model, folder, resume=None, score=likes_short_words, **changes):
     keep = Keep()
-    run = {"environments": BOTH, "num_envs": 4, "rollouts": 2, "episodes_per_rollout": 12, "group_size": 2,
-           "advantage": "rloo", "logging_steps": 2}  # fmt: skip
-    trainer = MultiTurnPPOTrainer(model, config(folder, **run | changes), score=score, callbacks=[keep],
-                                  make_sampler=CopySampler if "max_staleness" in changes else None)  # fmt: skip
+    run = {
+        "environments": BOTH,
+        "num_envs": 4,
+        "rollouts": 2,
+        "episodes_per_rollout": 12,
+        "group_size": 2,
+        "advantage": "rloo",
+        "logging_steps": 2,
+    }
+    trainer = MultiTurnPPOTrainer(
+        model,
+        config(folder, **run | changes),
+        score=score,
+        callbacks=[keep],
+        make_sampler=CopySampler if "max_staleness" in changes else None,
+    )
     keep.trainer = trainer
     trainer.train(resume_from_checkpoint=resume)
     return trainer, keep
@@ -99,8 +111,10 @@ def test_a_resumed_run_ends_where_the_whole_one_does(changes, tiny_folder, tmp_p
     resumed, _ = trained(tiny_folder, tmp_path, resume=str(tmp_path / "checkpoint-4"), **run)
     same(weights(whole), weights(resumed))
     assert whole.worker.level_sampler.state() == resumed.worker.level_sampler.state()
-    shares = [[entry[name] for name in entry if name.startswith("levels/share/")] for entry in
-              (whole.state.log_history[-2], resumed.state.log_history[-2])]  # fmt: skip
+    shares = [
+        [entry[name] for name in entry if name.startswith("levels/share/")]
+        for entry in (whole.state.log_history[-2], resumed.state.log_history[-2])
+    ]
     assert shares[0] == shares[1] != []
     assert sum(shares[0]) == pytest.approx(1)
 
@@ -128,10 +142,16 @@ def play(sampler, rollouts, chances=CHANCES, tokens=None):
     for number in range(rollouts):
         levels = sampler.levels(range(number * 12, number * 12 + 12), 0)
         shares.append(collections.Counter(level.environment for level in levels))
-        sampler.update([
-            Outcome(level, (level.draw * 0.618) % 1 < chances[level.environment], (tokens or {}).get(level.environment, 10))
-            for level in levels
-        ])  # fmt: skip
+        sampler.update(
+            [
+                Outcome(
+                    level,
+                    (level.draw * 0.618) % 1 < chances[level.environment],
+                    (tokens or {}).get(level.environment, 10),
+                )
+                for level in levels
+            ]
+        )
     return shares
 
 

@@ -28,9 +28,16 @@ def folder_of(tmp_path_factory):
 @pytest.mark.parametrize("name", families.FAMILIES)
 def test_a_family_plays_a_rollout_and_learns_two_updates(name, folder_of, tmp_path):
     args = config(
-        tmp_path, environments=lake(), episodes_per_rollout=2, num_envs=2, per_device_train_batch_size=2, max_length=4096,
-        learning_rate=1e-2, freeze_vision=True, kl_coef=0.0,
-    )  # fmt: skip
+        tmp_path,
+        environments=lake(),
+        episodes_per_rollout=2,
+        num_envs=2,
+        per_device_train_batch_size=2,
+        max_length=4096,
+        learning_rate=1e-2,
+        freeze_vision=True,
+        kl_coef=0.0,
+    )
     trainer = MultiTurnPPOTrainer(folder_of(name), args, score=likes_short_words)
     policy = trainer.model.policy
     before = {key: each.detach().clone() for key, each in policy.named_parameters()}

@@ -23,9 +23,12 @@ def comparable(draw):
     groups = draw(st.lists(st.integers(-2, 2), min_size=rows, max_size=rows))
     states = draw(st.lists(st.integers(0, 3), min_size=rows * turns, max_size=rows * turns))
     return dataclasses.replace(
-        batch, values=None, group_ids=torch.tensor(groups), turn_states=torch.tensor(states).view(rows, turns),
+        batch,
+        values=None,
+        group_ids=torch.tensor(groups),
+        turn_states=torch.tensor(states).view(rows, turns),
         turn_values=torch.tensor(states, dtype=torch.float64).view(rows, turns) / 3 + batch.turn_rewards,
-    )  # fmt: skip
+    )
 
 
 def rewards_of(batch):
@@ -101,8 +104,12 @@ def test_rloo_by_turn_equals_arithmetic_on_lists(batch, gamma):
 
 
 @settings(max_examples=50, deadline=None)
-@given(batch=comparable(), gamma=st.sampled_from([0.0, 0.95, 1.0]), weight=st.sampled_from([0.0, 0.5, 1.0]),
-       scale=st.booleans())  # fmt: skip
+@given(
+    batch=comparable(),
+    gamma=st.sampled_from([0.0, 0.95, 1.0]),
+    weight=st.sampled_from([0.0, 0.5, 1.0]),
+    scale=st.booleans(),
+)
 def test_gigpo_equals_arithmetic_on_lists(batch, gamma, weight, scale):
     groups, states, rewards = batch.group_ids.tolist(), batch.turn_states.tolist(), rewards_of(batch)
     returns = [to_go(each, gamma) for each in rewards]
@@ -138,10 +145,13 @@ def test_identical_episodes_have_no_advantage(name, scale):
     turn_ids = torch.arange(7).repeat_interleave(3).expand(8, -1).clone()
     rewards = (scale * torch.tensor([0.1, -0.1, 0.7, 0.3, -0.1, 1.1, 0.2])).expand(8, -1).clone()
     batch = Trajectories(
-        turn_ids=turn_ids, turn_rewards=rewards, terminated=torch.ones(8, dtype=torch.bool),
-        truncated=torch.zeros(8, dtype=torch.bool), group_ids=torch.zeros(8, dtype=torch.int64),
+        turn_ids=turn_ids,
+        turn_rewards=rewards,
+        terminated=torch.ones(8, dtype=torch.bool),
+        truncated=torch.zeros(8, dtype=torch.bool),
+        group_ids=torch.zeros(8, dtype=torch.int64),
         turn_states=torch.arange(7).expand(8, -1).clone(),
-    )  # fmt: skip
+    )
     assert getattr(grouped, name)(batch).advantages.abs().max() <= 1e-9 * scale
     rewards[0, 3] += 1e-3 * scale  # a difference that isn't rounding counts
     assert getattr(grouped, name)(batch).advantages[0].max() > 1e-5

@@ -121,11 +121,17 @@ def gradients(name, level, played, layout):
     in_order = [played[number] for number in layout.order]
     terminated = torch.tensor([each.terminated for each in in_order])
     batch = Trajectories(
-        turn_ids=turn_ids, turn_rewards=rewards, terminated=terminated, truncated=~terminated, values=values,
+        turn_ids=turn_ids,
+        turn_rewards=rewards,
+        terminated=terminated,
+        truncated=~terminated,
+        values=values,
         kl_rewards=dense["kl_rewards"],
         bootstrap_values=torch.tensor([each.bootstrap for each in in_order], dtype=torch.float64),
-        group_ids=torch.zeros(rows, dtype=torch.int64), turn_states=states, turn_values=worth,
-    )  # fmt: skip
+        group_ids=torch.zeros(rows, dtype=torch.int64),
+        turn_states=states,
+        turn_values=worth,
+    )
     estimated = ESTIMATORS[name](batch, **DISCOUNTS[name])
     if name not in WITHOUT_CRITIC:
         estimated = estimated.whitened()

@@ -114,8 +114,15 @@ def test_a_reference_in_bfloat16_says_what_one_in_float32_would(tiny_folder):
 
 @pytest.mark.parametrize("advantage", ["grpo", "rloo"])
 def test_there_is_no_critic_where_none_is_used(advantage, tiny_folder, tmp_path):
-    args = MultiTurnPPOConfig(str(tmp_path), advantage=advantage, group_size=2, use_cpu=True, bf16=False,
-                              report_to="none", episodes_per_rollout=4)  # fmt: skip
+    args = MultiTurnPPOConfig(
+        str(tmp_path),
+        advantage=advantage,
+        group_size=2,
+        use_cpu=True,
+        bf16=False,
+        report_to="none",
+        episodes_per_rollout=4,
+    )
     trainer = MultiTurnPPOTrainer(tiny_folder, args)
     assert trainer.model.critic is None
     assert trainer.model.value_head is None

@@ -44,9 +44,15 @@ def test_groups_that_tell_nothing_are_played_again_with_other_levels(tiny_folder
         return [RewardTerm("luck", float(scored[-1]))]
 
     trainer = trained(
-        tiny_folder, tmp_path, score=score, advantage="grpo", group_size=2, dynamic_sampling=9,
-        environments=lake(max_turns=1), kl_coef=0.0,
-    )  # fmt: skip
+        tiny_folder,
+        tmp_path,
+        score=score,
+        advantage="grpo",
+        group_size=2,
+        dynamic_sampling=9,
+        environments=lake(max_turns=1),
+        kl_coef=0.0,
+    )
     first, second = ({level.seed for level in levels} for levels in played)
     assert not first & second
     assert len({level.group for levels in played for level in levels}) == 8

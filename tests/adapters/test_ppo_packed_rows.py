@@ -75,8 +75,14 @@ class Ragged(Says):
 
 def trained(folder, out, **changes):
     later = lambda turn: [RewardTerm("later", float(turn.index))]  # noqa: E731
-    run = {"environments": lake(max_turns=3), "episodes_per_rollout": 6, "max_tokens": 6, "per_device_train_batch_size": 3,
-           "critic_learning_rate": 1e-3, "kl_loss_coef": 0.05}  # fmt: skip
+    run = {
+        "environments": lake(max_turns=3),
+        "episodes_per_rollout": 6,
+        "max_tokens": 6,
+        "per_device_train_batch_size": 3,
+        "critic_learning_rate": 1e-3,
+        "kl_loss_coef": 0.05,
+    }
     trainer = MultiTurnPPOTrainer(folder, config(out, **run | changes), score=later, make_sampler=Ragged)
     read = []
     for model in (trainer.model.policy, trainer.model.critic):

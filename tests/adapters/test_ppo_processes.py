@@ -21,8 +21,20 @@ NO_DEEPSPEED = "DeepSpeed isn't installed; `pip install deepspeed` in an environ
 
 def launched(kind, script, *words):
     """Run a helper with accelerate's launcher and the configuration file of `kind`, in two processes."""
-    words = ["-m", "accelerate.commands.launch", "--config_file", CONFIGS / f"8-{kind}.yaml", "--num_processes", 2,
-             "--main_process_port", free_port(), "--mixed_precision", "no", script.__file__, *words]  # fmt: skip
+    words = [
+        "-m",
+        "accelerate.commands.launch",
+        "--config_file",
+        CONFIGS / f"8-{kind}.yaml",
+        "--num_processes",
+        2,
+        "--main_process_port",
+        free_port(),
+        "--mixed_precision",
+        "no",
+        script.__file__,
+        *words,
+    ]
     packages = [Path(vagen_envs.__file__).parent.parent, Path(vagen_adapters.__file__).parent.parent]
     paths = os.pathsep.join([*map(str, packages), os.environ.get("PYTHONPATH", "")])
     variables = {**os.environ, "PYTHONPATH": paths, "ACCELERATE_TORCH_DEVICE": "cpu", "DS_ACCELERATOR": "cpu"}

@@ -44,8 +44,9 @@ def test_a_file_of_ones_own_changes_a_recipe(tmp_path):
     assert recipe.model == load_recipe("dual-discount").model
     assert (config.learning_rate, config.context) == (2e-6, "last:2")
     assert [(task.name, task.weight, task.options) for task in config.tasks] == [
-        ("vagen/Sokoban-v0", 2, {"max_turns": 8}), ("vagen/FrozenLake-v0", 1.0, {"max_turns": 3}),
-    ]  # fmt: skip
+        ("vagen/Sokoban-v0", 2, {"max_turns": 8}),
+        ("vagen/FrozenLake-v0", 1.0, {"max_turns": 3}),
+    ]
     with pytest.raises(TrainingConfigError, match="names no environments"):
         load_recipe("vagen-base").config([], str(tmp_path))
     file.write_text('extend = "dual-discount"\n')

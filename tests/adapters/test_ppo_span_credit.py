@@ -93,8 +93,10 @@ def test_only_a_sentences_own_tokens_get_its_truth(loaded):
             if not reply.index("<observation>") + 13 <= begin < reply.index("</observation>"):
                 assert advantage == 7.0, "reasoning, tags and actions are the task's"
                 continue
-            of = next((each for each in (TRUE, NEITHER, FALSE)
-                       if reply.find(each) <= begin < reply.find(each) + len(each)), "")  # fmt: skip
+            of = next(
+                (each for each in (TRUE, NEITHER, FALSE) if reply.find(each) <= begin < reply.find(each) + len(each)),
+                "",
+            )
             credited.append((of, advantage))
     assert {round(advantage, 4) for of, advantage in credited if of == NEITHER} <= {0.0}
     (right,) = {round(advantage, 4) for of, advantage in credited if of == TRUE and advantage}
@@ -164,15 +166,29 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
             true = env.unwrapped.true_state.natural_language().partition(".")[0] + "."
             other = {"above": "below", "below": "above", "left": "right", "right": "left"}
             false = " ".join(other.get(word, word) for word in true.split())
-            said = [(*self.encoder.encode(env.unwrapped.grammar.render(["Left"], observation=each, reasoning="-", prediction="-")),
-                     self.encoder.end_id) for each in (true, false)]  # fmt: skip
+            said = [
+                (
+                    *self.encoder.encode(
+                        env.unwrapped.grammar.render(["Left"], observation=each, reasoning="-", prediction="-")
+                    ),
+                    self.encoder.end_id,
+                )
+                for each in (true, false)
+            ]
             return [SampledReply(said[seed % 2], (-1.0,) * len(said[seed % 2])) for seed in seeds]
 
     settings = config(
-        tmp_path, environments=[{"id": ENV, "options": {**OPTIONS, "max_turns": 1}}], rollouts=4, episodes_per_rollout=16,
-        per_device_train_batch_size=8, max_tokens=80, max_length=1024, learning_rate=3e-3, kl_coef=0.0,
+        tmp_path,
+        environments=[{"id": ENV, "options": {**OPTIONS, "max_turns": 1}}],
+        rollouts=4,
+        episodes_per_rollout=16,
+        per_device_train_batch_size=8,
+        max_tokens=80,
+        max_length=1024,
+        learning_rate=3e-3,
+        kl_coef=0.0,
         reasoning_credit="span",
-    )  # fmt: skip
+    )
     with gym.make(ENV, **OPTIONS) as env:
         score = reasoning_score(make_reward({"grounding": 1.0}, env), settings.reasoning_credit)
     trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=score, make_sampler=Two)
@@ -190,8 +206,10 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
         rows = model_inputs([each.prompt for each in sequences], trainer.encoder, "cpu")
         with torch.no_grad():
             found = trainer.model.eval()(rows, ["logprobs"], temperature=1.0)["logprobs"]
-        sums = [float(found[row, : len(each.turn_ids)][torch.tensor(each.turn_ids) >= 0].sum())
-                for row, each in enumerate(sequences)]  # fmt: skip
+        sums = [
+            float(found[row, : len(each.turn_ids)][torch.tensor(each.turn_ids) >= 0].sum())
+            for row, each in enumerate(sequences)
+        ]
         right = [each for each, value in zip(sums, truth, strict=True) if value > middle]
         wrong = [each for each, value in zip(sums, truth, strict=True) if value < middle]
         return statistics.fmean(right) - statistics.fmean(wrong)

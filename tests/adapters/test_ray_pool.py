@@ -25,8 +25,12 @@ from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
 
 MEMORY = 80_000_000
-QUICK = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500, "health_check_timeout_ms": 2000,
-         "health_check_failure_threshold": 4}  # fmt: skip
+QUICK = {
+    "health_check_initial_delay_ms": 500,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 2000,
+    "health_check_failure_threshold": 4,
+}
 
 
 @pytest.fixture(scope="module")

@@ -170,8 +170,13 @@ def test_published_levels_are_played_by_number(tmp_path):
 
 def test_the_vector_form_is_gymnasiums_over_local_environments(service):
     theirs = RemoteVectorEnv(service, SOKOBAN, 5, max_turns=2)
-    ours = gym.make_vec(SOKOBAN, num_envs=5, vectorization_mode="sync", max_turns=2,
-                        vector_kwargs={"autoreset_mode": AutoresetMode.NEXT_STEP})  # fmt: skip
+    ours = gym.make_vec(
+        SOKOBAN,
+        num_envs=5,
+        vectorization_mode="sync",
+        max_turns=2,
+        vector_kwargs={"autoreset_mode": AutoresetMode.NEXT_STEP},
+    )
     draw = random.Random(2)
     both = ours.reset(seed=7), theirs.reset(seed=7)
     for _ in range(12):
@@ -291,8 +296,9 @@ def test_a_move_that_is_said_again_is_not_played_again(served):
     assert "turn" in twice[0]
     assert twice[1]["error"]["code"] == "out_of_order"
     text = httpx.get(f"{served.url}/metrics").text
-    assert any(line.startswith("vagen_repeated_moves_total") and float(line.split()[1]) >= 2
-               for line in text.splitlines())  # fmt: skip
+    assert any(
+        line.startswith("vagen_repeated_moves_total") and float(line.split()[1]) >= 2 for line in text.splitlines()
+    )
 
 
 def test_lost_answers_are_asked_for_again_and_nothing_is_played_twice(served):

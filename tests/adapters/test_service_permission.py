@@ -41,10 +41,30 @@ VALUES = [
     [10**9, 10**9], {"__class__": MARK}, [None], 0.1,
 ]  # fmt: skip
 GYMNASIUMS = [
-    "render_mode", "max_episode_steps", "disable_env_checker", "apply_env_checker", "additional_wrappers", "wrappers", "vector_kwargs",
-    "vectorization_mode", "autoreset", "order_enforce", "kwargs", "id", "env_spec", "entry_point", "num_envs", "self", "cls",
-    "__class__", "config_class", "preset", "options", "seed", "offers", "own", "session", "",
-]  # fmt: skip
+    *[
+        "render_mode",
+        "max_episode_steps",
+        "disable_env_checker",
+        "apply_env_checker",
+        "additional_wrappers",
+        "wrappers",
+        "vector_kwargs",
+    ],
+    *[
+        "vectorization_mode",
+        "autoreset",
+        "order_enforce",
+        "kwargs",
+        "id",
+        "env_spec",
+        "entry_point",
+        "num_envs",
+        "self",
+        "cls",
+        "__class__",
+    ],
+    *["config_class", "preset", "options", "seed", "offers", "own", "session", ""],
+]
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +73,14 @@ def host():
     path = os.pathsep.join(
         [str(ROOT), str(ROOT / "adapters"), str(ROOT / "examples" / "lights_out"), os.environ.get("PYTHONPATH", "")]
     )
-    process = subprocess.Popen([sys.executable, str(ROOT / "tests/helpers/watched_host.py")], text=True, cwd=ROOT,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path})  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "tests/helpers/watched_host.py")],
+        text=True,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
+    )
 
     def ask(env_id, options, make=False):
         process.stdin.write(json.dumps([env_id, options, make]) + "\n")
@@ -101,8 +127,19 @@ def test_nothing_that_names_a_file_a_module_or_an_address_is_open(env_id, monkey
     declared = config_class(env_id, monkeypatch)
     texts = {name for name, bound in remote_bounds(declared).items() if bound.admits("x") or bound.admits(["x"])}
     assert texts <= {"separator", "tags", "desc", "sources", "action_names"}
-    for name in ("prompt_pack", "dataset", "scoring", "scorer_address", "scorer_weights", "episodes", "thor_executable",
-                 "assets", "device", "workers", "backend"):  # fmt: skip
+    for name in [
+        "prompt_pack",
+        "dataset",
+        "scoring",
+        "scorer_address",
+        "scorer_weights",
+        "episodes",
+        "thor_executable",
+        "assets",
+        "device",
+        "workers",
+        "backend",
+    ]:
         assert name not in remote_bounds(declared)
 
 

@@ -37,11 +37,12 @@ def proxied(tmp_path_factory):
     """A server with a key behind nginx: the address, and the certificate to trust."""
     folder = tmp_path_factory.mktemp("nginx")
     certificate = folder / "certificate.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
-         "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", folder / "key.pem", "-out", certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    request = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+        " -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
+    )
+    files = ["-keyout", folder / "key.pem", "-out", certificate]
+    subprocess.run([*request.split(), *files], check=True, capture_output=True)
     with Served(key="s3cret") as served:
         port = free_port()
         text = CONFIGURATION.read_text(encoding="utf-8")

@@ -27,11 +27,20 @@ SAID = [  # what is answered, and words of the fix
     (said(400, "API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT"), "refuses the key"),
     ((401, {}), "the endpoint refuses the key: set OPENAI_API_KEY"),
     (said(403, "Country, region, or territory not supported"), "country"),
-    (raw("<!DOCTYPE html><html><head><title>Just a moment...</title></head>", "text/html", "403 Forbidden"), "web page"),
+    (
+        raw("<!DOCTYPE html><html><head><title>Just a moment...</title></head>", "text/html", "403 Forbidden"),
+        "web page",
+    ),
     (said(400, "The model `llama-3.2-90b` has been decommissioned"), "no such model"),
     ((404, {}), "no such model or path"),
-    ((422, {}, {"detail": [{"loc": ["body", "max_completion_tokens"], "msg": "Extra inputs are not permitted"}]}), "token_field"),
-    (said(400, "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens for m"), "--max-tokens"),
+    (
+        (422, {}, {"detail": [{"loc": ["body", "max_completion_tokens"], "msg": "Extra inputs are not permitted"}]}),
+        "token_field",
+    ),
+    (
+        said(400, "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens for m"),
+        "--max-tokens",
+    ),
     (said(400, "`temperature` and `top_p` cannot both be specified for this model."), "one of the two"),
     (said(400, "`temperature` is deprecated for this model."), "--temperature none"),
     (said(400, "Unsupported parameter: 'seed' is not supported"), "no --seed"),
@@ -45,7 +54,7 @@ SAID = [  # what is answered, and words of the fix
     (raw("data: {}\n\n\n\n", "text/event-stream"), "leave out what asks it to"),
     (raw("<html><title>Hi</title></html>", "text/html"), "that is a web page"),
     ((200, {}, {"choices": []}), "doesn't speak its provider's protocol"),
-]  # fmt: skip
+]
 
 
 def bench(url, out, *more):

@@ -97,13 +97,21 @@ LISTED = "Human instruction: …\nObject positions:\n[{}]{}\nDecide your next ac
 @pytest.mark.parametrize(
     ("task", "points", "other", "skills"),
     [
-        ("place", "(80, -100, 0), (80, 100, 0), (80, -99, 20), (-9, 142, 20)", "",
-         ["pick(-9, 142, 20)", "place(80, 100, 25)"]),
-        ("stack", "(24, -107, 20), (125, -117, 20), (18, 111, 20)", "",
-         ["pick(125, -117, 20)", "place(24, -107, 65)", "pick(18, 111, 20)", "place(24, -107, 105)"]),
+        (
+            "place",
+            "(80, -100, 0), (80, 100, 0), (80, -99, 20), (-9, 142, 20)",
+            "",
+            ["pick(-9, 142, 20)", "place(80, 100, 25)"],
+        ),
+        (
+            "stack",
+            "(24, -107, 20), (125, -117, 20), (18, 111, 20)",
+            "",
+            ["pick(125, -117, 20)", "place(24, -107, 65)", "pick(18, 111, 20)", "place(24, -107, 105)"],
+        ),
         ("align", "(-1, 10, 20), (82, -91, 20)", "", ["pick(82, -91, 20)", "place(0, -91, 25)"]),
     ],
-)  # fmt: skip
+)
 def test_positions_that_the_text_lists_are_used(task, points, other, skills):
     assert read_skills(LISTED.format(points, other), task) == skills
 

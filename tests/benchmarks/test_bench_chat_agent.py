@@ -162,9 +162,15 @@ DETAILS = [
         {"content": GOOD, "thinking_blocks": [{"type": "thinking", "thinking": "hm"}]},
         {"content": GOOD, "reasoning_details": DETAILS},
         {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, GOOD]},
-        {"content": [{"type": "reasoning", "summary": [{"text": "hm"}]}, {"type": "redacted_thinking", "data": "…"}, GOOD]},
+        {
+            "content": [
+                {"type": "reasoning", "summary": [{"text": "hm"}]},
+                {"type": "redacted_thinking", "data": "…"},
+                GOOD,
+            ]
+        },
     ],
-)  # fmt: skip
+)
 def test_reasoning_is_found_wherever_servers_put_it(tmp_path, endpoint, message):
     endpoint.script = lambda number, body: dict(message)
     _, (episode,) = play(tmp_path, endpoint.url, episodes=1)
@@ -304,8 +310,15 @@ def test_own_registry_is_added(tmp_path, endpoint):
     assert "temperature" not in endpoint.requests[0]
 
 
-@pytest.mark.parametrize("text", ["[models.x]\nprovider = 'no'\nid = 'y'", "[providers.x]\nclient = 'opnai'\nkey = ''", "=",
-                                  "[models.x]\nprovider = 'openai'\nid = 'y'\nheat = 3"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[models.x]\nprovider = 'no'\nid = 'y'",
+        "[providers.x]\nclient = 'opnai'\nkey = ''",
+        "=",
+        "[models.x]\nprovider = 'openai'\nid = 'y'\nheat = 3",
+    ],
+)
 def test_broken_registry_is_one_clear_error(tmp_path, text):
     (tmp_path / "models.toml").write_text(text)
     with pytest.raises(ProtocolError, match=r"models\.toml is not a registry"):

@@ -24,9 +24,11 @@ def test_calibrate_counts_verdicts_on_labelled_statements(tmp_path):
     done = RUNNER.invoke(app, ["judge", "calibrate", str(file)])
     assert done.exit_code == 0, done.output
     assert [line.split() for line in done.output.splitlines() if line.strip()][1:5] == [
-        ["false", "1", "0", "1", "0"], ["true", "1", "1", "0", "0"], ["vacuous", "1", "0", "0", "1"],
+        ["false", "1", "0", "1", "0"],
+        ["true", "1", "1", "0", "0"],
+        ["vacuous", "1", "0", "0", "1"],
         ["precision", "1.000"],
-    ]  # fmt: skip
+    ]
     file.write_text("{}")
     assert RUNNER.invoke(app, ["judge", "calibrate", str(file)]).exit_code != 0
 
@@ -67,11 +69,10 @@ REPLY = (
 def test_bench_pays_as_its_options_say(tmp_path, endpoint, options, said):
     """A statement that is mostly wrong, in every turn, and an action in every other."""
     endpoint.script = lambda number, body: REPLY.format("Right" if number % 2 else "Jump")
-    done = RUNNER.invoke(
-        app,
-        ["bench", "-e", "frozenlake", "-a", "openai:m", "-n", "6", "-o", "max_turns=4", "--concurrency", "1",
-         "--base-url", endpoint.url, "--judge", "rule", *options, "--out", str(tmp_path / "run")],
-    )  # fmt: skip
+    asked = (
+        f"bench -e frozenlake -a openai:m -n 6 -o max_turns=4 --concurrency 1 --base-url {endpoint.url} --judge rule"
+    )
+    done = RUNNER.invoke(app, [*asked.split(), *options, "--out", str(tmp_path / "run")])
     assert done.exit_code == 0, done.output
     turns = [Turn.from_json(data) for each in RunFolder(tmp_path / "run").episodes() for data in each.turns]
     terms = [{each.name: each.value for each in turn.rewards} for turn in turns]

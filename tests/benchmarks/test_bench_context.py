@@ -151,8 +151,10 @@ def test_summaries_replace_turns_and_are_stored_counted_and_resumed(tmp_path, en
         return f"summary {number}" if "Write a summary" in last else GOOD
 
     endpoint.script = script
-    common = ("bench", "-e", "frozenlake", "-o", "max_turns=5", "-o", "is_slippery=false", "-n", 1, "-a", "openai:m",
-              "--base-url", endpoint.url, "--context", "summary:2:64")  # fmt: skip
+    common = (
+        "bench -e frozenlake -o max_turns=5 -o is_slippery=false -n 1 -a openai:m"
+        f" --base-url {endpoint.url} --context summary:2:64"
+    ).split()
     done = vagen(*common, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     (episode,) = runs.episodes(tmp_path / "run")
@@ -179,8 +181,10 @@ def test_summaries_replace_turns_and_are_stored_counted_and_resumed(tmp_path, en
 
 def test_a_context_that_fails_everywhere_leaves_the_runs_own_report(tmp_path, endpoint):
     endpoint.script = lambda number, body: 404 if len(body["messages"]) > 2 else GOOD  # earlier turns are refused
-    done = vagen("bench", "-e", "frozenlake", "-n", 1, "-a", "openai:m", "--base-url", endpoint.url, "--context", "last:0",
-                 "--context", "all", "--attempts", 1, "--out", tmp_path / "run")  # fmt: skip
+    asked = (
+        f"bench -e frozenlake -n 1 -a openai:m --base-url {endpoint.url} --context last:0 --context all --attempts 1"
+    )
+    done = vagen(*asked.split(), "--out", tmp_path / "run")
     assert done.returncode == 1
     assert "have no level in common" in done.stderr
     assert "report:" in done.stdout
@@ -188,8 +192,8 @@ def test_a_context_that_fails_everywhere_leaves_the_runs_own_report(tmp_path, en
 
 def test_several_contexts_are_compared_on_the_same_levels(tmp_path, endpoint):
     endpoint.script = lambda number, body: GOOD if len(body["messages"]) > 2 else GOOD.replace("Up", "Down")
-    done = vagen("bench", "-e", "frozenlake", "-n", 3, "-a", "openai:m", "--base-url", endpoint.url, "--context", "all",
-                 "--context", "last:0", "--out", tmp_path / "run")  # fmt: skip
+    asked = f"bench -e frozenlake -n 3 -a openai:m --base-url {endpoint.url} --context all --context last:0"
+    done = vagen(*asked.split(), "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     played = runs.episodes(tmp_path / "run")
     assert {episode.agent for episode in played} == {"openai:m+all", "openai:m+last:0"}

@@ -195,10 +195,17 @@ def failed_of(path):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"dollars": math.nan}, {"dollars": "3"}, {"seconds": None}, {"prompt_tokens": 10**400}, {"prompt_tokens": np.int64(3)},
-     {"reasoning": b"x"}, {"estimated": 1}],
+    [
+        {"dollars": math.nan},
+        {"dollars": "3"},
+        {"seconds": None},
+        {"prompt_tokens": 10**400},
+        {"prompt_tokens": np.int64(3)},
+        {"reasoning": b"x"},
+        {"estimated": 1},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_call_that_could_not_be_stored_is_the_agents_fault(changes, tmp_path):
     def costs(game):
         call = Call(**{"ending": "stop", "seconds": np.float64(0.5), "attempts": 1, **(changes if game.seed else {})})
@@ -212,10 +219,13 @@ def test_a_call_that_could_not_be_stored_is_the_agents_fault(changes, tmp_path):
 
 @pytest.mark.parametrize(
     "reply",
-    ["<think>" + (MAX_TEXT_LENGTH + 16) * "x" + "</think><answer>Up</answer>",
-     "<think>\ud83d\ude00 \udc00</think><answer>Up</answer>", "outside <think>x</think>"],
+    [
+        "<think>" + (MAX_TEXT_LENGTH + 16) * "x" + "</think><answer>Up</answer>",
+        "<think>\ud83d\ude00 \udc00</think><answer>Up</answer>",
+        "outside <think>x</think>",
+    ],
     ids=["long", "surrogates", "problems"],
-)  # fmt: skip
+)
 def test_whatever_is_said_the_run_is_what_it_claims_to_be(reply, tmp_path):
     bench(lambda game: reply, "frozenlake", options=FREE, episodes=2, out=tmp_path / "run").report()
     verdict = verify(RunFolder(tmp_path / "run"))

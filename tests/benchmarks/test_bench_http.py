@@ -80,11 +80,9 @@ def certificate(tmp_path_factory):
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl")
     folder = tmp_path_factory.mktemp("certificate")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=models.example",
-         "-addext", "subjectAltName=DNS:models.example", "-keyout", folder / "key.pem", "-out", folder / "cert.pem"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    request = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=models.example -addext subjectAltName=DNS:models.example"
+    files = ["-keyout", folder / "key.pem", "-out", folder / "cert.pem"]
+    subprocess.run([*request.split(), *files], check=True, capture_output=True)
     return folder / "cert.pem", folder / "key.pem"
 
 

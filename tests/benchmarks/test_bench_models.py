@@ -29,9 +29,12 @@ FORMS = {
     "as asked": {"content": "<think>Up it is.</think><answer>Up</answer>"},
     "plain text": {"content": "Up it is.\n\n<answer>Up</answer>"},
     "another tag": {"content": "<thinking>Up it is.</thinking><answer>Up</answer>"},
-    "a field of its own": {"content": "<answer>Up</answer>", "reasoning_content": "Up it is. Or <answer>Left</answer>?"},
+    "a field of its own": {
+        "content": "<answer>Up</answer>",
+        "reasoning_content": "Up it is. Or <answer>Left</answer>?",
+    },
     "an empty thought": {"content": "<think></think><answer>Up</answer>"},
-}  # fmt: skip
+}
 
 
 @pytest.fixture(autouse=True)
@@ -58,8 +61,10 @@ def test_every_form_acts_and_is_paid_under_the_profile_that_fits(tmp_path, endpo
         assert ("Up it is." in (turn["parsed"]["think"] or "")) == (form != "an empty thought")
     described = RunFolder(tmp_path / "run").protocol.agents[0]["profile"]
     assert described == {
-        "name": "native", "options": {"layout": "untagged", "native_thinking": "allow"}, "hidden": True,
-    }  # fmt: skip
+        "name": "native",
+        "options": {"layout": "untagged", "native_thinking": "allow"},
+        "hidden": True,
+    }
     assert "<think>" not in endpoint.requests[0]["messages"][0]["content"]  # the prompt agrees
     for message in endpoint.requests[-1]["messages"]:
         if message["role"] == "assistant" and form == "a field of its own":
@@ -99,8 +104,14 @@ def test_the_models_are_listed():
 def test_what_is_asked_is_sent_and_nothing_else(tmp_path, endpoint):
     play(tmp_path / "1", endpoint.url)
     assert set(endpoint.requests[-1]) == {"model", "messages", "max_completion_tokens"}
-    sampling = {"temperature": 0.2, "top_p": 0.9, "effort": "low", "seed": 5, "reasoning_tokens": 1000,
-                "extra": {"top_k": 3}}  # fmt: skip
+    sampling = {
+        "temperature": 0.2,
+        "top_p": 0.9,
+        "effort": "low",
+        "seed": 5,
+        "reasoning_tokens": 1000,
+        "extra": {"top_k": 3},
+    }
     play(tmp_path / "2", endpoint.url, sampling=sampling, headers={"x-team": "$ANTHROPIC_API_KEY"})
     body = endpoint.requests[-1]
     assert (body["temperature"], body["top_p"], body["reasoning_effort"], body["seed"]) == (0.2, 0.9, "low", 5)
@@ -191,8 +202,12 @@ class Caching(Endpoint):
         read = max((sum(sizes[: i + 1]) for i in reachable if ends[i] in self.written), default=0)
         written = sum(sizes[: places[-1] + 1]) - read
         self.written |= {ends[i] for i in places}
-        usage = {"input_tokens": sum(sizes) - read - written, "cache_read_input_tokens": read,
-                 "cache_creation_input_tokens": written, "output_tokens": 50}  # fmt: skip
+        usage = {
+            "input_tokens": sum(sizes) - read - written,
+            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": written,
+            "output_tokens": 50,
+        }
         self.usages.append(usage)
         answer = {"id": "x", "type": "message", "role": "assistant", "model": body["model"], "stop_reason": "end_turn"}
         return 200, {}, answer | {"usage": usage, "content": [{"type": "text", "text": GOOD}]}
@@ -212,10 +227,16 @@ def test_an_episode_sends_its_history_at_the_price_of_the_cache(tmp_path):
         assert after["input_tokens"] == 0
     bill = outcome.usage[name]
     assert bill.cached_tokens == sum(usage["cache_read_input_tokens"] for usage in server.usages)
-    price = sum(
-        usage["input_tokens"] * 2.0 + usage["cache_read_input_tokens"] * 0.10
-        + usage["cache_creation_input_tokens"] * 2.5 + 50 * 10.0 for usage in server.usages
-    ) / 1e6  # fmt: skip
+    price = (
+        sum(
+            usage["input_tokens"] * 2.0
+            + usage["cache_read_input_tokens"] * 0.10
+            + usage["cache_creation_input_tokens"] * 2.5
+            + 50 * 10.0
+            for usage in server.usages
+        )
+        / 1e6
+    )
     assert bill.dollars == pytest.approx(price)
     assert bill.dollars < 0.7 * (bill.prompt_tokens * 2.0 + 5 * 50 * 10.0) / 1e6
 

@@ -30,11 +30,9 @@ def server(weights, tmp_path_factory):
         port = sock.getsockname()[1]
     log = tmp_path_factory.mktemp("server") / "log"
     with log.open("w") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "transformers.cli.transformers", "serve", str(weights), "--host", "127.0.0.1",
-             "--port", str(port), "--device", "cpu"],
-            stdout=file, stderr=file, env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
+        command = f"-m transformers.cli.transformers serve {weights} --host 127.0.0.1 --port {port} --device cpu"
+        offline = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+        process = subprocess.Popen([sys.executable, *command.split()], stdout=file, stderr=file, env=offline)
     deadline = time.monotonic() + START
     try:
         while not _well(port):

@@ -58,9 +58,20 @@ def opened(chromium, page, tmp_path, where="", script=""):
         text = page.read_text().replace("</body>", f"<script>{HELPERS}{script}}});</script></body>")
         page = tmp_path / "page.html"
         page.write_text(text)
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-             "--disable-background-networking", "--disable-component-update", "--window-size=1400,900",
-             "--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=5000", f"--user-data-dir={tmp_path}/profile"]  # fmt: skip
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-sync",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--window-size=1400,900",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        "--virtual-time-budget=5000",
+        f"--user-data-dir={tmp_path}/profile",
+    ]
     url = "file://" + quote(str(page)) + where
     done = subprocess.run(
         [chromium, *flags, "--dump-dom", url], capture_output=True, text=True, timeout=120, check=False

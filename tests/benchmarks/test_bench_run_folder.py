@@ -35,8 +35,11 @@ def start(*arguments, **options):
     """The command in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "vagen_benchmarks.cli", *map(str, arguments)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
 
 
 def test_every_turn_can_be_read_back_and_pictures_are_stored_once(tmp_path):
@@ -167,8 +170,8 @@ def test_an_episode_that_never_began_is_found(tmp_path):
 def test_interrupt_leaves_a_valid_run(tmp_path, endpoint):
     endpoint.script = lambda number, body: 0.3
     path = tmp_path / "run"
-    arguments = ["bench", "-e", "sokoban", "-a", "openai:m", "-n", 40, "--base-url", endpoint.url,
-                 "--concurrency", 4, "--out", path]  # fmt: skip
+    asked = f"bench -e sokoban -a openai:m -n 40 --base-url {endpoint.url} --concurrency 4"
+    arguments = [*asked.split(), "--out", path]
     process = start(*arguments)
     while not (path / "episodes.jsonl").exists() or not (path / "episodes.jsonl").stat().st_size:
         assert process.poll() is None, process.communicate()
@@ -192,9 +195,11 @@ def test_resume_needs_nothing_but_the_folder(tmp_path, endpoint):
     """Agents, sampling, options, strategy, history and endpoint are those that the run was begun with."""
     path = tmp_path / "run"
     endpoint.script = lambda number, body: endpoint.good if number < 4 else 400
-    begun = vagen("bench", "-e", "sokoban", "-a", "openai:m", "-n", 4, "--base-url", endpoint.url, "--strategy", "no_think",
-                  "-o", "max_turns=2", "-o", "dim_room=[7,7]", "--context", "last:0", "--max-tokens", 33, "--temperature", 0.25,
-                  "--concurrency", 1, "--judge", "rule", "--repeats", 2, "--out", path)  # fmt: skip
+    asked = (
+        f"bench -e sokoban -a openai:m -n 4 --base-url {endpoint.url} --strategy no_think -o max_turns=2 -o dim_room=[7,7]"
+        " --context last:0 --max-tokens 33 --temperature 0.25 --concurrency 1 --judge rule --repeats 2"
+    )
+    begun = vagen(*asked.split(), "--out", path)
     assert begun.returncode == 1, begun
     assert f"vagen resume {path}" in begun.stderr
     asked = endpoint.requests[0]
@@ -256,8 +261,8 @@ def test_a_key_that_is_a_word_changes_no_reply(tmp_path, monkeypatch, key):
 def test_what_others_wrote_is_printed_as_they_wrote_it(tmp_path, endpoint):
     """Brackets and colons in names and messages are rich's markup and emoji elsewhere."""
     name, path = "openai:llama:7b[q4]", tmp_path / "run"
-    asked = ["bench", "-e", "sokoban", "-a", name, "-n", 1, "--base-url", endpoint.url, "--patience", 0, "--attempts", 1,
-             "--give-up-after", 1, "--out", path]  # fmt: skip
+    common = f"bench -e sokoban -a {name} -n 1 --base-url {endpoint.url} --patience 0 --attempts 1 --give-up-after 1"
+    asked = [*common.split(), "--out", path]
     endpoint.script = lambda number, body: {"error": {"message": "unexpected [/INST]"}}
     stopped = vagen(*asked)
     assert "stopped:" in stopped.stderr
@@ -322,10 +327,16 @@ def test_a_protocol_that_is_none_is_one_error(tmp_path, text):
 @pytest.mark.parametrize(
     "change",
     [
-        {"turns": None}, {"turns": [5]}, {"turns": [{}]}, {"ended": {"kind": "won", "message": ""}}, {"ended": None}, {"new": 1},
-        {"turns": [{"rewards": [{"name": "x", "value": 1e308}] * 3}]}, {"turns": [{"rewards": [{"name": "x", "value": "1"}]}]},
+        {"turns": None},
+        {"turns": [5]},
+        {"turns": [{}]},
+        {"ended": {"kind": "won", "message": ""}},
+        {"ended": None},
+        {"new": 1},
+        {"turns": [{"rewards": [{"name": "x", "value": 1e308}] * 3}]},
+        {"turns": [{"rewards": [{"name": "x", "value": "1"}]}]},
     ],
-)  # fmt: skip
+)
 def test_an_episode_that_no_run_stores_is_one_error(tmp_path, change):
     play(tmp_path / "run", [Oracle()])
     file = tmp_path / "run" / "episodes.jsonl"

@@ -290,9 +290,17 @@ def test_every_protocol_of_the_package_fills_its_table(tmp_path):
 
 def test_svg_columns_are_its_scores_not_its_success():
     plan = load_plan("paper")
-    row = {"task": "vagen/SVGReconstruction-v0 scorer=dreamsim", "agent": "a", "played": 32, "success": 0.0,
-           "drawn": "test 0 a", "metrics": {"dino": 0.9, "dreamsim": 0.6}, "metric_bounds": {"dino": [0.8, 1.0], "dreamsim": [0.5, None]},
-           "levels": 32, "flagged": True}  # fmt: skip
+    row = {
+        "task": "vagen/SVGReconstruction-v0 scorer=dreamsim",
+        "agent": "a",
+        "played": 32,
+        "success": 0.0,
+        "drawn": "test 0 a",
+        "metrics": {"dino": 0.9, "dreamsim": 0.6},
+        "metric_bounds": {"dino": [0.8, 1.0], "dreamsim": [0.5, None]},
+        "levels": 32,
+        "flagged": True,
+    }
     table = plan_table(plan, [row])
     ours = next(each for each in table.rows if not each.published)
     values = dict(zip(table.columns, ours.values, strict=True))

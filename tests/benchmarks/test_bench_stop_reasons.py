@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import runs
@@ -20,65 +21,21 @@ from vagen_benchmarks.results.stats import by_level, rate
 from vagen_benchmarks.runs.plans import Plan, load_plan
 from vagen_benchmarks.stop_reasons import Stop, recognise
 
-SAID = [  # status, body as providers send it (where each is quoted stands in provider_errors.toml), what it means
-    (400, {"error": {"message": "This model's maximum context length is 4097 tokens. However, your messages resulted in 4363 tokens. Please reduce the length of the messages.", "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}}, "context full"),
-    (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 208656 tokens > 200000 maximum"}}, "context full"),
-    (400, {"error": {"code": 400, "message": "The input token count (3475108) exceeds the maximum number of tokens allowed (1048576).", "status": "INVALID_ARGUMENT"}}, "context full"),
-    (400, {"object": "error", "message": "The decoder prompt (length 15983) is longer than the maximum model length of 8192. Make sure that `max_model_len` is no smaller than the number of text tokens plus multimodal tokens.", "type": "BadRequestError", "param": None, "code": 400}, "context full"),
-    (400, {"object": "error", "message": "The input (61709 tokens) is longer than the model's context length (40960 tokens).", "type": "BadRequestError", "param": None, "code": 400}, "context full"),
-    (500, {"error": {"code": 500, "message": "the request exceeds the available context size. try increasing the context size or enable context shift", "type": "exceed_context_size_error", "n_prompt_tokens": 1407, "n_ctx": 256}}, "context full"),
-    (500, {"error": "input exceeds context length"}, "context full"),
-    (400, {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": json.dumps({"error": {"message": "Exceeded maximum number of images (50) allowed in the request.", "type": "invalid_request_error", "param": "input", "code": None}}), "provider_name": "Azure"}}}, "context full"),
-    (400, {"error": {"message": "litellm.BadRequestError: litellm.ContextWindowExceededError: AnthropicError - {\"type\":\"error\"}", "type": None, "param": None, "code": "400"}}, "context full"),
-    (400, {"error": {"message": "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.", "type": None, "param": "prompt", "code": "content_filter", "status": 400, "innererror": {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"sexual": {"filtered": True, "severity": "high"}}}}}, "content filter"),
-    (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "Output blocked by content filtering policy"}}, "content filter"),
-    (400, {"error": {"message": "Invalid prompt: your prompt was flagged as potentially violating our usage policy. Please try again with a different prompt", "type": "invalid_request_error", "param": None, "code": "invalid_prompt"}}, "policy refusal"),
-    (400, {"error": "Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough."}, "context full"),
-    (422, {"error": "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000", "error_type": "validation"}, "context full"),
-    (400, {"error": {"code": "1261", "message": "Prompt exceeds max length"}}, "context full"),
-    (400, {"detail": "Prompt length 9000 is greater than max_seq_len 8192"}, "context full"),
-    (400, {"error": {"message": "Content Exists Risk", "type": "invalid_request_error"}}, "content filter"),
-    (400, {"error": {"code": "SensitiveContentDetected", "message": "The request failed because the input text may contain sensitive information."}}, "content filter"),
-    (400, {"error": {"message": json.dumps({"error": "Violated guardrail policy"}), "code": "400"}}, "content filter"),
-    (500, {"error": {"message": "input is too large to process. increase the physical batch size"}}, "context full"),
-    (400, {"error": {"message": "The number of images (9) exceeds the limit (8)"}}, "context full"),
-    (400, {"error": {"message": "The engine prompt length 5000 exceeds the max_model_len 4096."}}, "context full"),
-    (400, {"error": {"message": "max_tokens must be at least 1, got -120."}}, "context full"),
-    (400, {"error": {"message": "Total tokens of image and text exceed max message tokens"}}, "context full"),
-    (500, {"error": {"message": "failed to decode: KV cache is full"}}, "context full"),
-    (400, {"error": {"message": "Prompt has 256468 tokens, but the configured context size is 256000 tokens"}}, "context full"),
-    (400, {"error": {"message": "This request requires 12000 tokens of context but the model has 8192"}}, "context full"),
-    (400, {"error": {"message": "The request's token count (150000) is above the limit (131072)"}}, "context full"),
-    (400, {"error": {"message": "You uploaded 30 images, the maximum is 20"}}, "context full"),
-]  # fmt: skip
-NOT_ENDINGS = [
-    (400, {"error": {"message": "The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is lower than 4096."}}),
-    (400, {"error": {"message": "Image dimensions 9000x9000 exceed the maximum of 8000x8000 pixels"}}),
-    (400, {"error": {"message": "Invalid 'messages': array too long. Expected an array with maximum length 2048"}}),
-    (413, {"error": {"message": "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000, please reduce your message size and try again.", "code": "rate_limit_exceeded"}}),
-    (400, {"error": {"message": "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes"}}),
-    (400, {"object": "error", "message": "At most 0 image(s) may be provided in one prompt."}),
-    (429, {"error": {"message": "Rate limit reached for gpt-4o: maximum context length is 8192", "code": "rate_limit_exceeded"}}),
-    (400, {"error": {"message": "Unsupported value: 'temperature' does not support 0.7 with this model.", "code": "unsupported_value"}}),
-    (503, {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}),
-    (400, {"error": {"message": "Context window too small: minimum is 1000 tokens"}}),
-    (400, {"error": {"message": "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40."}}),
-    (400, {"error": {"message": "ThrottlingException: Too many tokens, please wait before trying again"}}),
-    (400, {"error": {"message": "output token count of 9000 exceeds the limit of 8192"}}),
-    (422, {"detail": [{"loc": ["body", "max_tokens"], "msg": "Input should be less than or equal to 4096"}]}),
-]  # fmt: skip
+# Bodies as providers send them; provider_errors.toml names where each is quoted.
+BODIES = json.loads(Path(__file__).with_name("error_bodies.json").read_text(encoding="utf-8"))
+FULL = BODIES["stops"][0]["body"]
 
 UP = "<think>t</think><answer>Up</answer>"
 
 
-@pytest.mark.parametrize(("status", "body", "stop"), SAID)
-def test_providers_words_for_an_ending_are_known(status, body, stop):
-    assert recognise(status, json.dumps(body)) is Stop(stop)
+@pytest.mark.parametrize("error", BODIES["stops"])
+def test_providers_words_for_an_ending_are_known(error):
+    assert recognise(error["status"], json.dumps(error["body"])) is Stop(error["stop"])
 
 
-@pytest.mark.parametrize(("status", "body"), NOT_ENDINGS)
-def test_errors_of_the_machine_are_no_endings(status, body):
-    assert recognise(status, json.dumps(body)) is None
+@pytest.mark.parametrize("error", BODIES["other_errors"])
+def test_errors_of_the_machine_are_no_endings(error):
+    assert recognise(error["status"], json.dumps(error["body"])) is None
 
 
 @given(st.integers(100, 599), st.text())
@@ -96,7 +53,7 @@ def full_after(pictures):
 
     def script(number, asked):
         shown = json.dumps(asked["messages"]).count("data:image")
-        return (400, {}, SAID[0][1]) if shown > pictures else UP
+        return (400, {}, FULL) if shown > pictures else UP
 
     return script
 
@@ -121,7 +78,7 @@ def test_full_context_is_an_ending_that_counts(tmp_path, endpoint):
 @pytest.mark.parametrize(
     ("body", "held", "fix"),
     [
-        (SAID[0][1], 0, "--max-model-len"),
+        (FULL, 0, "--max-model-len"),
         ({"error": {"message": "At most 1 image(s) may be provided in one request."}}, 1, "--context last:0"),
     ],
 )
@@ -135,7 +92,7 @@ def test_server_that_is_not_set_up_for_the_run_is_an_error_with_its_fix(tmp_path
 
 
 def test_one_prompt_that_is_longer_than_all_others_is_the_models_loss(tmp_path, endpoint):
-    endpoint.script = lambda number, asked: (400, {}, SAID[0][1]) if number == 1 else GOOD
+    endpoint.script = lambda number, asked: (400, {}, FULL) if number == 1 else GOOD
     outcome = runs.play(tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=6)
     assert (outcome.played, outcome.failed) == (6, 0)
     assert Stop.CONTEXT in {episode.ended.kind for episode in runs.episodes(tmp_path)}

@@ -179,8 +179,15 @@ def test_every_way_to_a_better_rank_is_caught(copy, attack, said):
     assert not (copy / "page.html").exists()
 
 
-@pytest.mark.parametrize("change", [lambda all_: all_[1:], lambda all_: all_[:-1], lambda all_: [all_[1], all_[0], *all_[2:]],
-                                    lambda all_: [all_[0].replace("I did not look", "I saw it all"), *all_[1:]]])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda all_: all_[1:],
+        lambda all_: all_[:-1],
+        lambda all_: [all_[1], all_[0], *all_[2:]],
+        lambda all_: [all_[0].replace("I did not look", "I saw it all"), *all_[1:]],
+    ],
+)
 def test_lines_are_chained(copy, change):
     store(copy, change(lines(copy)))
     assert not verify(RunFolder(copy)).ok

@@ -53,8 +53,8 @@ def episodes_in(log):
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
 def test_killing_the_worker_during_a_run_loses_one_episode_only(tmp_path):
     folder = tmp_path / "run"
-    command = [sys.executable, "-m", "vagen_benchmarks.cli", "bench", "-e", PLACE, "-a", "oracle", "-n", "4",
-               "-o", "observation=text", "--out", str(folder)]  # fmt: skip
+    asked = f"-m vagen_benchmarks.cli bench -e {PLACE} -a oracle -n 4 -o observation=text --out {folder}"
+    command = [sys.executable, *asked.split()]
     bench = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     log = folder / "episodes.jsonl"
     killed = []

@@ -22,14 +22,36 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.run_folder import RunFolder
 
-WORDS = ["--recipe", "vagen-base", "-s", "bf16=false", "--env", "frozenlake", "-o", "strategy=no_think", "-o", "max_turns=2",
-         "-o", f"prompt_pack={tiny.PROMPTS}"]  # fmt: skip
+WORDS = [
+    "--recipe",
+    "vagen-base",
+    "-s",
+    "bf16=false",
+    "--env",
+    "frozenlake",
+    "-o",
+    "strategy=no_think",
+    "-o",
+    "max_turns=2",
+    "-o",
+    f"prompt_pack={tiny.PROMPTS}",
+]
 
 
 def settings(*more):
     """What keeps a training short, and more."""
-    short = ["use_cpu=true", "rollouts=2", "episodes_per_rollout=4", "num_envs=4", "minibatches=1", "max_tokens=4",
-             "report_to=none", "disable_tqdm=true", "save_strategy=no", "bf16=false"]  # fmt: skip
+    short = [
+        "use_cpu=true",
+        "rollouts=2",
+        "episodes_per_rollout=4",
+        "num_envs=4",
+        "minibatches=1",
+        "max_tokens=4",
+        "report_to=none",
+        "disable_tqdm=true",
+        "save_strategy=no",
+        "bf16=false",
+    ]
     return [word for each in (*short, *more) for word in ("-s", each)]
 
 

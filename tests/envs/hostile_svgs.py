@@ -40,8 +40,15 @@ def hostile(canary: str, address: str) -> dict[str, str]:
     def add(family: str, **inputs: str) -> None:
         found.update({f"{family}: {name.replace('_', ' ')}": text for name, text in inputs.items()})
 
-    targets = {"file": f"file://{canary}", "path": canary, "http": f"{address}/x.svg", "ftp": "ftp://127.0.0.1/x",
-               "data": "data:image/svg+xml,%3Csvg/%3E", "relative": "../../etc/passwd#x", "scheme_less": "//127.0.0.1/x"}  # fmt: skip
+    targets = {
+        "file": f"file://{canary}",
+        "path": canary,
+        "http": f"{address}/x.svg",
+        "ftp": "ftp://127.0.0.1/x",
+        "data": "data:image/svg+xml,%3Csvg/%3E",
+        "relative": "../../etc/passwd#x",
+        "scheme_less": "//127.0.0.1/x",
+    }
     for name, target in targets.items():
         add(
             f"outside, {name}",
@@ -86,16 +93,28 @@ def hostile(canary: str, address: str) -> dict[str, str]:
         foreign=svg('<foreignObject><body xmlns="http://www.w3.org/1999/xhtml"/></foreignObject>'),
         animate=svg('<rect width="9" height="9"><animate attributeName="x" from="0" to="9"/></rect>'),
         set_element=svg('<rect width="9" height="9"><set attributeName="x" to="9"/></rect>'),
-        iframe=svg("<iframe/>"), video=svg("<video/>"), cursor=svg("<cursor/>"),
-    )  # fmt: skip
+        iframe=svg("<iframe/>"),
+        video=svg("<video/>"),
+        cursor=svg("<cursor/>"),
+    )
     for levels, times in ((6, 10), (8, 8), (16, 3), (30, 2), (12, 4)):
-        add("bombs", **{f"use_{times}_to_{levels}": use_bomb(levels, times),
-                        f"use_href_{times}_to_{levels}": use_bomb(levels, times, href="href"),
-                        f"symbol_{times}_to_{levels}": use_bomb(levels, times, "symbol")})  # fmt: skip
+        add(
+            "bombs",
+            **{
+                f"use_{times}_to_{levels}": use_bomb(levels, times),
+                f"use_href_{times}_to_{levels}": use_bomb(levels, times, href="href"),
+                f"symbol_{times}_to_{levels}": use_bomb(levels, times, "symbol"),
+            },
+        )
     for kind, attribute in (("pattern", "fill"), ("mask", "mask"), ("clipPath", "clip-path"), ("pattern", "stroke")):
-        add("chains", **{f"{kind}_{attribute}_4_to_9": chain(kind, 9, 4, attribute),
-                         f"{kind}_{attribute}_2_to_20": chain(kind, 20, 2, attribute),
-                         f"{kind}_{attribute}_long": chain(kind, 150, 1, attribute)})  # fmt: skip
+        add(
+            "chains",
+            **{
+                f"{kind}_{attribute}_4_to_9": chain(kind, 9, 4, attribute),
+                f"{kind}_{attribute}_2_to_20": chain(kind, 20, 2, attribute),
+                f"{kind}_{attribute}_long": chain(kind, 150, 1, attribute),
+            },
+        )
         add("cycles", **{f"{kind}_{attribute}_{n}": cycle(kind, attribute, n) for n in (1, 2, 7)})
     add(
         "cycles",
@@ -103,12 +122,16 @@ def hostile(canary: str, address: str) -> dict[str, str]:
         use_two=svg('<g id="a"><use href="#b"/></g><g id="b"><use href="#a"/></g>'),
         use_root=f'<svg {NS} id="r" viewBox="0 0 9 9"><use href="#r"/></svg>',
         gradients=svg('<linearGradient id="a" href="#b"/><linearGradient id="b" href="#a"/><rect fill="url(#a)"/>'),
-        marker=svg('<marker id="m" viewBox="0 0 1 1"><path d="M0 0L1 1" marker-end="url(#m)"/></marker><path '
-                   'd="M0 0L9 9" marker-end="url(#m)"/>'),
-        sheet=svg('<style>*{fill:url(#p)}</style><pattern id="p" width="1" height="1"><rect width="1" height="1"/>'
-                  '</pattern><rect width="9" height="9"/>'),
+        marker=svg(
+            '<marker id="m" viewBox="0 0 1 1"><path d="M0 0L1 1" marker-end="url(#m)"/></marker><path '
+            'd="M0 0L9 9" marker-end="url(#m)"/>'
+        ),
+        sheet=svg(
+            '<style>*{fill:url(#p)}</style><pattern id="p" width="1" height="1"><rect width="1" height="1"/>'
+            '</pattern><rect width="9" height="9"/>'
+        ),
         long_use=svg("".join(f'<g id="u{i}"><use href="#u{i + 1}"/></g>' for i in range(400)) + '<use href="#u0"/>'),
-    )  # fmt: skip
+    )
     marks = '<marker id="m" viewBox="0 0 9 9"><circle r="1"/>' + "<path d='M0 0L1 1'/>" * 50 + "</marker>"
     add(
         "many",
@@ -117,14 +140,16 @@ def hostile(canary: str, address: str) -> dict[str, str]:
         million=svg(f"<text>{'a' * 1_000_000}</text>"),
         path=svg(f'<path d="M0 0{"L1 1" * 100_000}"/>'),
         elements=svg('<rect width="1" height="1"/>' * 3000),
-        inherited_pattern=svg('<pattern id="p" width="1" height="1">' + "<circle r='1'/>" * 60 + "</pattern>"
-                              '<g fill="url(#p)"><circle r="1"/></g>'
-                              '<g fill="url(#p)">' + "<circle r='1'/>" * 700 + "</g>"),
+        inherited_pattern=svg(
+            '<pattern id="p" width="1" height="1">' + "<circle r='1'/>" * 60 + "</pattern>"
+            '<g fill="url(#p)"><circle r="1"/></g>'
+            '<g fill="url(#p)">' + "<circle r='1'/>" * 700 + "</g>"
+        ),
         depth=svg("<g>" * 100 + "</g>" * 100),
         depth_3000=svg("<g>" * 3000 + "</g>" * 3000),
         spans=svg("<text>" + "<tspan>" * 500 + "a" + "</tspan>" * 500 + "</text>"),
         attributes=svg("<rect " + " ".join(f'a{i}="1"' for i in range(6000)) + "/>"),
-    )  # fmt: skip
+    )
     for number in ("1e308", "1e400", "-1e1200", "NaN", "inf", "-Infinity", "9" * 400, "1e7"):
         add(
             f"number {number[:9]}",
@@ -137,22 +162,44 @@ def hostile(canary: str, address: str) -> dict[str, str]:
         )
     add(
         "size",
-        none=svg("<rect/>", ""), zero=svg("", 'viewBox="0 0 0 0"'), negative=svg("", 'viewBox="0 0 -9 9"'),
-        three=svg("", 'viewBox="0 0 9"'), words=svg("", 'viewBox="a b c d"'), percent=svg("", 'width="50%" height="5"'),
-        huge=svg("", 'width="1e9" height="1e9"'), empty=svg("", 'viewBox=""'),
-        pattern=svg('<pattern id="p" patternUnits="userSpaceOnUse" width="9e8" height="9e8"><rect/></pattern><rect '
-                    'width="9" height="9" fill="url(#p)"/>'),
-    )  # fmt: skip
+        none=svg("<rect/>", ""),
+        zero=svg("", 'viewBox="0 0 0 0"'),
+        negative=svg("", 'viewBox="0 0 -9 9"'),
+        three=svg("", 'viewBox="0 0 9"'),
+        words=svg("", 'viewBox="a b c d"'),
+        percent=svg("", 'width="50%" height="5"'),
+        huge=svg("", 'width="1e9" height="1e9"'),
+        empty=svg("", 'viewBox=""'),
+        pattern=svg(
+            '<pattern id="p" patternUnits="userSpaceOnUse" width="9e8" height="9e8"><rect/></pattern><rect '
+            'width="9" height="9" fill="url(#p)"/>'
+        ),
+    )
     add(
         "malformed",
-        empty_text="", words="a picture of a cat", html="<html><body/></html>", open_tag=svg("")[:-6], bare="<svg",
-        mismatch=svg("<g></rect>"), twice=svg("") * 2, prefix=f'<svg {NS} viewBox="0 0 9 9"><use xlink:href="#a"/></svg>',
-        ampersand=svg("<text>a & b</text>"), null=svg("<text>\0</text>"), surrogate=svg("<text>\ud800</text>"),
-        control=svg("<text>\x01</text>"), repeated=svg('<rect x="1" x="2"/>'), unquoted=svg("<rect x=1/>"),
-        utf16='<?xml version="1.0" encoding="UTF-16"?>' + svg(""), unknown='<?xml version="1.0" encoding="x"?>' + svg(""),
-        comment="<!--" * 9, cdata=svg("<![CDATA["), other_root='<g viewBox="0 0 9 9"/>', gzip="\x1f\x8b\x08" + "a" * 99,
-        processing='<?xml-stylesheet href="file:///etc/passwd"?>' + "<svg", mathml='<math xmlns="http://m"/>',
-    )  # fmt: skip
+        empty_text="",
+        words="a picture of a cat",
+        html="<html><body/></html>",
+        open_tag=svg("")[:-6],
+        bare="<svg",
+        mismatch=svg("<g></rect>"),
+        twice=svg("") * 2,
+        prefix=f'<svg {NS} viewBox="0 0 9 9"><use xlink:href="#a"/></svg>',
+        ampersand=svg("<text>a & b</text>"),
+        null=svg("<text>\0</text>"),
+        surrogate=svg("<text>\ud800</text>"),
+        control=svg("<text>\x01</text>"),
+        repeated=svg('<rect x="1" x="2"/>'),
+        unquoted=svg("<rect x=1/>"),
+        utf16='<?xml version="1.0" encoding="UTF-16"?>' + svg(""),
+        unknown='<?xml version="1.0" encoding="x"?>' + svg(""),
+        comment="<!--" * 9,
+        cdata=svg("<![CDATA["),
+        other_root='<g viewBox="0 0 9 9"/>',
+        gzip="\x1f\x8b\x08" + "a" * 99,
+        processing='<?xml-stylesheet href="file:///etc/passwd"?>' + "<svg",
+        mathml='<math xmlns="http://m"/>',
+    )
     add(
         "css",
         escape=svg(r'<rect width="9" height="9" style="fill:\75rl(file:///etc/passwd)"/>'),
@@ -168,7 +215,9 @@ def hostile(canary: str, address: str) -> dict[str, str]:
     add(
         "slow",  # only the limits stop these
         star=svg(star + '<use href="#p"/>' * 1000),
-        wide_star=svg(star.replace('fill="none"', 'fill="blue" stroke-width="9" stroke-linejoin="round"')
-                      + '<use href="#p"/>' * 18),
-    )  # fmt: skip
+        wide_star=svg(
+            star.replace('fill="none"', 'fill="blue" stroke-width="9" stroke-linejoin="round"')
+            + '<use href="#p"/>' * 18
+        ),
+    )
     return found

@@ -131,23 +131,21 @@ def test_tokens_break_the_format_of_other_layouts_and_nothing_else():
 
 # -- VAGEN's released parsers, their rules written down from its two releases -------------------------------------
 
+OBSERVATION, REASONING, PREDICTION, ANSWER = (
+    [f"<{tag}>", None, f"</{tag}>"] for tag in ("observation", "reasoning", "prediction", "answer")
+)
 IN_ORDER = {
-    "free_think": ["<think>", None, "</think>", "<answer>", None, "</answer>"],
-    "no_think": ["<answer>", None, "</answer>"],
-    "grounding": ["<think>", "<observation>", None, "</observation>", "<reasoning>", None, "</reasoning>", "</think>",
-                  "<answer>", None, "</answer>"],
-    "world_modeling": ["<think>", "<reasoning>", None, "</reasoning>", "<prediction>", None, "</prediction>",
-                       "</think>", "<answer>", None, "</answer>"],
-    "grounding_world_modeling": ["<think>", "<observation>", None, "</observation>", "<reasoning>", None,
-                                 "</reasoning>", "<prediction>", None, "</prediction>", "</think>", "<answer>", None,
-                                 "</answer>"],
-}  # fmt: skip
+    "free_think": ["<think>", None, "</think>", *ANSWER],
+    "no_think": ANSWER,
+    "grounding": ["<think>", *OBSERVATION, *REASONING, "</think>", *ANSWER],
+    "world_modeling": ["<think>", *REASONING, *PREDICTION, "</think>", *ANSWER],
+    "grounding_world_modeling": ["<think>", *OBSERVATION, *REASONING, *PREDICTION, "</think>", *ANSWER],
+}
 """Branch `vagen-legacy`, `vagen/env/utils/parse_utils.py`."""
 OF_2026 = {
     "free_think": IN_ORDER["free_think"],
-    "grounding_world_modeling": ["<observation>", None, "</observation>", "<think>", None, "</think>", "<answer>", None,
-                                 "</answer>", "<prediction>", None, "</prediction>"],
-}  # fmt: skip
+    "grounding_world_modeling": [*OBSERVATION, "<think>", None, "</think>", *ANSWER, *PREDICTION],
+}
 """Branch `main`, `vagen/envs/*/utils`: its `free_think` and `wm`."""
 
 
@@ -182,8 +180,20 @@ def replies(seed: int, count: int, tags: list[str | None]) -> list[str]:
     """Well-formed replies with faults: tags left out, doubled, quoted, texts empty, outside, blanks, marks."""
     draw = random.Random(seed)
     made = []
-    texts = ["Up", "Up, Down", "I see", "", " ", "\n", "the <answer> tag", "<observation>", "</think>", "<image>",
-             "Up,<image>Left", "Up,,Right,Down,Up"]  # fmt: skip
+    texts = [
+        "Up",
+        "Up, Down",
+        "I see",
+        "",
+        " ",
+        "\n",
+        "the <answer> tag",
+        "<observation>",
+        "</think>",
+        "<image>",
+        "Up,<image>Left",
+        "Up,,Right,Down,Up",
+    ]
     for _ in range(count):
         pieces = [draw.choice(texts) if tag is None else tag for tag in tags]
         for _ in range(draw.choice([0, 0, 1, 1, 2, 3])):

@@ -41,10 +41,33 @@ from vagen_envs.navigation.simulator import HouseSimulator, free_pose  # noqa: E
 
 seeds = st.integers(0, 10**6)
 EB_NAV_TYPES = {
-    "AlarmClock", "Book", "Bowl", "Box", "Bread", "CellPhone", "CoffeeMachine", "Cup", "DeskLamp", "FloorLamp",
-    "GarbageCan", "Kettle", "Laptop", "LaundryHamper", "Lettuce", "Mug", "Pillow", "Plate", "Pot", "Safe", "Statue",
-    "StoveBurner", "TissueBox", "Toaster", "Tomato", "Vase",
-}  # fmt: skip
+    "AlarmClock",
+    "Book",
+    "Bowl",
+    "Box",
+    "Bread",
+    "CellPhone",
+    "CoffeeMachine",
+    "Cup",
+    "DeskLamp",
+    "FloorLamp",
+    "GarbageCan",
+    "Kettle",
+    "Laptop",
+    "LaundryHamper",
+    "Lettuce",
+    "Mug",
+    "Pillow",
+    "Plate",
+    "Pot",
+    "Safe",
+    "Statue",
+    "StoveBurner",
+    "TissueBox",
+    "Toaster",
+    "Tomato",
+    "Vase",
+}
 
 
 def house_of(seed, kind=None):

@@ -217,9 +217,12 @@ def test_a_player_whose_call_was_interrupted_is_replaced(made):
 
 
 EPISODE = {
-    "scene": "FloorPlan1", "targetObjectType": "Mug", "instruction": "x", "target_position": {"x": 0, "z": 0},
+    "scene": "FloorPlan1",
+    "targetObjectType": "Mug",
+    "instruction": "x",
+    "target_position": {"x": 0, "z": 0},
     "agentPose": {"position": {"x": 0, "y": 0, "z": 0}, "rotation": 0, "horizon": 0},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

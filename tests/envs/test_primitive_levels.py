@@ -62,8 +62,9 @@ class OnPaper:
                 self.at["apple"] = (x, y, 52)
             else:
                 others = [at for thing, at in self.at.items() if thing not in (*TARGETS, self.held)]
-                assert all(apart(numbers, at) or (abs(at[0] - x) < 20 and abs(at[1] - y) < 20 and at[2] < z)
-                           for at in others), f"{action} comes too near to {others}"  # fmt: skip
+                assert all(
+                    apart(numbers, at) or (abs(at[0] - x) < 20 and abs(at[1] - y) < 20 and at[2] < z) for at in others
+                ), f"{action} comes too near to {others}"
                 self.at[self.held] = (x, y, z - 5)
             self.held = ""
         else:
@@ -112,8 +113,11 @@ def test_the_plan_works_from_wherever_an_agent_left_the_cubes(task, data):
     level = level_of(task, data.draw(st.integers(0, 1000)))
     names = [body.name for body in level.bodies]
     spots = st.tuples(st.integers(-90, 140), st.integers(-180, 180), st.just(20))
-    drawn = data.draw(st.lists(spots, min_size=len(names), max_size=len(names)).filter(
-        lambda at: all(apart(a, b) for i, a in enumerate(at) for b in at[:i])))  # fmt: skip
+    drawn = data.draw(
+        st.lists(spots, min_size=len(names), max_size=len(names)).filter(
+            lambda at: all(apart(a, b) for i, a in enumerate(at) for b in at[:i])
+        )
+    )
     world = OnPaper(level, dict(zip(names, drawn, strict=True)))
     if data.draw(st.booleans()):
         a, b = data.draw(st.permutations(names))[:2]

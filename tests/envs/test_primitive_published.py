@@ -52,8 +52,13 @@ def write_apple(data):
 def walls(half, board):
     """A box that is open above, as middles and sizes of its boards: floor, right, left, front, back. z is front."""
     x, y, z = half
-    return [((0, -y, 0), (2 * x, board, 2 * z)), ((x, 0, 0), (board, 2 * y, 2 * z)), ((-x, 0, 0), (board, 2 * y, 2 * z)),
-            ((0, 0, z), (2 * x, 2 * y, board)), ((0, 0, -z), (2 * x, 2 * y, board))]  # fmt: skip
+    return [
+        ((0, -y, 0), (2 * x, board, 2 * z)),
+        ((x, 0, 0), (board, 2 * y, 2 * z)),
+        ((-x, 0, 0), (board, 2 * y, 2 * z)),
+        ((0, 0, z), (2 * x, 2 * y, board)),
+        ((0, 0, -z), (2 * x, 2 * y, board)),
+    ]
 
 
 def write_cabinet(data, urdf_name="mobility_cvx.urdf"):
@@ -76,20 +81,29 @@ def write_cabinet(data, urdf_name="mobility_cvx.urdf"):
             made += f'<visual name="{name}-{count}">{shape}</visual><collision>{shape}</collision>'
         return made
 
-    shell = [((0, 0, -0.3), (0.6, 1.0, 0.02)), ((0.29, 0, 0.015), (0.02, 1.0, 0.61)), ((-0.29, 0, 0.015), (0.02, 1.0, 0.61)),
-             ((0, 0.49, 0.015), (0.56, 0.02, 0.61)), ((0, -0.49, 0.015), (0.56, 0.02, 0.61))]  # fmt: skip
+    shell = [
+        ((0, 0, -0.3), (0.6, 1.0, 0.02)),
+        ((0.29, 0, 0.015), (0.02, 1.0, 0.61)),
+        ((-0.29, 0, 0.015), (0.02, 1.0, 0.61)),
+        ((0, 0.49, 0.015), (0.56, 0.02, 0.61)),
+        ((0, -0.49, 0.015), (0.56, 0.02, 0.61)),
+    ]
     links = f'<link name="base"/><link name="link_0">{shapes(shell, "wood")}</link>'
-    joints = ('<joint name="joint_0" type="fixed"><origin rpy="1.570796326794897 0 -1.570796326794897" xyz="0 0 0"/>'
-              '<parent link="base"/><child link="link_0"/></joint>')  # fmt: skip
+    joints = (
+        '<joint name="joint_0" type="fixed"><origin rpy="1.570796326794897 0 -1.570796326794897" xyz="0 0 0"/>'
+        '<parent link="base"/><child link="link_0"/></joint>'
+    )
     for i, height in enumerate((0.32, 0.02, -0.3), 1):
         origin = (0, height, 0.1)  # the joint's, which the meshes make good again, as theirs do
         parts = shapes(walls((0.25, 0.07, 0.25), 0.02), "front", (0, height, 0.08), origin=origin)
         parts += shapes([((0, 0, 0.36), (0.12, 0.02, 0.04))], "metal", (0, height, 0), "handle", origin)
         links += f'<link name="link_{i}">{parts}</link>'
         xyz = "{} {} {}".format(*(np.array(origin) / SCALE))
-        joints += (f'<joint name="joint_{i}" type="prismatic"><origin xyz="{xyz}"/><axis xyz="0 0 1"/>'
-                   f'<limit lower="0" upper="{0.4 / SCALE}" effort="1" velocity="1"/>'
-                   f'<parent link="link_0"/><child link="link_{i}"/></joint>')  # fmt: skip
+        joints += (
+            f'<joint name="joint_{i}" type="prismatic"><origin xyz="{xyz}"/><axis xyz="0 0 1"/>'
+            f'<limit lower="0" upper="{0.4 / SCALE}" effort="1" velocity="1"/>'
+            f'<parent link="link_0"/><child link="link_{i}"/></joint>'
+        )
     (model / urdf_name).write_text(f'<?xml version="1.0" ?><robot name="partnet_1016">{links}{joints}</robot>')
 
 
@@ -150,10 +164,14 @@ def test_levels_do_not_depend_on_where_the_files_are(data, tmp_path):
 
 @pytest.mark.parametrize(
     "missing",
-    ["assets/mani_skill2_ycb/info_pick_v0.json", "assets/mani_skill2_ycb/models/013_apple/collision.ply",
-     "assets/mani_skill2_ycb/models/013_apple/textured.obj", "partnet_mobility/dataset/1016/mobility_cvx.urdf",
-     "partnet_mobility/dataset/1016/textured_objs/original-7.obj"],
-)  # fmt: skip
+    [
+        "assets/mani_skill2_ycb/info_pick_v0.json",
+        "assets/mani_skill2_ycb/models/013_apple/collision.ply",
+        "assets/mani_skill2_ycb/models/013_apple/textured.obj",
+        "partnet_mobility/dataset/1016/mobility_cvx.urdf",
+        "partnet_mobility/dataset/1016/textured_objs/original-7.obj",
+    ],
+)
 def test_what_is_absent_is_named_with_the_command_that_fixes_it(tmp_path, missing):
     write_apple(tmp_path)
     write_cabinet(tmp_path)

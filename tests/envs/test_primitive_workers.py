@@ -97,8 +97,14 @@ def test_forked_processes_simulate_too():
     env.reset(seed=0)
     expected = env.true_state
     env.close()
-    envs = gym.make_vec(PLACE, num_envs=2, vectorization_mode="async",
-                        vector_kwargs={"context": "fork", "shared_memory": False}, observation="text", workers=0)  # fmt: skip
+    envs = gym.make_vec(
+        PLACE,
+        num_envs=2,
+        vectorization_mode="async",
+        vector_kwargs={"context": "fork", "shared_memory": False},
+        observation="text",
+        workers=0,
+    )
     _, info = envs.reset(seed=[0, 0])
     assert [state == expected for state in info["state"]] == [True, True]
     envs.close()

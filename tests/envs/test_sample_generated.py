@@ -42,8 +42,12 @@ def test_shapes_are_where_the_facts_say(source):
         seen = sorted(seen_shapes(sample))
         assert [each[0] for each in said] == [each[0] for each in seen]
         for one in said:  # sorting by left edges may swap neighbours, so the nearest is taken
-            nearest = min(seen, key=lambda other: sum(abs(a - b) for a, b in zip(one[1:], other[1:], strict=True))
-                          + 1000 * (one[0] != other[0]))  # fmt: skip
+            nearest = min(
+                seen,
+                key=lambda other: (
+                    sum(abs(a - b) for a, b in zip(one[1:], other[1:], strict=True)) + 1000 * (one[0] != other[0])
+                ),
+            )
             assert one[0] == nearest[0]
             assert np.allclose(one[1:], nearest[1:], atol=2.2)  # the tips of a star are thin
 
@@ -76,10 +80,13 @@ def test_grounded_boxes_are_the_only_ones_that_fit():
         word, kind = sample.question.removeprefix("Find the ").partition(".")[0].split()
         own = [(colour, box) for colour, each, box in facts_of(sample) if each == kind]
         measure = {
-            "largest": lambda box: box[2] - box[0], "smallest": lambda box: box[0] - box[2],
-            "leftmost": lambda box: -box[0] - box[2], "rightmost": lambda box: box[0] + box[2],
-            "topmost": lambda box: -box[1] - box[3], "lowest": lambda box: box[1] + box[3],
-        }.get(word)  # fmt: skip
+            "largest": lambda box: box[2] - box[0],
+            "smallest": lambda box: box[0] - box[2],
+            "leftmost": lambda box: -box[0] - box[2],
+            "rightmost": lambda box: box[0] + box[2],
+            "topmost": lambda box: -box[1] - box[3],
+            "lowest": lambda box: box[1] + box[3],
+        }.get(word)
         if measure is None:
             fitting = [box for colour, box in own if colour == word]
             assert len(fitting) == 1

@@ -35,11 +35,15 @@ def row(**changes):
         "prompt": [{"role": "user", "content": "<image>\nHow many?"}],
         "ability": "counting",
         "reward_model": {
-            "answer": "3", "ground_truth": "3", "accuracy_ratio": 1.0, "format_ratio": 0.0,
-            "verifier": "mathverify", "verifier_parm": {},
+            "answer": "3",
+            "ground_truth": "3",
+            "accuracy_ratio": 1.0,
+            "format_ratio": 0.0,
+            "verifier": "mathverify",
+            "verifier_parm": {},
         },
         "extra_info": {"id": "1"},
-    }  # fmt: skip
+    }
     for name, value in changes.items():
         if name in made["reward_model"]:
             made["reward_model"][name] = value
@@ -80,12 +84,15 @@ def test_a_row_becomes_a_sample():
         ({"extra_info": {"facts": "a"}}, ["extra_info.facts='a'", "list of strings"]),
         ({"images": {"bytes": b""}}, ["images=", "is not a list"]),
         ({"images": [b"GIF87a nonsense"]}, ["images[0]", "not a readable picture"]),
-        ({"images": ["/nowhere/at all.png"]}, ["images[0]='/nowhere/at all.png'", "neither an existing file nor base64"]),
+        (
+            {"images": ["/nowhere/at all.png"]},
+            ["images[0]='/nowhere/at all.png'", "neither an existing file nor base64"],
+        ),
         ({"images": [None]}, ["images[0]", "not a picture"]),
         ({"images": [{"bytes": None, "path": "missing.png"}]}, ["images[0]", "missing.png"]),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_bad_row_is_said_with_field_value_reason_and_fix(changes, said):
     with pytest.raises(SampleError) as caught:
         sample_from_row(row(**changes), "data.parquet row 7")
@@ -117,11 +124,23 @@ json_values = st.recursive(
 
 @given(
     field=st.sampled_from(
-        ["data_source", "images", "prompt", "ability", "reward_model", "extra_info", "answer", "ground_truth",
-         "accuracy_ratio", "format_ratio", "verifier", "verifier_parm"]
+        [
+            "data_source",
+            "images",
+            "prompt",
+            "ability",
+            "reward_model",
+            "extra_info",
+            "answer",
+            "ground_truth",
+            "accuracy_ratio",
+            "format_ratio",
+            "verifier",
+            "verifier_parm",
+        ]
     ),
     value=json_values,
-)  # fmt: skip
+)
 def test_any_value_anywhere_gives_a_sample_or_that_error(field, value):
     with contextlib.suppress(SampleError):
         assert isinstance(sample_from_row(row(**{field: value})), Sample)
@@ -230,18 +249,26 @@ def test_files_that_are_none_are_said(tmp_path):
     (tmp_path / "half.parquet").write_bytes(whole.read_bytes()[:1000])
     (tmp_path / "noise.arrow").write_bytes(b"noise" * 100)
     (tmp_path / "bad.jsonl").write_text('{"data_source": "x"}\n{oops\n')
-    for name, said in [("half.parquet", "half.parquet can't be read"), ("noise.arrow", "noise.arrow can't be read"),
-                       ("bad.jsonl", "bad.jsonl row 0: reward_model=None")]:  # fmt: skip
+    for name, said in [
+        ("half.parquet", "half.parquet can't be read"),
+        ("noise.arrow", "noise.arrow can't be read"),
+        ("bad.jsonl", "bad.jsonl row 0: reward_model=None"),
+    ]:
         with pytest.raises(SampleError, match=said):
             list(read_samples(tmp_path / name))
 
 
 def test_by_content_no_picture_is_in_two_splits(tmp_path):
     lines = [
-        json.dumps(row(images=[base64.b64encode(png((i, 0, 0))).decode()],
-                       prompt=[{"role": "user", "content": f"Question {j}?"}]))
-        for i in range(60) for j in range(3)
-    ]  # fmt: skip
+        json.dumps(
+            row(
+                images=[base64.b64encode(png((i, 0, 0))).decode()],
+                prompt=[{"role": "user", "content": f"Question {j}?"}],
+            )
+        )
+        for i in range(60)
+        for j in range(3)
+    ]
     one, other = tmp_path / "one.jsonl", tmp_path / "test.jsonl"
     one.write_text("\n".join(lines))
     other.write_text("\n".join([*lines, *lines[:9]]))

@@ -95,9 +95,11 @@ def xsb(level):
 
     def sign(cell):
         target, box, player = level.targets >> cell & 1, level.boxes >> cell & 1, level.player == cell
-        return "+*." [[player, box].index(1) if player or box else 2] if target else (
-            "@" if player else "$" if box else " " if level.floor >> cell & 1 else "#"
-        )  # fmt: skip
+        return (
+            "+*."[[player, box].index(1) if player or box else 2]
+            if target
+            else ("@" if player else "$" if box else " " if level.floor >> cell & 1 else "#")
+        )
 
     width = level.width
     return "\n".join("".join(sign(row * width + j) for j in range(width)) for row in range(level.height))

@@ -211,8 +211,11 @@ def test_a_picture_without_a_size_has_the_field_of_the_prompt(size):
 def test_texts_are_drawn_in_one_font_everywhere():
     pixels = draw(in_field('<text x="50" y="50" font-size="40" text-anchor="middle" font-family="Times">Hi</text>'))
     rows, columns = np.nonzero((pixels < 128).all(axis=2))
-    left, top, right, bottom = shared_renderer().draw(in_field(
-        '<text x="50" y="50" font-size="40" text-anchor="middle">Hi</text>'), SIZE).marks[0][3:]  # fmt: skip
+    left, top, right, bottom = (
+        shared_renderer()
+        .draw(in_field('<text x="50" y="50" font-size="40" text-anchor="middle">Hi</text>'), SIZE)
+        .marks[0][3:]
+    )
     assert np.allclose(
         (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1), (left, top, right, bottom), atol=4
     )
@@ -223,16 +226,27 @@ def test_texts_are_drawn_in_one_font_everywhere():
     [
         ("0 0 40 20", '<rect width="50%" height="50%"/>', (0, 50, 100, 100)),
         ("0 0 100 100", '<rect style="transform:translate(50px)" width="20" height="20"/>', (100, 0, 140, 40)),
-        ("0 0 100 100", '<style>g > .a{width:30px}</style><g><rect class="a" width="1" height="20"/></g>', (0, 0, 60, 40)),
-        ("0 0 100 100", '<symbol id="s" viewBox="0 0 10 10"><rect width="5" height="5"/></symbol><use href="#s" x="20" '
-         'y="20" width="40" height="40"/>', (40, 40, 80, 80)),
-        ("0 0 100 100", '<svg x="50" width="50" height="50" viewBox="0 0 2 2"><rect width="1" height="1"/></svg>',
-         (100, 0, 150, 50)),
+        (
+            "0 0 100 100",
+            '<style>g > .a{width:30px}</style><g><rect class="a" width="1" height="20"/></g>',
+            (0, 0, 60, 40),
+        ),
+        (
+            "0 0 100 100",
+            '<symbol id="s" viewBox="0 0 10 10"><rect width="5" height="5"/></symbol><use href="#s" x="20" '
+            'y="20" width="40" height="40"/>',
+            (40, 40, 80, 80),
+        ),
+        (
+            "0 0 100 100",
+            '<svg x="50" width="50" height="50" viewBox="0 0 2 2"><rect width="1" height="1"/></svg>',
+            (100, 0, 150, 50),
+        ),
         ("0 0 100 100", '<path d="M10 10h20v20h-20z zz top"/>', (20, 20, 60, 60)),
         ("0 0 100 100", '<switch><g requiredExtensions="x"/><rect width="50" height="50"/></switch>', (0, 0, 100, 100)),
         ("0 0 100 100", '<rect fill="var(--none)" width="50" height="50"/>', (0, 0, 100, 100)),
     ],
-)  # fmt: skip
+)
 def test_the_state_has_the_boxes_that_are_painted(box, body, mark):
     svg = in_field(body, box)
     drawing = shared_renderer().draw(svg, SIZE)

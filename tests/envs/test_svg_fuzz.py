@@ -17,18 +17,59 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hostile_svgs import svg
 
 TAGS = st.sampled_from(
-    ["svg", "g", "defs", "use", "path", "rect", "circle", "text", "tspan", "mask", "pattern", "marker", "clipPath",
-     "linearGradient", "stop", "style", "image", "a"]
-)  # fmt: skip
+    [
+        "svg",
+        "g",
+        "defs",
+        "use",
+        "path",
+        "rect",
+        "circle",
+        "text",
+        "tspan",
+        "mask",
+        "pattern",
+        "marker",
+        "clipPath",
+        "linearGradient",
+        "stop",
+        "style",
+        "image",
+        "a",
+    ]
+)
 VALUES = st.one_of(
     st.sampled_from(["url(#a)", "#a", "#b", "url(#b)", "0", "-1", "1e5", "50%", "none", "red", "M0 0L9 9Z", "1 2 3 4"]),
     st.from_regex(r"\A[MLCAQZHVSTmlcaz0-9 .,eE+-]{0,40}\Z"),
     st.text(max_size=20),
 )
 NAMES = st.sampled_from(
-    ["id", "href", "d", "fill", "stroke", "mask", "clip-path", "x", "y", "r", "width", "height", "transform", "viewBox",
-     "style", "opacity", "marker-end", "points", "stroke-dasharray", "font-size", "gradientTransform", "offset", "filter"]
-)  # fmt: skip
+    [
+        "id",
+        "href",
+        "d",
+        "fill",
+        "stroke",
+        "mask",
+        "clip-path",
+        "x",
+        "y",
+        "r",
+        "width",
+        "height",
+        "transform",
+        "viewBox",
+        "style",
+        "opacity",
+        "marker-end",
+        "points",
+        "stroke-dasharray",
+        "font-size",
+        "gradientTransform",
+        "offset",
+        "filter",
+    ]
+)
 
 
 @st.composite

@@ -75,8 +75,16 @@ def rings(outer, colour):
 
 def test_a_picture_that_is_the_same_for_all_targets_earns_little(pictures):
     """Those that did best in a search over some 150 and in five hundred steps of hill climbing; grids earned 0.40."""
-    bodies = [lines(4, "#e5e5e5", 2), lines(6, "#ccc"), lines(10, "#888"), rings(45, "#ccc"), rings(45, "#fc9"),
-              rings(35, "#39f"), '<circle cx="50" cy="50" r="45" fill="#ccc"/>', '<rect width="100" height="100" fill="#999"/>']  # fmt: skip
+    bodies = [
+        lines(4, "#e5e5e5", 2),
+        lines(6, "#ccc"),
+        lines(10, "#888"),
+        rings(45, "#ccc"),
+        rings(45, "#fc9"),
+        rings(35, "#39f"),
+        '<circle cx="50" cy="50" r="45" fill="#ccc"/>',
+        '<rect width="100" height="100" fill="#999"/>',
+    ]
     constants = [
         shared_renderer().draw(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 100">{body}</svg>').pixels
         for body in bodies

@@ -29,8 +29,13 @@ def oracle_episode(env, seed):
 
 
 def pictures_of(messages, kind):
-    return [part[kind] for message in messages if isinstance(message["content"], list) for part in message["content"]
-            if part["type"] == kind]  # fmt: skip
+    return [
+        part[kind]
+        for message in messages
+        if isinstance(message["content"], list)
+        for part in message["content"]
+        if part["type"] == kind
+    ]
 
 
 def test_the_conversation_grows_by_reply_and_observation():
@@ -57,9 +62,16 @@ def test_gymnasiums_checks_pass(pictures):
 
 @pytest.mark.parametrize(
     "broken",
-    [[], "text", [{"role": "user"}], [{"role": "king", "content": "x"}], [{"role": "user", "content": [{"text": "x"}]}],
-     [{"role": "user", "content": None}], ({"role": "user", "content": "x"},)],
-)  # fmt: skip
+    [
+        [],
+        "text",
+        [{"role": "user"}],
+        [{"role": "king", "content": "x"}],
+        [{"role": "user", "content": [{"text": "x"}]}],
+        [{"role": "user", "content": None}],
+        ({"role": "user", "content": "x"},),
+    ],
+)
 def test_the_space_knows_a_conversation(broken):
     space = ChatSpace(seed=1)
     sample = space.sample()
@@ -111,10 +123,13 @@ WAYS = [("sync", {}), ("async", {"context": "fork"}), ("async", {"context": "spa
 
 @pytest.mark.parametrize(
     ("env_id", "way"),
-    [pytest.param(env_id, way, marks=marks(env_id)) for env_id in ENV_IDS
-     for way in (WAYS if env_id in GRIDS else WAYS[:2])],
+    [
+        pytest.param(env_id, way, marks=marks(env_id))
+        for env_id in ENV_IDS
+        for way in (WAYS if env_id in GRIDS else WAYS[:2])
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_every_id_steps_in_vectors_as_alone(env_id, way):
     options = OPTIONS.get(env_id, {})
     alone = make(env_id, **options)  # a renderer in the parent, which must not harm its forked children

@@ -100,11 +100,21 @@ def test_it_is_benchmarked_through_a_server(folder, server, tmp_path, monkeypatc
 
 def test_two_lora_steps_train_on_what_was_sampled(folder, tmp_path):
     trainer = trained(
-        folder, tmp_path / "out", environments=[{"id": LAKE, "options": {"max_turns": 2}, "prompt_packs": ["terse"]}],
-        rollouts=2, episodes_per_rollout=2, group_size=2, num_envs=2, minibatches=1, per_device_train_batch_size=1,
-        max_tokens=8, advantage="rloo", kl_coef=0.0, learning_rate=1e-4,
+        folder,
+        tmp_path / "out",
+        environments=[{"id": LAKE, "options": {"max_turns": 2}, "prompt_packs": ["terse"]}],
+        rollouts=2,
+        episodes_per_rollout=2,
+        group_size=2,
+        num_envs=2,
+        minibatches=1,
+        per_device_train_batch_size=1,
+        max_tokens=8,
+        advantage="rloo",
+        kl_coef=0.0,
+        learning_rate=1e-4,
         lora={"r": 4, "target_modules": ["q_proj", "v_proj"]},
-    )  # fmt: skip
+    )
     gaps = history(trainer, "policy/sampler_gap")
     assert len(gaps) == 2
     assert max(gaps) < 2e-4

@@ -54,8 +54,10 @@ async def requests(port):
             return
 
 
-WAYS = {way.__name__: (way, many) for way, many in
-        [(slow_heads, 700), (slow_bodies, 700), (half_open, 2000), (connections, 50), (requests, 50)]}  # fmt: skip
+WAYS = {
+    way.__name__: (way, many)
+    for way, many in [(slow_heads, 700), (slow_bodies, 700), (half_open, 2000), (connections, 50), (requests, 50)]
+}
 
 
 async def again_and_again(way, port):

@@ -21,9 +21,14 @@ def dressed(path, message):
         blocks = [{"type": "thinking", "thinking": thought, "signature": "x"}] if thought else []
         blocks += [{"type": "text", "text": text}] if text else []
         return {
-            "id": "x", "type": "message", "role": "assistant", "model": "m", "content": blocks,
-            "stop_reason": finish or "end_turn", "usage": {"input_tokens": 11, "output_tokens": 7},
-        }  # fmt: skip
+            "id": "x",
+            "type": "message",
+            "role": "assistant",
+            "model": "m",
+            "content": blocks,
+            "stop_reason": finish or "end_turn",
+            "usage": {"input_tokens": 11, "output_tokens": 7},
+        }
     if path.partition("?")[0].endswith(":generateContent"):
         thought = message.get("reasoning_content")
         parts = [{"text": thought, "thought": True}] if thought else []
@@ -37,10 +42,13 @@ def dressed(path, message):
 
 def completion(message, finish):
     return {
-        "id": "x", "object": "chat.completion", "created": 1, "model": "m",
+        "id": "x",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
         "choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}}],
         "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
-    }  # fmt: skip
+    }
 
 
 def raw(body, kind="application/json", status="200 OK", **headers):

@@ -23,9 +23,14 @@ EITHER = "{% if message.content is string %}{{ message.content }}{% else %}" + P
 def chatml(image: str, *, after_role: str = "\n", end: str = "<|im_end|>\n", opened: str = "") -> str:
     """Qwen's, InternVL's and LLaVA-OneVision's way."""
     return (
-        "{% for message in messages %}<|im_start|>{{ message.role }}" + after_role + EITHER.replace("IMAGE", image) + end
-        + "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n" + opened + "{% endif %}"
-    )  # fmt: skip
+        "{% for message in messages %}<|im_start|>{{ message.role }}"
+        + after_role
+        + EITHER.replace("IMAGE", image)
+        + end
+        + "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n"
+        + opened
+        + "{% endif %}"
+    )
 
 
 QWEN_VISION = "<|vision_start|><|image_pad|><|vision_end|>"
@@ -81,9 +86,15 @@ LLAVA = (
 
 
 def tokenizer(
-    special: list[str], *, eos: str, template: str | None, bos: str | None = None, pad: str = "<pad>",
-    spaces: bool = False, **named: str,
-) -> Any:  # fmt: skip
+    special: list[str],
+    *,
+    eos: str,
+    template: str | None,
+    bos: str | None = None,
+    pad: str = "<pad>",
+    spaces: bool = False,
+    **named: str,
+) -> Any:
     """Byte-level BPE, or with `spaces` one that writes them as ▁ and falls back to bytes, as SentencePiece does."""
     special = list(dict.fromkeys([pad, *([bos] if bos else []), eos, *special]))
     options: dict[str, Any] = {"special_tokens": special, "vocab_size": 420, "show_progress": False}
@@ -91,7 +102,12 @@ def tokenizer(
         made = Tokenizer(models.BPE(byte_fallback=True, unk_token=None))
         made.normalizer = normalizers.Replace(" ", "▁")
         made.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
-        made.train_from_iterator(SOME_TEXT, trainers.BpeTrainer(**{**options, "special_tokens": [*special, *(f"<0x{each:02X}>" for each in range(256))]}))  # fmt: skip
+        made.train_from_iterator(
+            SOME_TEXT,
+            trainers.BpeTrainer(
+                **{**options, "special_tokens": [*special, *(f"<0x{each:02X}>" for each in range(256))]}
+            ),
+        )
     else:
         made = Tokenizer(models.BPE())
         made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -101,15 +117,25 @@ def tokenizer(
         )
     rest = [each for each in special if each not in (pad, bos, eos)]
     return PreTrainedTokenizerFast(
-        tokenizer_object=made, eos_token=eos, bos_token=bos, pad_token=pad, additional_special_tokens=rest,
-        extra_special_tokens=named or rest, chat_template=template,
-    )  # fmt: skip
+        tokenizer_object=made,
+        eos_token=eos,
+        bos_token=bos,
+        pad_token=pad,
+        additional_special_tokens=rest,
+        extra_special_tokens=named or rest,
+        chat_template=template,
+    )
 
 
 TEXT: dict[str, Any] = {
-    "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
-    "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 8192,
-}  # fmt: skip
+    "hidden_size": 32,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 16,
+    "max_position_embeddings": 8192,
+}
 MROPE = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [2, 3, 3]}
 TOWER: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
 QWEN_TOWER: dict[str, Any] = {
@@ -126,13 +152,22 @@ def _qwen(kind: str, patch: int, text: dict[str, Any], vision: dict[str, Any], t
     from transformers import Qwen2VLImageProcessorPil
 
     words = tokenizer(QWEN_SPECIAL, eos="<|im_end|>", pad="<|endoftext|>", template=template)
-    ids = dict(zip(("vision_start_token_id", "vision_end_token_id", "image_token_id", "video_token_id"),
-                   words.convert_tokens_to_ids(QWEN_SPECIAL[1:]), strict=True))  # fmt: skip
+    ids = dict(
+        zip(
+            ("vision_start_token_id", "vision_end_token_id", "image_token_id", "video_token_id"),
+            words.convert_tokens_to_ids(QWEN_SPECIAL[1:]),
+            strict=True,
+        )
+    )
     size = {"shortest_edge": 32 * 32, "longest_edge": 128 * 128}
     return {
-        "kind": kind, "tokenizer": words, "text": {**TEXT, **text}, "vision": {**QWEN_TOWER, "patch_size": patch, **vision}, "config": ids,
+        "kind": kind,
+        "tokenizer": words,
+        "text": {**TEXT, **text},
+        "vision": {**QWEN_TOWER, "patch_size": patch, **vision},
+        "config": ids,
         "pictures": Qwen2VLImageProcessorPil(patch_size=patch, merge_size=2, size=size),
-    }  # fmt: skip
+    }
 
 
 def qwen2_5_vl() -> dict[str, Any]:
@@ -140,8 +175,12 @@ def qwen2_5_vl() -> dict[str, Any]:
 
 
 def qwen3_vl() -> dict[str, Any]:
-    return _qwen("qwen3_vl", 16, {"rope_parameters": {**MROPE, "mrope_interleaved": True}},
-                 {"deepstack_visual_indexes": [0], "num_position_embeddings": 64})  # fmt: skip
+    return _qwen(
+        "qwen3_vl",
+        16,
+        {"rope_parameters": {**MROPE, "mrope_interleaved": True}},
+        {"deepstack_visual_indexes": [0], "num_position_embeddings": 64},
+    )
 
 
 def qwen3_vl_moe() -> dict[str, Any]:
@@ -152,10 +191,13 @@ def qwen3_vl_moe() -> dict[str, Any]:
 
 def qwen3_5() -> dict[str, Any]:
     text = {
-        "layer_types": ["linear_attention", "full_attention"], "linear_key_head_dim": 8, "linear_value_head_dim": 8,
-        "linear_num_key_heads": 2, "linear_num_value_heads": 2,
+        "layer_types": ["linear_attention", "full_attention"],
+        "linear_key_head_dim": 8,
+        "linear_value_head_dim": 8,
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 2,
         "rope_parameters": {**MROPE, "mrope_interleaved": True, "partial_rotary_factor": 1.0},
-    }  # fmt: skip
+    }
     return _qwen("qwen3_5", 16, text, {"num_position_embeddings": 64}, QWEN35)
 
 
@@ -171,12 +213,14 @@ def internvl3() -> dict[str, Any]:
     special = ["<|im_start|>", *named.values()]
     words = tokenizer(special, eos="<|im_end|>", pad="<|endoftext|>", template=chatml("<IMG_CONTEXT>\n"), **named)
     return {
-        "kind": "internvl", "tokenizer": words, "text": {**TEXT, "model_type": "qwen2"},
+        "kind": "internvl",
+        "tokenizer": words,
+        "text": {**TEXT, "model_type": "qwen2"},
         "vision": {**TOWER, "image_size": [32, 32], "patch_size": [8, 8]},
         "config": {"image_token_id": words.convert_tokens_to_ids("<IMG_CONTEXT>"), "image_seq_length": 4},
         "pictures": GotOcr2ImageProcessorPil(size={"height": 32, "width": 32}, crop_to_patches=True, max_patches=2),
         "processor": {"image_seq_length": 4},
-    }  # fmt: skip
+    }
 
 
 def gemma3() -> dict[str, Any]:
@@ -187,12 +231,14 @@ def gemma3() -> dict[str, Any]:
     words = tokenizer(special, eos="<eos>", bos="<bos>", template=GEMMA, spaces=True, **named)
     ids = {f"{name}_index": words.convert_tokens_to_ids(each) for name, each in named.items()}
     return {
-        "kind": "gemma3", "tokenizer": words,
+        "kind": "gemma3",
+        "tokenizer": words,
         "text": {**TEXT, "sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"]},
         "vision": {**TOWER, "image_size": 32, "patch_size": 8, "vision_use_head": False},
         "config": {**ids, "mm_tokens_per_image": 4},
-        "pictures": Gemma3ImageProcessorPil(size={"height": 32, "width": 32}), "processor": {"image_seq_length": 4},
-    }  # fmt: skip
+        "pictures": Gemma3ImageProcessorPil(size={"height": 32, "width": 32}),
+        "processor": {"image_seq_length": 4},
+    }
 
 
 def smolvlm2() -> dict[str, Any]:
@@ -202,12 +248,14 @@ def smolvlm2() -> dict[str, Any]:
     special = ["<|im_start|>", "<image>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>", *tiles]
     words = tokenizer(special, eos="<|endoftext|>", template=SMOL)
     return {
-        "kind": "smolvlm", "tokenizer": words, "text": {**TEXT, "model_type": "llama"},
+        "kind": "smolvlm",
+        "tokenizer": words,
+        "text": {**TEXT, "model_type": "llama"},
         "vision": {**TOWER, "image_size": 32, "patch_size": 8},
         "config": {"image_token_id": words.convert_tokens_to_ids("<image>"), "scale_factor": 2},
         "pictures": SmolVLMImageProcessorPil(size={"longest_edge": 64}, max_image_size={"longest_edge": 32}),
         "processor": {"image_seq_len": 4},
-    }  # fmt: skip
+    }
 
 
 def llava_onevision() -> dict[str, Any]:
@@ -216,29 +264,49 @@ def llava_onevision() -> dict[str, Any]:
     words = tokenizer(["<|im_start|>", "<image>", "<video>"], eos="<|im_end|>", pad="<|endoftext|>", template=ONEVISION)
     grid = [[32, 32], [32, 64], [64, 32], [64, 64]]
     return {
-        "kind": "llava_onevision", "tokenizer": words, "text": {**TEXT, "model_type": "qwen2"},
-        "vision": {**TOWER, "model_type": "siglip_vision_model", "image_size": 32, "patch_size": 8, "vision_use_head": False},
-        "config": {"image_token_index": words.convert_tokens_to_ids("<image>"), "video_token_index": words.convert_tokens_to_ids("<video>"), "image_grid_pinpoints": grid},
+        "kind": "llava_onevision",
+        "tokenizer": words,
+        "text": {**TEXT, "model_type": "qwen2"},
+        "vision": {
+            **TOWER,
+            "model_type": "siglip_vision_model",
+            "image_size": 32,
+            "patch_size": 8,
+            "vision_use_head": False,
+        },
+        "config": {
+            "image_token_index": words.convert_tokens_to_ids("<image>"),
+            "video_token_index": words.convert_tokens_to_ids("<video>"),
+            "image_grid_pinpoints": grid,
+        },
         "pictures": LlavaOnevisionImageProcessorPil(size={"height": 32, "width": 32}, image_grid_pinpoints=grid),
         "processor": {"num_image_tokens": 16, "vision_feature_select_strategy": "full"},
-    }  # fmt: skip
+    }
 
 
 def glm4v() -> dict[str, Any]:
     from transformers.models.glm4v.image_processing_pil_glm4v import Glm4vImageProcessorPil
 
     places = {
-        "image": "<|image|>", "video": "<|video|>", "image_start": "<|begin_of_image|>", "image_end": "<|end_of_image|>",
-        "video_start": "<|begin_of_video|>", "video_end": "<|end_of_video|>",
-    }  # fmt: skip
+        "image": "<|image|>",
+        "video": "<|video|>",
+        "image_start": "<|begin_of_image|>",
+        "image_end": "<|end_of_image|>",
+        "video_start": "<|begin_of_video|>",
+        "video_end": "<|end_of_video|>",
+    }
     roles = ["[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>"]
     words = tokenizer([*roles, *places.values()], eos="<|endoftext|>", template=GLM)
     return {
-        "kind": "glm4v", "tokenizer": words, "text": {**TEXT, "rope_parameters": {**MROPE, "partial_rotary_factor": 1.0}},
+        "kind": "glm4v",
+        "tokenizer": words,
+        "text": {**TEXT, "rope_parameters": {**MROPE, "partial_rotary_factor": 1.0}},
         "vision": {**QWEN_TOWER, "patch_size": 14, "image_size": 56},
         "config": {f"{name}_token_id": words.convert_tokens_to_ids(each) for name, each in places.items()},
-        "pictures": Glm4vImageProcessorPil(patch_size=14, merge_size=2, size={"shortest_edge": 112 * 112, "longest_edge": 4 * 112 * 112}),
-    }  # fmt: skip
+        "pictures": Glm4vImageProcessorPil(
+            patch_size=14, merge_size=2, size={"shortest_edge": 112 * 112, "longest_edge": 4 * 112 * 112}
+        ),
+    }
 
 
 def llava() -> dict[str, Any]:
@@ -246,18 +314,31 @@ def llava() -> dict[str, Any]:
 
     words = tokenizer(["<image>"], eos="</s>", bos="<s>", template=LLAVA)
     return {
-        "kind": "llava", "tokenizer": words, "text": {**TEXT, "model_type": "llama"},
+        "kind": "llava",
+        "tokenizer": words,
+        "text": {**TEXT, "model_type": "llama"},
         "vision": {**TOWER, "model_type": "clip_vision_model", "image_size": 32, "patch_size": 8},
-        "config": {"image_token_index": words.convert_tokens_to_ids("<image>"), "vision_feature_layer": -1, "image_seq_length": 16},
+        "config": {
+            "image_token_index": words.convert_tokens_to_ids("<image>"),
+            "vision_feature_layer": -1,
+            "image_seq_length": 16,
+        },
         "pictures": LlavaImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}),
         "processor": {"patch_size": 8, "vision_feature_select_strategy": "default", "num_additional_image_tokens": 1},
-    }  # fmt: skip
+    }
 
 
 def gemma4() -> dict[str, Any]:
     """Its layers look both ways within a picture."""
-    named = {"image_token": "<|image|>", "boi_token": "<|image>", "eoi_token": "<image|>", "audio_token": "<|audio|>",
-             "boa_token": "<|audio>", "eoa_token": "<audio|>", "video_token": "<|video|>"}  # fmt: skip
+    named = {
+        "image_token": "<|image|>",
+        "boi_token": "<|image>",
+        "eoi_token": "<image|>",
+        "audio_token": "<|audio|>",
+        "boa_token": "<|audio>",
+        "eoa_token": "<audio|>",
+        "video_token": "<|video|>",
+    }
     template = (
         "{{ bos_token }}{% for message in messages %}<|turn>{{ 'model' if message.role == 'assistant' else message.role }}\n"
         + EITHER.replace("IMAGE", "<|image|>")
@@ -267,39 +348,74 @@ def gemma4() -> dict[str, Any]:
     ids = {f"{name}_id": words.convert_tokens_to_ids(each) for name, each in named.items()}
     ids["eoa_token_index"] = ids.pop("eoa_token_id")
     return {
-        "kind": "gemma4", "tokenizer": words,
-        "text": {**TEXT, "sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"],
-                 "vocab_size_per_layer_input": len(words), "hidden_size_per_layer_input": 8, "global_head_dim": 16,
-                 "final_logit_softcapping": 30.0, "use_bidirectional_attention": "vision"},
-        "vision": {**TOWER, "num_key_value_heads": 2, "head_dim": 8, "patch_size": 8, "pooling_kernel_size": 2,
-                   "position_embedding_size": 64},
+        "kind": "gemma4",
+        "tokenizer": words,
+        "text": {
+            **TEXT,
+            "sliding_window": 16,
+            "layer_types": ["sliding_attention", "full_attention"],
+            "vocab_size_per_layer_input": len(words),
+            "hidden_size_per_layer_input": 8,
+            "global_head_dim": 16,
+            "final_logit_softcapping": 30.0,
+            "use_bidirectional_attention": "vision",
+        },
+        "vision": {
+            **TOWER,
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+            "patch_size": 8,
+            "pooling_kernel_size": 2,
+            "position_embedding_size": 64,
+        },
         "config": {**ids, "audio_config": None},
-        "pictures": {"image_processor_type": "Gemma4ImageProcessor", "patch_size": 8, "pooling_kernel_size": 2,
-                     "max_soft_tokens": 70},
-    }  # fmt: skip
+        "pictures": {
+            "image_processor_type": "Gemma4ImageProcessor",
+            "patch_size": 8,
+            "pooling_kernel_size": 2,
+            "max_soft_tokens": 70,
+        },
+    }
 
 
 def hyperclovax_vision_v2() -> dict[str, Any]:
     """It multiplies logits by what others divide them by."""
     named = {"image_token": "<|IMAGE_PAD|>", "video_token": "<|VIDEO_PAD|>"}
-    words = tokenizer(["<|im_start|>", *named.values()], eos="<|im_end|>", pad="<|endoftext|>",
-                      template=chatml("<|IMAGE_PAD|>"), **named)  # fmt: skip
+    words = tokenizer(
+        ["<|im_start|>", *named.values()],
+        eos="<|im_end|>",
+        pad="<|endoftext|>",
+        template=chatml("<|IMAGE_PAD|>"),
+        **named,
+    )
     made = qwen2_5_vl()
     return {
-        **made, "kind": "hyperclovax_vision_v2", "tokenizer": words,
+        **made,
+        "kind": "hyperclovax_vision_v2",
+        "tokenizer": words,
         "text": {**TEXT, "model_type": "hyperclovax", "logits_scaling": 0.25},
         "vision": {**made["vision"], "model_type": "qwen2_5_vl_vision"},
         "config": {f"{name}_id": words.convert_tokens_to_ids(each) for name, each in named.items()},
-    }  # fmt: skip
+    }
 
 
 FAMILIES: dict[str, Callable[[], dict[str, Any]]] = {
     each.__name__: each
     for each in (
-        qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen3_5, internvl3, gemma3, smolvlm2, llava_onevision, glm4v, llava,
-        gemma4, hyperclovax_vision_v2,
+        qwen2_5_vl,
+        qwen3_vl,
+        qwen3_vl_moe,
+        qwen3_5,
+        internvl3,
+        gemma3,
+        smolvlm2,
+        llava_onevision,
+        glm4v,
+        llava,
+        gemma4,
+        hyperclovax_vision_v2,
     )
-}  # fmt: skip
+}
 
 
 def save(name: str, folder: Path, *, template: str | None = None) -> str:

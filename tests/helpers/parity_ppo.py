@@ -32,9 +32,13 @@ class PPOTrainerAdapter:
             system = playback.env.unwrapped.system_prompt  # type: ignore[attr-defined]
             longest = len(encoder.show(system, observation).first_ids) + playback.room
         rollout = Rollout(
-            [playback.env], encoder, _Sampler(playback.sampler, self.context.summary_tokens),
-            SampleSettings(temperature=1.0, top_p=1.0, max_tokens=8), context=self.context, max_length=longest,
-        )  # fmt: skip
+            [playback.env],
+            encoder,
+            _Sampler(playback.sampler, self.context.summary_tokens),
+            SampleSettings(temperature=1.0, top_p=1.0, max_tokens=8),
+            context=self.context,
+            max_length=longest,
+        )
         (episode,) = rollout.play([LevelSeed(playback.recording.seed)], seed=0)
         if episode.failure is not None:
             return []

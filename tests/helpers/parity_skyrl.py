@@ -45,9 +45,7 @@ class Client:
         (ids,), (features,) = asked["prompt_token_ids"], asked["mm_features"]
         said, scores = self.sampler.generate(ids, features["kwargs_data"]["image"])
         text = self.model.encoder.tokenizer.decode(said, skip_special_tokens=True)
-        return {
-            "responses": [text], "response_ids": [said], "stop_reasons": ["stop"], "response_logprobs": [scores]
-        }  # fmt: skip
+        return {"responses": [text], "response_ids": [said], "stop_reasons": ["stop"], "response_logprobs": [scores]}
 
     async def finish_session(self, session_id):
         pass
@@ -61,7 +59,7 @@ class OfSkyRL:
     def play(self, playback):
         (row,) = skyrl_env.levels(
             ENV_ID, first_seed=playback.recording.seed, num_levels=1, **playback.recording.options
-        )  # fmt: skip
+        )
         client = self.client(playback)
         tokenizer = playback.model.encoder.tokenizer
 
@@ -98,9 +96,13 @@ def trained(playback, output):
     """The batch as SkyRL's trainer makes it, and the inputs that its model wrapper gives (it can't be imported without
     flash-attn): pictures end to end, token types by the image token, no position ids."""
     sequences, _, _, rewards, mask, scores, *_ = convert_prompts_responses_to_batch_tensors(
-        playback.model.encoder.tokenizer.pad_token_id, output["prompt_token_ids"], output["response_ids"], output["rewards"],
-        output["loss_masks"], output["rollout_logprobs"],
-    )  # fmt: skip
+        playback.model.encoder.tokenizer.pad_token_id,
+        output["prompt_token_ids"],
+        output["response_ids"],
+        output["rewards"],
+        output["loss_masks"],
+        output["rollout_logprobs"],
+    )
     before = [0.0] * len(output["prompt_token_ids"][0])
     return TrainedSequence(
         input_ids=sequences[0].tolist(),

@@ -45,10 +45,17 @@ class OfTRL:
         envs = iter([playback.env, RecordedEnv(recording)])
         with tempfile.TemporaryDirectory() as folder:
             config = GRPOConfig(
-                output_dir=folder, max_steps=1, per_device_train_batch_size=2, num_generations=2, report_to="none",
-                max_completion_length=playback.room or 20_000, max_tool_calling_iterations=len(recording.moves),
-                use_cpu=True, bf16=False, activation_checkpointing=False,
-            )  # fmt: skip
+                output_dir=folder,
+                max_steps=1,
+                per_device_train_batch_size=2,
+                num_generations=2,
+                report_to="none",
+                max_completion_length=playback.room or 20_000,
+                max_tool_calling_iterations=len(recording.moves),
+                use_cpu=True,
+                bf16=False,
+                activation_checkpointing=False,
+            )
             trainer = self.trainer_class(
                 AutoModelForImageTextToText.from_pretrained(playback.model.folder),
                 args=config,
@@ -80,8 +87,13 @@ def trained(made, reward):
     ids = torch.cat([made["prompt_ids"][0], made["completion_ids"][0]])[kept].tolist()
     mask = [bool(on) for on in whole(none.long(), made["tool_mask"][0])]
     assert not any(mask[:prompt])
-    return TrainedSequence(input_ids=ids, mask=mask, forward=forward, reward=reward,
-                   logprobs=whole(none, made["sampling_per_token_logps"][0]))  # fmt: skip
+    return TrainedSequence(
+        input_ids=ids,
+        mask=mask,
+        forward=forward,
+        reward=reward,
+        logprobs=whole(none, made["sampling_per_token_logps"][0]),
+    )
 
 
 adapter = OfTRL()

@@ -105,7 +105,7 @@ class OfVerifiers:
             tokenizer_for_the_renderer(playback.model.folder, folder)
             client = TrainClientConfig(
                 base_url=engine.url, renderer=Qwen3VLRendererConfig(), renderer_model_name=folder
-            )  # fmt: skip
+            )
 
             async def run():
                 async with environment.serving():
@@ -143,9 +143,13 @@ def trained(playback, trace):
         if turns:
             forward |= playback.model.features(pictures)
             row = TrainedSequence(
-                input_ids=branch.token_ids, mask=mask, forward=forward, logprobs=branch.logprobs, reward=trace.reward,
+                input_ids=branch.token_ids,
+                mask=mask,
+                forward=forward,
+                logprobs=branch.logprobs,
+                reward=trace.reward,
                 turns=turns,
-            )  # fmt: skip
+            )
             rows.append(row)
     return rows
 

@@ -49,9 +49,7 @@ class OfVerl:
     worker = WORKER
 
     def play(self, playback):
-        (row,) = verl_env.levels(
-            ENV_ID, first_seed=playback.recording.seed, num_levels=1, **playback.recording.options
-        )  # fmt: skip
+        (row,) = verl_env.levels(ENV_ID, first_seed=playback.recording.seed, num_levels=1, **playback.recording.options)
         worker, stored = self.made(playback), []
 
         async def put(keys, fields, tags, partition_id):
@@ -60,11 +58,15 @@ class OfVerl:
         async def run():
             loop = hydra.utils.instantiate(
                 agent_loop._agent_loop_registry[verl_env.NAME],
-                trainer_config=agent_loop.DictConfigWrap(worker.config), server_manager=worker.llm_client,
-                tokenizer=worker.tokenizer, processor=worker.processor, hf_model_type=worker.hf_model_type,
-                dataset_cls=RLHFDataset, data_config=agent_loop.DictConfigWrap(worker.config.data),
+                trainer_config=agent_loop.DictConfigWrap(worker.config),
+                server_manager=worker.llm_client,
+                tokenizer=worker.tokenizer,
+                processor=worker.processor,
+                hf_model_type=worker.hf_model_type,
+                dataset_cls=RLHFDataset,
+                data_config=agent_loop.DictConfigWrap(worker.config.data),
                 tools=agent_loop.ToolListWrap([]),
-            )  # fmt: skip
+            )
             output = await loop.run({}, raw_prompt=row["prompt"], extra_info=row["extra_info"])
             ids = {"uid": "u", "session_id": 0, "global_steps": 1}
             await worker._agent_loop_postprocess(output, False, raw_prompt=row["prompt"], **ids)

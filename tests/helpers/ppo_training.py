@@ -27,11 +27,24 @@ def lake(**options):
 def config(out, **changes):
     """Settings of a training that takes a second on a CPU."""
     settings = {
-        "environments": lake(), "num_envs": 8, "rollouts": 1, "episodes_per_rollout": 8, "minibatches": 2, "max_tokens": 4,
-        "temperature": 1.0, "top_p": 1.0, "learning_rate": 1e-3, "critic_learning_rate": 3e-3, "logging_steps": 1,
-        "save_strategy": "no", "report_to": "none", "use_cpu": True, "bf16": False, "gradient_checkpointing": False,
+        "environments": lake(),
+        "num_envs": 8,
+        "rollouts": 1,
+        "episodes_per_rollout": 8,
+        "minibatches": 2,
+        "max_tokens": 4,
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "learning_rate": 1e-3,
+        "critic_learning_rate": 3e-3,
+        "logging_steps": 1,
+        "save_strategy": "no",
+        "report_to": "none",
         "disable_tqdm": True,
-    }  # fmt: skip
+        "use_cpu": True,
+        "bf16": False,
+        "gradient_checkpointing": False,
+    }
     return MultiTurnPPOConfig(str(out), **settings | changes)
 
 

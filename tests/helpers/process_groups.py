@@ -12,8 +12,15 @@ import vagen_adapters
 
 CONFIGS = Path(vagen_adapters.__file__).parent / "ppo" / "launch"
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["vagen_adapters.ppo.trainer", "torch.distributed.fsdp", "torch.distributed.checkpoint",
-                              "transformers.models.qwen3_vl.modeling_qwen3_vl", "vagen_envs.frozen_lake.env"])  # fmt: skip
+FORKS.set_forkserver_preload(
+    [
+        "vagen_adapters.ppo.trainer",
+        "torch.distributed.fsdp",
+        "torch.distributed.checkpoint",
+        "transformers.models.qwen3_vl.modeling_qwen3_vl",
+        "vagen_envs.frozen_lake.env",
+    ]
+)
 
 
 def started(function, *args, **variables):
@@ -63,8 +70,17 @@ def launcher_variables(kind):
     from accelerate.commands import launch
     from accelerate.utils.launch import prepare_multi_gpu_env
 
-    words = ["--config_file", str(CONFIGS / f"8-{kind}.yaml"), "--num_processes", "2", "--mixed_precision", "no",
-             "--main_process_port", str(free_port()), "script.py"]  # fmt: skip
+    words = [
+        "--config_file",
+        str(CONFIGS / f"8-{kind}.yaml"),
+        "--num_processes",
+        "2",
+        "--mixed_precision",
+        "no",
+        "--main_process_port",
+        str(free_port()),
+        "script.py",
+    ]
     args, *_ = launch._validate_launch_command(launch.launch_command_parser().parse_args(words))
     told = prepare_multi_gpu_env(args)
     return {name: each for name, each in told.items() if os.environ.get(name) != each} | {

@@ -14,11 +14,18 @@ from vagen_rewards import ReasoningReward
 from vagen_rewards.contrast import Contrast, ContrastStep
 
 CONSTANTS = {
-    "vagen/FrozenLake-v0": ("The target is below and on the right side of the player.", "The target is below the player.",
-                            "A hole is above the player.", "The target is at the same row as the player."),
-    "vagen/Sokoban-v0": ("The box is above the player. The target is below the player.", "The box is below the player.",
-                         "The target is at the same row and to the left of the box."),
-}  # fmt: skip
+    "vagen/FrozenLake-v0": (
+        "The target is below and on the right side of the player.",
+        "The target is below the player.",
+        "A hole is above the player.",
+        "The target is at the same row as the player.",
+    ),
+    "vagen/Sokoban-v0": (
+        "The box is above the player. The target is below the player.",
+        "The box is below the player.",
+        "The target is at the same row and to the left of the box.",
+    ),
+}
 
 
 def turns(env, count, reply=None):

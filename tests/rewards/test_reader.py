@@ -194,8 +194,12 @@ def test_an_observation_doesnt_tell_the_future():
 
 SUBJECTS = {"box": ("The box", "the crate", "A box"), "target": ("The target", "the goal", "The destination")}
 VERBS = ("is", "lies", "is located", "can be seen")
-WAYS = {(-1, 0): ("above", "north of"), (1, 0): ("below", "beneath"), (0, -1): ("to the left of", "west of"),
-        (0, 1): ("to the right of", "east of")}  # fmt: skip
+WAYS = {
+    (-1, 0): ("above", "north of"),
+    (1, 0): ("below", "beneath"),
+    (0, -1): ("to the left of", "west of"),
+    (0, 1): ("to the right of", "east of"),
+}
 
 
 def test_generated_sentences_are_as_true_as_their_geometry():

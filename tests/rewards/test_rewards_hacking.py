@@ -97,8 +97,13 @@ def test_in_vector_environments():
     for mode in ("sync", "async"):
         envs = gym.make_vec("vagen/Sokoban-v0", 2, vectorization_mode=mode, wrappers=[VisualReasoningReward])
         envs.reset(seed=[1, 2])
-        _, rewards, *_ = envs.step(["<think><observation>The box is above the player. The box is below the player"
-                                    "</observation></think><answer>Up</answer>"] * 2)  # fmt: skip
+        _, rewards, *_ = envs.step(
+            [
+                "<think><observation>The box is above the player. The box is below the player"
+                "</observation></think><answer>Up</answer>"
+            ]
+            * 2
+        )
         assert rewards.shape == (2,)
         envs.close()
 

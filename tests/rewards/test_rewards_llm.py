@@ -105,15 +105,32 @@ def test_an_item_has_a_time_limit(server, judge):
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "<answer>MAYBE</answer>", "<answer>YES</answer><answer>NO</answer>", "x" * 1_000_000, "<answer>" * 100_000,
-     "{", "[]", '{"verdict": "maybe"}', '{"verdict": ["YES"]}', "[" * 100_000],
-)  # fmt: skip
+    [
+        "",
+        "<answer>MAYBE</answer>",
+        "<answer>YES</answer><answer>NO</answer>",
+        "x" * 1_000_000,
+        "<answer>" * 100_000,
+        "{",
+        "[]",
+        '{"verdict": "maybe"}',
+        '{"verdict": ["YES"]}',
+        "[" * 100_000,
+    ],
+)
 def test_replies_without_one_clear_verdict_are_unscored(reply):
     assert read_verdict(reply).value is None
 
 
-FORMS = ["**{}**", "Verdict: {}.", "Final answer: '{}'", "<answer> {} </answer>", "```json\n{{'verdict': '{}',}}\n```",
-         '{{"result": {{"think": "so", "verdict": "{}"}}}} I hope this helps.', "<think>YES? NO?</think>\n{}"]  # fmt: skip
+FORMS = [
+    "**{}**",
+    "Verdict: {}.",
+    "Final answer: '{}'",
+    "<answer> {} </answer>",
+    "```json\n{{'verdict': '{}',}}\n```",
+    '{{"result": {{"think": "so", "verdict": "{}"}}}} I hope this helps.',
+    "<think>YES? NO?</think>\n{}",
+]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -141,9 +158,13 @@ def test_a_model_that_refuses_temperature_and_max_tokens_is_asked_without(server
 
 
 def test_the_structured_mode_compares_here(server, judge):
-    said = {"relations": [{"subject": "box", "other": "player", "vertical": "above", "horizontal": "unsaid"},
-                          {"subject": "target", "other": "player", "vertical": "above", "horizontal": "left"},
-                          {"subject": "target", "other": "box", "vertical": "above", "horizontal": "left"}]}  # fmt: skip
+    said = {
+        "relations": [
+            {"subject": "box", "other": "player", "vertical": "above", "horizontal": "unsaid"},
+            {"subject": "target", "other": "player", "vertical": "above", "horizontal": "left"},
+            {"subject": "target", "other": "box", "vertical": "above", "horizontal": "left"},
+        ]
+    }
     server.script = lambda n, r: "```json\n" + json.dumps(said) + "\n```"
     asked = judge("structured")
     assert asked.score(statement("whatever")).value == 1.0

@@ -147,9 +147,14 @@ def test_paid_again_takes_the_place_of_what_was_paid(env):
 
 @pytest.mark.parametrize(
     ("options", "named"),
-    [({"weighting": "some"}, "weighting"), ({"penalty": "hard"}, "penalty"), ({"judge": "nobody"}, "nobody"),
-     ({"gates": False}, "gate"), ({"weighting": "contrast", "judge": Yes()}, "plain")],
-)  # fmt: skip
+    [
+        ({"weighting": "some"}, "weighting"),
+        ({"penalty": "hard"}, "penalty"),
+        ({"judge": "nobody"}, "nobody"),
+        ({"gates": False}, "gate"),
+        ({"weighting": "contrast", "judge": Yes()}, "plain"),
+    ],
+)
 def test_wrong_options_are_refused(options, named):
     with pytest.raises(JudgeConfigError, match=named):
         ReasoningReward.from_options(options)

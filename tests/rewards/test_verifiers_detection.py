@@ -92,8 +92,12 @@ def released(predicted, truth, threshold, completeness=0.0):
         return 0.0
     free, total, hits = set(range(len(predicted))), 0.0, 0
     for box in truth:
-        overlaps = [(painted(predicted[i]) & painted(box)).sum() / max(1, (painted(predicted[i]) | painted(box)).sum())
-                    if i in free and predicted[i].label == box.label else -1.0 for i in range(len(predicted))]  # fmt: skip
+        overlaps = [
+            (painted(predicted[i]) & painted(box)).sum() / max(1, (painted(predicted[i]) | painted(box)).sum())
+            if i in free and predicted[i].label == box.label
+            else -1.0
+            for i in range(len(predicted))
+        ]
         best = int(np.argmax(overlaps))
         if overlaps[best] >= threshold:
             free.remove(best)
@@ -166,10 +170,20 @@ def test_a_samples_own_threshold_goes_before_the_schedules():
     assert score(sample(written(truth)), reply(guess), 0.99).accuracy == 0
 
 
-@pytest.mark.parametrize("parm", [{"iou_threshold": 0}, {"iou_threshold": "0.5"}, {"iou_threshold": True},
-                                  {"iou_treshold": 0.5}, {"matching": "hungarian"}, {"coordinates": 1000},
-                                  {"det_reward_ratio": {"map": 1}}, {"det_reward_ratio": {"iou": 1}},
-                                  {"det_reward_ratio": [1]}])  # fmt: skip
+@pytest.mark.parametrize(
+    "parm",
+    [
+        {"iou_threshold": 0},
+        {"iou_threshold": "0.5"},
+        {"iou_threshold": True},
+        {"iou_treshold": 0.5},
+        {"matching": "hungarian"},
+        {"coordinates": 1000},
+        {"det_reward_ratio": {"map": 1}},
+        {"det_reward_ratio": {"iou": 1}},
+        {"det_reward_ratio": [1]},
+    ],
+)
 def test_wrong_parameters_are_said(parm):
     with pytest.raises(VerifierError, match=rf"verifier_parm\['{next(iter(parm))}"):
         score(sample(written([Box(0, 0, 1, 1, "a")]), parm), reply([]))

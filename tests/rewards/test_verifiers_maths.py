@@ -49,29 +49,32 @@ def right(verifier, truth, response):
     return verifier.verify(sample(truth), response, 0.85).accuracy
 
 
+RIGHT = r"""
+7 = 7 ; 7 = 7.0 ; 7 = 6+1 ; 7 = \sqrt{49} ; \frac{1}{2} = 0.5 ; 1/2 = \dfrac12 ; 1,000 = 1000 ; $12$ = 12
+\boxed{12} = 12 ; <answer> \boxed{12} </answer> = 12 ; 50\% = 0.5 ; x^2+2x+1 = (x+1)^2 ; 2\pi = \pi+\pi
+B = B ; B = \text{B} ; cat = cat ; cat = Cat ; cat = \text{cat} ; stop sign = Stop sign
+2024-01-02 = 2024-01-02 ; 10:30 = 10:30 ; H2O = H2O ; H2O = \text{H2O} ; H_2O = H_{2}O ; H_2O = \mathrm{H_2O}
+H2O = H_2O ; Ca(OH)_2 = \text{Ca(OH)}_2 ; x_1y_1 = y_1x_1 ; B = b ; 3-1 = 2 ; 3.5 = 7/2 ; 2x = x+x
+2^{10000} = 2^{10000} ; 2^{10} = 1024 ; 5! = 120 ; 2020-2021 = 2020-2021 ; 10.0.0.7 = 10.0.0.7 ; 0xFF = 0xff
+1999 = 2000-1 ; Yes = Yes. ; cat = cat. ; \text{cat} = cat
+"""  # truth = answer ; …
+WRONG = r"""
+7 = 8 ; 7 = -7 ; 0.5 = 0.51 ; x^2 = y^2 ; 7 = 7, 8 ; 7 = \{7, 8\} ; 7 = 7 \text{ or } 8 ; 7 =  ; 7 = ? ; B = C
+cat = tac ; cat = act ; stop sign = sign stop ; red = der ; 2021 = 2024-01-02 ; 2024-01-02 = 2021
+3/4/2020 = 3/4/2021 ; 10:30 = 1/3 ; O2H = H2O ; H_2O = OH_2 ; CO_2 = O_2C ; Ca(OH)2 = Ca(HO)2 ; H_2O = 8
+A12 = 12A ; AB = BA ; 7 = 9^{9^{9^9}} ; 7 = 99999! ; 1999-12 = 1987 ; 2024-1 = 2023 ; 2020-2021 = -1
+555-1234 = -679 ; 1-800 = -799 ; 192.168.0.1 = 0 ; 0xFF = 0 ; a1b2 = b2a ; 5e = e5 ; x2 = 2x
+cat = \text{}tac ; \text{cat} = tac ; cat = \text{tac}
+"""
+
+
+def pairs(table):
+    return [item.split(" = ") for line in table.strip("\n").split("\n") for item in line.split(" ; ")]
+
+
 @pytest.mark.parametrize(
-    ("truth", "answer", "accuracy"),
-    [
-        ("7", "7", 1), ("7", "7.0", 1), ("7", "6+1", 1), ("7", "\\sqrt{49}", 1), ("7", "8", 0), ("7", "-7", 0),
-        ("\\frac{1}{2}", "0.5", 1), ("1/2", "\\dfrac12", 1), ("0.5", "0.51", 0), ("1,000", "1000", 1),
-        ("$12$", "12", 1), ("\\boxed{12}", "12", 1), ("<answer> \\boxed{12} </answer>", "12", 1),
-        ("50\\%", "0.5", 1), ("x^2+2x+1", "(x+1)^2", 1), ("x^2", "y^2", 0), ("2\\pi", "\\pi+\\pi", 1),
-        ("7", "7, 8", 0), ("7", "\\{7, 8\\}", 0), ("7", "7 \\text{ or } 8", 0), ("7", "", 0), ("7", "?", 0),
-        ("B", "B", 1), ("B", "C", 0), ("B", "\\text{B}", 1),
-        ("cat", "cat", 1), ("cat", "Cat", 1), ("cat", "\\text{cat}", 1), ("cat", "tac", 0), ("cat", "act", 0),
-        ("stop sign", "Stop sign", 1), ("stop sign", "sign stop", 0), ("red", "der", 0),
-        ("2021", "2024-01-02", 0), ("2024-01-02", "2021", 0), ("2024-01-02", "2024-01-02", 1), ("3/4/2020", "3/4/2021", 0),
-        ("10:30", "1/3", 0), ("10:30", "10:30", 1), ("O2H", "H2O", 0), ("H2O", "H2O", 1), ("H2O", "\\text{H2O}", 1),
-        ("H_2O", "OH_2", 0), ("H_2O", "H_{2}O", 1), ("H_2O", "\\mathrm{H_2O}", 1), ("H2O", "H_2O", 1), ("CO_2", "O_2C", 0),
-        ("Ca(OH)2", "Ca(HO)2", 0), ("Ca(OH)_2", "\\text{Ca(OH)}_2", 1), ("H_2O", "8", 0), ("x_1y_1", "y_1x_1", 1),
-        ("A12", "12A", 0), ("B", "b", 1), ("AB", "BA", 0), ("3-1", "2", 1), ("3.5", "7/2", 1), ("2x", "x+x", 1),
-        ("7", "9^{9^{9^9}}", 0), ("7", "99999!", 0), ("2^{10000}", "2^{10000}", 1), ("2^{10}", "1024", 1), ("5!", "120", 1),
-        ("1999-12", "1987", 0), ("2024-1", "2023", 0), ("2020-2021", "-1", 0), ("2020-2021", "2020-2021", 1), ("555-1234", "-679", 0),
-        ("1-800", "-799", 0), ("192.168.0.1", "0", 0), ("10.0.0.7", "10.0.0.7", 1), ("0xFF", "0", 0), ("0xFF", "0xff", 1),
-        ("a1b2", "b2a", 0), ("5e", "e5", 0), ("x2", "2x", 0), ("1999", "2000-1", 1), ("Yes", "Yes.", 1), ("cat", "cat.", 1),
-        ("cat", "\\text{}tac", 0), ("\\text{cat}", "cat", 1), ("\\text{cat}", "tac", 0), ("cat", "\\text{tac}", 0),
-    ],
-)  # fmt: skip
+    ("truth", "answer", "accuracy"), [(*pair, 1) for pair in pairs(RIGHT)] + [(*pair, 0) for pair in pairs(WRONG)]
+)
 def test_right_and_wrong(verifier, truth, answer, accuracy):
     assert right(verifier, truth, f"So it is \\boxed{{{answer}}}.") == accuracy
 

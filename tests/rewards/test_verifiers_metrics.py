@@ -106,16 +106,29 @@ def test_a_batch_adds_up_for_each_source():
         Scored(other, "7", VerifierResult(1.0)),
     ]
     assert source_metrics(batch) == {
-        "one/count": 4.0, "one/unscored": 0.25,
+        "one/count": 4.0,
+        "one/unscored": 0.25,
         "one/reward/total": pytest.approx((0.8 + 0.1 + 0.2 + 0) / 3),
-        "one/reward/accuracy": pytest.approx(0.8 / 3), "one/reward/format": pytest.approx(0.3 / 3),
-        "one/accuracy": pytest.approx(1 / 3), "one/format": 0.5,
-        "one/length/characters": 6.25, "one/length/tokens": 4.0, "one/truncated": 0.25,
-        "one/reflection/ratio": 0.75, "one/reflection/correct": 0.5,
-        "other/count": 1.0, "other/unscored": 0.0, "other/reward/total": 1.0, "other/reward/accuracy": 1.0,
-        "other/reward/format": 0.0, "other/accuracy": 1.0, "other/format": 0.0, "other/length/characters": 1.0,
-        "other/truncated": 0.0, "other/reflection/ratio": 0.0,
-    }  # fmt: skip
+        "one/reward/accuracy": pytest.approx(0.8 / 3),
+        "one/reward/format": pytest.approx(0.3 / 3),
+        "one/accuracy": pytest.approx(1 / 3),
+        "one/format": 0.5,
+        "one/length/characters": 6.25,
+        "one/length/tokens": 4.0,
+        "one/truncated": 0.25,
+        "one/reflection/ratio": 0.75,
+        "one/reflection/correct": 0.5,
+        "other/count": 1.0,
+        "other/unscored": 0.0,
+        "other/reward/total": 1.0,
+        "other/reward/accuracy": 1.0,
+        "other/reward/format": 0.0,
+        "other/accuracy": 1.0,
+        "other/format": 0.0,
+        "other/length/characters": 1.0,
+        "other/truncated": 0.0,
+        "other/reflection/ratio": 0.0,
+    }
     assert source_metrics([]) == {}
     broken = source_metrics([Scored(one, "x", VerifierResult.unscored("down"))])
     assert broken["one/unscored"] == 1

@@ -152,10 +152,16 @@ def test_bad_requests_are_answered(service, body, status, said):
 
 def test_bad_items_are_unscored_one_by_one(service):
     row = SAMPLES[0].to_row(images=False)
-    items = [None, 3, {}, {"response": 5, "sample": row}, {"response": "x", "sample": 1},
-             {"response": "x", "sample": {**row, "ability": ""}},
-             {"response": "x", "sample": {**row, "images": ["/etc/passwd"]}},
-             {"response": REPLIES[1], "sample": SAMPLES[1].to_row(images=False)}]  # fmt: skip
+    items = [
+        None,
+        3,
+        {},
+        {"response": 5, "sample": row},
+        {"response": "x", "sample": 1},
+        {"response": "x", "sample": {**row, "ability": ""}},
+        {"response": "x", "sample": {**row, "images": ["/etc/passwd"]}},
+        {"response": REPLIES[1], "sample": SAMPLES[1].to_row(images=False)},
+    ]
     status, body = post(service, json.dumps({"items": items}))
     verdicts = json.loads(body)["verdicts"]
     assert status == 200
