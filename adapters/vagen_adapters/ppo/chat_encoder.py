@@ -247,9 +247,7 @@ class ChatEncoder:
         if self.tokenizer.eos_token_id is None:
             raise refusal(
                 self.family.name,
-                "continuation",
-                "neither template nor tokenizer say how a reply ends",
-                "give the tokenizer an eos_token",
+                "continuation: neither template nor tokenizer say how a reply ends; give the tokenizer an eos_token",
             )
         return self.tokenizer.eos_token_id, self.tokenizer.eos_token
 
@@ -282,8 +280,7 @@ def _image_token_id(family: Family) -> int:
     if not 0 <= found < (words := len(family.processor.tokenizer)):
         raise refusal(
             family.name,
-            "pictures",
-            f"its image token is {found}, where the tokenizer has {words} tokens",
+            f"pictures: its image token is {found}, where the tokenizer has {words} tokens; "
             "train a family whose pictures stand among the tokens, with its own tokenizer",
         )
     return found
@@ -303,8 +300,7 @@ def _inputs_of_model(family: Family) -> frozenset[str]:
     if kind not in known or kind not in AutoModel._model_mapping:
         raise refusal(
             family.name,
-            "its model",
-            "transformers has no AutoModelForImageTextToText and AutoModel of it",
+            "its model: transformers has no AutoModelForImageTextToText and AutoModel of it; "
             "train a vision-language model whose family has both, or save its part that has",
         )
     return frozenset(inspect.signature(known[kind].forward).parameters)

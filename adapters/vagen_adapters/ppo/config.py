@@ -7,7 +7,7 @@ import functools
 import inspect
 import math
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from trl.trainer.base_config import _BaseConfig
@@ -189,23 +189,22 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._check_advantage()
         self._check_combinations()
         steps = self.rollouts * self.steps_per_rollout
-        self._require(
-            vars(self)["max_steps"] in (-1, steps), "max_steps", f"left out: {self.rollouts} rollouts make it {steps}"
-        )
+        if vars(self)["max_steps"] not in (-1, steps):
+            self._refuse("max_steps", f"left out: {self.rollouts} rollouts make it {steps}")
         self.max_steps = steps
         self.remove_unused_columns = False
-        if vars(self)["save_steps"] == SAVE_STEPS:  # nobody chose it: round up to the end of a rollout
+        if vars(self)["save_steps"] == SAVE_STEPS:  # the default: round up to the end of a rollout
             self.save_steps = math.ceil(SAVE_STEPS / self.steps_per_rollout) * self.steps_per_rollout
         if self.save_strategy == "steps" and self.save_steps % self.steps_per_rollout:
-            self._require(
-                False,
+            self._refuse(
                 "save_steps",
                 f"a multiple of the {self.steps_per_rollout} updates of a rollout, "
                 "so that training resumes at the start of a rollout",
             )
         if self.eval_rollouts:
             given = str(getattr(self.eval_strategy, "value", self.eval_strategy))  # type: ignore[has-type]
-            self._require(given in ("no", "steps"), "eval_strategy", "left out beside eval_rollouts")
+            if given not in ("no", "steps"):
+                self._refuse("eval_strategy", "left out beside eval_rollouts")
             self.eval_strategy, self.eval_steps = "steps", self.eval_rollouts * self.steps_per_rollout
         if getattr(self, "activation_checkpointing", False) is None:  # its name since transformers 5.20
             self.activation_checkpointing = self.gradient_checkpointing
@@ -226,16 +225,15 @@ class MultiTurnPPOConfig(_BaseConfig):
         except ConfigError as error:
             raise TrainingConfigError(str(error)) from None
         known = ContextPolicy(turns=policy.turns, summary=policy.summary, summary_tokens=policy.summary_tokens)
-        self._require(
-            policy == known,
-            "context",
-            "all, last:N or summary:K: replies are trained on as they were sampled, without hidden reasoning",
-        )
-        self._require(
-            policy.summary is None or self.advantage not in ("vine", "gigpo"),
-            "context",
-            f"without summaries for {self.advantage}, which compares states: a summary has none",
-        )
+        if policy != known:
+            self._refuse(
+                "context",
+                "all, last:N or summary:K: replies are trained on as they were sampled, without hidden reasoning",
+            )
+        if policy.summary is not None and self.advantage in ("vine", "gigpo"):
+            self._refuse(
+                "context", f"without summaries for {self.advantage}, which compares states: a summary has none"
+            )
 
     def _check_advantage(self) -> None:
         if self.advantage not in ESTIMATORS:
@@ -257,70 +255,38 @@ class MultiTurnPPOConfig(_BaseConfig):
 
     def _check_combinations(self) -> None:
         """Settings that only mean something together with others."""
-        self._require(
-            self.gradient_accumulation_steps == 1,
-            "gradient_accumulation_steps",
-            "1: per_device_train_batch_size splits an update",
-        )
-        self._require(
-            not self.load_best_model_at_end,
-            "load_best_model_at_end",
-            "left out: eval_rollouts keeps the best model in a folder of its own",
-        )
-        self._require(
-            self.episodes_per_rollout % self.group_size == 0,
-            "episodes_per_rollout",
-            f"a multiple of group_size={self.group_size}",
-        )
-        self._require(
-            self.episodes_per_rollout >= self.minibatches,
-            "minibatches",
-            f"at most episodes_per_rollout={self.episodes_per_rollout}",
-        )
+        if self.gradient_accumulation_steps != 1:
+            self._refuse("gradient_accumulation_steps", "1: per_device_train_batch_size splits an update")
+        if self.load_best_model_at_end:
+            self._refuse(
+                "load_best_model_at_end", "left out: eval_rollouts keeps the best model in a folder of its own"
+            )
+        if self.episodes_per_rollout % self.group_size != 0:
+            self._refuse("episodes_per_rollout", f"a multiple of group_size={self.group_size}")
+        if self.episodes_per_rollout < self.minibatches:
+            self._refuse("minibatches", f"at most episodes_per_rollout={self.episodes_per_rollout}")
         compares = self.advantage in IN_GROUPS or self.dynamic_sampling
-        self._require(
-            not compares or self.group_size > 1,
-            "group_size",
-            f"at least 2 for {self.advantage} or dynamic_sampling, which compare episodes",
-        )
-        self._check_continuations()
-        self._require(
-            not self.critic_warmup_rollouts or self.critic_kind != "none",
-            "critic_warmup_rollouts",
-            f"0: {self.advantage} has no critic",
-        )
-        self._require(
-            self.critic_warmup_rollouts < self.rollouts,
-            "critic_warmup_rollouts",
-            f"less than rollouts={self.rollouts}, or the policy never learns",
-        )
-        self._require(
-            self.max_staleness <= self.steps_per_rollout,
-            "max_staleness",
-            f"at most the {self.steps_per_rollout} updates of a rollout",
-        )
-        self._require(
-            not self.max_staleness or self.sampler_correction != "none", "max_staleness", "0 without sampler_correction"
-        )
-        self._require(
-            not self.max_staleness or self.generation == "vllm-server",
-            "max_staleness",
-            "0 without generation=vllm-server: other samplers compute where updates do",
-        )
+        if compares and self.group_size <= 1:
+            self._refuse("group_size", f"at least 2 for {self.advantage} or dynamic_sampling, which compare episodes")
+        if (self.continuations > 0) != (self.advantage == "vine"):
+            self._refuse("continuations", "at least 1 for vine, and 0 for other estimators")
+        if self.critic_warmup_rollouts and self.critic_kind == "none":
+            self._refuse("critic_warmup_rollouts", f"0: {self.advantage} has no critic")
+        if self.critic_warmup_rollouts >= self.rollouts:
+            self._refuse("critic_warmup_rollouts", f"less than rollouts={self.rollouts}, or the policy never learns")
+        if self.max_staleness > self.steps_per_rollout:
+            self._refuse("max_staleness", f"at most the {self.steps_per_rollout} updates of a rollout")
+        if self.max_staleness and self.sampler_correction == "none":
+            self._refuse("max_staleness", "0 without sampler_correction")
+        if self.max_staleness and self.generation != "vllm-server":
+            self._refuse("max_staleness", "0 without generation=vllm-server: other samplers compute where updates do")
         if not self.masks_observations:
             for name in ("ratio_level", "loss_level"):
-                self._require(getattr(self, name) != "turn", name, "token or sequence: observations are in no turn")
+                if getattr(self, name) == "turn":
+                    self._refuse(name, "token or sequence: observations are in no turn")
 
-    def _check_continuations(self) -> None:
-        self._require(
-            (self.continuations > 0) == (self.advantage == "vine"),
-            "continuations",
-            "at least 1 for vine, and 0 for other estimators",
-        )
-
-    def _require(self, condition: bool, name: str, must_be: str) -> None:
-        if not condition:
-            raise TrainingConfigError(f"{name}={getattr(self, name)!r} is not valid: it must be {must_be}")
+    def _refuse(self, name: str, must_be: str) -> NoReturn:
+        raise TrainingConfigError(f"{name}={getattr(self, name)!r} is not valid: it must be {must_be}")
 
 
 @functools.cache

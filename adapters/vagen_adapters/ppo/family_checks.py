@@ -64,19 +64,16 @@ def check_layout(encoder: ChatEncoder) -> None:
         one, other = (encoder.tokenizer.convert_ids_to_tokens(ids[at : at + 4]) for ids in (spliced, whole))
         raise refusal(
             encoder.family.name,
-            "continuation",
-            f"a whole conversation has {len(whole)} tokens, its turns by themselves {len(spliced)}; "
-            f"token {at} on, it has {other} and they {one}",
-            "use a template that ends a reply with a token, and turn off in the folder's "
-            "processor_config.json what it adds or numbers",
+            f"continuation: a whole conversation has {len(whole)} tokens, its turns by themselves {len(spliced)}; "
+            f"token {at} on, it has {other} and they {one}; use a template that ends a reply with a token, and turn "
+            "off in the folder's processor_config.json what it adds or numbers",
         )
     types = next((made[name] for name in TOKEN_TYPES if name in made), None)
     ours = next(iter(encoder.token_types(made["input_ids"]).values()), None)
     if types is not None and ours is not None and not torch.equal(types.int(), ours):
         raise refusal(
             encoder.family.name,
-            "pictures",
-            "its processor gives token types to other tokens than a picture's",
+            "pictures: its processor gives token types to other tokens than a picture's; "
             "train a family that marks pictures alone",
         )
 
@@ -93,10 +90,8 @@ def _whole_conversation(encoder: ChatEncoder) -> str:
         if not (one.startswith(other) or other.startswith(one)):
             raise refusal(
                 encoder.family.name,
-                "continuation",
-                f"what stands before reply {number} is written in another way once others follow: "
-                f"{opened[-60:]!r}, then {written[-60:]!r}",
-                "use a template that keeps a conversation as it was",
+                f"continuation: what stands before reply {number} is written in another way once others follow: "
+                f"{opened[-60:]!r}, then {written[-60:]!r}; use a template that keeps a conversation as it was",
             )
     ends = [f"{reply}{encoder.end_text}" for reply in REPLIES]
     return "".join(piece for pair in zip(last, [*ends, ""], strict=True) for piece in pair)
@@ -145,14 +140,13 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
             gap = float((scores[row, : len(trained)] - torch.tensor(sequence.logprobs))[trained].abs().max())
             if not gap <= allowed:
                 found = f"sampled tokens' log-probabilities are {gap:.1e} apart, where {allowed:.0e} is allowed"
-                raise refusal(encoder.family.name, check, found, fix)
+                raise refusal(encoder.family.name, f"{check}: {found}; {fix}")
         ids, others = prompts[0].ids, tuple(_show(encoder, number + 7, size=number) for number in range(len(turns[0])))
         seen, changed = (_logprobs(encoder, model, [Prompt(ids, shown)]) for shown in (prompts[0].shown, others))
         if torch.equal(seen, changed):
             raise refusal(
                 encoder.family.name,
-                "pictures",
-                "another picture changes nothing of what the model says",
+                "pictures: another picture changes nothing of what the model says; "
                 "check that the model's forward pass takes what its processor gives",
             )
 

@@ -50,9 +50,9 @@ class Family:
         return cls(config.model_type, config, _processor(path, config, files), files)
 
 
-def refusal(family: str, check: str, found: str, fix: str) -> TrainingConfigError:
-    """Return the error for an unsupported model family: the family, the failed check and the fix."""
-    return TrainingConfigError(f"a model of the family {family!r} can't be trained: {check}: {found}; {fix}")
+def refusal(family: str, why: str) -> TrainingConfigError:
+    """Return the error for an unsupported model family; `why` is written `check: what was found; fix`."""
+    return TrainingConfigError(f"a model of the family {family!r} can't be trained: {why}")
 
 
 @contextlib.contextmanager
@@ -63,7 +63,8 @@ def refusing(family: str, check: str, fix: str) -> Iterator[None]:
     except TrainingConfigError:
         raise
     except Exception as error:
-        raise refusal(family, check, " ".join(f"{type(error).__name__}: {error}".split())[:300], fix) from error
+        found = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise refusal(family, f"{check}: {found}; {fix}") from error
 
 
 def _contents(path: str, name: str) -> bytes | None:
