@@ -66,6 +66,17 @@ def test_every_estimator_updates_the_model(name, tiny_folder, tmp_path):
     assert history(trainer, "policy/sampler_gap")[0] < (0.1 if name == "token_gae" else 1e-4)
 
 
+def test_a_single_update_is_that_of_scored_log_probabilities(tiny_folder, tmp_path):
+    """Without a second pass over the rollout; `kl_loss_coef` asks for one."""
+    common = {"advantage": "grpo", "group_size": 4, "minibatches": 1, "rollouts": 3, "kl_coef": 0.0}
+    alone = trained(tiny_folder, tmp_path / "alone", **common)
+    scored = trained(tiny_folder, tmp_path / "scored", **common, kl_loss_coef=1e-30)
+    assert (alone._experience.old_logprobs is None, scored._experience.old_logprobs is None) == (True, False)
+    same(weights(alone), weights(scored), rtol=0, atol=1e-5)
+    assert history(alone, "policy/sampler_gap") == pytest.approx(history(scored, "policy/sampler_gap"), rel=0.1)
+    assert history(alone, "policy/clip_fraction") == [0, 0, 0]
+
+
 def test_how_many_sequences_go_through_at_once_changes_nothing(tiny_folder, tmp_path):
     """Padding and the split of a mini-batch are none of the training's business."""
     found = [

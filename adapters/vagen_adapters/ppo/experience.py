@@ -41,10 +41,13 @@ class Sequences:
 
 @dataclass(frozen=True, eq=False)
 class Experience:
-    """The inputs of a rollout's updates, which stay constant; (B, L), and (B, L + 1) for values."""
+    """The inputs of a rollout's updates, which stay constant; (B, L), and (B, L + 1) for values.
+
+    `old_logprobs` is None if the rollout has one update, whose own log-probabilities are the old ones.
+    """
 
     sequences: Sequences
-    old_logprobs: Tensor
+    old_logprobs: Tensor | None
     reference_logprobs: Tensor | None
     old_values: Tensor
     advantages: Advantages
@@ -122,10 +125,10 @@ def trajectories_of(
 
 
 def sampler_correction(
-    sequences: Sequences, logprobs: Tensor, level: Literal["none", "token", "sequence"]
+    sequences: Sequences, logprobs: Tensor | None, level: Literal["none", "token", "sequence"]
 ) -> tuple[Tensor | None, dict[str, float]]:
     """(B, L) Truncated importance weights of the trainer's policy against the sampler's, and figures of them."""
-    if level == "none":
+    if level == "none" or logprobs is None:
         return None, {}
     weights = losses.sampler_weights(logprobs, sequences.sampled_logprobs, sequences.turn_ids, level)
     of_tokens = weights[sequences.turn_ids != NOT_SAMPLED]
@@ -155,7 +158,7 @@ def policy_loss(
     weights = weights[:, :width]
     turn_ids = experience.sequences.turn_ids[rows, :width]
     trained = experience.advantages.mask[rows, :width]
-    old = experience.old_logprobs[rows, :width]
+    old = logprobs.detach() if experience.old_logprobs is None else experience.old_logprobs[rows, :width]
     # Vanilla PPO's observations are in no turn, and count as sampled.
     of_turns = turn_ids if args.masks_observations else torch.where(trained, turn_ids.clamp(min=0), NOT_SAMPLED)
     ratios = losses.probability_ratios(logprobs, old, of_turns, args.ratio_level)
@@ -173,6 +176,9 @@ def policy_loss(
         "policy/clip_fraction": (clipped * weights).sum(),
         "policy/kl_to_old": (torch.where(trained, old - logprobs, 0) * weights).sum(),
     }
+    if experience.old_logprobs is None:
+        gaps = (old - experience.sequences.sampled_logprobs[rows, :width]).abs()
+        terms["policy/sampler_gap"] = (torch.where(trained, gaps, 0) * weights).sum()
     loss = terms["policy/loss"] - args.entropy_coef * terms["policy/entropy"]
     if args.kl_loss_coef and experience.reference_logprobs is not None:
         kl = losses.kl_estimates(logprobs, experience.reference_logprobs[rows, :width], "k3")

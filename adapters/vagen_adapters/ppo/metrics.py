@@ -134,24 +134,23 @@ def _reward_terms(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
 
 
 def of_scores(
-    batch: Trajectories, advantages: Advantages, logprobs: Tensor, sampled: Tensor, reference: Tensor | None
+    batch: Trajectories, advantages: Advantages, logprobs: Tensor | None, sampled: Tensor, reference: Tensor | None
 ) -> dict[str, float]:
     """How far the sampler was from the policy, the policy from its reference and the critic from the returns.
 
     Args:
         batch: the episodes; `values` only count where `advantages` has targets.
         advantages: before whitening.
-        logprobs: (B, L) of the policy.
+        logprobs: (B, L) of the policy, or None if the update computes them.
         sampled: (B, L) of the sampler, whose top-p widens the gap.
         reference: (B, L) of the frozen policy, or None.
     """
     mask, trained = batch.mask, advantages.value_mask
-    found = {
-        "advantage/std": float(advantages.advantages[advantages.mask].std()),
-        "policy/sampler_gap": float((logprobs - sampled)[mask].abs().mean()),
-    }
-    if reference is not None:
-        found["policy/kl_to_reference"] = float((logprobs - reference)[mask].mean())
+    found = {"advantage/std": float(advantages.advantages[advantages.mask].std())}
+    if logprobs is not None:
+        found["policy/sampler_gap"] = float((logprobs - sampled)[mask].abs().mean())
+        if reference is not None:
+            found["policy/kl_to_reference"] = float((logprobs - reference)[mask].mean())
     if batch.values is not None and bool(trained.any()):
         values, returns = batch.values[trained], advantages.returns[trained]
         found["critic/explained_variance"] = explained_variance(values, returns)

@@ -165,17 +165,17 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _make_experience(self, episodes: Sequence[PPOEpisode], state_values: Sequence[Sequence[float]]) -> Experience:
         args = self.args
         sequences = sequences_of(episodes, args.context_policy, args.device, with_end=args.bootstraps)
-        wanted = ["logprobs", *(["values"] if args.critic_kind != "none" else [])]
-        scores = self._scores(sequences, wanted + ["reference_logprobs"] * bool(args.kl_coef or args.kl_loss_coef))
-        logprobs, reference = scores["logprobs"], scores.get("reference_logprobs")
-        broken = ~logprobs.isfinite().all(1)
-        if broken.any():
-            raise TrainingDataError(
-                f"{int(broken.sum())} of {len(broken)} sequences have log-probabilities that aren't finite, so the "
-                "weights must be broken; go back to a checkpoint and lower learning_rate or max_grad_norm"
-            )
+        needs_reference = bool(args.kl_coef or args.kl_loss_coef)
+        wanted = ["values"] * (args.critic_kind != "none") + ["reference_logprobs"] * needs_reference
+        # A rollout's only update finds the log-probabilities itself: nothing has changed the policy before it.
+        if args.steps_per_rollout > 1 or wanted or args.sampler_correction != "none":
+            wanted.append("logprobs")
+        scores = self._scores(sequences, wanted)
+        logprobs, reference = scores.get("logprobs"), scores.get("reference_logprobs")
+        if logprobs is not None:
+            _check_finite(logprobs)
         kl_rewards = None
-        if reference is not None and args.kl_coef:
+        if logprobs is not None and reference is not None and args.kl_coef:
             kl_rewards = -args.kl_coef * losses.kl_estimates(logprobs, reference, "k1")
         batch = trajectories_of(sequences, args, scores["values"], kl_rewards, state_values)
         advantages = self.estimate_advantages(batch)
@@ -194,7 +194,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in want}
         self.model_wrapped.eval()
         size = self.args.per_device_train_batch_size
-        for part, own in own_parts(self.accelerator, shortest_first(sequences, torch.arange(rows)), size):
+        order = shortest_first(sequences, torch.arange(rows)) if want else torch.empty(0, dtype=torch.int64)
+        for part, own in own_parts(self.accelerator, order, size):
             with self.accelerator.autocast():
                 scores = self._forward(sequences, part, want, wanted_tokens)
             for name in want if own else ():
@@ -438,6 +439,15 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _send_telemetry(self) -> None:
         """TRL reports usage to its makers; a trainer of this package sends nothing."""
+
+
+def _check_finite(logprobs: Tensor) -> None:
+    broken = ~logprobs.isfinite().all(1)
+    if broken.any():
+        raise TrainingDataError(
+            f"{int(broken.sum())} of {len(broken)} sequences have log-probabilities that aren't finite, so the "
+            "weights must be broken; go back to a checkpoint and lower learning_rate or max_grad_norm"
+        )
 
 
 class _BeforeUpdates(TrainerCallback):  # type: ignore[misc]
