@@ -16,9 +16,16 @@ from vagen_experiments.imitation import demonstrate
 from vagen_experiments.memory import read_under, summary_of
 
 OPTIONS = {
-    "prompt_pack": "terse", "strategy": "no_think", "room": "bedroom", "resolution": 64, "step_length": 0.5,
-    "max_actions_per_turn": 1, "max_turns": 5, "max_solution_length": 5, "facing": "any",
-}  # fmt: skip
+    "prompt_pack": "terse",
+    "strategy": "no_think",
+    "room": "bedroom",
+    "resolution": 64,
+    "step_length": 0.5,
+    "max_actions_per_turn": 1,
+    "max_turns": 5,
+    "max_solution_length": 5,
+    "facing": "any",
+}
 
 
 class Recorded:
