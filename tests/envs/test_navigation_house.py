@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
+import json
 import math
 import queue
 import re
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -41,34 +43,8 @@ from vagen_envs.navigation.levels import HouseLevels  # noqa: E402
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose  # noqa: E402
 
 seeds = st.integers(0, 10**6)
-EB_NAV_TYPES = {
-    "AlarmClock",
-    "Book",
-    "Bowl",
-    "Box",
-    "Bread",
-    "CellPhone",
-    "CoffeeMachine",
-    "Cup",
-    "DeskLamp",
-    "FloorLamp",
-    "GarbageCan",
-    "Kettle",
-    "Laptop",
-    "LaundryHamper",
-    "Lettuce",
-    "Mug",
-    "Pillow",
-    "Plate",
-    "Pot",
-    "Safe",
-    "Statue",
-    "StoveBurner",
-    "TissueBox",
-    "Toaster",
-    "Tomato",
-    "Vase",
-}
+WORDS = json.loads(Path(__file__).with_name("data").joinpath("words.json").read_text(encoding="utf-8"))
+EB_NAV_TYPES = set(WORDS["eb_nav_types"])
 
 
 def house_of(seed, kind=None):

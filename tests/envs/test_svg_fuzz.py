@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -16,59 +17,12 @@ from vagen_envs.svg.renderer import Renderer
 sys.path.insert(0, str(Path(__file__).parent))
 from hostile_svgs import svg
 
-TAGS = st.sampled_from(
-    [
-        "svg",
-        "g",
-        "defs",
-        "use",
-        "path",
-        "rect",
-        "circle",
-        "text",
-        "tspan",
-        "mask",
-        "pattern",
-        "marker",
-        "clipPath",
-        "linearGradient",
-        "stop",
-        "style",
-        "image",
-        "a",
-    ]
-)
+WORDS = json.loads(Path(__file__).with_name("data").joinpath("words.json").read_text(encoding="utf-8"))
+TAGS, NAMES = st.sampled_from(WORDS["svg_tags"]), st.sampled_from(WORDS["svg_attributes"])
 VALUES = st.one_of(
     st.sampled_from(["url(#a)", "#a", "#b", "url(#b)", "0", "-1", "1e5", "50%", "none", "red", "M0 0L9 9Z", "1 2 3 4"]),
     st.from_regex(r"\A[MLCAQZHVSTmlcaz0-9 .,eE+-]{0,40}\Z"),
     st.text(max_size=20),
-)
-NAMES = st.sampled_from(
-    [
-        "id",
-        "href",
-        "d",
-        "fill",
-        "stroke",
-        "mask",
-        "clip-path",
-        "x",
-        "y",
-        "r",
-        "width",
-        "height",
-        "transform",
-        "viewBox",
-        "style",
-        "opacity",
-        "marker-end",
-        "points",
-        "stroke-dasharray",
-        "font-size",
-        "gradientTransform",
-        "offset",
-        "filter",
-    ]
 )
 
 
