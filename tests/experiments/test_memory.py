@@ -13,7 +13,7 @@ from vagen_adapters.ppo.generation import SampleSettings
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_envs.context import ContextPolicy
 from vagen_experiments.imitation import demonstrate
-from vagen_experiments.memory import read_under, summary_of
+from vagen_experiments.memory import read_under, summary_of, true_summaries
 
 OPTIONS = {
     "prompt_pack": "terse",
@@ -51,6 +51,7 @@ def test_demonstrations_are_read_as_in_a_rollout(context, tmp_path):
     pairs = [training_sequences(episode, policy) for episode in (shown, played)]
     assert len(played.turns) == 5
     assert [each.prompt.ids for each in pairs[0]] == [each.prompt.ids for each in pairs[1]]
+    assert true_summaries([played], encoder) == ({"true_summaries": 1.0} if policy.summary else {})
     assert [each.turn_ids for each in pairs[0]] == [each.turn_ids for each in pairs[1]]
 
 

@@ -21,6 +21,7 @@ from vagen_envs import State, Turn
 from vagen_envs.context import ContextPolicy
 from vagen_experiments.experiment import Experiment
 from vagen_experiments.imitation import demonstrate, sentences
+from vagen_experiments.memory import true_summaries
 from vagen_rewards import RuleJudge
 from vagen_rewards.scores import PARTS, score_turn, statements_of
 
@@ -40,7 +41,8 @@ def evaluate(experiment: Experiment, folder: Path, model: Any = None, context: s
     Returns:
         The figures of replies sampled at temperature 1 (`sampled`), of the most likely replies (`greedy`), of random
         play (`random`, only for the model in `folder`), and if the experiment asks for it, of sampled replies to the
-        images of other levels (`shuffled_images`) and of sampled replies by policy of memory (`under`).
+        images of other levels (`shuffled_images`) and of sampled replies by policy of memory (`under`). Those
+        under `summary:K` have `true_summaries`.
     """
     stored, encoder = load_policy(folder)
     sampler = TransformersSampler(model if model is not None else stored, encoder)
@@ -59,7 +61,8 @@ def evaluate(experiment: Experiment, folder: Path, model: Any = None, context: s
             players = [ShuffledImages(env) for env in envs] if name == "shuffled_images" else envs
             threads, policy = settings.get("env_threads", 1), ContextPolicy.parse(shown)
             rollout = Rollout(players, encoder, sampler, sampling, context=policy, threads=threads)
-            found[name] = _figures(rollout.play(levels, seed=0), representation)
+            played = rollout.play(levels, seed=0)
+            found[name] = _figures(played, representation) | true_summaries(played, encoder)
     under = {other: found.pop(f"under {other}", found["sampled"]) for other in experiment.evaluation.contexts}
     found |= {"under": under} if under else {}
     if model is None:  # the same for every training

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from vagen_envs.context import ContextPolicy, summary_request
 from vagen_envs.core import Observation
 from vagen_envs.navigation.state import NavigationState, words
 
+_METRES = re.compile(r"\d+ m")
 SIDES = ("ahead", "right", "behind", "left")
 """By quarters turned to the right."""
 
@@ -38,6 +40,17 @@ def summary_of(turns: Sequence[Turn]) -> str:
             return f"I saw the {name}, now it is {side}, {round(now.target_distance)} m away."
         looked.add(SIDES[(before.turned - now.turned) % 4])
     return f"I look for the {name}, not seen yet, looked {', '.join(side for side in SIDES if side in looked)}."
+
+
+def true_summaries(episodes: Sequence[PPOEpisode], encoder: ChatEncoder) -> dict[str, float]:
+    """`true_summaries`: the share of summaries that say what `summary_of` says, metres aside; empty without any."""
+    same = [
+        _METRES.sub("", encoder.read(summary.reply.ids))
+        == _METRES.sub("", summary_of([played.turn for played in episode.turns[:number]]))
+        for episode in episodes
+        for number, summary in episode.summaries.items()
+    ]
+    return {"true_summaries": sum(same) / len(same)} if same else {}
 
 
 def read_under(
