@@ -19,7 +19,6 @@ from vagen_benchmarks.commands import (
     models,
     new,
     play,
-    resume,
     serve,
     sharing,
     train,
@@ -77,7 +76,7 @@ BENCHMARK, RESULTS, SHARE = "Benchmark models", "Look at results", "Check and sh
 TRAIN, ENVIRONMENTS = "Train", "Environments and setup"
 
 for panel, commands in {
-    BENCHMARK: (bench.bench, resume.resume),
+    BENCHMARK: (bench.bench, bench.resume),
     RESULTS: (view.view, compare.compare, export.export),
     SHARE: (sharing.verify, sharing.leaderboard),
     TRAIN: (warmstart.warmstart,),

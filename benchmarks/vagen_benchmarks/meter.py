@@ -27,9 +27,15 @@ class Meter:
         self._console = console or _CONSOLE
         watched = self._console.is_terminal
         self._bar = Progress(
-            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}", markup=False), console=self._console, transient=True, disable=not watched,
-        )  # fmt: skip
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}", markup=False),
+            console=self._console,
+            transient=True,
+            disable=not watched,
+        )
         self._task = self._bar.add_task(what, total=total, completed=done, note="")
         self._what, self._total, self._before, self._done = what, total, done, 0
         self._began = time.monotonic()

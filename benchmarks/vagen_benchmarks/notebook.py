@@ -99,8 +99,11 @@ def bench(
     several = list(agents) if isinstance(agents, list | tuple) else [agents]
     tasks, _ = make_tasks(
         [envs] if isinstance(envs, str) else list(envs),
-        options=options, split=split, first_seed=first_seed, episodes=episodes,
-    )  # fmt: skip
+        options=options,
+        split=split,
+        first_seed=first_seed,
+        episodes=episodes,
+    )
     made: list[Agent] = []
     for each in several:
         named = isinstance(each, str)

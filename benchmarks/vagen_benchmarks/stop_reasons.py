@@ -60,9 +60,7 @@ class Stop(StrEnum):
         return self in _COUNTS
 
 
-_COUNTS = frozenset(
-    {Stop.SOLVED, Stop.LOST, Stop.BUDGET, Stop.CONTEXT, Stop.FILTERED, Stop.REFUSED, Stop.GIVEN_UP}
-)  # fmt: skip
+_COUNTS = frozenset({Stop.SOLVED, Stop.LOST, Stop.BUDGET, Stop.CONTEXT, Stop.FILTERED, Stop.REFUSED, Stop.GIVEN_UP})
 
 
 def recognise(status: int, body: str) -> Stop | None:

@@ -180,11 +180,19 @@ class ChatAgent(AsyncAgent):
         dollars = None if self.price is None else self.price.of(asked, written, cached, cache_write)
         reasoning = answer.reasoning
         return Call(
-            answer.ending, seconds, attempts, asked, written, reasoning,
+            answer.ending,
+            seconds,
+            attempts,
+            asked,
+            written,
+            reasoning,
             None if answer.cached_tokens is None else cached,
             None if answer.cache_write_tokens is None else cache_write,
-            answer.reasoning_tokens, dollars, estimated, None if self.context.reasoning == "drop" else answer.hidden,
-        )  # fmt: skip
+            answer.reasoning_tokens,
+            dollars,
+            estimated,
+            None if self.context.reasoning == "drop" else answer.hidden,
+        )
 
     async def _asked(self, game: Game, messages: list[Message], sampling: Sampling, worst: int) -> tuple[Answer, int]:
         """An answer, and how many requests it took."""
@@ -201,8 +209,9 @@ class ChatAgent(AsyncAgent):
                 Stop.REJECTED,
                 f"the endpoint reasoned for {answer.reasoning_tokens} tokens and returned none of it, so --context "
                 f"{self.context} can't be honoured; have it return its reasoning (--extra), or use reasoning=drop",
-                retry=False, hopeless=True,
-            )  # fmt: skip
+                retry=False,
+                hopeless=True,
+            )
         return answer, made
 
     async def _fix_of_setup(self, words: str, turn: int) -> str:

@@ -19,10 +19,18 @@ from vagen_envs.replies.tool_calls import tool_call_reply
 LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
 FILTERED = frozenset(
     {
-        "content_filter", "content_filtered", "guardrail_intervened", "safety", "sensitive", "prohibited_content",
-        "blocklist", "recitation", "spii", "image_safety",
+        "content_filter",
+        "content_filtered",
+        "guardrail_intervened",
+        "safety",
+        "sensitive",
+        "prohibited_content",
+        "blocklist",
+        "recitation",
+        "spii",
+        "image_safety",
     }
-)  # fmt: skip
+)
 """Reasons to finish in small letters: OpenAI's, and what proxies hand on of Mistral's, Gemini's and Bedrock's."""
 BROKEN = frozenset(
     {"error", "network_error", "abort", "aborted", "cancelled", "insufficient_system_resource", "engine_overloaded"}

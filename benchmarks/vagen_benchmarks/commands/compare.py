@@ -50,8 +50,11 @@ def print_contexts(path: Path, agents: Sequence[Agent]) -> None:
             if one.episodes.keys() & two.episodes.keys():
                 print_comparison(one, two, titles)
             else:
-                err.print(f"{first.name} and {other.name} have no level in common that both played to the end",
-                          style="yellow", soft_wrap=True)  # fmt: skip
+                err.print(
+                    f"{first.name} and {other.name} have no level in common that both played to the end",
+                    style="yellow",
+                    soft_wrap=True,
+                )
 
 
 def print_comparison(first: Side, second: Side, titles: Mapping[str, str]) -> None:
@@ -79,14 +82,22 @@ def print_comparison(first: Side, second: Side, titles: Mapping[str, str]) -> No
         counts = (line.count, line.levels, line.both, line.one, line.other, line.neither)
         flag = FLAG if line.lost > FLAGGED * (line.lost + line.count) else ""
         table.add_row(
-            titles.get(line.task, line.task), *map(str, counts), f"{line.lost}{flag}",
-            f"{100 * line.solved.value:+.0f} %", f"{100 * line.solved.low:+.0f} to {100 * line.solved.high:+.0f}",
-            f"{line.p_value:.3g}", f"{line.gain.value:+.2f}", f"{line.gain.low:+.2f} to {line.gain.high:+.2f}",
-        )  # fmt: skip
+            titles.get(line.task, line.task),
+            *map(str, counts),
+            f"{line.lost}{flag}",
+            f"{100 * line.solved.value:+.0f} %",
+            f"{100 * line.solved.low:+.0f} to {100 * line.solved.high:+.0f}",
+            f"{line.p_value:.3g}",
+            f"{line.gain.value:+.2f}",
+            f"{line.gain.low:+.2f} to {line.gain.high:+.2f}",
+        )
     out.print(table)
     if any(line.lost for line in lines):
-        out.print("lost: levels that one of the two failed or never played; they widen the interval of success and are "
-                  "left out of p and the return", style="yellow")  # fmt: skip
+        out.print(
+            "lost: levels that one of the two failed or never played; they widen the interval of success and are "
+            "left out of p and the return",
+            style="yellow",
+        )
     if sampled := sampling_differences(first, second):
         out.print(f"the models were asked differently (1 / 2): {'; '.join(sampled)}", style="yellow")
 

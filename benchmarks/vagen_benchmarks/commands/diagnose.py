@@ -9,29 +9,29 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from vagen_benchmarks.agents.factory import Asked, make_agents
+from vagen_benchmarks.agents.factory import make_agents
+from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import Names, OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.commands.running import play_job
 from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, Diagnosis, diagnose, diagnosis_tasks
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report.pages import render
-from vagen_benchmarks.runs.job import make_job
+from vagen_benchmarks.runs.job import asked_by, make_job
 from vagen_benchmarks.runs.protocol import resolve_id
 from vagen_benchmarks.runs.run_folder import RunFolder, storing
-from vagen_benchmarks.runs.runner import Policy
 
 
 def diagnose_command(
     agent: Annotated[list[str], typer.Option("--agent", "-a", help="An agent of `vagen bench`; may be repeated.")],
     env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated.")] = None,
     levels: Annotated[int, typer.Option("--levels", "-n", min=2, help="Levels per environment.")] = 64,
-    split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
-    first_seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    split: options.Split = "test",
+    first_seed: options.FirstSeed = 0,
     option: OptionPairs = None,
-    base_url: Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")] = None,
-    models: Annotated[Path | None, typer.Option(help="A TOML file of your own models.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")] = 16,
+    base_url: options.BaseUrl = None,
+    models: options.Models = None,
+    concurrency: options.Concurrency = 16,
     folder: Annotated[Path | None, typer.Option("--out", help="The run folder; the same again continues it.")] = None,
 ) -> None:
     """Find out why an agent fails: perception, prediction, planning or format.
@@ -44,12 +44,9 @@ def diagnose_command(
     Example: `vagen diagnose -a gpt-5-mini -e sokoban -n 64`
     """
     ids = [resolve_id(name) for name in env or ["sokoban", "frozenlake"]]
-    options = {"representation": "structured", **parse_options(option or [])}
-    tasks = diagnosis_tasks(ids, options, split, first_seed, levels)
-    job = make_job(
-        folder, tasks, make_agents(agent, Asked(base_url=base_url), models), policy=Policy(concurrency),
-        how={"base_url": base_url, "models": models, "concurrency": concurrency},
-    )  # fmt: skip
+    tasks = diagnosis_tasks(ids, {"representation": "structured", **parse_options(option)}, split, first_seed, levels)
+    how = {"base_url": base_url, "models": models, "concurrency": concurrency}
+    job = make_job(folder, tasks, make_agents(agent, asked_by(how), models), how=how)
     code = play_job(job)
     run = RunFolder(job.path)
     with Meter("diagnosing", len(run.index()), console=err) as meter:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import TrustModules
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.errors import BenchError, RunFolderError
@@ -29,6 +30,7 @@ from vagen_rewards import RuleJudge, TurnScores
 from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
 from vagen_rewards.reward import share_unread
 from vagen_rewards.scores import PARTS, Part, Statement
+from vagen_rewards.usage import Price
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -45,6 +47,7 @@ JudgeName = Annotated[
         "between (`rule,llm:MODEL`): each is asked about what the one before left unread or unscored.",
     ),
 ]
+# Options of an LLM judge.
 Cache = Annotated[Path | None, typer.Option(help="File of an LLM judge's replies, kept between calls.")]
 MaxDollars = Annotated[float | None, typer.Option(help="An LLM judge stops asking at this cost.")]
 Prices = Annotated[
@@ -54,24 +57,8 @@ BaseUrl = Annotated[str | None, typer.Option(help="Of an LLM judge's OpenAI-comp
 Concurrency = Annotated[int, typer.Option(min=1, help="An LLM judge's requests in flight.")]
 
 
-def _llm(
-    cache: Path | None,
-    max_dollars: float | None,
-    price: tuple[float, float] | None,
-    base_url: str | None,
-    concurrency: int,
-) -> dict[str, Any]:
-    """Options of LLMJudge."""
-    from vagen_rewards.usage import Price
-
-    cost = Price(*price) if price else None
-    return {
-        "cache": cache,
-        "max_dollars": max_dollars,
-        "price": cost,
-        "base_url": base_url,
-        "concurrency": concurrency,
-    }
+def _llm(price: tuple[float, float] | None, **others: Any) -> dict[str, Any]:
+    return {**others, "price": Price(*price) if price else None}
 
 
 @app.command("calibrate")
@@ -89,7 +76,8 @@ def calibrate_command(
 
     Example: `vagen judge calibrate statements.json --judge rule --misses 5`
     """
-    made = judge_by_name(judge, **_llm(cache, max_dollars, price, base_url, concurrency))
+    llm = _llm(price, cache=cache, max_dollars=max_dollars, base_url=base_url, concurrency=concurrency)
+    made = judge_by_name(judge, **llm)
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         states = {name: State.from_json(each.get("json", each)) for name, each in data["states"].items()}
@@ -122,12 +110,9 @@ def rescore_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     into: Annotated[Path | None, typer.Option(help="A new run folder; RUN-JUDGE by default.")] = None,
     judge: JudgeName = "rule",
-    gate: Annotated[bool, typer.Option(help="Judge only turns of correct format with an executed action.")] = True,
-    weighting: Annotated[
-        str,
-        typer.Option(help="`plain`: the judge's own score. `contrast`: claims are paid in contrast to peer states."),
-    ] = "plain",
-    penalty: Annotated[str, typer.Option(help="`paper`: fine frequent sentences with a low score.")] = "",
+    gate: options.Gate = True,
+    weighting: options.Weighting = "plain",
+    penalty: options.Penalty = "",
     beta_grounding: Annotated[float, typer.Option(help="What a score of 1 adds to the reward.")] = 0.5,
     beta_world_modeling: Annotated[float, typer.Option(help="The same of the other part.")] = 0.5,
     sentences: Annotated[int, typer.Option(help="Show so many of the most rewarded sentences.")] = 5,
@@ -146,7 +131,7 @@ def rescore_command(
     """
     said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     betas = {"grounding": beta_grounding, "world_modeling": beta_world_modeling}
-    llm = _llm(cache, max_dollars, price, base_url, concurrency)
+    llm = _llm(price, cache=cache, max_dollars=max_dollars, base_url=base_url, concurrency=concurrency)
     scoring = make_scoring({**said, "betas": betas}, **llm)
     assert scoring is not None
     source = RunFolder(run)
@@ -177,7 +162,7 @@ EPISODES_AT_ONCE = 64
 def _rescore(
     source: RunFolder, episodes: Sequence[Episode], scoring: RunScoring, writer: RunWriter
 ) -> list[tuple[str, str, Turn, TurnScores]]:
-    options = {task.label: task.options for task in source.protocol.tasks}
+    env_options = {task.label: task.options for task in source.protocol.tasks}
     pictures = [
         {name: Picture.from_png(source.picture(name)) for name in sorted(episode.picture_names())}
         for episode in episodes
@@ -188,7 +173,7 @@ def _rescore(
     found: dict[int, list[tuple[Turn, TurnScores]]] = {}
     for task in {episode.task for episode in episodes}:
         of_task = [i for i, episode in enumerate(episodes) if episode.task == task]
-        scored = iter(scoring.scored([turn for i in of_task for turn in played[i]], options.get(task, {})))
+        scored = iter(scoring.scored([turn for i in of_task for turn in played[i]], env_options.get(task, {})))
         found |= {i: [next(scored) for _ in played[i]] for i in of_task}
     judged = []
     for i, episode in enumerate(episodes):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +13,7 @@ from vagen_benchmarks.agents.base import Reply
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.agents.profile_fit import Tried, fit
 from vagen_benchmarks.clients.registry import Model, Registry
+from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.runs.protocol import resolve_id
@@ -29,7 +29,7 @@ models = typer.Typer(
 @models.callback(invoke_without_command=True)
 def list_models(
     context: typer.Context,
-    own: Annotated[Path | None, typer.Option("--models", help="A TOML file of your own models.")] = None,
+    own: options.Models = None,
 ) -> None:
     """List the models that `vagen bench --agent` knows, and whether their keys are set. Example: `vagen models`."""
     if context.invoked_subcommand is not None:
@@ -58,8 +58,8 @@ def _price(model: Model) -> str:
 @models.command("try")
 def try_model(
     name: Annotated[str, typer.Argument(metavar="MODEL", help="A model of the registry, or PROVIDER:MODEL.")],
-    base_url: Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")] = None,
-    own: Annotated[Path | None, typer.Option("--models", help="A TOML file of your own models.")] = None,
+    base_url: options.BaseUrl = None,
+    own: options.Models = None,
     env: Annotated[str, typer.Option("--env", "-e", help="The environment to play.")] = "frozenlake",
     strategy: Annotated[str, typer.Option(help="The reasoning strategy.")] = "free_think",
     option: OptionPairs = None,
@@ -73,9 +73,9 @@ def try_model(
     """
     registry = Registry(own)
     model = registry.find(name, base_url)
-    options = {"strategy": strategy, **parse_options(option or [])}
     agent = ChatAgent(model, base_url=base_url, timeout=timeout, attempts=2, patience=0.0)
-    tried = fit(agent, list(registry.profiles.values()), resolve_id(env), options)
+    profiles = list(registry.profiles.values())
+    tried = fit(agent, profiles, resolve_id(env), {"strategy": strategy, **parse_options(option)})
     for each in tried:
         out.print(f"\nprofile {each.profile.name}:", style="bold")
         for reply, turn in each.played:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,20 +20,43 @@ Names = list[str] | None
 OptionPairs = Annotated[
     Names, typer.Option("--option", "-o", help="An option of the environments, NAME=VALUE; may be repeated.")
 ]
-
 TrustModules = Annotated[
     bool, typer.Option("--trust", help="Import the modules of own environments that the run names.")
 ]
+Split = Annotated[str, typer.Option(help="`train`, `val` or `test`.")]
+FirstSeed = Annotated[int, typer.Option(min=0, help="The first of the seeds.")]
+
+# How a run is played, which may change from one call to the next (`vagen_benchmarks.runs.job.HOW`).
+BaseUrl = Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")]
+Models = Annotated[Path | None, typer.Option("--models", help="A TOML file of your own models.")]
+Header = Annotated[Names, typer.Option(help="A further header, NAME=VALUE; `$VARIABLE` is filled in when it is sent.")]
+Concurrency = Annotated[int | None, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")]
+Timeout = Annotated[float | None, typer.Option(min=0.1, help="Seconds for one request and its whole answer.")]
+Attempts = Annotated[int | None, typer.Option(min=1, help="Requests for one reply before its episode fails.")]
+Patience = Annotated[float | None, typer.Option(min=0.0, help="Seconds that an outage is waited for.")]
+GiveUpAfter = Annotated[int | None, typer.Option(min=1, help="Stop when so many episodes in a row have failed.")]
+MaxDollars = Annotated[float | None, typer.Option(min=0.0, help="Begin no request that could cost more.")]
+MaxTotalTokens = Annotated[int | None, typer.Option(min=1, help="Begin no request that could take more.")]
+
+# How reasoning is judged.
+Gate = Annotated[
+    bool | None, typer.Option("--gate/--no-gate", help="Judge only turns of correct format with an executed action.")
+]
+Weighting = Annotated[
+    str | None,
+    typer.Option(help="`plain`: the judge's own score. `contrast`: claims are paid in contrast to peer states."),
+]
+Penalty = Annotated[str | None, typer.Option(help="`paper`: fine frequent sentences with a low score.")]
 
 
-def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
+def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
     """`["max_turns=5", "split=val"]` to keyword options; values are JSON where they can be read as such.
 
     Raises:
         ProtocolError: one has no `=`.
     """
     options: dict[str, Any] = {}
-    for pair in pairs:
+    for pair in pairs or ():
         name, found, value = pair.partition("=")
         if not found or not name:
             raise ProtocolError(f"option {pair!r} is not valid: write NAME=VALUE, such as max_turns=5")

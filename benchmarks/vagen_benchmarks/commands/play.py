@@ -38,9 +38,9 @@ def play(
     Example: `vagen play sokoban --out runs/me`
     """
     if folder is not None:
-        chosen = parse_options(option or [])
+        chosen = parse_options(option)
         raise typer.Exit(_play_into(folder, env, split or "test", seed or 0, episodes, chosen, name))
-    options: dict[str, Any] = {"split": split or "train", **parse_options(option or [])}
+    options: dict[str, Any] = {"split": split or "train", **parse_options(option)}
     made = gym.make(resolve_id(env), disable_env_checker=True, render_mode="ansi", **options)
     try:
         play_episode(made, seed, Console())

@@ -90,13 +90,17 @@ def print_unread(summary: Summary, bills: Mapping[str, Usage]) -> None:
         if row["agent"] not in bills or row["valid"] is None or row["valid"] >= UNREAD:
             continue
         cut = row["errors"].get("cut short", 0) >= UNREAD
-        fix = "replies end at their limit of tokens: --max-tokens, --reasoning-tokens" if cut else (
-            f"vagen models try {row['agent']} says which profile fits how it writes, or how it is served")  # fmt: skip
+        fix = (
+            "replies end at their limit of tokens: --max-tokens, --reasoning-tokens"
+            if cut
+            else (f"vagen models try {row['agent']} says which profile fits how it writes, or how it is served")
+        )
         out.print(
             f"{row['task'].removeprefix('vagen/')}, {row['agent']}: only {row['valid']:.0%} of its turns had an answer "
             f"that could be read; {fix}",
-            style="yellow", soft_wrap=True,
-        )  # fmt: skip
+            style="yellow",
+            soft_wrap=True,
+        )
 
 
 def print_table(summary: Summary) -> None:
@@ -117,18 +121,30 @@ def print_table(summary: Summary) -> None:
         ]
         own = ", ".join([*numbers, *(f"{name} {value}" for name, value in row["said"].items())])
         table.add_row(
-            titles.get(row["task"], row["task"]), row["agent"], _percent(row["success"]) + FLAG * row["flagged"],
+            titles.get(row["task"], row["task"]),
+            row["agent"],
+            _percent(row["success"]) + FLAG * row["flagged"],
             f"{100 * row['low']:.0f}–{100 * row['high']:.0f}" if row["played"] else "–",
-            _number(row["return"]), _number(row["turns"], 1), *cells, str(row["played"]), str(row["levels"]),
-            str(row["failed"]) + (f" +{row['missing']} not played" if row["missing"] else ""), own,
-        )  # fmt: skip
+            _number(row["return"]),
+            _number(row["turns"], 1),
+            *cells,
+            str(row["played"]),
+            str(row["levels"]),
+            str(row["failed"]) + (f" +{row['missing']} not played" if row["missing"] else ""),
+            own,
+        )
     out.print(table)
     if any(row["played"] for row in rows):
-        out.print("valid: turns whose actions could all be read; effective: turns in which an action changed the state",
-                  style="dim")  # fmt: skip
+        out.print(
+            "valid: turns whose actions could all be read; effective: turns in which an action changed the state",
+            style="dim",
+        )
     if any(row["flagged"] for row in rows):
-        out.print(f"{FLAG} more than 2 % of the episodes failed or weren't played; the interval counts them as lost "
-                  "for its lower end and as won for its upper end", style="yellow")  # fmt: skip
+        out.print(
+            f"{FLAG} more than 2 % of the episodes failed or weren't played; the interval counts them as lost "
+            "for its lower end and as won for its upper end",
+            style="yellow",
+        )
     for row in rows:
         ended = {name: share for name, share in row["errors"].items() if name in EARLY and share}
         if ended:

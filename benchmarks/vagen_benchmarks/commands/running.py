@@ -90,5 +90,5 @@ def _written(how: Mapping[str, Any]) -> dict[str, Any]:
         parts = urlsplit(url)
         query = urlencode([each for each in parse_qsl(parts.query) if "version" in each[0]])  # others may hold a key
         url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
-    headers = [pair for pair in how.get("headers") or () if "$" in pair]  # others may hold a key
-    return {**how, "base_url": url, "models": models and str(Path(models).resolve()), "headers": headers or None}
+    headers = [pair for pair in how.get("header") or () if "$" in pair]  # others may hold a key
+    return {**how, "base_url": url, "models": models and str(Path(models).resolve()), "header": headers or None}

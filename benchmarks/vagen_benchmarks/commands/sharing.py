@@ -35,8 +35,10 @@ def verify(run_folder: RunArgument, trust: Trusted = False) -> None:
     run = RunFolder(run_folder)
     with Meter("replaying episodes", sum(1 for _ in run.index()), console=err) as meter:
         verdict = verify_run(run, trusted=trust, progress=meter.advance)
-    out.print(f"{verdict.episodes} episodes and {verdict.turns} turns are as stored"
-              + (f"; {verdict.failed} more failed and have no score" if verdict.failed else ""))  # fmt: skip
+    out.print(
+        f"{verdict.episodes} episodes and {verdict.turns} turns are as stored"
+        + (f"; {verdict.failed} more failed and have no score" if verdict.failed else "")
+    )
     for title, lines, style in (
         ("could not be confirmed here", verdict.unknown, "yellow"),
         ("wrong", verdict.wrong, "red"),

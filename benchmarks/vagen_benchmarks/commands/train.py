@@ -13,6 +13,7 @@ import typer
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_benchmarks.agents.trained import BEST, CARD
+from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.warmstart import EXTRA
 from vagen_benchmarks.runs.protocol import resolve_id
@@ -48,13 +49,9 @@ def train(
         str | None,
         typer.Option(help="Judge of the reasoning: `rule`, `llm-structured:MODEL`, or both, separated by a comma."),
     ] = None,
-    gate: Annotated[
-        bool | None, typer.Option("--gate/--no-gate", help="Pay reasoning only in turns of correct format that act.")
-    ] = None,
-    weighting: Annotated[
-        str | None, typer.Option(help="`contrast`: paid in contrast to peer states. `plain`: the judge's score.")
-    ] = None,
-    penalty: Annotated[str | None, typer.Option(help="`paper`: fine frequent sentences with a low score.")] = None,
+    gate: options.Gate = None,
+    weighting: options.Weighting = None,
+    penalty: options.Penalty = None,
 ) -> None:
     """Train a vision-language model on environments with multi-turn PPO.
 
@@ -67,9 +64,9 @@ def train(
     start = model or chosen.model
     if start is None:
         raise TrainingConfigError(f"recipe {recipe} names no model; give --model")
-    settings = parse_options(setting or [])
+    settings = parse_options(setting)
     _check_settings(settings)
-    environments = _environments(env or chosen.environments, parse_options(option or []))
+    environments = _environments(env or chosen.environments, parse_options(option))
     said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     given = {name: value for name, value in said.items() if value is not None}
     if without_reasoning_reward and given:

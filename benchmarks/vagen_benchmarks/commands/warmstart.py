@@ -41,7 +41,7 @@ def warmstart(
     from vagen_adapters.ppo.chat_encoder import ChatEncoder
     from vagen_adapters.ppo.warmstart import demonstrations, warm_start
 
-    env_id, options = resolve_id(env), parse_options(option or [])
+    env_id, options = resolve_id(env), parse_options(option)
     try:
         encoder = ChatEncoder.from_pretrained(model)
         policy: Any = AutoModelForImageTextToText.from_pretrained(model, dtype="auto" if lora else "float32")

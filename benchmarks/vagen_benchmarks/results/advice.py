@@ -12,8 +12,9 @@ from pathlib import Path
 
 from vagen_benchmarks.stop_reasons import Stop
 
-RESUME_HELPS = frozenset({Stop.UNREACHABLE, Stop.TIMEOUT, Stop.RATE_LIMITED, Stop.SERVER_ERROR, Stop.NONSENSE,
-                          Stop.ENVIRONMENT})  # fmt: skip
+RESUME_HELPS = frozenset(
+    {Stop.UNREACHABLE, Stop.TIMEOUT, Stop.RATE_LIMITED, Stop.SERVER_ERROR, Stop.NONSENSE, Stop.ENVIRONMENT}
+)
 """Causes that may disappear by themselves. All others need the fix before a resume."""
 
 FIXES = Path(__file__).parent / "fixes.toml"

@@ -162,7 +162,14 @@ def _pairs(task: str, plays: list[Play], lost: list[Play], one: Side, other: Sid
         *(by_level((levels[play], float(side.episodes[play][1])) for play in plays) for side in (one, other))
     )
     return Pairs(
-        task, solved.count((True, True)), solved.count((True, False)), solved.count((False, True)),
-        solved.count((False, False)), len(lost), len(apart), sign_flip([round(each) for each, _ in apart]),
-        Estimate(among.value, worst.low, best.high, among.levels, among.effective, among.freedom), average(gains),
-    )  # fmt: skip
+        task,
+        solved.count((True, True)),
+        solved.count((True, False)),
+        solved.count((False, True)),
+        solved.count((False, False)),
+        len(lost),
+        len(apart),
+        sign_flip([round(each) for each, _ in apart]),
+        Estimate(among.value, worst.low, best.high, among.levels, among.effective, among.freedom),
+        average(gains),
+    )

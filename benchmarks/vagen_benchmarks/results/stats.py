@@ -151,9 +151,13 @@ class _Moments:
         """Those of all levels but the first, all but the second, and so on."""
         sums, sizes = (np.asarray(each, float) for each in zip(*levels, strict=True))
         return _Moments(
-            self.sums - sums, self.sizes - sizes, self.squares - sums**2, self.products - sums * sizes,
-            self.sizes_squared - sizes**2, self.count - 1,
-        )  # fmt: skip
+            self.sums - sums,
+            self.sizes - sizes,
+            self.squares - sums**2,
+            self.products - sums * sizes,
+            self.sizes_squared - sizes**2,
+            self.count - 1,
+        )
 
     @property
     def mean(self) -> Any:

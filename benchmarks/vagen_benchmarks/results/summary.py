@@ -121,8 +121,11 @@ class Cell:
             self.by_turn[i].add(turn)
             self.unscored += sum(f"{part}_unscored" in turn["metrics"] for part in PARTS)
             self.problems.update({problem["code"] for problem in turn["parsed"]["problems"]})
-        own = {name: each for name, each in (episode.turns[-1]["metrics"] if episode.turns else {}).items()
-               if name not in NOT_OWN}  # fmt: skip
+        own = {
+            name: each
+            for name, each in (episode.turns[-1]["metrics"] if episode.turns else {}).items()
+            if name not in NOT_OWN
+        }
         for name, value in own.items():
             if isinstance(value, str):
                 self.said.setdefault(name, set()).add(value)
@@ -251,8 +254,14 @@ JUDGED_ERRORS = {"grounding wrong": "grounding", "prediction wrong": "world_mode
 """The errors that only a judge can tell, and the part of a reply that it judges."""
 EARLY = tuple(stop.value for stop in Stop if stop.counts and stop not in (Stop.SOLVED, Stop.LOST, Stop.BUDGET))
 """The endings that the environment's rules don't know."""
-ERRORS = ("format", "invalid action", "cut short", *JUDGED_ERRORS, "no progress",
-          *(stop.value for stop in Stop if stop.counts and stop is not Stop.SOLVED))  # fmt: skip
+ERRORS = (
+    "format",
+    "invalid action",
+    "cut short",
+    *JUDGED_ERRORS,
+    "no progress",
+    *(stop.value for stop in Stop if stop.counts and stop is not Stop.SOLVED),
+)
 """What goes wrong in an episode, as `errors_of` names it."""
 
 

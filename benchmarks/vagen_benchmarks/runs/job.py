@@ -21,7 +21,7 @@ from vagen_envs.context import ContextPolicy
 
 @dataclass(frozen=True)
 class Job:
-    """A run to be played, and how: `how` is what may change from one call to the next."""
+    """A run to be played, and how (`HOW`)."""
 
     path: Path
     protocol: Protocol
@@ -54,10 +54,10 @@ def make_job(
     for agent in agents:
         for task in tasks:
             agent.check(task.env_id, task.config)
-    judge = make_scoring(scoring)
+    judge, how = make_scoring(scoring), how or {}
     described = tuple(agent.describe() for agent in agents)
     protocol = Protocol(tuple(tasks), described, repeats, plan, judge.describe() if judge else None)
-    return Job(path or new_folder(), protocol, agents, judge, skipped, policy or Policy(), how or {})
+    return Job(path or new_folder(), protocol, agents, judge, skipped, policy or _policy(how), how)
 
 
 def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
@@ -69,9 +69,7 @@ def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
         )
         for task in protocol.tasks
     ]
-    asked = {name: how[name] for name in ("base_url", "timeout", "attempts", "patience") if name in how}
-    asked["headers"] = parse_headers(how.get("headers") or [])
-    models = Path(how["models"]) if "models" in how else None
+    models = Path(how["models"]) if how.get("models") else None
     agents: list[Agent] = []
     for each in protocol.agents:
         sampling = dict(each.get("sampling", {}))
@@ -80,14 +78,45 @@ def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
         context = ContextPolicy.parse(each.get("context", "all"))
         profile = each.get("profile", {}).get("name")
         name = each["name"].removesuffix(f"+{context}") if "context" in each else each["name"]
-        one = Asked(**asked, sampling=sampling, profile=profile, contexts=(context,), labelled=name != each["name"])
-        agents += make_agents([name], one, models, baselines_of(tasks))
-    tried = {name: how[name] for name in ("concurrency", "give_up_after", "max_dollars", "max_tokens") if name in how}
+        asked = asked_by(how, sampling=sampling, profile=profile, contexts=(context,), labelled=name != each["name"])
+        agents += make_agents([name], asked, models, baselines_of(tasks))
     starts = [entry for entry in run_read.journal() if entry["event"] == "start"]
     return make_job(
-        run_read.path, tasks, agents, repeats=protocol.repeats, plan=protocol.plan, scoring=protocol.scoring,
-        skipped=[Skipped(**each) for each in starts[-1]["skipped"]] if starts else [], policy=Policy(**tried), how=how,
-    )  # fmt: skip
+        run_read.path,
+        tasks,
+        agents,
+        repeats=protocol.repeats,
+        plan=protocol.plan,
+        scoring=protocol.scoring,
+        skipped=[Skipped(**each) for each in starts[-1]["skipped"]] if starts else [],
+        how=how,
+    )
+
+
+HOW = (
+    "base_url",
+    "models",
+    "header",
+    "timeout",
+    "attempts",
+    "patience",
+    "concurrency",
+    "give_up_after",
+    "max_dollars",
+    "max_total_tokens",
+)
+"""What may change from one call of a run to the next: options of `vagen bench` and `vagen resume`."""
+
+
+def asked_by(how: Mapping[str, Any], **more: Any) -> Asked:
+    """Parameters of the models by what a call says, and by what belongs to the protocol."""
+    said = {name: how[name] for name in ("base_url", "timeout", "attempts", "patience") if how.get(name) is not None}
+    return Asked(**said, headers=parse_headers(how.get("header") or []), **more)
+
+
+def _policy(how: Mapping[str, Any]) -> Policy:
+    said = {name: how[name] for name in ("concurrency", "give_up_after") if how.get(name) is not None}
+    return Policy(**said, max_dollars=how.get("max_dollars"), max_tokens=how.get("max_total_tokens"))
 
 
 def baselines_of(tasks: Sequence[Task]) -> list[str]:

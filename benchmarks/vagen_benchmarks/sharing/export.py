@@ -187,12 +187,34 @@ def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, form: Form) -> in
 def _turns_schema(pa: Any) -> Any:
     text, texts, number, flag = pa.string(), pa.list_(pa.string()), pa.int64(), pa.bool_()
     kinds = {
-        "agent": text, "task": text, "split": text, "seed": number, "repeat": number, "turn": number, "reply": text,
-        "reward": pa.float64(), "rewards": text, "executed": texts, "problems": texts, "well_formed": flag,
-        "action_is_valid": flag, "action_is_effective": flag, "success": flag, "metrics": text, "terminated": flag,
-        "truncated": flag, "ended": text, "before": text, "after": text, "ending": text, "prompt_tokens": number,
-        "completion_tokens": number, "cached_tokens": number, "dollars": pa.float64(), "tokens_counted_by_us": flag,
-    }  # fmt: skip
+        "agent": text,
+        "task": text,
+        "split": text,
+        "seed": number,
+        "repeat": number,
+        "turn": number,
+        "reply": text,
+        "reward": pa.float64(),
+        "rewards": text,
+        "executed": texts,
+        "problems": texts,
+        "well_formed": flag,
+        "action_is_valid": flag,
+        "action_is_effective": flag,
+        "success": flag,
+        "metrics": text,
+        "terminated": flag,
+        "truncated": flag,
+        "ended": text,
+        "before": text,
+        "after": text,
+        "ending": text,
+        "prompt_tokens": number,
+        "completion_tokens": number,
+        "cached_tokens": number,
+        "dollars": pa.float64(),
+        "tokens_counted_by_us": flag,
+    }
     return pa.schema(list(kinds.items()))
 
 

@@ -156,10 +156,14 @@ def _named(plan: Plan) -> dict[str, tuple[Any, ...]]:
     split, first = plan.data.get("split", "test"), plan.data.get("first_seed", 0)
     return {
         " ".join([column["env"], *(f"{name}={options[name]}" for name in shown)]): (
-            column["env"], split, first, column["episodes"], plain(options)
+            column["env"],
+            split,
+            first,
+            column["episodes"],
+            plain(options),
         )
         for column, _, options, shown in plan.cells()
-    }  # fmt: skip
+    }
 
 
 def _task_findings(task: Task, verdict: Verdict) -> Iterator[str]:
