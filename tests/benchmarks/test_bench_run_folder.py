@@ -48,7 +48,7 @@ def test_every_turn_can_be_read_back_and_pictures_are_stored_once(tmp_path):
     episodes = list(folder.episodes())
     assert len({episode.key for episode in episodes}) == 12
     for episode in episodes:
-        pictures = {name: Picture.from_png(folder.picture(name)) for name in episode.picture_names()}
+        pictures = {name: Picture.from_png(folder.pictures.get(name)) for name in episode.picture_names()}
         assert all(picture.sha256 == name for name, picture in pictures.items())
         turns = [Turn.from_json(turn, pictures) for turn in episode.turns]
         assert sum(turn.reward for turn in turns) == pytest.approx(episode.score)

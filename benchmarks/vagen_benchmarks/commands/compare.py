@@ -11,13 +11,13 @@ from rich.table import Table
 
 from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.chat import ChatAgent
-from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.commands.printing import err, out, print_findings
 from vagen_benchmarks.results.compare import Side, read_side, sampling_differences
 from vagen_benchmarks.results.compare import compare as compare_sides
 from vagen_benchmarks.results.labels import task_titles
 from vagen_benchmarks.results.summary import FLAG, FLAGGED
 from vagen_benchmarks.runs.run_folder import RunFolder
-from vagen_benchmarks.sharing.files import SHOWN, edits
+from vagen_benchmarks.sharing.files import edits
 
 
 def compare(
@@ -33,7 +33,9 @@ def compare(
     """
     first, second = read_side(one), read_side(other)
     for path in dict.fromkeys(Path(each.partition("@")[0]) for each in (one, other)):
-        _print_edits(path)
+        print_findings(
+            f"{path} was changed after it was written; see vagen verify {path}", edits(RunFolder(path)), "red"
+        )
     print_comparison(first, second, task_titles(RunFolder(Path(one.partition("@")[0])).protocol))
 
 
@@ -50,11 +52,8 @@ def print_contexts(path: Path, agents: Sequence[Agent]) -> None:
             if one.episodes.keys() & two.episodes.keys():
                 print_comparison(one, two, titles)
             else:
-                err.print(
-                    f"{first.name} and {other.name} have no level in common that both played to the end",
-                    style="yellow",
-                    soft_wrap=True,
-                )
+                words = f"{first.name} and {other.name} have no level in common that both played to the end"
+                err.print(words, style="yellow", soft_wrap=True)
 
 
 def print_comparison(first: Side, second: Side, titles: Mapping[str, str]) -> None:
@@ -62,28 +61,15 @@ def print_comparison(first: Side, second: Side, titles: Mapping[str, str]) -> No
     lines = compare_sides(first, second)
     table = Table(box=None, header_style="bold", title=f"1: {first.name}\n2: {second.name}", title_justify="left")
     table.add_column("environment")
-    names = (
-        "pairs",
-        "levels",
-        "both",
-        "only 1",
-        "only 2",
-        "neither",
-        "lost",
-        "success 2 − 1",
-        "95 %",
-        "p",
-        "return 2 − 1",
-        "95 %",
-    )
-    for name in names:
+    for name in ("pairs", "levels", "both", "only 1", "only 2", "neither", "lost", "success 2 − 1", "95 %", "p"):
         table.add_column(name, justify="right")
+    table.add_column("return 2 − 1", justify="right")
+    table.add_column("95 %", justify="right")
     for line in lines:
-        counts = (line.count, line.levels, line.both, line.one, line.other, line.neither)
         flag = FLAG if line.lost > FLAGGED * (line.lost + line.count) else ""
         table.add_row(
             titles.get(line.task, line.task),
-            *map(str, counts),
+            *map(str, (line.count, line.levels, line.both, line.one, line.other, line.neither)),
             f"{line.lost}{flag}",
             f"{100 * line.solved.value:+.0f} %",
             f"{100 * line.solved.low:+.0f} to {100 * line.solved.high:+.0f}",
@@ -93,21 +79,12 @@ def print_comparison(first: Side, second: Side, titles: Mapping[str, str]) -> No
         )
     out.print(table)
     if any(line.lost for line in lines):
-        out.print(
-            "lost: levels that one of the two failed or never played; they widen the interval of success and are "
-            "left out of p and the return",
-            style="yellow",
-        )
+        out.print(LOST, style="yellow")
     if sampled := sampling_differences(first, second):
         out.print(f"the models were asked differently (1 / 2): {'; '.join(sampled)}", style="yellow")
 
 
-def _print_edits(path: Path) -> None:
-    found = edits(RunFolder(path))
-    if not found:
-        return
-    err.print(f"{path} was changed after it was written; see vagen verify {path}:", style="red", soft_wrap=True)
-    for line in found[:SHOWN]:
-        err.print(f"  {line}", soft_wrap=True)
-    if len(found) > SHOWN:
-        err.print(f"  and {len(found) - SHOWN} more")
+LOST = (
+    "lost: levels that one of the two failed or never played; they widen the interval of success and are left out of p "
+    "and the return"
+)

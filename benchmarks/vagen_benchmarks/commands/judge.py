@@ -164,7 +164,7 @@ def _rescore(
 ) -> list[tuple[str, str, Turn, TurnScores]]:
     env_options = {task.label: task.options for task in source.protocol.tasks}
     pictures = [
-        {name: Picture.from_png(source.picture(name)) for name in sorted(episode.picture_names())}
+        {name: Picture.from_png(source.pictures.get(name)) for name in sorted(episode.picture_names())}
         for episode in episodes
     ]
     played = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -19,6 +19,7 @@ from vagen_benchmarks.results.stats import Estimate
 from vagen_benchmarks.results.summary import EARLY, FLAG, Summary
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
+from vagen_benchmarks.sharing.files import SHOWN
 from vagen_rewards.usage import Usage
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -65,6 +66,16 @@ def say(words: str) -> None:
     err.print(words, style="yellow", soft_wrap=True)
 
 
+def print_findings(title: str, findings: Sequence[str], style: str) -> None:
+    """Print the first of a list of findings, and how many more there are."""
+    if findings:
+        err.print(f"{title}:", style=style, soft_wrap=True)
+        for line in findings[:SHOWN]:
+            err.print(f"  {line}", soft_wrap=True)
+        if len(findings) > SHOWN:
+            err.print(f"  and {len(findings) - SHOWN} more")
+
+
 def print_usage(bills: Mapping[str, Usage]) -> None:
     """Print what each model has cost."""
     for agent, bill in bills.items():
@@ -89,18 +100,12 @@ def print_unread(summary: Summary, bills: Mapping[str, Usage]) -> None:
     for row in summary.rows():
         if row["agent"] not in bills or row["valid"] is None or row["valid"] >= UNREAD:
             continue
-        cut = row["errors"].get("cut short", 0) >= UNREAD
-        fix = (
-            "replies end at their limit of tokens: --max-tokens, --reasoning-tokens"
-            if cut
-            else (f"vagen models try {row['agent']} says which profile fits how it writes, or how it is served")
-        )
-        out.print(
-            f"{row['task'].removeprefix('vagen/')}, {row['agent']}: only {row['valid']:.0%} of its turns had an answer "
-            f"that could be read; {fix}",
-            style="yellow",
-            soft_wrap=True,
-        )
+        fix = f"vagen models try {row['agent']} says which profile fits how it writes, or how it is served"
+        if row["errors"].get("cut short", 0) >= UNREAD:
+            fix = "replies end at their limit of tokens: --max-tokens, --reasoning-tokens"
+        where = f"{row['task'].removeprefix('vagen/')}, {row['agent']}"
+        words = f"{where}: only {row['valid']:.0%} of its turns had an answer that could be read; {fix}"
+        out.print(words, style="yellow", soft_wrap=True)
 
 
 def print_table(summary: Summary) -> None:
@@ -113,13 +118,11 @@ def print_table(summary: Summary) -> None:
     table.add_column("own metrics")
     rows, titles = summary.rows(), task_titles(summary.protocol)
     for row in rows:
-        cells = [_percent(row[name]) for name in ("valid", "effective")]
-        own_metrics = {**row["metrics"], **row["judged"]}
-        numbers = [
+        own = [
             f"{name} {value:.0f}" if (value or 0) > 100 else f"{name} {_number(value)}"
-            for name, value in own_metrics.items()
+            for name, value in {**row["metrics"], **row["judged"]}.items()
         ]
-        own = ", ".join([*numbers, *(f"{name} {value}" for name, value in row["said"].items())])
+        own += [f"{name} {value}" for name, value in row["said"].items()]
         table.add_row(
             titles.get(row["task"], row["task"]),
             row["agent"],
@@ -127,29 +130,28 @@ def print_table(summary: Summary) -> None:
             f"{100 * row['low']:.0f}–{100 * row['high']:.0f}" if row["played"] else "–",
             _number(row["return"]),
             _number(row["turns"], 1),
-            *cells,
-            str(row["played"]),
-            str(row["levels"]),
+            *(_percent(row[name]) for name in ("valid", "effective")),
+            *(str(row[name]) for name in ("played", "levels")),
             str(row["failed"]) + (f" +{row['missing']} not played" if row["missing"] else ""),
-            own,
+            ", ".join(own),
         )
     out.print(table)
     if any(row["played"] for row in rows):
-        out.print(
-            "valid: turns whose actions could all be read; effective: turns in which an action changed the state",
-            style="dim",
-        )
+        out.print(VALID, style="dim")
     if any(row["flagged"] for row in rows):
-        out.print(
-            f"{FLAG} more than 2 % of the episodes failed or weren't played; the interval counts them as lost "
-            "for its lower end and as won for its upper end",
-            style="yellow",
-        )
+        out.print(FLAGGED_CELLS, style="yellow")
     for row in rows:
         ended = {name: share for name, share in row["errors"].items() if name in EARLY and share}
         if ended:
             said = ", ".join(f"{share:.0%} by {name}" for name, share in ended.items())
             out.print(f"{row['task'].removeprefix('vagen/')}, {row['agent']}: ended early, {said}", style="yellow")
+
+
+VALID = "valid: turns whose actions could all be read; effective: turns in which an action changed the state"
+FLAGGED_CELLS = (
+    f"{FLAG} more than 2 % of the episodes failed or weren't played; the interval counts them as lost for its lower "
+    "end and as won for its upper end"
+)
 
 
 def print_plan(said: Mapping[str, Any], summary: Summary) -> None:

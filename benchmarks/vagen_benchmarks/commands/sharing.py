@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.commands.printing import err, out, print_findings
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.runs.run_folder import RunFolder
-from vagen_benchmarks.sharing.files import SHOWN, count_attempts
+from vagen_benchmarks.sharing.files import count_attempts
 from vagen_benchmarks.sharing.leaderboard import write_leaderboard
 from vagen_benchmarks.sharing.verify import verify as verify_run
 
@@ -35,20 +35,10 @@ def verify(run_folder: RunArgument, trust: Trusted = False) -> None:
     run = RunFolder(run_folder)
     with Meter("replaying episodes", sum(1 for _ in run.index()), console=err) as meter:
         verdict = verify_run(run, trusted=trust, progress=meter.advance)
-    out.print(
-        f"{verdict.episodes} episodes and {verdict.turns} turns are as stored"
-        + (f"; {verdict.failed} more failed and have no score" if verdict.failed else "")
-    )
-    for title, lines, style in (
-        ("could not be confirmed here", verdict.unknown, "yellow"),
-        ("wrong", verdict.wrong, "red"),
-    ):
-        if lines:
-            err.print(f"{title}:", style=style)
-            for line in lines[:SHOWN]:
-                err.print(f"  {line}", soft_wrap=True)
-            if len(lines) > SHOWN:
-                err.print(f"  and {len(lines) - SHOWN} more")
+    failed = f"; {verdict.failed} more failed and have no score" if verdict.failed else ""
+    out.print(f"{verdict.episodes} episodes and {verdict.turns} turns are as stored{failed}")
+    print_findings("could not be confirmed here", verdict.unknown, "yellow")
+    print_findings("wrong", verdict.wrong, "red")
     if attempts := str(count_attempts(run)):
         out.print(f"attempts: {attempts}")
     if verdict.unplayed:

@@ -80,7 +80,7 @@ def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> 
         for name in sorted(episode.picture_names() - shown):
             shown.add(name)
             try:
-                kind, data = _for_page(run.picture(name))
+                kind, data = _for_page(run.pictures.get(name))
             except RunFolderError:
                 missing += 1
                 continue

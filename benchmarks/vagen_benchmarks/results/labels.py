@@ -16,10 +16,9 @@ def task_options(task: Task) -> str:
     return " ".join(option for option in options if option not in shown)
 
 
-def task_titles(protocol: Protocol | None) -> dict[str, str]:
+def task_titles(protocol: Protocol) -> dict[str, str]:
     """By label, the label without `vagen/` and with the options that it leaves out."""
-    tasks = protocol.tasks if protocol else ()
-    return {task.label: f"{task.label.removeprefix('vagen/')} {task_options(task)}".strip() for task in tasks}
+    return {task.label: f"{task.label.removeprefix('vagen/')} {task_options(task)}".strip() for task in protocol.tasks}
 
 
 def agent_settings(described: Mapping[str, Any]) -> str:

@@ -96,19 +96,19 @@ def rate(levels: Sequence[Cluster]) -> Estimate:
     count = len(levels)
     if count == 0:
         return Estimate(math.nan, 0.0, 1.0, 0, 0.0)
-    moments = _Moments.of(levels)
-    value = min(1.0, float(moments.mean))
     if count == 1:
-        return Estimate(value, 0.0, 1.0, 1, 1.0)
+        return Estimate(levels[0][0] / levels[0][1], 0.0, 1.0, 1, 1.0)
+    (mean, variance), without = _moments(levels)
+    value = min(1.0, float(mean))
 
-    def effective(of: _Moments) -> Any:
-        inner, variance = np.clip(of.mean * (1 - of.mean), 0.0, None), of.variance
+    def effective(mean: Any, variance: Any, count: int) -> Any:
+        inner = np.clip(mean * (1 - mean), 0.0, None)
         # Levels that all agree have a variance of 0 but for rounding, which must not become a sample of 10**15 plays.
         known = (variance > 1e-12) & (inner > 1e-12)
-        return np.where(known, inner / np.where(known, variance, 1.0), float(of.count))
+        return np.where(known, inner / np.where(known, variance, 1.0), float(count))
 
-    size = float(effective(moments))
-    freedom = _freedom(effective(moments.without(levels)))
+    size = float(effective(value, variance, count))
+    freedom = _freedom(effective(*without, count - 1))
     return Estimate(value, *wilson(value * size, size, t95(freedom)), count, size, freedom)
 
 
@@ -121,53 +121,28 @@ def average(levels: Sequence[Cluster]) -> Estimate:
     count = len(levels)
     if count == 0:
         return Estimate(math.nan, math.nan, math.nan, 0, 0.0)
-    moments = _Moments.of(levels)
-    value, variance = float(moments.mean), float(moments.variance) if count > 1 else 0.0
     if count == 1:
-        return Estimate(value, -math.inf, math.inf, 1, 1.0)
-    freedom = _freedom(np.maximum(moments.without(levels).variance, 1e-12 * variance)) if variance > 0 else count - 1.0
+        return Estimate(levels[0][0] / levels[0][1], -math.inf, math.inf, 1, 1.0)
+    of_all, (_, others) = _moments(levels)
+    value, variance = map(float, of_all)
+    freedom = _freedom(np.maximum(others, 1e-12 * variance)) if variance > 0 else count - 1.0
     half = t95(freedom) * math.sqrt(variance)
     return Estimate(value, value - half, value + half, count, float(count), freedom)
 
 
-@dataclass(frozen=True)
-class _Moments:
-    """Sums over levels; entries may be arrays (all levels, or all but one)."""
+def _moments(levels: Sequence[Cluster]) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """The mean, a ratio of sums, and its variance by what the levels differ: of all, and without each of them."""
+    sums, sizes = (np.asarray(each, float) for each in zip(*levels, strict=True))
+    parts = np.array([sums, sizes, sums**2, sums * sizes, sizes**2])
+    total = np.array([math.fsum(part) for part in parts])
 
-    sums: Any
-    sizes: Any
-    squares: Any
-    products: Any
-    sizes_squared: Any
-    count: int
+    def moments(of: Any, count: int) -> tuple[Any, Any]:
+        sums, sizes, squares, products, sizes_squared = of
+        mean = sums / sizes
+        between = squares - 2 * mean * products + mean**2 * sizes_squared
+        return mean, np.maximum(between, 0.0) * count / max(count - 1, 1) / sizes**2
 
-    @classmethod
-    def of(cls, levels: Sequence[Cluster]) -> _Moments:
-        sums, sizes = (np.asarray(each, float) for each in zip(*levels, strict=True))
-        squares, products, sizes_squared = (math.fsum(each) for each in (sums**2, sums * sizes, sizes**2))
-        return cls(math.fsum(sums), math.fsum(sizes), squares, products, sizes_squared, len(levels))
-
-    def without(self, levels: Sequence[Cluster]) -> _Moments:
-        """Those of all levels but the first, all but the second, and so on."""
-        sums, sizes = (np.asarray(each, float) for each in zip(*levels, strict=True))
-        return _Moments(
-            self.sums - sums,
-            self.sizes - sizes,
-            self.squares - sums**2,
-            self.products - sums * sizes,
-            self.sizes_squared - sizes**2,
-            self.count - 1,
-        )
-
-    @property
-    def mean(self) -> Any:
-        return self.sums / self.sizes
-
-    @property
-    def variance(self) -> Any:
-        """Of the mean, a ratio of sums, by what the levels differ. NaN or 0 of a single one."""
-        between = self.squares - 2 * self.mean * self.products + self.mean**2 * self.sizes_squared
-        return np.maximum(between, 0.0) * self.count / max(self.count - 1, 1) / self.sizes**2
+    return moments(total, len(levels)), moments(total[:, None] - parts, len(levels) - 1)
 
 
 def _freedom(without: Any) -> float:

@@ -35,14 +35,14 @@ class AtTurn:
 
     def add(self, turn: Mapping[str, Any]) -> None:
         """Count a turn."""
+        metrics = turn["metrics"]
         self.count += 1
         self.well_formed += bool(turn["parsed"]["well_formed"])
-        self.valid += bool(turn["metrics"]["action_is_valid"])
-        self.effective += bool(turn["metrics"]["action_is_effective"])
+        self.valid += bool(metrics["action_is_valid"])
+        self.effective += bool(metrics["action_is_effective"])
         self.reward += math.fsum(term["value"] for term in turn["rewards"])
         for part in PARTS:
-            if part in turn["metrics"]:
-                self.judged[part].append(float(turn["metrics"][part]))
+            self.judged[part] += [float(metrics[part])] if part in metrics else []
 
     def row(self) -> dict[str, Any]:
         """Shares and means."""
@@ -57,6 +57,8 @@ def estimate(row: Mapping[str, Any]) -> Estimate:
     return Estimate(*(row[name] for name in names))
 
 
+SHARES = ("valid", "effective", "well_formed")
+"""What `AtTurn` counts of a cell's turns."""
 FLAGGED = 0.02
 """The share of failed and missing episodes beyond which a cell is marked wherever it is shown."""
 FLAG = "‡"
@@ -78,12 +80,12 @@ class Cell:
     """What an agent did on a task. Failed episodes widen the interval of success and have no part in other numbers.
 
     Attributes:
-        planned: seed and repeat of every episode that the protocol names, if it is known.
+        planned: seed and repeat of every episode that the protocol names.
     """
 
     task: str
     agent: str
-    planned: frozenset[tuple[int, int]] = frozenset()
+    planned: set[tuple[int, int]] = field(default_factory=set)
     split: str = ""
     plays: list[EpisodeOutcome] = field(default_factory=list)
     lost: list[tuple[int, str]] = field(default_factory=list)
@@ -121,15 +123,10 @@ class Cell:
             self.by_turn[i].add(turn)
             self.unscored += sum(f"{part}_unscored" in turn["metrics"] for part in PARTS)
             self.problems.update({problem["code"] for problem in turn["parsed"]["problems"]})
-        own = {
-            name: each
-            for name, each in (episode.turns[-1]["metrics"] if episode.turns else {}).items()
-            if name not in NOT_OWN
-        }
-        for name, value in own.items():
-            if isinstance(value, str):
+        for name, value in (episode.turns[-1]["metrics"] if episode.turns else {}).items():
+            if isinstance(value, str) and name not in NOT_OWN:
                 self.said.setdefault(name, set()).add(value)
-            elif isinstance(value, int | float):
+            elif isinstance(value, int | float) and name not in NOT_OWN:
                 self.metrics.setdefault(name, []).append((level, float(value)))
 
     def row(self) -> dict[str, Any]:
@@ -141,7 +138,7 @@ class Cell:
         turns, played = sum(each.count for each in self.by_turn), len(self.plays)
         successes, judged = sum(each.success for each in self.plays), self._judged()
         success, returned = self._success(), average(by_level((each.level, each.score) for each in self.plays))
-        metrics, passed = self._metrics(), self._pass_at()
+        metrics, passed, usage = self._metrics(), self._pass_at(), self.usage
         failed, missing = sum(self.failures.values()), len(self.planned - self.seen)
 
         def share(count: float, of: int) -> float | None:
@@ -164,10 +161,7 @@ class Cell:
             "flagged": failed + missing > FLAGGED * (played + failed + missing),
             **dict(zip(("return", "return_low", "return_high"), _bounds(returned), strict=True)),
             "turns": share(turns, played),
-            **{
-                name: share(sum(getattr(each, name) for each in self.by_turn), turns)
-                for name in ("valid", "effective", "well_formed")
-            },
+            **{name: share(sum(getattr(each, name) for each in self.by_turn), turns) for name in SHARES},
             "by_turn": [each.row() for each in self.by_turn],
             "judged": judged,
             "unscored": self.unscored,
@@ -175,10 +169,8 @@ class Cell:
             "failures": dict(self.failures),
             "problems": dict(sorted(self.problems.items(), key=lambda each: (-each[1], each[0]))),
             "errors": {
-                name: None
-                if JUDGED_ERRORS.get(name, name) in set(PARTS) - {*judged}
-                else share(self.errors[name], played)
-                for name in ERRORS
+                name: None if name in JUDGED_ERRORS and JUDGED_ERRORS[name] not in judged else share(count, played)
+                for name, count in {each: self.errors[each] for each in ERRORS}.items()
             },
             "solved_by_turn": self._solved_by_turn(),
             "pass_at": {k: each.value for k, each in passed.items()},
@@ -186,11 +178,9 @@ class Cell:
             "metrics": {name: each.value for name, each in metrics.items()},
             "metric_bounds": {name: _bounds(each)[1:] for name, each in metrics.items()},
             "said": {name: ", ".join(sorted(values)) for name, values in self.said.items()},
-            "prompt_tokens": self.usage.prompt_tokens,
-            "cached_tokens": self.usage.cached_tokens,
-            "completion_tokens": self.usage.completion_tokens,
-            "dollars": self.usage.dollars if self.usage.requests else None,
-            "counted_by_us": self.usage.estimated,
+            **{name: getattr(usage, name) for name in ("prompt_tokens", "cached_tokens", "completion_tokens")},
+            "dollars": usage.dollars if usage.requests else None,
+            "counted_by_us": usage.estimated,
             "seconds_per_reply": mean(self.seconds) if self.seconds else None,
         }
 
@@ -201,10 +191,8 @@ class Cell:
 
     def _solved_by_turn(self) -> list[float]:
         """The share of episodes solved by the end of turn 1, 2, … ."""
-        solved = [each.turns for each in self.plays if each.success]
-        return [
-            sum(turns <= turn for turns in solved) / len(self.plays) for turn in range(1, max(solved, default=0) + 1)
-        ]
+        solved, played = [each.turns for each in self.plays if each.success], len(self.plays)
+        return [sum(turns <= turn for turns in solved) / played for turn in range(1, max(solved, default=0) + 1)]
 
     def _drawn(self) -> str:
         """The draw of the levels, by the first of them: a level is a function of its seed, split and configuration."""
@@ -244,24 +232,15 @@ def _bounds(found: Estimate) -> list[float | None]:
     return [each if math.isfinite(each) else None for each in (found.value, found.low, found.high)]
 
 
-NOT_OWN = (
-    OWN_METRICS
-    | {"reasoning_gated"}
-    | {f"{part}{ending}" for part in PARTS for ending in ("", "_unscored", "_reason", "_unread")}
+NOT_OWN = {*OWN_METRICS, "reasoning_gated"}.union(
+    f"{part}{ending}" for part in PARTS for ending in ("", "_unscored", "_reason", "_unread")
 )
 """Metrics that every environment has."""
 JUDGED_ERRORS = {"grounding wrong": "grounding", "prediction wrong": "world_modeling"}
 """The errors that only a judge can tell, and the part of a reply that it judges."""
 EARLY = tuple(stop.value for stop in Stop if stop.counts and stop not in (Stop.SOLVED, Stop.LOST, Stop.BUDGET))
 """The endings that the environment's rules don't know."""
-ERRORS = (
-    "format",
-    "invalid action",
-    "cut short",
-    *JUDGED_ERRORS,
-    "no progress",
-    *(stop.value for stop in Stop if stop.counts and stop is not Stop.SOLVED),
-)
+ERRORS = ("format", "invalid action", "cut short", *JUDGED_ERRORS, "no progress", "lost", "budget", *EARLY)
 """What goes wrong in an episode, as `errors_of` names it."""
 
 
@@ -273,22 +252,17 @@ def errors_of(episode: Episode) -> set[str]:
     wrong`: the judge, if there is one, scored the statement below `ACCEPTED`. `no progress`: actions were
     executed and none changed anything. And, unsolved, how it ended, as `Stop` has it.
     """
-    found: set[str] = set()
+    found = set() if episode.success else {str(episode.ended.kind)}
     for turn, call in zip(episode.turns, episode.calls, strict=True):
         codes = {problem["code"] for problem in turn["parsed"]["problems"]}
-        if not turn["parsed"]["well_formed"]:
-            found.add("format")
-        if codes & {"unknown_action", "bad_argument", "no_action", "no_answer"}:
-            found.add("invalid action")
-        if "too_many_actions" in codes or (call and call["ending"] == "length"):
-            found.add("cut short")
-        for name, part in JUDGED_ERRORS.items():
-            if turn["metrics"].get(part, ACCEPTED) < ACCEPTED:
-                found.add(name)
-        if turn["executed"] and not turn["metrics"]["action_is_effective"]:
-            found.add("no progress")
-    if not episode.success:
-        found.add(episode.ended.kind)
+        wrong = {
+            "format": not turn["parsed"]["well_formed"],
+            "invalid action": codes & {"unknown_action", "bad_argument", "no_action", "no_answer"},
+            "cut short": "too_many_actions" in codes or (call and call["ending"] == "length"),
+            "no progress": turn["executed"] and not turn["metrics"]["action_is_effective"],
+            **{name: turn["metrics"].get(part, ACCEPTED) < ACCEPTED for name, part in JUDGED_ERRORS.items()},
+        }
+        found.update(name for name, is_so in wrong.items() if is_so)
     return found
 
 
@@ -296,20 +270,20 @@ class Summary:
     """The cells of a run, filled an episode at a time.
 
     Args:
-        protocol: what was to be played, so that what is missing is counted and an agent that played nothing shows.
+        protocol: what was to be played: what is missing is counted, and an agent that played nothing shows.
     """
 
-    def __init__(self, protocol: Protocol | None = None) -> None:
+    def __init__(self, protocol: Protocol) -> None:
         self.protocol = protocol
-        planned: dict[tuple[str, str], set[tuple[int, int]]] = {}
-        for agent in protocol.agents if protocol else ():
-            for _, task, seed, repeat in protocol.keys(agent["name"]) if protocol else ():
-                planned.setdefault((task.label, agent["name"]), set()).add((seed, repeat))
-        self.cells = {key: Cell(*key, frozenset(each)) for key, each in planned.items()}
+        self.cells: dict[tuple[str, str], Cell] = {}
+        for agent in protocol.agents:
+            for _, task, seed, repeat in protocol.keys(agent["name"]):
+                key = task.label, agent["name"]
+                self.cells.setdefault(key, Cell(*key)).planned.add((seed, repeat))
 
     def add(self, episode: Episode) -> None:
         """Count an episode."""
-        key = (episode.task, episode.agent)
+        key = episode.task, episode.agent
         self.cells.setdefault(key, Cell(*key)).add(episode)
 
     def rows(self) -> list[dict[str, Any]]:

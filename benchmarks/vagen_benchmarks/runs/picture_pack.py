@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, KeysView
-from io import RawIOBase
 from pathlib import Path
 
 from vagen_benchmarks.errors import RunFolderError
+from vagen_benchmarks.runs.chain import append
 
 _HEAD = re.compile(rb"([0-9a-f]{64}) ([0-9]{1,12})\n")
 _LONGEST_HEAD = 78  # the hash's 64, a space, the length's 12, a line feed
@@ -33,21 +33,18 @@ class PicturePack:
 
     def get(self, name: str) -> bytes:
         """The PNG with this hash. Raises RunFolderError if it is missing."""
-        if name not in self._places:
-            self._read_on()
-        if name not in self._places:
+        if name not in self._places and name not in self.names():
             raise RunFolderError(f"picture {name!r:.80} is missing from {self.path}")
-        offset, length = self._places[name]
-        with self.path.open("rb") as file:
-            file.seek(offset)
-            return file.read(length)
+        return self._read(*self._places[name])
 
     def all(self) -> Iterator[tuple[str, bytes]]:
         """Every record with its name, in the order of the file."""
-        for name, offset, length in self._records(0):
-            with self.path.open("rb") as file:
-                file.seek(offset)
-                yield name, file.read(length)
+        return ((name, self._read(offset, length)) for name, offset, length in self._records(0))
+
+    def _read(self, offset: int, length: int) -> bytes:
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            return file.read(length)
 
     @property
     def torn(self) -> int:
@@ -77,17 +74,6 @@ class PicturePack:
                     return
                 yield head[1].decode(), offset, length
                 begin = offset + length + 1
-
-
-def append(file: RawIOBase, data: bytes) -> None:
-    """Append to an unbuffered file. If the disk takes only a part, the file stays as it was."""
-    end, left = file.seek(0, os.SEEK_END), data
-    try:
-        while left:
-            left = left[file.write(left) or 0 :]
-    except OSError:
-        file.truncate(end)
-        raise
 
 
 class PictureWriter:

@@ -13,30 +13,24 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from io import RawIOBase
 from pathlib import Path
 from typing import Any, Self
 
 from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
+from vagen_benchmarks.runs.chain import append_link
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.picture_pack import PicturePack, PictureWriter, append
+from vagen_benchmarks.runs.picture_pack import PicturePack, PictureWriter
 from vagen_benchmarks.runs.protocol import Protocol, Task, differences
 from vagen_benchmarks.runs.redaction import redact, redact_errors, secrets
 from vagen_envs.pictures import Picture
 
 LEFTOVERS = (".lock", "protocol.json.part")
 """Files of a process that was killed before its run began."""
-
-
-def link(before: str, line: str) -> str:
-    """The next hash of a chain, from the previous one (at first the protocol's) and a line without its own hash."""
-    return hashlib.sha256(f"{before}{line}".encode()).hexdigest()[:32]
 
 
 class RunFolder:
@@ -58,11 +52,9 @@ class RunFolder:
             raise RunFolderError(f"{path} is not a run folder: it has no protocol.json. Name one that vagen bench made")
         try:
             self.protocol = Protocol.from_json(json.loads((path / "protocol.json").read_text(encoding="utf-8")))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ProtocolError) as error:
-            why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, ProtocolError) as error:
+            why = f"it lacks {error}" if isinstance(error, KeyError) else getattr(error, "strerror", None) or error
             raise RunFolderError(f"{path / 'protocol.json'} can't be read: {why}") from error
-        except OSError as error:
-            raise RunFolderError(f"{path / 'protocol.json'} can't be read: {error.strerror}") from error
         self.damaged = 0
         """Damaged lines, known after `index`."""
 
@@ -92,10 +84,6 @@ class RunFolder:
         """Every stored attempt, failed ones included."""
         return (read_episode(line) for _, line, data in self.lines() if data is not None)
 
-    def picture(self, sha256: str) -> bytes:
-        """The PNG with this hash. Raises RunFolderError if it is missing."""
-        return self.pictures.get(sha256)
-
     def journal(self) -> list[dict[str, Any]]:
         """The entries of the journal in order."""
         if not self.journal_file.is_file():
@@ -108,14 +96,11 @@ class RunFolder:
 
     def judged_by(self) -> dict[str, Any] | None:
         """The judge of the turns and its settings, during the run or in a later rescoring. None without a judge."""
+        said = next((entry for entry in reversed(self.journal()) if entry["event"] == "rescore"), None)
+        judge = said["judge"] if said else (self.protocol.scoring or {}).get("version")
+        said = said or self.protocol.scoring
         settings = ("betas", "gate", "weighting", "penalty")
-        again = [entry for entry in self.journal() if entry["event"] == "rescore"]
-        if again:
-            return {"judge": again[-1]["judge"], **{name: again[-1].get(name) for name in settings}}
-        scoring = self.protocol.scoring
-        return (
-            None if scoring is None else {"judge": scoring["version"], **{name: scoring.get(name) for name in settings}}
-        )
+        return None if said is None else {"judge": judge, **{name: said.get(name) for name in settings}}
 
     def lines(self) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
         """Offset, line and its data; `None` where the line isn't a complete episode."""
@@ -250,7 +235,7 @@ class RunWriter(RunFolder):
         line = json.dumps(redact_errors(episode.to_json(), self._keys), separators=(",", ":"))
         with self._writing, storing(self.path):
             self._pictures.add(new)
-            self._chain = _append_link(self._file, self._chain, line)
+            self._chain = append_link(self._file, self._chain, line)
             if episode.failure is None:
                 self.finished.add(episode.key)
                 self.scored += 1
@@ -260,7 +245,7 @@ class RunWriter(RunFolder):
         with self._writing, storing(self.path):
             # The head of the episodes' chain: an episode that is dropped and played anew after this no longer fits.
             line = redact(json.dumps({"event": event, **facts, "episodes": self._chain}), self._keys)
-            self._journal_chain = _append_link(self._journal, self._journal_chain, line)
+            self._journal_chain = append_link(self._journal, self._journal_chain, line)
 
     def close(self) -> None:
         """Write everything to the disk and free the folder."""
@@ -278,13 +263,6 @@ class RunWriter(RunFolder):
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _append_link(file: RawIOBase, before: str, line: str) -> str:
-    """Append a JSON object with its hash in the chain, and return the hash."""
-    chain = link(before, line)
-    append(file, f'{line[:-1]},"chain":"{chain}"}}\n'.encode())
-    return chain
 
 
 def new_folder(ending: str = "") -> Path:

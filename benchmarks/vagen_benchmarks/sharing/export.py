@@ -23,6 +23,8 @@ from vagen_envs.core import IMAGE_PLACEHOLDER, Turn
 from vagen_envs.pictures import Picture
 
 Form = Literal["turns", "chat"]
+CALL = ("ending", "prompt_tokens", "completion_tokens", "cached_tokens", "dollars")
+"""What a turn's row says of its call."""
 BATCH = 200
 """Rows written at a time, so that memory doesn't grow with the run."""
 
@@ -76,7 +78,7 @@ def export(
 
 
 def _facts(episode: Episode) -> dict[str, Any]:
-    return {"agent": episode.agent, "task": episode.task, "split": episode.split, "seed": episode.seed}
+    return {name: getattr(episode, name) for name in ("agent", "task", "split", "seed")}
 
 
 def _turns(episodes: Iterable[Episode]) -> Iterator[dict[str, Any]]:
@@ -99,12 +101,8 @@ def _turns(episodes: Iterable[Episode]) -> Iterator[dict[str, Any]]:
                 "ended": episode.ended.kind,
                 "before": json.dumps(turn["before"]),
                 "after": json.dumps(turn["after"]),
-                "ending": call["ending"] if call else None,
-                "prompt_tokens": call["prompt_tokens"] if call else None,
-                "completion_tokens": call["completion_tokens"] if call else None,
-                "cached_tokens": call["cached_tokens"] if call else None,
-                "dollars": call["dollars"] if call else None,
-                "tokens_counted_by_us": call["estimated"] if call else None,
+                **{name: call and call[name] for name in CALL},
+                "tokens_counted_by_us": call and call["estimated"],
             }
 
 
@@ -113,7 +111,7 @@ def _samples(run: RunFolder, episodes: Iterable[Episode], context: ContextPolicy
     for episode in episodes:
         if not episode.turns:  # it ended before its first
             continue
-        pictures = {name: Picture.from_png(run.picture(name)) for name in episode.picture_names()}
+        pictures = {name: Picture.from_png(run.pictures.get(name)) for name in episode.picture_names()}
         turns = [Turn.from_json(turn, pictures) for turn in episode.turns]
         summaries = {each["before"]: each["text"] for each in episode.summaries}
         for _, end in context.sequences(len(turns)):
@@ -185,37 +183,14 @@ def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, form: Form) -> in
 
 
 def _turns_schema(pa: Any) -> Any:
-    text, texts, number, flag = pa.string(), pa.list_(pa.string()), pa.int64(), pa.bool_()
     kinds = {
-        "agent": text,
-        "task": text,
-        "split": text,
-        "seed": number,
-        "repeat": number,
-        "turn": number,
-        "reply": text,
-        "reward": pa.float64(),
-        "rewards": text,
-        "executed": texts,
-        "problems": texts,
-        "well_formed": flag,
-        "action_is_valid": flag,
-        "action_is_effective": flag,
-        "success": flag,
-        "metrics": text,
-        "terminated": flag,
-        "truncated": flag,
-        "ended": text,
-        "before": text,
-        "after": text,
-        "ending": text,
-        "prompt_tokens": number,
-        "completion_tokens": number,
-        "cached_tokens": number,
-        "dollars": pa.float64(),
-        "tokens_counted_by_us": flag,
+        pa.string(): ("agent", "task", "split", "reply", "rewards", "metrics", "ended", "before", "after", "ending"),
+        pa.int64(): ("seed", "repeat", "turn", *(name for name in CALL if name.endswith("tokens"))),
+        pa.float64(): ("reward", "dollars"),
+        pa.bool_(): ("well_formed", *sorted(OWN_METRICS), "terminated", "truncated", "tokens_counted_by_us"),
+        pa.list_(pa.string()): ("executed", "problems"),
     }
-    return pa.schema(list(kinds.items()))
+    return pa.schema([(name, kind) for kind, names in kinds.items() for name in names])
 
 
 def _chat_schema(pa: Any) -> Any:

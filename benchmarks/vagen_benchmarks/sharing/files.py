@@ -14,8 +14,9 @@ from typing import Any
 import vagen_envs
 from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.results.summary import summarise
+from vagen_benchmarks.runs.chain import read_link
 from vagen_benchmarks.runs.protocol import differences, episode_key
-from vagen_benchmarks.runs.run_folder import RunFolder, link, read_episode
+from vagen_benchmarks.runs.run_folder import RunFolder, read_episode
 from vagen_envs.errors import VagenError
 from vagen_envs.pictures import Picture
 
@@ -45,11 +46,9 @@ def journal_findings(run: RunFolder) -> Iterator[str]:
     lines = run.journal_file.read_bytes().splitlines() if run.journal_file.is_file() else []
     reached = -1
     for number, line in enumerate(lines, 1):
-        text, found, rest = line.decode(errors="replace").rpartition(',"chain":"')
-        chain = rest.removesuffix('"}')
-        if not found or link(before, text + "}") != chain:
+        before, fits = read_link(before, line)
+        if not fits:
             yield f"line {number} of journal.jsonl, or the one before it, was changed, inserted or removed"
-        before = chain
         with contextlib.suppress(ValueError, TypeError, AttributeError):
             head = json.loads(line).get("episodes", "")
             if places.get(head, -2) < reached:
@@ -64,12 +63,10 @@ def _walk_chain(run: RunFolder) -> Iterator[tuple[str, str, dict[str, Any] | Non
         if data is None:  # without a line break the run was ended while it wrote this one
             yield (f"line {number} of episodes.jsonl is damaged" if line.endswith(b"\n") else ""), "", None
             continue
-        text, found, rest = line.decode().rstrip("\n").rpartition(',"chain":"')
-        chain = rest.removesuffix('"}')
-        if not found:
+        chain, fits = read_link(before, line)
+        if not chain:
             yield f"line {number} of episodes.jsonl has no chain; it wasn't written by a run", "", data
             continue
-        fits = link(before, text + "}") == chain
         where = f"line {number} of episodes.jsonl ({data['key']})"
         yield "" if fits else f"{where}, or the one before it, was changed, inserted or removed", chain, data
         before = chain
