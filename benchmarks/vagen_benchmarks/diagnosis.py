@@ -87,7 +87,6 @@ class Diagnosis:
         return cause if self.causes[cause].value > 0 else None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dictionary."""
         return {**asdict(self), "main_cause": self.main_cause}
 
 

@@ -79,7 +79,6 @@ class Call:
     hidden: Any = None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dictionary."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
 

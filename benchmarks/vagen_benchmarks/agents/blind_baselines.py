@@ -107,7 +107,6 @@ def _changed(replies: Replies, env: VagenEnv, stream: HashStream) -> Replies:
 
 
 def _score(env: VagenEnv, replies: Replies, levels: Sequence[bytes]) -> tuple[float, float]:
-    """Success and return, on average."""
     solved = total = 0.0
     for level in levels:
         env.restore(level)

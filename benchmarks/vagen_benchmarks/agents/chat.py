@@ -139,7 +139,6 @@ class ChatAgent(AsyncAgent):
         return self._thoughtless(game, chat_messages(game.env.system_prompt, game.turns, game.now, **self._past(game)))
 
     def _past(self, game: Game) -> dict[str, Any]:
-        """What `chat_messages` takes beside the turns."""
         return {
             "context": self.context,
             "summaries": {summary.before: summary.text for summary in game.summaries},
@@ -195,7 +194,6 @@ class ChatAgent(AsyncAgent):
         )
 
     async def _asked(self, game: Game, messages: list[Message], sampling: Sampling, worst: int) -> tuple[Answer, int]:
-        """An answer, and how many requests it took."""
         turn = len(game.turns)
         try:
             answer, made = await self.retries.call(lambda: self._ask(messages, sampling, worst))

@@ -84,7 +84,6 @@ def _scripted(name: str, baselines: Collection[str]) -> Agent:
 
 
 def _models(name: str, asked: Asked, registry: Registry) -> list[Agent]:
-    """A model under each context."""
     if at_home := [env_id for env_id in vagen_envs.ENV_IDS if name in _baselines_of(env_id)]:
         raise ProtocolError(
             f"the agent {name!r} plays only {', '.join(at_home)}; add --env {at_home[0]} or leave it out"

@@ -109,7 +109,6 @@ class Human(Agent):
                     console.print(problem.message, style="yellow", markup=False, highlight=False)
 
     def tell(self, turn: Turn) -> None:
-        """Print what came of a turn."""
         table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
         for each in turn.executed:
             effect = "[green]done[/]" if each.effective else "[yellow]no effect[/]"

@@ -26,7 +26,6 @@ class Tried:
 
     @property
     def fits(self) -> bool:
-        """Whether every turn was of correct format."""
         return all(turn.parsed.format_correct for _, turn in self.played)
 
 

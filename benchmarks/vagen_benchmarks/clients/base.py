@@ -40,7 +40,6 @@ class Sampling:
     seed: int | None = None
 
     def chosen(self) -> dict[str, float]:
-        """Those of temperature and top_p that are set."""
         wanted = {"temperature": self.temperature, "top_p": self.top_p}
         return {name: value for name, value in wanted.items() if value is not None}
 

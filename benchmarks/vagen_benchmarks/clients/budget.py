@@ -80,7 +80,6 @@ class RunBudget(Budget):
             self._expected[episode] = dollars, tokens
 
     def over(self, episode: int) -> None:
-        """An episode has ended."""
         self._expected.pop(episode, None)
         self._freed.set()
 
@@ -116,7 +115,6 @@ class RunBudget(Budget):
         )
 
     def release(self, reserved: tuple[float, int]) -> None:
-        """Give back what was reserved."""
         self._reserved_dollars = max(0.0, self._reserved_dollars - reserved[0])
         self._reserved_tokens -= reserved[1]
         self._freed.set()

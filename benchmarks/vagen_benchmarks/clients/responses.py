@@ -89,7 +89,6 @@ def error_of(error: Mapping[str, Any]) -> EndpointError:
 
 
 def _status_error(response: httpx2.Response, text: str, data: Any) -> EndpointError:
-    """What a response says that isn't a success."""
     page = _TITLE.search(text)
     message = _words(data) or (html.unescape(page[1]) if page else text) or response.reason_phrase
     return status_error(response.status_code, message, response.headers, body=text)

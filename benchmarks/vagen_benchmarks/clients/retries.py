@@ -145,11 +145,9 @@ class Pace:
             self._last = time.monotonic()
 
     def rebind(self) -> None:
-        """Serve the running event loop from now on."""
         self._head = asyncio.Lock()
 
     def answered(self) -> None:
-        """A request was answered."""
         self._answered.append(time.monotonic())
         self._refused_last = False
         if self._rate < float("inf"):

@@ -62,7 +62,6 @@ def diagnose_command(
 
 
 def _print(found: list[Diagnosis]) -> None:
-    """The share of each cause in the actions lost, and the levels solved from the image and from the state as text."""
     table = Table(box=None, header_style="bold")
     table.add_column("agent")
     table.add_column("environment")

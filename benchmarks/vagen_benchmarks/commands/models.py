@@ -99,7 +99,6 @@ def try_model(
 
 
 def _seen(reply: Reply) -> str:
-    """What came, in one line."""
     call = reply.call
     assert call is not None
     hidden = f" (and {len(call.reasoning)} characters of reasoning in a field of its own)" if call.reasoning else ""
@@ -108,7 +107,6 @@ def _seen(reply: Reply) -> str:
 
 
 def _why_none(tried: Tried) -> str:
-    """Explain why no profile fits, and what to change."""
     replies = [reply for reply, _ in tried.played]
     calls = [reply.call for reply in replies if reply.call is not None]
     if all(call.reasoning for call in calls) and not any(reply.text for reply in replies):

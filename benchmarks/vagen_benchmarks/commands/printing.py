@@ -154,9 +154,11 @@ FLAGGED_CELLS = (
 )
 
 
-def print_plan(said: Mapping[str, Any], summary: Summary) -> None:
-    """Print the table of a run's protocol file, beside what was published."""
-    plan = Plan(said["name"], said)
+def print_plan(summary: Summary) -> None:
+    """Print the table of a run's protocol file, if it has one, beside what was published."""
+    plan = Plan.of(summary.protocol)
+    if plan is None:
+        return
     made = plan_table(plan, summary.rows())
     title = f"protocol {plan.name}; † published result; below each score its 95 % interval"
     table = Table(box=None, header_style="bold", title=title, title_justify="left", padding=(0, 1, 0, 0))

@@ -46,8 +46,7 @@ def play_job(job: Job, *, new: bool = False) -> int:
         report = write_report(folder)
         summary = summarise(folder)
     print_table(summary)
-    if job.protocol.plan:
-        print_plan(job.protocol.plan, summary)
+    print_plan(summary)
     if not (interrupted or outcome.reason):
         print_contexts(job.path, job.agents)
     print_usage(outcome.usage)

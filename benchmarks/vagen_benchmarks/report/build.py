@@ -68,7 +68,6 @@ def write_report(
 
 
 def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> dict[str, Any]:
-    """Write chunks of episodes and their pictures, and return what the page's script reads first."""
     summary, index, shown = Summary(run.protocol), [], set[str]()
     chunk: list[dict[str, Any]] = []
     chunks = 0
@@ -108,7 +107,7 @@ def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> 
 
 def _header(run: RunFolder, page: dict[str, Any]) -> dict[str, Any]:
     """What the page shows above its table, and the table of the run's protocol file."""
-    protocol, rows = run.protocol, page["rows"]
+    protocol, rows, plan = run.protocol, page["rows"], Plan.of(run.protocol)
     start = next((entry for entry in reversed(run.journal()) if entry["event"] == "start"), None)
     agents = _few([str(agent["name"]) for agent in protocol.agents], "agents")
     played = [re.sub(r"-v\d+", "", task.label.removeprefix("vagen/")) for task in protocol.tasks]
@@ -129,8 +128,8 @@ def _header(run: RunFolder, page: dict[str, Any]) -> dict[str, Any]:
         "folder": page["title"],
         "facts": facts,
         "options": options,
-        "notices": list(_notices(page, start)),
-        "plan": _plan(page["protocol"]["plan"], rows),
+        "notices": list(_notices(page, start, plan)),
+        "plan": plan and _plan(plan, rows),
         "conditions": json.dumps(conditions, indent=1, ensure_ascii=False),
     }
 
@@ -139,7 +138,7 @@ def _few(names: list[str], noun: str) -> str:
     return ", ".join(names) if len(names) <= 3 else f"{len(names)} {noun}"
 
 
-def _notices(page: Mapping[str, Any], start: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+def _notices(page: Mapping[str, Any], start: Mapping[str, Any] | None, plan: Plan | None) -> Iterator[tuple[str, str]]:
     """Title and text of everything that a reader of the table must know."""
     rows, count = page["rows"], len(page["episodes"])
     if failed := sum(row["failed"] for row in rows):
@@ -157,20 +156,16 @@ def _notices(page: Mapping[str, Any], start: Mapping[str, Any] | None) -> Iterat
         yield f"{differing} replies", "contain several complete answers that differ. The last answer was executed."
     for each in (start or {}).get("skipped", ()):
         yield f"{each['env_id'].removeprefix('vagen/')} skipped:", each["reason"]
-    plan = page["protocol"]["plan"]
-    if plan and (altered := Plan(plan["name"], plan).altered()):
-        yield f"This isn't the package's protocol “{plan['name']}”:", altered
+    if plan and (altered := plan.altered()):
+        yield f"This isn't the package's protocol “{plan.name}”:", altered
     if page["damaged"]:
         yield f"{page['damaged']} damaged lines", "of episodes.jsonl were left out."
     if page["missing_pictures"]:
         yield f"{page['missing_pictures']} pictures", "are missing."
 
 
-def _plan(stored: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _plan(plan: Plan, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The table of the run's protocol file beside published results."""
-    if stored is None:
-        return None
-    plan = Plan(stored["name"], stored)
     table = plan_table(plan, rows)
     # An ungrouped column has a heading of its own, which is empty.
     keys = [(group, None if group else i) for i, (group, _) in enumerate(table.columns)]

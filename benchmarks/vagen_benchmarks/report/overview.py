@@ -79,7 +79,6 @@ def _is_new(run: RunFolder) -> bool:
 
 
 def _facts(run: RunFolder, rows: list[dict[str, Any]], begun: str) -> list[str]:
-    """When a run began, how far it is and what it has cost."""
     played, failed, missing = (sum(row[name] for row in rows) for name in ("played", "failed", "missing"))
     planned = played + failed + missing
     facts = [

@@ -63,7 +63,6 @@ class Pairs:
 
     @property
     def count(self) -> int:
-        """How many pairs there are."""
         return self.both + self.one + self.other + self.neither
 
 

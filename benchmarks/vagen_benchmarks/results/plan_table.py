@@ -38,10 +38,7 @@ def plan_table(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> PlanTable:
     columns = plan.data["columns"]
     scores = {(row["task"], row["agent"]): row for row in rows}
     agents = list(dict.fromkeys(row["agent"] for row in rows))
-    labels = {
-        (id(column), value): " ".join([column["env"], *(f"{name}={options[name]}" for name in shown)])
-        for column, value, options, shown in plan.cells()
-    }
+    labels = {(id(column), value): label for column, value, label, *_ in plan.cells()}
     names = [(column.get("group", column["name"]), column["name"]) for column in columns]
     groups: dict[str, list[int]] = {}
     for i, (group, _) in enumerate(names):

@@ -34,7 +34,6 @@ class AtTurn:
     judged: dict[str, list[float]] = field(default_factory=lambda: {part: [] for part in PARTS})
 
     def add(self, turn: Mapping[str, Any]) -> None:
-        """Count a turn."""
         metrics = turn["metrics"]
         self.count += 1
         self.well_formed += bool(turn["parsed"]["well_formed"])
@@ -45,7 +44,6 @@ class AtTurn:
             self.judged[part] += [float(metrics[part])] if part in metrics else []
 
     def row(self) -> dict[str, Any]:
-        """Shares and means."""
         shares = {name: getattr(self, name) / self.count for name in ("well_formed", "valid", "effective", "reward")}
         judged = {part: mean(values) if values else None for part, values in self.judged.items()}
         return {"turns": self.count, **shares, **judged}
@@ -102,7 +100,6 @@ class Cell:
     seconds: list[float] = field(default_factory=list)
 
     def add(self, episode: Episode) -> None:
-        """Count an episode."""
         self.split = episode.split
         self.seen.add((episode.seed, episode.repeat))
         level = episode.content or f"seed {episode.seed}"
@@ -282,7 +279,6 @@ class Summary:
                 self.cells.setdefault(key, Cell(*key)).planned.add((seed, repeat))
 
     def add(self, episode: Episode) -> None:
-        """Count an episode."""
         key = episode.task, episode.agent
         self.cells.setdefault(key, Cell(*key)).add(episode)
 

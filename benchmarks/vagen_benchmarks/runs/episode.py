@@ -70,7 +70,6 @@ class Episode:
 
     @property
     def success(self) -> bool:
-        """Whether the task was solved."""
         return self.ended.kind is Stop.SOLVED
 
     @classmethod

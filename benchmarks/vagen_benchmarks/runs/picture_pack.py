@@ -27,7 +27,6 @@ class PicturePack:
         self._end = 0
 
     def names(self) -> KeysView[str]:
-        """The SHA-256 of each picture."""
         self._read_on()
         return self._places.keys()
 

@@ -21,10 +21,10 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.runs.protocol import Skipped, Task, differences, make_task, resolve_id
+from vagen_benchmarks.runs.protocol import Protocol, Skipped, Task, differences, make_task, resolve_id, task_label
 from vagen_envs.context import ContextPolicy
 from vagen_envs.errors import ConfigError, VagenError, did_you_mean
 
@@ -46,9 +46,13 @@ class Plan:
     name: str
     data: Mapping[str, Any]
 
+    @classmethod
+    def of(cls, protocol: Protocol) -> Self | None:
+        """The file that a run follows, if any."""
+        return cls(str(protocol.plan["name"]), protocol.plan) if protocol.plan else None
+
     @property
     def context(self) -> ContextPolicy:
-        """How much of the past prompts show."""
         return ContextPolicy.parse(self.data.get("context", "all"))
 
     @property
@@ -56,34 +60,36 @@ class Plan:
         """The values of the axis; `[None]` without one."""
         return self.data["axis"]["values"] if "axis" in self.data else [None]
 
-    def cells(self) -> Iterator[tuple[Mapping[str, Any], str | None, dict[str, Any], list[str]]]:
-        """Column, value of the axis, options, and the names of the options that tell its tasks apart."""
+    def cells(self) -> Iterator[tuple[Mapping[str, Any], str | None, str, dict[str, Any], list[str]]]:
+        """Column, value of the axis; the task's label, options, and the names of those that tell tasks apart."""
         for value in self.values:
             for column in self.data["columns"]:
                 if value is not None and value not in column.get("values", self.values):
                     continue
                 axis = {self.data["axis"]["option"]: value} if value is not None else {}
                 own = column.get("options", {})
-                yield column, value, {**self.data.get("options", {}), **own, **axis}, [*own, *axis]
+                options, shown = {**self.data.get("options", {}), **own, **axis}, [*own, *axis]
+                yield column, value, task_label(column["env"], options, shown), options, shown
 
     def tasks(self) -> tuple[list[Task], list[Skipped]]:
         """The tasks, and the environments that can't be made here."""
         tasks: dict[str, Task] = {}
         skipped: dict[str, Skipped] = {}
-        split, first = self.data.get("split", "test"), self.data.get("first_seed", 0)
-        for column, _, options, shown in self.cells():
+        for column, _, label, options, shown in self.cells():
             env_id = column["env"]
             if env_id in skipped:
                 continue
             try:
-                task = make_task(env_id, options, split, first, column["episodes"], shown)
+                tasks.setdefault(label, make_task(env_id, options, *self.levels(column), shown))
             except ConfigError as error:  # the file's mistake, not this machine's lack
                 raise ProtocolError(f"protocol {self.name}: {error}") from error
             except (VagenError, ProtocolError, ImportError, OSError) as error:
                 skipped[env_id] = Skipped(env_id, str(error))
-                continue
-            tasks.setdefault(task.label, task)
         return list(tasks.values()), list(skipped.values())
+
+    def levels(self, column: Mapping[str, Any]) -> tuple[str, int, int]:
+        """Split, first seed and number of episodes of a column."""
+        return self.data.get("split", "test"), self.data.get("first_seed", 0), column["episodes"]
 
     def altered(self) -> str:
         """In what this differs from the package's file of the same name; empty where it doesn't, or there is none."""

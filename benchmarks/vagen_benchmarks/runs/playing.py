@@ -51,7 +51,6 @@ class Seat:
         return await asyncio.get_running_loop().run_in_executor(self._thread, bound)
 
     async def take(self, task: Task) -> gym.Env[dict[str, Any], str]:
-        """Return an environment of the task."""
         if self._env is None or self._task != task:
             await self.leave()
             if self._blocks or not is_quick(task.env_id):
@@ -60,7 +59,6 @@ class Seat:
         return self._env
 
     async def leave(self) -> None:
-        """Close the environment."""
         env, self._env = self._env, None
         try:
             if env is not None:

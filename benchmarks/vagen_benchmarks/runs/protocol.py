@@ -108,6 +108,11 @@ def episode_key(agent: str, task: Task, seed: int, repeat: int) -> str:
     return f"{agent} | {task.label} | {task.split} {seed}{again}"
 
 
+def task_label(env_id: str, options: Mapping[str, Any], shown: Iterable[str]) -> str:
+    """The name of a task within a run, with the options that tell the run's tasks apart."""
+    return " ".join([env_id, *(f"{name}={options[name]}" for name in shown)])
+
+
 def agent_options(described: Mapping[str, Any]) -> dict[str, Any]:
     """What an agent sets of its environments, by its description: of its profile, or of what it was trained on."""
     return {**(described.get("profile") or {}).get("options", {}), **(described.get("options") or {})}
@@ -226,9 +231,8 @@ def make_task(
             raise ProtocolError(f"{env_id} is a {type(inner).__name__}, not a VagenEnv; use one of `vagen envs`")
         with _own_code(env_id):
             env.reset(seed=first_seed)
-        marks = [f"{name}={options[name]}" for name in shown]
         return Task(
-            label=" ".join([env_id, *marks]),
+            label=task_label(env_id, options, shown),
             env_id=env_id,
             options=dict(options),
             split=split,

@@ -85,7 +85,6 @@ class RunFolder:
         return (read_episode(line) for _, line, data in self.lines() if data is not None)
 
     def journal(self) -> list[dict[str, Any]]:
-        """The entries of the journal in order."""
         if not self.journal_file.is_file():
             return []
         entries = []
@@ -241,7 +240,6 @@ class RunWriter(RunFolder):
                 self.scored += 1
 
     def note(self, event: str, **facts: Any) -> None:
-        """Append to the journal."""
         with self._writing, storing(self.path):
             # The head of the episodes' chain: an episode that is dropped and played anew after this no longer fits.
             line = redact(json.dumps({"event": event, **facts, "episodes": self._chain}), self._keys)

@@ -48,7 +48,6 @@ class Outcome:
     usage: dict[str, Usage] = field(default_factory=dict)
 
     def count(self, ended: Ended) -> None:
-        """Count an episode."""
         self.played += ended.kind.counts
         self.failed += not ended.kind.counts
         if not ended.kind.counts:
@@ -151,7 +150,6 @@ class _Run:
         self.folder.note("end", at=_now(), **counts, scored=self.folder.scored, unstored=lost)
 
     async def play(self, agents: Sequence[Agent]) -> None:
-        """Play all agents, one after the other."""
         try:
             for agent in agents:
                 if self.stop.is_set():
@@ -194,7 +192,6 @@ class _Run:
             await asyncio.gather(*seats, stop, return_exceptions=True)
 
     async def _sit(self, agent: Agent, episodes: Iterator[PlannedEpisode]) -> None:
-        """Play episodes in one seat until there are none left."""
         seat, loop = Seat(agent), asyncio.get_running_loop()
         try:
             while not self.stop.is_set() and (planned := next(episodes, None)) is not None:
@@ -246,7 +243,6 @@ class _Run:
         return None
 
     def _end(self, reason: str) -> None:
-        """Begin no further episode."""
         self.outcome.reason = self.outcome.reason or reason
         self.stop.set()
 

@@ -32,7 +32,6 @@ class RunScoring:
 
     @property
     def judge(self) -> Judge:
-        """Of the reward."""
         return self.reward.judge
 
     def describe(self) -> dict[str, Any]:

@@ -96,20 +96,15 @@ def _verified(run: RunFolder, trusted: bool) -> list[str]:
     return verdict.unknown
 
 
-def _plan(run: RunFolder) -> Plan | None:
-    return Plan(str(run.protocol.plan["name"]), run.protocol.plan) if run.protocol.plan else None
-
-
 def _columns(run: RunFolder) -> Sequence[tuple[str, str]]:
-    """Group and name of each column."""
-    if plan := _plan(run):
+    if plan := Plan.of(run.protocol):
         return plan_table(plan, []).columns
     return [*(("", task.label.removeprefix("vagen/")) for task in run.protocol.tasks), ("", "overall")]
 
 
 def _figures(run: RunFolder, agent: str, rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Figures]]:
     """An agent's rows of the page: their names and figures."""
-    if plan := _plan(run):
+    if plan := Plan.of(run.protocol):
         table = plan_table(plan, rows)
         own = (row for row in table.rows if not row.published and row.name.partition(", ")[0] == agent)
         return [(row.name, row.values) for row in own]

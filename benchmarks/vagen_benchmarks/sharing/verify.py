@@ -75,7 +75,7 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
         progress: called after each episode.
     """
     verdict = Verdict()
-    plan = Plan(str(run.protocol.plan["name"]), run.protocol.plan) if run.protocol.plan else None
+    plan = Plan.of(run.protocol)
     named = _named(plan) if plan and not plan.altered() else {}
     makeable: dict[str, Task] = {}
     for task in run.protocol.tasks:
@@ -153,16 +153,8 @@ def _asked(task: Task) -> tuple[Any, ...]:
 
 def _named(plan: Plan) -> dict[str, tuple[Any, ...]]:
     """What a protocol file says of each task, by label."""
-    split, first = plan.data.get("split", "test"), plan.data.get("first_seed", 0)
     return {
-        " ".join([column["env"], *(f"{name}={options[name]}" for name in shown)]): (
-            column["env"],
-            split,
-            first,
-            column["episodes"],
-            plain(options),
-        )
-        for column, _, options, shown in plan.cells()
+        label: (column["env"], *plan.levels(column), plain(options)) for column, _, label, options, _ in plan.cells()
     }
 
 
@@ -229,24 +221,21 @@ def _original_reply(stored: Mapping[str, Any]) -> str:
 
 def _ending_findings(episode: Episode, over: bool) -> list[str]:
     """Whether the turns bear the ending out."""
-    if episode.ended.kind in (Stop.SOLVED, Stop.LOST, Stop.BUDGET):
-        if not over:
-            return [f"it is recorded as ended by {episode.ended.kind}, but the environment went on"]
-        last = episode.turns[-1]
-        rules = Stop.SOLVED if last["metrics"]["success"] else Stop.LOST if last["terminated"] else Stop.BUDGET
-        return [] if rules is episode.ended.kind else [f"it ended as {rules}, and {episode.ended.kind} is stored"]
-    return [f"it ended by the environment's rules, and {episode.ended.kind} is stored"] if over else []
+    by_rules = episode.ended.kind in (Stop.SOLVED, Stop.LOST, Stop.BUDGET)
+    if by_rules and not over:
+        return [f"it is recorded as ended by {episode.ended.kind}, but the environment went on"]
+    if not over:
+        return []
+    last = episode.turns[-1]
+    rules = Stop.SOLVED if last["metrics"]["success"] else Stop.LOST if last["terminated"] else Stop.BUDGET
+    return [] if rules is episode.ended.kind else [f"it ended as {rules}, and {episode.ended.kind} is stored"]
 
 
 def _summary_findings(episode: Episode, context: ContextPolicy) -> Iterator[str]:
     """Whether summaries stand where the agent's context policy has them written."""
-    stored = [summary["before"] for summary in episode.summaries]
-    played = len(episode.turns)
+    stored, played = [summary["before"] for summary in episode.summaries], len(episode.turns)
     due = [turns for turns in range(1, played + 1) if context.summarises_before(turns)]
-    if stored not in (
-        due,
-        [turns for turns in due if turns < played],
-    ):  # an episode may end with a summary, before its reply
+    if stored not in (due, [turns for turns in due if turns < played]):  # it may end with a summary, before its reply
         yield f"{episode.key}: summaries stand before turns {stored}, and {context} writes them before {due}"
 
 
