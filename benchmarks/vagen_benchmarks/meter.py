@@ -25,17 +25,9 @@ class Meter:
     def __init__(self, what: str, total: int, *, done: int = 0, console: Console | None = None) -> None:
         """Start at `done` of `total` steps of `what`; earlier steps don't count for the remaining time."""
         self._console = console or _CONSOLE
-        watched = self._console.is_terminal
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}", markup=False),
-            console=self._console,
-            transient=True,
-            disable=not watched,
-        )
+        text = [TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[note]")]
+        columns = (text[0], BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), text[1])
+        self._bar = Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
         self._task = self._bar.add_task(what, total=total, completed=done, note="")
         self._what, self._total, self._before, self._done = what, total, done, 0
         self._began = time.monotonic()

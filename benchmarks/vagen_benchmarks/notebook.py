@@ -108,13 +108,7 @@ def bench(
     for each in several:
         named = isinstance(each, str)
         made += make_agents([each], asked or Asked(), None, baselines_of(tasks)) if named else [custom_agent(each)]
-    job = make_job(
-        Path(out) if out else None,
-        tasks,
-        made,
-        repeats=repeats,
-        scoring={"judge": judge} if judge else None,
-        policy=policy,
-    )
+    scoring = {"judge": judge} if judge else None
+    job = make_job(Path(out) if out else None, tasks, made, repeats=repeats, scoring=scoring, policy=policy)
     with RunWriter(job.path, job.protocol, new=not resume) as folder:
         return Run(job.path, run(folder, made, policy=job.policy, scoring=job.scoring))

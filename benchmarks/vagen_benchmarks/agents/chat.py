@@ -14,6 +14,7 @@ from vagen_benchmarks.clients.budget import RunBudget, picture_tokens, prompt_to
 from vagen_benchmarks.clients.registry import Model, Profile
 from vagen_benchmarks.clients.retries import Retries
 from vagen_benchmarks.errors import EndpointError, ProtocolError
+from vagen_benchmarks.redaction import SHORTEST_SECRET, redact
 from vagen_benchmarks.stop_reasons import Stop, is_about_pictures
 from vagen_envs.chat import Message
 from vagen_envs.context import ContextPolicy, chat_messages, summary_messages
@@ -40,8 +41,6 @@ class ChatAgent(AsyncAgent):
         ProtocolError: the provider's SDK or its key is missing, or it can't be asked for this.
     """
 
-    calls_a_model = True
-
     def __init__(
         self,
         model: Model,
@@ -65,7 +64,8 @@ class ChatAgent(AsyncAgent):
         self.profile = profile or model.profile
         self.env_options = self.profile.options
         self.budget = RunBudget({self.name: self.price})
-        self._key = model.key()
+        key = model.key()
+        self._secrets = {key: model.provider.key} if len(key) >= SHORTEST_SECRET else {}
         self._client = model.client(base_url, timeout, headers)
         self._client.check(self.sampling)
         if self.context.reasoning != "drop":
@@ -114,8 +114,7 @@ class ChatAgent(AsyncAgent):
         await self._budget(game, worst)
         began = time.perf_counter()
         answer, attempts = await self._asked(game, messages, sampling, worst)
-        seconds = round(time.perf_counter() - began, 4)
-        call = self._call(answer, seconds, attempts, about)
+        call = self._call(answer, round(time.perf_counter() - began, 4), attempts, about)
         self.budget.add(self.name, [call.to_json()])
         if answer.prompt_tokens is not None:
             self._worse = max(self._worse, answer.prompt_tokens / worst)
@@ -176,21 +175,19 @@ class ChatAgent(AsyncAgent):
         written = text_tokens(answer.text + (answer.reasoning or "")) if written is None else written
         cached = min(answer.cached_tokens or 0, asked)
         cache_write = min(answer.cache_write_tokens or 0, asked - cached)
-        dollars = None if self.price is None else self.price.of(asked, written, cached, cache_write)
-        reasoning = answer.reasoning
         return Call(
             answer.ending,
             seconds,
             attempts,
             asked,
             written,
-            reasoning,
-            None if answer.cached_tokens is None else cached,
-            None if answer.cache_write_tokens is None else cache_write,
-            answer.reasoning_tokens,
-            dollars,
-            estimated,
-            None if self.context.reasoning == "drop" else answer.hidden,
+            reasoning=answer.reasoning,
+            cached_tokens=None if answer.cached_tokens is None else cached,
+            cache_write_tokens=None if answer.cache_write_tokens is None else cache_write,
+            reasoning_tokens=answer.reasoning_tokens,
+            dollars=None if self.price is None else self.price.of(asked, written, cached, cache_write),
+            estimated=estimated,
+            hidden=None if self.context.reasoning == "drop" else answer.hidden,
         )
 
     async def _asked(self, game: Game, messages: list[Message], sampling: Sampling, worst: int) -> tuple[Answer, int]:
@@ -228,8 +225,7 @@ class ChatAgent(AsyncAgent):
         if self._longest >= turn:
             return ""
         if turn and pictures:
-            shown = f"--context last:{turn - 1}"
-            return f"the server takes {turn} picture(s) in a request: {shown}, or raise the server's limit"
+            return f"the server takes {turn} picture(s) in a request: --context last:{turn - 1}, or raise its limit"
         if pictures:
             return "the server takes no picture in a request: raise its limit, or -o observation=text"
         return (
@@ -245,17 +241,11 @@ class ChatAgent(AsyncAgent):
         except EndpointError as error:
             if error.kind is Stop.TIMEOUT:
                 self.budget.spend(*held)  # nobody knows what became of it
-            raise EndpointError(
-                error.kind, self._clean(str(error)), retry=error.retry, after=error.after, status=error.status
-            ) from error.__cause__
+            error.args = (redact(str(error), self._secrets),)  # should an endpoint echo the key
+            raise
         finally:
             self._in_flight -= 1
             self.budget.release(held)
-
-    def _clean(self, text: str, limit: int = 500) -> str:
-        """An error's text without the key, should an endpoint echo it."""
-        clean = text.replace(self._key, f"[{self.model.provider.key}]") if len(self._key) >= SHORTEST_KEY else text
-        return clean if len(clean) <= limit else clean[:limit] + "…"
 
 
 def _shortened(text: str) -> str:
@@ -264,10 +254,6 @@ def _shortened(text: str) -> str:
         return text
     head = MAX_TEXT_LENGTH // 4
     return f"{text[:head]}…{text[head + 1 - MAX_TEXT_LENGTH :]}"
-
-
-SHORTEST_KEY = 8
-"""Characters below which a key is a word, which may stand in any text."""
 
 
 OWN = frozenset({"messages", "model", "stream", "n", "system", "contents", "max_tokens", "max_completion_tokens"})

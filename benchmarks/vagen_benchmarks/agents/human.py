@@ -24,6 +24,7 @@ HELP = (
 )
 ALONE = HELP + "[bold]q[/] gives this episode up. Ctrl-C stops the run; `vagen resume` continues it."
 HELPED = HELP + "[bold]?[/] the oracle's reply; [bold]![/] lets the oracle play this turn, [bold]q[/] stops."
+WORDS = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "(a person)")
 
 
 class Human(Agent):
@@ -100,8 +101,7 @@ class Human(Agent):
             elif line.startswith("<") and not line.startswith("<svg"):
                 return line
             elif line:
-                words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "(a person)")
-                reply = env.grammar.render([line], **words)
+                reply = env.grammar.render([line], **WORDS)
                 problems = env.grammar.parse(reply).problems
                 if not problems:
                     return reply
@@ -138,9 +138,10 @@ def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console) 
         game.turns.append(info["turn"])
         game.now = info["turn"].result
         over = terminated or truncated
-    person.tell(game.turns[-1])
+    last = game.turns[-1]
+    person.tell(last)
     person.show(game)
-    end = "[bold green]Solved[/]" if game.turns[-1].success else "[bold red]Not solved[/]"
+    end = "[bold green]Solved[/]" if last.success else "[bold red]Not solved[/]"
     console.print(f"{end}, return {sum(turn.reward for turn in game.turns):.2f}.")
 
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import vagen_envs
-from vagen_benchmarks.clients.registry import CLIENTS, Registry
+from vagen_benchmarks.clients.registry import CLIENTS, Provider, Registry
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.meter import Meter
 from vagen_envs.core import VagenEnv
@@ -30,21 +30,19 @@ def doctor() -> None:
 
     Example: `vagen doctor`
     """
-    table = Table(box=None, show_header=False)
-    for name in ("", "what", "found", "fix"):
-        table.add_column(name, overflow="fold")
-    well = True
-    findings = []
     with Meter("checks", len(vagen_envs.ENV_IDS), console=err) as meter:
+        findings = []
         for finding in examine():
             findings.append(finding)
             meter.advance(finding.what in vagen_envs.ENV_IDS)
+    table = Table(box=None, show_header=False)
+    for name in ("", "what", "found", "fix"):
+        table.add_column(name, overflow="fold")
     for finding in findings:
-        well &= finding.ok or not finding.needed
         mark = Text("✓", "green") if finding.ok else Text("✗", "red") if finding.needed else Text("–", "yellow")
         table.add_row(mark, finding.what, finding.found, "" if finding.ok else finding.fix)
     out.print(table)
-    raise typer.Exit(0 if well else 1)
+    raise typer.Exit(any(finding.needed and not finding.ok for finding in findings))
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,7 @@ def examine() -> Iterator[DoctorFinding]:
     for env_id in vagen_envs.ENV_IDS:
         yield from _environment(env_id)
     yield _thor()
-    for provider in Registry().providers.values():
-        yield _provider(provider.name, provider.client, provider.key, required=provider.key_required)
+    yield from map(_provider, Registry().providers.values())
 
 
 def _environment(env_id: str) -> Iterator[DoctorFinding]:
@@ -88,9 +85,8 @@ def _environment(env_id: str) -> Iterator[DoctorFinding]:
         yield DoctorFinding(env_id, False, "doesn't work", str(error) or type(error).__name__, needed=True)
         return
     height, width, _ = frame.shape  # type: ignore[union-attr]
-    yield DoctorFinding(
-        env_id, True, f"{width}×{height} picture, a turn in {time.perf_counter() - began:.2f} s", needed=True
-    )
+    seconds = time.perf_counter() - began
+    yield DoctorFinding(env_id, True, f"{width}×{height} picture, a turn in {seconds:.2f} s", needed=True)
     for option, lacking, fix in missing:
         yield DoctorFinding(f"{env_id} with {option}", False, f"missing: {lacking}", fix)
 
@@ -110,14 +106,14 @@ def _thor() -> DoctorFinding:
     return DoctorFinding(what, bool(found), ", ".join(found) or "no Unity build", fix)
 
 
-def _provider(name: str, client: str, key: str, *, required: bool) -> DoctorFinding:
-    _, extra, sdk = CLIENTS[client]
+def _provider(provider: Provider) -> DoctorFinding:
+    what, (_, extra, sdk) = f"models of {provider.name}", CLIENTS[provider.client]
     try:
         there = importlib.util.find_spec(sdk) is not None
     except ModuleNotFoundError:  # the parent of a dotted name
         there = False
     if not there:
-        return DoctorFinding(f"models of {name}", False, f"no {sdk}", f'pip install "vagen-envs[{extra}]"')
-    if required and not os.environ.get(key):
-        return DoctorFinding(f"models of {name}", False, f"{key} is not set", f"export {key}=…")
-    return DoctorFinding(f"models of {name}", True, f"{key} is set" if required else "needs no key")
+        return DoctorFinding(what, False, f"no {sdk}", f'pip install "vagen-envs[{extra}]"')
+    if provider.key_required and not os.environ.get(provider.key):
+        return DoctorFinding(what, False, f"{provider.key} is not set", f"export {provider.key}=…")
+    return DoctorFinding(what, True, f"{provider.key} is set" if provider.key_required else "needs no key")

@@ -23,10 +23,10 @@ from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import import_environments
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runs.scoring import RunScoring, judge_by_name, make_scoring
+from vagen_benchmarks.runs.scoring import RunScoring, make_scoring
 from vagen_envs.core import State, Turn
 from vagen_envs.pictures import Picture
-from vagen_rewards import RuleJudge, TurnScores
+from vagen_rewards import RuleJudge, TurnScores, make_judge
 from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
 from vagen_rewards.reward import share_unread
 from vagen_rewards.scores import PARTS, Part, Statement
@@ -77,7 +77,7 @@ def calibrate_command(
     Example: `vagen judge calibrate statements.json --judge rule --misses 5`
     """
     llm = _llm(price, cache=cache, max_dollars=max_dollars, base_url=base_url, concurrency=concurrency)
-    made = judge_by_name(judge, **llm)
+    made = make_judge(judge, **llm)
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         states = {name: State.from_json(each.get("json", each)) for name, each in data["states"].items()}
@@ -137,12 +137,12 @@ def rescore_command(
     source = RunFolder(run)
     if trust:
         import_environments(source.protocol.tasks)
-    into = into or run.with_name(f"{run.name}-{re.sub('[^A-Za-z0-9.-]+', '-', scoring.judge.name)}")
+    into = into or run.with_name(f"{run.name}-{re.sub('[^A-Za-z0-9.-]+', '-', scoring.reward.judge.name)}")
     if into.exists():
         raise RunFolderError(f"{into} is there already, maybe from an earlier rescoring; name a new folder with --into")
     judged: list[tuple[str, str, Turn, TurnScores]] = []
     with RunWriter(into, source.protocol, new=True) as writer:
-        how = {**said, "judge": scoring.judge.name, "betas": betas}
+        how = {**said, "judge": scoring.reward.judge.name, "betas": betas}
         writer.note("rescore", source=str(run.name), **how)
         episodes = iter(source.episodes())
         with Meter("judging episodes", len(source.index()), console=err) as meter:

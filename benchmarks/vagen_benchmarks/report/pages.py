@@ -19,10 +19,7 @@ def _asset(name: str) -> Markup:
 
 
 _ENVIRONMENT = Environment(
-    loader=FileSystemLoader(TEMPLATES),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
+    loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 _ENVIRONMENT.globals["asset"] = _asset
 _ENVIRONMENT.policies["json.dumps_kwargs"] = {}  # Jinja sorts keys by default; tables keep the order of the run

@@ -104,25 +104,23 @@ class PlayedEpisode:
     error: EndpointError | None = None
 
 
-async def play(seat: Seat, planned: PlannedEpisode, env_attempts: int) -> PlayedEpisode:
-    """Play an episode. A broken environment is replaced and the episode begun again."""
-    for attempt in range(1, env_attempts + 1):
-        played = PlayedEpisode()
-        try:
-            await _turns(seat, planned, played)
-        except Stopped:
-            raise
-        except EndpointError as error:
-            played.ended, played.error = Ended(error.kind, str(error)), error
-        except _AgentBrokeError as error:
-            played.ended = Ended(Stop.AGENT, str(error))
-        except Exception as error:
-            await seat.discard()
-            if attempt < env_attempts:
-                continue
-            played.ended = Ended(Stop.ENVIRONMENT, f"{type(error).__name__}: {error}")
-        return played
-    raise AssertionError("unreachable")
+async def play(seat: Seat, planned: PlannedEpisode, *, again: bool = True) -> PlayedEpisode:
+    """Play an episode. An environment that breaks is replaced, and the episode begun again once."""
+    played = PlayedEpisode()
+    try:
+        await _turns(seat, planned, played)
+    except Stopped:
+        raise
+    except EndpointError as error:
+        played.ended, played.error = Ended(error.kind, str(error)), error
+    except _AgentBrokeError as error:
+        played.ended = Ended(Stop.AGENT, str(error))
+    except Exception as error:
+        await seat.discard()
+        if again:
+            return await play(seat, planned, again=False)
+        played.ended = Ended(Stop.ENVIRONMENT, f"{type(error).__name__}: {error}")
+    return played
 
 
 async def _turns(seat: Seat, planned: PlannedEpisode, played: PlayedEpisode) -> None:

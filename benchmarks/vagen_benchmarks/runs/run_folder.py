@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
+from vagen_benchmarks.redaction import redact, redact_errors, secrets
 from vagen_benchmarks.runs.chain import append_link
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.picture_pack import PicturePack, PictureWriter
 from vagen_benchmarks.runs.protocol import Protocol, Task, differences
-from vagen_benchmarks.runs.redaction import redact, redact_errors, secrets
 from vagen_envs.pictures import Picture
 
 LEFTOVERS = (".lock", "protocol.json.part")

@@ -60,14 +60,12 @@ class Policy:
 
     Attributes:
         concurrency: episodes in flight of an agent that calls a model. Other agents play one at a time.
-        env_attempts: attempts at an episode whose environment breaks.
         give_up_after: stop after this many episodes in a row that failed, or ended before their first turn.
         max_dollars, max_tokens: send no request that could exceed these, counting requests in flight at their worst
             case and what earlier calls of the run have spent.
     """
 
     concurrency: int = 16
-    env_attempts: int = 2
     give_up_after: int = 20
     max_dollars: float | None = None
     max_tokens: int | None = None
@@ -197,7 +195,7 @@ class _Run:
             while not self.stop.is_set() and (planned := next(episodes, None)) is not None:
                 self.folder.note("begin", key=planned[0])
                 try:
-                    played = await play(seat, planned, self.policy.env_attempts)
+                    played = await play(seat, planned)
                 except Stopped:
                     break
                 if agent.calls_a_model and not isinstance(agent, AsyncAgent):  # which counts its calls by itself

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vagen_benchmarks.errors import BenchError, ProtocolError
+from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.core import Turn
-from vagen_rewards import Judge, ReasoningReward, make_judge
+from vagen_rewards import ReasoningReward
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.scores import PARTS, TurnScores, wait_for
 
@@ -29,10 +29,6 @@ class RunScoring:
     said: Mapping[str, Any]
     reward: ReasoningReward
     _rewards: dict[str, ReasoningReward] = field(default_factory=dict)
-
-    @property
-    def judge(self) -> Judge:
-        return self.reward.judge
 
     def describe(self) -> dict[str, Any]:
         """What of it belongs to the protocol."""
@@ -75,11 +71,3 @@ def make_scoring(said: Mapping[str, Any] | None, **llm: Any) -> RunScoring | Non
         return RunScoring(options, ReasoningReward.from_options({**options, **betas, "llm": llm}))
     except JudgeConfigError as error:
         raise ProtocolError(f"the scoring is not valid: {error}") from error
-
-
-def judge_by_name(name: str, **llm: Any) -> Judge:
-    """The judge of this name. Raises BenchError for an unknown one."""
-    try:
-        return make_judge(name, **llm)
-    except JudgeConfigError as error:
-        raise BenchError(str(error)) from error

@@ -15,8 +15,8 @@ import vagen_envs
 from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.chain import read_link
-from vagen_benchmarks.runs.protocol import differences, episode_key
-from vagen_benchmarks.runs.run_folder import RunFolder, read_episode
+from vagen_benchmarks.runs.protocol import Task, differences, episode_key
+from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_envs.errors import VagenError
 from vagen_envs.pictures import Picture
 
@@ -139,15 +139,11 @@ def _times(count: int) -> str:
 
 def key_findings(run: RunFolder) -> Iterator[str]:
     """Episodes that the protocol doesn't name, and those that were scored more than once."""
-    planned = _planned(run)
-    scored: Counter[str] = Counter()
-    for _, line, data in run.lines():
-        if data is None:
-            continue
-        episode = read_episode(line)
-        task = next((task for task in run.protocol.tasks if task.label == episode.task), None)
-        made = task and episode_key(episode.agent, task, episode.seed, episode.repeat)
-        if episode.key not in planned or episode.key != made or (task and episode.split != task.split):
+    planned, scored = _planned(run), Counter[str]()
+    for episode in run.all_episodes():
+        task = planned.get(episode.key)
+        said = episode.task, episode.split, task and episode_key(episode.agent, task, episode.seed, episode.repeat)
+        if task is None or said != (task.label, task.split, episode.key):
             yield f"{episode.key}: the protocol names no such episode"
         scored[episode.key] += episode.failure is None
     for key, times in scored.items():
@@ -163,7 +159,7 @@ def missing_findings(run: RunFolder) -> Iterator[str]:
             there.add(data["key"])
         elif not line.endswith(b"\n"):
             yield f"line {number} of episodes.jsonl is cut off"
-    if missing := len(_planned(run) - there):
+    if missing := len(_planned(run).keys() - there):
         yield f"{missing} episodes that the protocol names are missing"
 
 
@@ -204,6 +200,6 @@ def plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def _planned(run: RunFolder) -> set[str]:
-    agents = [str(agent["name"]) for agent in run.protocol.agents]
-    return {key for agent in agents for key, *_ in run.protocol.keys(agent)}
+def _planned(run: RunFolder) -> dict[str, Task]:
+    """The task of each episode that the protocol names, by key."""
+    return {key: task for agent in run.protocol.agents for key, task, *_ in run.protocol.keys(str(agent["name"]))}
