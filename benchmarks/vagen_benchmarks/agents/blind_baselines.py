@@ -73,8 +73,7 @@ def _best_replies(env: VagenEnv) -> Replies:
             replies = _drawn(env, env.config.max_turns, stream)
         else:
             replies = _changed(best, env, stream)
-        reached = _score(env, replies, levels)
-        if reached >= score:
+        if (reached := _score(env, replies, levels)) >= score:
             best, score = replies, reached
     return best
 

@@ -19,8 +19,8 @@ from vagen_envs.errors import did_you_mean
 
 def is_custom(name: str) -> bool:
     """Whether a name means a class or a function in a file."""
-    path, found, attribute = name.rpartition(":")
-    return bool(found and attribute) and path.endswith(".py")
+    path, _, attribute = name.rpartition(":")
+    return bool(attribute) and path.endswith(".py")
 
 
 def load_custom(name: str) -> Agent:
@@ -74,21 +74,19 @@ class _Own(Agent):
     """Calls the user's object, in a thread for each episode in flight."""
 
     def __init__(self, made: Any, reply: Callable[[Game], Reply | str], name: str, sha256: str) -> None:
-        self.name, self._made, self._reply = name, made, reply
+        self.name, self._reply = name, reply
         self.calls_a_model = getattr(made, "calls_a_model", True)
         self.price = getattr(made, "price", None)
         self.env_options = getattr(made, "env_options", {})
         described = _describer(getattr(made, "describe", dict), name, sha256)
         options = {"options": dict(self.env_options)} if self.env_options else {}
         self.describe = lambda: {**described(), **options}  # type: ignore[method-assign]
-        if hasattr(made, "check"):
-            self.check = made.check  # type: ignore[method-assign]
+        for method in ("check", "stop"):
+            if hasattr(made, method):
+                setattr(self, method, getattr(made, method))
 
     def reply(self, game: Game) -> Reply | str:
         return self._reply(game)
-
-    def stop(self) -> None:
-        getattr(self._made, "stop", lambda: None)()
 
 
 def _describer(own: Callable[[], dict[str, Any]], name: str, sha256: str) -> Callable[[], dict[str, Any]]:

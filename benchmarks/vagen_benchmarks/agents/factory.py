@@ -61,16 +61,12 @@ def make_agents(
     registry = Registry(models)
     agents: list[Agent] = []
     for name in dict.fromkeys(names):
-        agents += [_scripted(name, baselines)] if _is_scripted(name, baselines) else _models(name, asked, registry)
+        agent = _without_model(name, baselines)
+        agents += [agent] if agent else _models(name, asked, registry)
     return agents
 
 
-def _is_scripted(name: str, baselines: Collection[str]) -> bool:
-    known = name in SCRIPTED or name in baselines
-    return known or name.startswith(HUMAN) or is_custom(name) or is_trained(name)
-
-
-def _scripted(name: str, baselines: Collection[str]) -> Agent:
+def _without_model(name: str, baselines: Collection[str]) -> Agent | None:
     if name in SCRIPTED:
         return SCRIPTED[name]()
     if name.startswith(HUMAN):
@@ -79,8 +75,7 @@ def _scripted(name: str, baselines: Collection[str]) -> Agent:
         return load_custom(name)
     if is_trained(name):
         return Trained(name)
-    assert name in baselines
-    return Baseline(name)
+    return Baseline(name) if name in baselines else None
 
 
 def _models(name: str, asked: Asked, registry: Registry) -> list[Agent]:

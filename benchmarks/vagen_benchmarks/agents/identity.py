@@ -9,7 +9,7 @@ import json
 import sys
 import sysconfig
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -69,9 +69,9 @@ def _content(value: Any, depth: int, seen: set[int]) -> Iterator[str]:
     if depth > DEEPEST or id(value) in seen:
         return
     seen.add(id(value))
-    inner: list[Any] = []
+    inner: Iterable[Any] = ()
     if isinstance(value, list | tuple):
-        inner = list(value)
+        inner = value
     elif isinstance(value, set | frozenset):
         yield from sorted("".join(_content(item, depth + 1, seen)) for item in value)
     elif isinstance(value, dict):
@@ -87,7 +87,7 @@ def _content(value: Any, depth: int, seen: set[int]) -> Iterator[str]:
         with contextlib.suppress(ValueError):  # not yet filled
             inner = [value.cell_contents]
     elif inspect.isclass(value):
-        inner = list(_parts(value))
+        inner = _parts(value)
     elif callable(getattr(value, "describe", None)) and type(value).__module__.startswith("vagen_"):
         yield json.dumps(value.describe(), sort_keys=True, default=str)
     elif hasattr(value, "tobytes"):  # an array

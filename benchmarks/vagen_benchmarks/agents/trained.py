@@ -46,11 +46,11 @@ class Trained(Agent):
         self.name, self._folder = folder, best if is_trained(str(best)) else Path(folder)
         card = Path(folder) / CARD
         self.card: dict[str, Any] = json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
-        self.trained_on = [each["id"] for each in self.card.get("environments", [])]
-        first, *others = [each["options"] for each in self.card.get("environments", [])] or [{}]
-        self.env_options = {
-            name: value for name, value in first.items() if all(other.get(name) == value for other in others)
-        }
+        environments = self.card.get("environments", [])
+        self.trained_on = [each["id"] for each in environments]
+        options = [each["options"] for each in environments]
+        shared = [each for each in (options or [{}])[0].items() if all(each in other.items() for other in options)]
+        self.env_options = dict(shared)
         try:
             model, self._encoder = load_policy(self._folder)
         except (OSError, ValueError) as error:
@@ -78,21 +78,12 @@ class Trained(Agent):
                 request = self._encoder.show("", {"text": summary_request(context)})
                 text, call = self._most_likely(game, context, request, context.summary_tokens)
                 game.summaries.append(ContextSummary(now, text, call))
-            text, _ = self._most_likely(
-                game, context, self._show(game, context, game.now), self.card.get("max_tokens", 256)
-            )
-            return Reply(text)
+            shown = self._show(game, context, game.now)
+            return Reply(self._most_likely(game, context, shown, self.card.get("max_tokens", 256))[0])
 
     def _most_likely(self, game: Game, context: ContextPolicy, last_shown: Any, limit: int) -> tuple[str, Call]:
         """The most likely reply to the conversation so far, laid out as in training."""
-        from vagen_adapters.ppo.episodes import (
-            LevelSeed,
-            PlayedSummary,
-            PlayedTurn,
-            PPOEpisode,
-            lay_out,
-            remembered,
-        )
+        from vagen_adapters.ppo import episodes
         from vagen_adapters.ppo.generation import SampledReply as Sampled
         from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler
 
@@ -100,14 +91,14 @@ class Trained(Agent):
             ids = (*self._encoder.tokenizer(text, add_special_tokens=False)["input_ids"], self._encoder.end_id)
             return Sampled(ids, (0.0,) * len(ids))
 
-        episode = PPOEpisode(LevelSeed(game.seed))
+        episode = episodes.PPOEpisode(episodes.LevelSeed(game.seed))
         for number, turn in enumerate(game.turns):
             shown = self._show(game, context, turn.observed, number)
-            episode.turns.append(PlayedTurn(shown, written(turn.reply), turn, ()))
+            episode.turns.append(episodes.PlayedTurn(shown, written(turn.reply), turn, ()))
         for summary in game.summaries:  # only where they stand counts: what they say is in the observations after them
-            episode.summaries[summary.before] = PlayedSummary(last_shown, written(summary.text))
+            episode.summaries[summary.before] = episodes.PlayedSummary(last_shown, written(summary.text))
         steps, started = episode.steps, time.perf_counter()
-        prompt = lay_out(remembered(steps, len(steps), context), (), last_shown).prompt
+        prompt = episodes.lay_out(episodes.remembered(steps, len(steps), context), (), last_shown).prompt
         sampling = SampleSettings(temperature=0.0, top_p=1.0, max_tokens=limit)
         (answer,) = TransformersSampler(self._model, self._encoder).sample([prompt], sampling, [0])
         ending: Ending = "stop" if answer.ids[-1] == self._encoder.end_id else "length"
@@ -120,11 +111,5 @@ class Trained(Agent):
         summaries = {summary.before: summary.text for summary in game.summaries}
         now = len(game.turns) if number is None else number
         seen = context.in_prompt(observation, now, earlier=number is not None, summaries=summaries)
-        return self._encoder.show(game.env.system_prompt, _seen(seen))
-
-
-def _seen(observation: Observation) -> dict[str, Any]:
-    shown: dict[str, Any] = {"text": observation.text}
-    if observation.picture is not None:
-        shown["image"] = observation.picture.pixels
-    return shown
+        picture = {} if seen.picture is None else {"image": seen.picture.pixels}
+        return self._encoder.show(game.env.system_prompt, {"text": seen.text, **picture})

@@ -118,12 +118,10 @@ def status_error(status: int, message: str, headers: Mapping[str, str], *, body:
 
     A refusal (`REJECTED`, `PROXY`) with `retry` is worth a second request, not the waiting that an outage is.
     """
-    words = f"HTTP {status}: {in_a_line(message)}"
-    if reason := recognise(status, body or message):
-        return EndpointError(reason, words, retry=False, status=status)
+    words, said = f"HTTP {status}: {in_a_line(message)}", body or message
     is_page = body.lstrip().startswith("<")
-    if is_permanent(body or message):
-        return EndpointError(Stop.REJECTED, words, retry=False, status=status)
+    if (kind := recognise(status, said)) or is_permanent(said):
+        return EndpointError(kind or Stop.REJECTED, words, retry=False, status=status)
     if status in (408, 504):
         kind = Stop.TIMEOUT
     elif status == 429:
@@ -155,10 +153,10 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         except (KeyError, ValueError):
             continue
     then = _date(headers.get("retry-after"))
-    # By the endpoint's own clock, where it tells it.
-    return (
-        None if then is None else max(0.0, (then - (_date(headers.get("date")) or datetime.now(UTC))).total_seconds())
-    )
+    if then is None:
+        return None
+    now = _date(headers.get("date")) or datetime.now(UTC)  # by the endpoint's own clock, where it tells it
+    return max(0.0, (then - now).total_seconds())
 
 
 def _date(text: str | None) -> datetime | None:

@@ -67,10 +67,10 @@ class RunBudget(Budget):
         """
         if not self.is_capped:  # summing what hundreds may take is slow
             return
-        while self._expected and self.exceeded_by(
-            self.dollars + sum(one for one, _ in self._expected.values()) + dollars,
-            self.tokens + sum(one for _, one in self._expected.values()) + tokens,
-        ):
+        while self._expected:
+            others = [sum(each) for each in zip(*self._expected.values(), strict=True)]
+            if not self.exceeded_by(self.dollars + others[0] + dollars, self.tokens + int(others[1]) + tokens):
+                break
             await self._freeing()
         self._expected[episode] = dollars, tokens
 
@@ -105,14 +105,10 @@ class RunBudget(Budget):
 
     def _refusal(self, dollars: float, tokens: int) -> str:
         if self.max_dollars is not None and self.dollars + dollars > self.max_dollars:
-            return (
-                f"the budget of ${self.max_dollars:g} is spent: ${self.dollars:.4f} so far, and the next request may "
-                f"cost ${dollars:.4f}"
-            )
-        return (
-            f"the budget of {self.max_tokens} tokens is spent: {self.tokens} so far, and the next request may take "
-            f"{tokens}"
-        )
+            cap, spent, more = f"${self.max_dollars:g}", f"${self.dollars:.4f}", f"cost ${dollars:.4f}"
+        else:
+            cap, spent, more = f"{self.max_tokens} tokens", str(self.tokens), f"take {tokens}"
+        return f"the budget of {cap} is spent: {spent} so far, and the next request may {more}"
 
     def release(self, reserved: tuple[float, int]) -> None:
         self._reserved_dollars = max(0.0, self._reserved_dollars - reserved[0])

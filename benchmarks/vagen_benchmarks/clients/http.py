@@ -41,14 +41,14 @@ def trusted_certificates() -> ssl.SSLContext:
         ProtocolError: the file isn't there or holds no certificates.
     """
     bundle = os.environ.get("REQUESTS_CA_BUNDLE")  # requests' name for it, which httpx2 doesn't read
-    if not bundle or os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
-        file = os.environ.get("SSL_CERT_FILE")
-        if file and not Path(file).is_file():
-            raise ProtocolError(f"SSL_CERT_FILE={file} is no file; unset it or name a file of certificates")
+    file = os.environ.get("SSL_CERT_FILE")
+    if file and not Path(file).is_file():
+        raise ProtocolError(f"SSL_CERT_FILE={file} is no file; unset it or name a file of certificates")
+    if not bundle or file or os.environ.get("SSL_CERT_DIR"):
         return httpx2.create_ssl_context()
-    where = {"capath" if Path(bundle).is_dir() else "cafile": bundle}
     try:
-        return ssl.create_default_context(**where)  # type: ignore[arg-type]
+        is_folder = Path(bundle).is_dir()
+        return ssl.create_default_context(capath=bundle if is_folder else None, cafile=None if is_folder else bundle)
     except OSError as error:
         raise ProtocolError(
             f"REQUESTS_CA_BUNDLE={bundle} can't be read: {error}; name a file of certificates"
@@ -225,8 +225,7 @@ def _root(error: BaseException) -> str:
     words = ""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
+        cause = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause
         if isinstance(cause, OSError) and cause.strerror:
             words = f"{type(cause).__name__}: {cause.strerror}"
         cause = cause.__cause__ or cause.__context__

@@ -17,19 +17,8 @@ from vagen_envs.context import HIDDEN
 from vagen_envs.replies.tool_calls import tool_call_reply
 
 LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
-FILTERED = frozenset(
-    {
-        "content_filter",
-        "content_filtered",
-        "guardrail_intervened",
-        "safety",
-        "sensitive",
-        "prohibited_content",
-        "blocklist",
-        "recitation",
-        "spii",
-        "image_safety",
-    }
+FILTERED = frozenset({"content_filter", "content_filtered", "guardrail_intervened", "safety", "sensitive"}) | frozenset(
+    {"prohibited_content", "blocklist", "recitation", "spii", "image_safety"}
 )
 """Reasons to finish in small letters: OpenAI's, and what proxies hand on of Mistral's, Gemini's and Bedrock's."""
 BROKEN = frozenset(
@@ -67,10 +56,9 @@ class OpenAIClient(PostingClient):
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
         # Replies go back with the fields of their reasoning.
-        told = [
-            {name: value for name, value in message.items() if name != HIDDEN} | message.get(HIDDEN, {})
-            for message in messages
-        ]
+        told = [{**message, **message.get(HIDDEN, {})} for message in messages]
+        for message in told:
+            message.pop(HIDDEN, None)
         body: dict[str, Any] = {"model": self.model, "messages": told, self._token_field: sampling.limit}
         body.update(sampling.chosen())
         if sampling.effort is not None:
@@ -105,6 +93,7 @@ class OpenAIClient(PostingClient):
             text = tool_call_reply(str(called["name"]), called.get("arguments") or "", text)
         ending = ending_of(finish, text, length=LENGTH, filtered=FILTERED, refused=bool(refusal) or finish == "refusal")
         usage = data.get("usage")
+        cached = count(usage, "prompt_cache_hit_tokens")  # DeepSeek's
         hidden = {name: message[name] for name in _SHOWN if message.get(name)}
         if isinstance(message.get("content"), list) and thought and not hidden:
             hidden = {"content": message["content"]}
@@ -114,16 +103,11 @@ class OpenAIClient(PostingClient):
             count(usage, "prompt_tokens"),
             _written(usage),
             thought or None,
-            _first(count(usage, "prompt_tokens_details", "cached_tokens"), count(usage, "prompt_cache_hit_tokens")),
+            count(usage, "prompt_tokens_details", "cached_tokens") if cached is None else cached,
             count(usage, "prompt_tokens_details", "cache_write_tokens"),
             count(usage, "completion_tokens_details", "reasoning_tokens"),
             hidden if hidden and text else None,
         )
-
-
-def _first(number: int | None, other: int | None) -> int | None:
-    """OpenAI's number, or DeepSeek's where there is none."""
-    return other if number is None else number
 
 
 def _written(usage: Any) -> int | None:

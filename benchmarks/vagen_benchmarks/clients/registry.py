@@ -96,17 +96,14 @@ class Model:
             asked: fields of `Sampling`; `None` leaves one to the model, a temperature of `"none"` to the endpoint.
         """
         said = {name: value for name, value in (asked or {}).items() if value is not None}
-        own = None if self.temperature is True or self.temperature is False else self.temperature
-        heat = said.get("temperature", own)
-        return Sampling(
-            max_tokens=said.get("max_tokens", self.max_tokens or Sampling.max_tokens),
-            reasoning_tokens=said.get("reasoning_tokens", self.reasoning_tokens),
-            temperature=None if self.temperature is False or heat == "none" else heat,
-            top_p=None if self.temperature is False else said.get("top_p"),
-            effort=said.get("effort", self.effort),
-            seed=said.get("seed"),
-            extra={**(self.extra or {}), **said.get("extra", {})} or None,
-        )
+        own = {"max_tokens": self.max_tokens or Sampling.max_tokens, "reasoning_tokens": self.reasoning_tokens}
+        heat = {} if isinstance(self.temperature, bool) else {"temperature": self.temperature}
+        told = {**own, **heat, "effort": self.effort, **said}
+        if told.get("temperature") == "none":
+            told["temperature"] = None
+        if self.temperature is False:
+            told.update(temperature=None, top_p=None)
+        return Sampling(**{**told, "extra": {**(self.extra or {}), **said.get("extra", {})} or None})
 
     def key(self) -> str:
         """The key from the environment. Raises ProtocolError if it must be there and isn't."""
@@ -129,14 +126,8 @@ class Model:
         key, headers = self.key(), expanded(headers or {})
         if self.provider.key_header:
             headers[self.provider.key_header] = key
-        client: Client = made(
-            self.id,
-            key=key,
-            base_url=checked_url(base_url or self.provider.base_url),
-            timeout=timeout,
-            headers=headers,
-            **more,
-        )
+        url = checked_url(base_url or self.provider.base_url)
+        client: Client = made(self.id, key=key, base_url=url, timeout=timeout, headers=headers, **more)
         return client
 
 
@@ -194,11 +185,12 @@ class Registry:
         for name, fields in data.get("profiles", {}).items():
             self.profiles[name] = Profile(name, **fields)
         for name, fields in data.get("models", {}).items():
-            told = dict(fields)
-            told["provider"] = self.providers[fields["provider"]]
-            told["profile"] = self.profile(fields.get("profile", "tagged"))
-            told["price"] = Price(**fields["price"]) if "price" in fields else None
-            self.models[name] = Model(name, **told)
+            told = {
+                "provider": self.providers[fields["provider"]],
+                "profile": self.profile(fields.get("profile", "tagged")),
+                "price": Price(**fields["price"]) if "price" in fields else None,
+            }
+            self.models[name] = Model(name, **{**fields, **told})
 
     def profile(self, name: str) -> Profile:
         """The profile of a name. Raises ProtocolError if there is none."""

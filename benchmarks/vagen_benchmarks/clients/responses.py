@@ -28,12 +28,7 @@ def read_answer(response: httpx2.Response, reader: Callable[[Any], Answer]) -> A
     status = response.status_code
     if 300 <= status < 400:
         where = response.headers.get("location", "nowhere")
-        raise EndpointError(
-            "rejected",
-            f"HTTP {response.status_code}: it redirects to {where:.200}",
-            retry=False,
-            status=response.status_code,
-        )
+        raise EndpointError("rejected", f"HTTP {status}: it redirects to {where:.200}", retry=False, status=status)
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -78,13 +73,10 @@ def error_of(error: Mapping[str, Any]) -> EndpointError:
     """What an answer with a status of 200 says that is an error: by its `code`, where that is a status."""
     code, message = str(error.get("code")), in_a_line(_words(error) or "an error without words")
     body = json.dumps(error)
-    status = int(code) if re.fullmatch("[45][0-9]{2}", code) else None
-    if status is not None:
-        return status_error(status, message, {}, body=body)
-    if ending := recognise(400, body):
-        return EndpointError(ending, message, retry=False)
-    if is_permanent(body):
-        return EndpointError(Stop.REJECTED, message, retry=False)
+    if re.fullmatch("[45][0-9]{2}", code):
+        return status_error(int(code), message, {}, body=body)
+    if (ending := recognise(400, body)) or is_permanent(body):
+        return EndpointError(ending or Stop.REJECTED, message, retry=False)
     return EndpointError(Stop.SERVER_ERROR, f"an answer that is an error: {message}")
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.chat import ChatAgent
-from vagen_benchmarks.commands.printing import err, out, print_findings
+from vagen_benchmarks.commands.printing import err, make_table, out, print_findings
 from vagen_benchmarks.results.compare import Side, read_side, sampling_differences
 from vagen_benchmarks.results.compare import compare as compare_sides
 from vagen_benchmarks.results.labels import task_titles
@@ -59,12 +58,10 @@ def print_contexts(path: Path, agents: Sequence[Agent]) -> None:
 def print_comparison(first: Side, second: Side, titles: Mapping[str, str]) -> None:
     """Print the table of two sides, a row for each environment."""
     lines = compare_sides(first, second)
-    table = Table(box=None, header_style="bold", title=f"1: {first.name}\n2: {second.name}", title_justify="left")
-    table.add_column("environment")
-    for name in ("pairs", "levels", "both", "only 1", "only 2", "neither", "lost", "success 2 − 1", "95 %", "p"):
-        table.add_column(name, justify="right")
-    table.add_column("return 2 − 1", justify="right")
-    table.add_column("95 %", justify="right")
+    counts = ["pairs", "levels", "both", "only 1", "only 2", "neither", "lost"]
+    figures = [*counts, "success 2 − 1", "95 %", "p", "return 2 − 1", "95 %"]
+    title = f"1: {first.name}\n2: {second.name}"
+    table = make_table(["environment"], figures, title=title, title_justify="left")
     for line in lines:
         flag = FLAG if line.lost > FLAGGED * (line.lost + line.count) else ""
         table.add_row(

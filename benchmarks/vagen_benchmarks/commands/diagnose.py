@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from vagen_benchmarks.agents.factory import make_agents
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import Names, OptionPairs, parse_options
-from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.commands.printing import err, make_table, out
 from vagen_benchmarks.commands.running import play_job
 from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, Diagnosis, diagnose, diagnosis_tasks
 from vagen_benchmarks.meter import Meter
@@ -62,11 +61,8 @@ def diagnose_command(
 
 
 def _print(found: list[Diagnosis]) -> None:
-    table = Table(box=None, header_style="bold")
-    table.add_column("agent")
-    table.add_column("environment")
-    for name in (*(f"lost by\n{cause}" for cause in CAUSES), "solved from\nimage", "solved from\ntext", "levels"):
-        table.add_column(name, justify="right")
+    figures = [*(f"lost by\n{cause}" for cause in CAUSES), "solved from\nimage", "solved from\ntext", "levels"]
+    table = make_table(["agent", "environment"], figures)
     for one in found:
         shares = [f"{one.causes[cause].value:.0%}" for cause in CAUSES]
         solved = [f"{one.success[condition].value:.0%}" for condition in CONDITIONS]

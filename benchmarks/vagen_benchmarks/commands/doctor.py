@@ -11,12 +11,11 @@ from pathlib import Path
 
 import gymnasium as gym
 import typer
-from rich.table import Table
 from rich.text import Text
 
 import vagen_envs
 from vagen_benchmarks.clients.registry import CLIENTS, Provider, Registry
-from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.commands.printing import err, make_table, out
 from vagen_benchmarks.meter import Meter
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import MissingExtraError
@@ -35,9 +34,7 @@ def doctor() -> None:
         for finding in examine():
             findings.append(finding)
             meter.advance(finding.what in vagen_envs.ENV_IDS)
-    table = Table(box=None, show_header=False)
-    for name in ("", "what", "found", "fix"):
-        table.add_column(name, overflow="fold")
+    table = make_table(["", "what", "found", "fix"], show_header=False)
     for finding in findings:
         mark = Text("✓", "green") if finding.ok else Text("✗", "red") if finding.needed else Text("–", "yellow")
         table.add_row(mark, finding.what, finding.found, "" if finding.ok else finding.fix)

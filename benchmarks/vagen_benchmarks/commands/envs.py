@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gymnasium as gym
-from rich.table import Table
 from rich.text import Text
 
 import vagen_envs
-from vagen_benchmarks.commands.printing import out, visible
+from vagen_benchmarks.commands.printing import make_table, out, visible
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import VagenError
 
@@ -17,9 +16,7 @@ def envs() -> None:
 
     Example: `vagen envs`
     """
-    table = Table(box=None, header_style="bold")
-    for name in ("id", "picture", "turns", "actions", "state"):
-        table.add_column(name, overflow="fold")
+    table = make_table(["id", "picture", "turns", "actions", "state"])
     for env_id in vagen_envs.ENV_IDS:
         try:
             env = gym.make(env_id, disable_env_checker=True)

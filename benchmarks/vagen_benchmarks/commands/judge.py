@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import TrustModules
-from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.commands.printing import err, make_table, out
 from vagen_benchmarks.errors import BenchError, RunFolderError
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_report
@@ -92,9 +91,7 @@ def calibrate_command(
         counts.setdefault(label, [0, 0, 0])[verdict] += 1
         if verdict == int(label == "true"):
             wrong.append((label, statement.text, score.reason))
-    table = Table(box=None, header_style="bold")
-    for name in ("label", "statements", "accepted", "refused", "unscored"):
-        table.add_column(name, justify="left" if name == "label" else "right")
+    table = make_table(["label"], ["statements", "accepted", "refused", "unscored"])
     for label, found in sorted(counts.items()):
         table.add_row(label, *map(str, (sum(found), *found)))
     out.print(table)
@@ -198,9 +195,8 @@ def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
             texts.setdefault(key, []).append(text)
             unread.setdefault(key, []).append(share_unread(text, score))
             unscored = unscored if score.scored else score.reason
-    table = Table(box=None, header_style="bold")
-    for name in ("agent", "task", "part", "statements", "unscored", "unread", "mean score", "entropy", "distinct"):
-        table.add_column(name, justify="left" if name in ("agent", "task", "part") else "right")
+    figures = ["statements", "unscored", "unread", "mean score", "entropy", "distinct"]
+    table = make_table(["agent", "task", "part"], figures)
     for key, all_of_them in sorted(values.items()):
         known = [value for value in all_of_them if value is not None]
         mean = f"{math.fsum(known) / len(known):.3f}" if known else "–"
@@ -217,9 +213,7 @@ def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
 def _print_sentences(judged: list[tuple[str, str, Turn, TurnScores]], count: int) -> None:
     """What was rewarded most. A sentence that is true of most states says little about any."""
     turns, scores = [turn for _, _, turn, _ in judged], [each for *_, each in judged]
-    table = Table(box=None, header_style="bold")
-    for name in ("most rewarded sentences", "said", "score in all", "true of the run's states"):
-        table.add_column(name, justify="left" if name.startswith("most") else "right")
+    table = make_table(["most rewarded sentences"], ["said", "score in all", "true of the run's states"])
     for row in rewarded_sentences(turns, scores, RuleJudge("claims"), count):
         table.add_row(row.sentence, str(row.count), f"{row.value:.1f}", f"{row.truth_rate:.0%}")
     if table.row_count:

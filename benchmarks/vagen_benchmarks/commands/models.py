@@ -7,7 +7,6 @@ import shlex
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from vagen_benchmarks.agents.base import Reply
 from vagen_benchmarks.agents.chat import ChatAgent
@@ -15,7 +14,7 @@ from vagen_benchmarks.agents.profile_fit import Tried, fit
 from vagen_benchmarks.clients.registry import Model, Registry
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
-from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.commands.printing import err, make_table, out
 from vagen_benchmarks.runs.protocol import resolve_id
 
 SHOWN = 200
@@ -34,9 +33,7 @@ def list_models(
     """List the models that `vagen bench --agent` knows, and whether their keys are set. Example: `vagen models`."""
     if context.invoked_subcommand is not None:
         return
-    table = Table(box=None, header_style="bold")
-    for name in ("name", "id", "tokens", "temperature", "profile", "$/M in, cached, out", "key"):
-        table.add_column(name, overflow="fold")
+    table = make_table(["name", "id", "tokens", "temperature", "profile", "$/M in, cached, out", "key"])
     for name, model in Registry(own).models.items():
         sampling = model.sampling()
         provider = model.provider

@@ -48,6 +48,16 @@ out = _Plain(width=None if sys.stdout.isatty() else 180)  # a file has no width;
 err = _Plain(stderr=True)
 
 
+def make_table(names: Sequence[str], figures: Sequence[str] = (), **options: Any) -> Table:
+    """An empty table with columns of text, and of figures at the right."""
+    table = Table(box=None, header_style="bold", **options)
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for name in figures:
+        table.add_column(name, justify="right")
+    return table
+
+
 def tally(meter: Meter) -> Callable[[Episode], None]:
     """What advances a run's meter with each episode, and notes how many were solved and failed."""
     counts: Counter[str] = Counter()

@@ -70,7 +70,6 @@ def write_report(
 def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> dict[str, Any]:
     summary, index, shown = Summary(run.protocol), [], set[str]()
     chunk: list[dict[str, Any]] = []
-    chunks = 0
     missing = 0
     for episode in run.episodes():
         summary.add(episode)
@@ -85,11 +84,10 @@ def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> 
                 continue
             out.write(f'<script type="text/plain" id="p{name[:20]}" data-kind="{kind}">{data}</script>\n')
         if len(chunk) == CHUNK:
-            _write_chunk(out, chunks, chunk)
-            chunks, chunk = chunks + 1, []
+            _write_chunk(out, len(index), chunk)
         progress()
     if chunk:
-        _write_chunk(out, chunks, chunk)
+        _write_chunk(out, len(index), chunk)
     return {
         "title": run.path.resolve().name,
         "protocol": run.protocol.to_json(),
@@ -179,9 +177,10 @@ def _plan(plan: Plan, rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _write_chunk(out: TextIO, number: int, episodes: list[dict[str, Any]]) -> None:
+def _write_chunk(out: TextIO, written: int, episodes: list[dict[str, Any]]) -> None:
     packed = base64.b64encode(gzip.compress(json.dumps(episodes, separators=(",", ":")).encode(), 6, mtime=0))
-    out.write(f'<script type="text/plain" id="c{number}">{packed.decode()}</script>\n')
+    out.write(f'<script type="text/plain" id="c{(written - 1) // CHUNK}">{packed.decode()}</script>\n')
+    episodes.clear()
 
 
 def _entry(episode: Episode) -> list[Any]:
@@ -210,7 +209,11 @@ def _slim(episode: Episode) -> dict[str, Any]:
     for number, (turn, call) in enumerate(zip(episode.turns, episode.calls, strict=False)):
         kept = {name: turn[name] for name in TURN}
         kept["states"] = [_described(turn["before"]), _described(turn["after"])]
-        kept["verdicts"] = [_verdict(part, turn["metrics"]) for part in PARTS if f"{part}_reason" in turn["metrics"]]
+        kept["verdicts"] = [  # no value where the judge failed
+            {"part": part, "value": turn["metrics"].get(part), "reason": turn["metrics"][f"{part}_reason"]}
+            for part in PARTS
+            if f"{part}_reason" in turn["metrics"]
+        ]
         kept["own"] = {name: value for name, value in turn["metrics"].items() if name not in NOT_OWN}
         shown = call and {name: value for name, value in call.items() if name != "hidden"}
         turns.append({**kept, "call": shown, "summary": summaries.get(number)})
@@ -218,22 +221,17 @@ def _slim(episode: Episode) -> dict[str, Any]:
     return {"key": episode.key, "level": level, "ended": vars(episode.ended), "turns": turns}
 
 
-def _verdict(part: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """What a judge found of one part of a reply; no value where it failed."""
-    return {"part": part, "value": metrics.get(part), "reason": metrics[f"{part}_reason"]}
-
-
 def _described(state: dict[str, Any]) -> dict[str, Any]:
     """A state as a grid of symbols, where it has one, and field by field."""
     grid = None
     with contextlib.suppress(VagenError, NotImplementedError):  # a state of a package that isn't here, or no grid
         grid = State.from_json(state).symbolic()
-    fields = {name: _text(value) for name, value in state.items() if name != "kind"}
-    return {"grid": grid, "fields": fields}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    texts = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in state.items()
+    }
+    texts.pop("kind", None)
+    return {"grid": grid, "fields": texts}
 
 
 def _for_page(png: bytes) -> tuple[str, str]:

@@ -81,10 +81,7 @@ def _is_new(run: RunFolder) -> bool:
 def _facts(run: RunFolder, rows: list[dict[str, Any]], begun: str) -> list[str]:
     played, failed, missing = (sum(row[name] for row in rows) for name in ("played", "failed", "missing"))
     planned = played + failed + missing
-    facts = [
-        begun[:16].replace("T", " "),
-        f"{played} episodes" if played == planned else f"{played} of {planned} episodes",
-    ]
+    facts = [begun[:16].replace("T", " "), f"{played} {'' if played == planned else f'of {planned} '}episodes"]
     facts += [f"{failed} failed"] if failed else []
     prompt, completion = (sum(row[name] for row in rows) for name in ("prompt_tokens", "completion_tokens"))
     facts += [f"{prompt:,} / {completion:,} tokens"] if prompt or completion else []

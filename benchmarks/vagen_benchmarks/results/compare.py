@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +106,7 @@ def read_conditions(folder: RunFolder) -> dict[str, Any]:
 
 def refuse_differing(one: str, first: Mapping[str, Any], other: str, second: Mapping[str, Any]) -> None:
     """Raise ProtocolError, saying in what they differ, unless both conditions are the same."""
-    differing = differences(first, second)
-    if differing:
+    if differing := differences(first, second):
         said = "\n  ".join(differing[:8])
         raise ProtocolError(f"these runs can't be compared, their protocols differ ({one} / {other}):\n  {said}")
 
@@ -123,12 +122,9 @@ def compare(one: Side, other: Side) -> list[Pairs]:
     if not shared:
         raise ProtocolError(f"{one.name} and {other.name} have no level in common that both played to the end")
     lost = sorted((one.planned & other.planned) - {*shared})
-    tasks = list(dict.fromkeys(task for task, _, _ in shared))
     lines = [
-        _pairs(
-            task, [play for play in shared if play[0] == task], [play for play in lost if play[0] == task], one, other
-        )
-        for task in tasks
+        _pairs(task, *([play for play in plays if play[0] == task] for plays in (shared, lost)), one, other)
+        for task in dict.fromkeys(task for task, _, _ in shared)
     ]
     return lines if len(lines) == 1 else [*lines, _pairs("all", shared, lost, one, other)]
 
@@ -139,36 +135,36 @@ def sampling_differences(one: Side, other: Side) -> list[str]:
 
 
 def _pairs(task: str, plays: list[Play], lost: list[Play], one: Side, other: Side) -> Pairs:
-    pairs = [(play, one.episodes[play], other.episodes[play]) for play in plays]
-    solved = [(first[1], second[1]) for _, first, second in pairs]
-    levels = {play: f"{play[0]} {first[0]}" for play, first, _ in pairs}
-    names = {(play[0], play[1]): level for play, level in levels.items()}
-    gone = {play: names.get(play[:2], f"{play[0]} seed {play[1]}") for play in lost}
-    gains = by_level((levels[play], second[2] - first[2]) for play, first, second in pairs)
-    apart = by_level((levels[play], float(second[1]) - float(first[1])) for play, first, second in pairs)
+    firsts, seconds = ([side.episodes[play] for play in plays] for side in (one, other))
+    solved = list(zip((each[1] for each in firsts), (each[1] for each in seconds), strict=True))
+    levels = [f"{play[0]} {first[0]}" for play, first in zip(plays, firsts, strict=True)]
+    names = {play[:2]: level for play, level in zip(plays, levels, strict=True)}
+    gone = [names.get(play[:2], f"{play[0]} seed {play[1]}") for play in lost]
+    gains = [second[2] - first[2] for first, second in zip(firsts, seconds, strict=True)]
+    apart = by_level(zip(levels, (float(second) - float(first) for first, second in solved), strict=True))
 
-    def difference_if(lost_is_ones: bool) -> Estimate:
+    def difference_if(*wins: bool | None) -> Estimate:
+        """With the lost plays as won by one of the two, or left out; what a side has a score for stays what it is."""
         sides = []
-        for side, wins in ((one, lost_is_ones), (other, not lost_is_ones)):
-            told = [(levels[play], float(side.episodes[play][1])) for play in plays]
-            # a play that this side has a score for stays what it is
-            told += [(gone[play], float(side.episodes[play][1] if play in side.episodes else wins)) for play in lost]
+        for side, mine, wins_lost in zip((one, other), zip(*solved, strict=True), wins, strict=True):
+            told = list(zip(levels, map(float, mine), strict=True))
+            if wins_lost is not None:
+                results = (side.episodes[play][1] if play in side.episodes else wins_lost for play in lost)
+                told += zip(gone, map(float, results), strict=True)
             sides.append(by_level(told))
         return difference(*sides)
 
-    worst, best = difference_if(True), difference_if(False)
-    among = difference(
-        *(by_level((levels[play], float(side.episodes[play][1])) for play in plays) for side in (one, other))
-    )
+    among = difference_if(None, None)
+    worst, best = difference_if(True, False), difference_if(False, True)
     return Pairs(
         task,
-        solved.count((True, True)),
-        solved.count((True, False)),
-        solved.count((False, True)),
-        solved.count((False, False)),
-        len(lost),
-        len(apart),
-        sign_flip([round(each) for each, _ in apart]),
-        Estimate(among.value, worst.low, best.high, among.levels, among.effective, among.freedom),
-        average(gains),
+        both=solved.count((True, True)),
+        one=solved.count((True, False)),
+        other=solved.count((False, True)),
+        neither=solved.count((False, False)),
+        lost=len(lost),
+        levels=len(apart),
+        p_value=sign_flip([round(each) for each, _ in apart]),
+        solved=replace(among, low=worst.low, high=best.high),
+        gain=average(by_level(zip(levels, gains, strict=True))),
     )

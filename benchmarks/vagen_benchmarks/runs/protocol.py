@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import hashlib
 import importlib
 import json
@@ -156,10 +155,9 @@ def resolve_id(name: str) -> str:
         if wanted in (env_id.lower(), env_id.partition("/")[2].lower(), short_name(env_id)):
             return env_id
     known = [short_name(env_id) for env_id in vagen_envs.ENV_IDS]
-    near = [each for each in known if wanted and wanted in each]
     # Of a short name for a long one difflib makes nothing: `svgg` and `svgreconstruction` share three letters of 21.
-    near = near or difflib.get_close_matches(wanted, known, 1) or [each for each in known if each[:3] == wanted[:3]]
-    meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else did_you_mean(wanted, known)
+    near = [each for each in known if wanted and (wanted in each or wanted[:3] == each[:3])]
+    meant = did_you_mean(wanted, known) or (near and f" Did you mean {' or '.join(map(repr, near))}?") or ""
     own = "An environment of your own is named MODULE:ID, such as my_env:example/MyEnv-v0"
     raise ProtocolError(f"unknown environment {name!r}.{meant} {own}")
 
@@ -175,10 +173,8 @@ def import_environments(tasks: Iterable[Task]) -> None:
         try:
             importlib.import_module(module)
         except ImportError as error:
-            raise ProtocolError(
-                f"{env_id}: the module {module!r} can't be imported ({error}); call vagen in its folder or add it to "
-                "PYTHONPATH"
-            ) from error
+            fix = "call vagen in its folder or add it to PYTHONPATH"
+            raise ProtocolError(f"{env_id}: the module {module!r} can't be imported ({error}); {fix}") from error
 
 
 @contextlib.contextmanager
@@ -186,10 +182,14 @@ def _own_code(env_id: str) -> Iterator[None]:
     """Turn a fault in the module of an environment `MODULE:ID` into one error that says where it is."""
     try:
         yield
-    except (VagenError, gym.error.Error, ModuleNotFoundError, TypeError):
+    except VagenError:
         raise
+    except gym.error.Error as error:
+        raise ProtocolError(f"{env_id} can't be made: {error}") from error
+    except TypeError as error:
+        raise ProtocolError(f"{env_id} isn't an environment of this contract ({error!s:.200})") from error
     except Exception as error:
-        if ":" not in env_id:
+        if ":" not in env_id:  # such as an extra that isn't installed
             raise
         raise ProtocolError(f"{env_id} can't be made: {type(error).__name__}: {error}{place_of(error)}") from error
 
@@ -216,15 +216,8 @@ def make_task(
         raise ProtocolError(f"unknown split {split!r}.{did_you_mean(split, SPLITS)}")
     if "split" in options:
         raise ProtocolError("split is no option of an environment here; it is the run's: --split")
-    try:
-        with _own_code(env_id):
-            env = gym.make(env_id, disable_env_checker=True, split=split, **options)
-    except (gym.error.Error, ModuleNotFoundError) as error:
-        if isinstance(error, ModuleNotFoundError) and ":" not in env_id:
-            raise  # an extra that isn't installed
-        raise ProtocolError(f"{env_id} can't be made: {error}") from error
-    except TypeError as error:
-        raise ProtocolError(f"{env_id} isn't an environment of this contract ({error!s:.200})") from error
+    with _own_code(env_id):
+        env = gym.make(env_id, disable_env_checker=True, split=split, **options)
     inner = env.unwrapped
     try:
         if not isinstance(inner, VagenEnv):

@@ -48,9 +48,10 @@ class Outcome:
     usage: dict[str, Usage] = field(default_factory=dict)
 
     def count(self, ended: Ended) -> None:
-        self.played += ended.kind.counts
-        self.failed += not ended.kind.counts
-        if not ended.kind.counts:
+        if ended.kind.counts:
+            self.played += 1
+        else:
+            self.failed += 1
             self.failures[ended.kind.value, ended.message] += 1
 
 
@@ -139,7 +140,7 @@ class _Run:
         outcome.usage = budget.usage
         planned = sum(1 for agent in agents for _ in self.folder.protocol.keys(agent.name))
         outcome.left = max(0, planned - len(self.folder.finished) - outcome.failed)
-        counts = {name: value for name, value in vars(outcome).items() if name not in ("failures", "usage")}
+        counts = {name: getattr(outcome, name) for name in ("played", "failed", "left", "reason")}
         # Interrupted episodes and lost requests cost money, which a resumed run's budget must know.
         lost = {
             "dollars": max(0.0, round(budget.dollars - budget.earlier[0] - self.stored.dollars, 9)),
@@ -280,9 +281,5 @@ def _now() -> str:
 def _machine() -> dict[str, Any]:
     """Facts for readers of the results, which don't depend on them."""
     versions = {name: metadata.version(name) for name in ("gymnasium", "numpy", "pillow", "openai")}
-    return {
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "cpus": os.cpu_count(),
-        "versions": versions,
-    }
+    system = {"python": platform.python_version(), "platform": platform.platform(), "cpus": os.cpu_count()}
+    return {**system, "versions": versions}
