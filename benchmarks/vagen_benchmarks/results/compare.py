@@ -122,10 +122,12 @@ def compare(one: Side, other: Side) -> list[Pairs]:
     if not shared:
         raise ProtocolError(f"{one.name} and {other.name} have no level in common that both played to the end")
     lost = sorted((one.planned & other.planned) - {*shared})
-    lines = [
-        _pairs(task, *([play for play in plays if play[0] == task] for plays in (shared, lost)), one, other)
-        for task in dict.fromkeys(task for task, _, _ in shared)
-    ]
+
+    def of(task: str, plays: list[Play]) -> list[Play]:
+        return [play for play in plays if play[0] == task]
+
+    tasks = dict.fromkeys(task for task, _, _ in shared)
+    lines = [_pairs(task, of(task, shared), of(task, lost), one, other) for task in tasks]
     return lines if len(lines) == 1 else [*lines, _pairs("all", shared, lost, one, other)]
 
 
