@@ -1,21 +1,24 @@
-"""`vagen models` and `vagen models try`."""
+"""`vagen models` and `vagen models try`: which profile fits a model. Two turns are asked for, and read under each."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
+import gymnasium as gym
 import typer
 
-from vagen_benchmarks.agents.base import Reply
+from vagen_benchmarks.agents.base import Game, Reply
 from vagen_benchmarks.agents.chat import ChatAgent
-from vagen_benchmarks.agents.profile_fit import Tried, fit
-from vagen_benchmarks.clients.registry import Model, Registry
+from vagen_benchmarks.clients.registry import Model, Profile, Registry
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, make_table, out
 from vagen_benchmarks.runs.protocol import resolve_id
+from vagen_envs.core import Turn, VagenEnv
 
 SHOWN = 200
 """Characters of a reply that are shown."""
@@ -72,7 +75,7 @@ def try_model(
     model = registry.find(name, base_url)
     agent = ChatAgent(model, base_url=base_url, timeout=timeout, attempts=2, patience=0.0)
     profiles = list(registry.profiles.values())
-    tried = fit(agent, profiles, resolve_id(env), {"strategy": strategy, **parse_options(option)})
+    tried = _fit(agent, profiles, resolve_id(env), {"strategy": strategy, **parse_options(option)})
     for each in tried:
         out.print(f"\nprofile {each.profile.name}:", style="bold")
         for reply, turn in each.played:
@@ -95,6 +98,72 @@ def try_model(
     raise typer.Exit(1)
 
 
+TURNS = 2
+"""The second shows whether a model copies the form of its own first reply."""
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A profile, and the replies and turns that it was asked for."""
+
+    profile: Profile
+    played: Sequence[tuple[Reply, Turn]]
+
+    @property
+    def fits(self) -> bool:
+        return all(turn.parsed.format_correct for _, turn in self.played)
+
+
+def _fit(agent: ChatAgent, profiles: Sequence[Profile], env_id: str, options: Mapping[str, Any]) -> list[_Tried]:
+    """Ask with the first profile, and with those that would have fitted what came, until one does.
+
+    Raises:
+        EndpointError: there is no reply to be had.
+    """
+    envs: list[Any] = [
+        gym.make(env_id, disable_env_checker=True, **{"max_turns": TURNS, **profile.options, **options}).unwrapped
+        for profile in profiles
+    ]
+    first, *others = zip(profiles, envs, strict=True)
+    try:
+        tried = [_ask(agent, *first)]
+        others.sort(key=lambda other: -_score(other[0], other[1], tried[0]))
+        for other in others if not tried[0].fits else ():
+            tried.append(_ask(agent, *other))
+            if tried[-1].fits:
+                break
+    finally:
+        for env in envs:
+            env.close()
+    return tried
+
+
+def _ask(agent: ChatAgent, profile: Profile, env: VagenEnv) -> _Tried:
+    """Play two turns, more than one episode if the first turn ends one."""
+    agent.profile = profile
+    played: list[tuple[Reply, Turn]] = []
+    game: Game | None = None
+    while len(played) < TURNS:
+        if game is None:
+            env.reset(seed=len(played))
+            game = Game(env, env.id, "train", len(played), 0, env.observed, [])
+        reply = agent.reply(game)
+        _, _, terminated, truncated, info = env.step(reply.text)
+        game.turns.append(info["turn"])
+        game.now = info["turn"].result
+        played.append((reply, info["turn"]))
+        game = None if terminated or truncated else game
+    return _Tried(profile, played)
+
+
+def _score(profile: Profile, env: VagenEnv, tried: _Tried) -> float:
+    """How many of these replies it would have paid; reasoning in a field of its own is for one that reads it."""
+    replies = [reply for reply, _ in tried.played]
+    paid = sum(env.grammar.parse(reply.text).format_correct for reply in replies)
+    shows = any(reply.call is not None and reply.call.reasoning for reply in replies)
+    return paid + (0.5 if profile.hidden == shows else 0.0)
+
+
 def _seen(reply: Reply) -> str:
     call = reply.call
     assert call is not None
@@ -103,7 +172,7 @@ def _seen(reply: Reply) -> str:
     return f"{reply.text[:SHOWN]!r}{'…' if len(reply.text) > SHOWN else ''}{hidden}{cut}"
 
 
-def _why_none(tried: Tried) -> str:
+def _why_none(tried: _Tried) -> str:
     replies = [reply for reply, _ in tried.played]
     calls = [reply.call for reply in replies if reply.call is not None]
     if all(call.reasoning for call in calls) and not any(reply.text for reply in replies):

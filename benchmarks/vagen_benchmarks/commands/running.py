@@ -51,9 +51,10 @@ def play_job(job: Job, *, new: bool = False) -> int:
         print_contexts(job.path, job.agents)
     print_usage(outcome.usage)
     print_unread(summary, outcome.usage)
-    resume_helps = print_failures(outcome.failures, job.agents, "episode(s) failed and have no score")
+    resume_helps = _print_failures(outcome.failures, job.agents)
     if interrupted or outcome.reason:
-        print_stop(outcome.reason or "interrupted", f"go on with: vagen resume {job.path}")
+        err.print("stopped:", style="red", end=" ")
+        err.print(f"{outcome.reason or 'interrupted'}; go on with: vagen resume {job.path}", soft_wrap=True)
     elif outcome.failed:
         again = "vagen resume {} plays them again" if resume_helps else "then play them again: vagen resume {}"
         err.print(again.format(job.path), soft_wrap=True)
@@ -63,23 +64,16 @@ def play_job(job: Job, *, new: bool = False) -> int:
     return EXIT_STOPPED if outcome.reason else EXIT_FAILED_EPISODES if outcome.failed else 0
 
 
-def print_failures(failures: Mapping[tuple[str, str], int], agents: Sequence[Agent], what: str) -> bool:
+def _print_failures(failures: Mapping[tuple[str, str], int], agents: Sequence[Agent]) -> bool:
     """Print each cause of failure with its count and fix. Return whether a second attempt alone may help."""
-    if not failures:
-        return True
-    err.print(f"{sum(failures.values())} {what}:", style="red")
     keys = {agent.model.provider.key for agent in agents if isinstance(agent, ChatAgent)}
     advice = advise(failures, " or ".join(sorted(filter(None, keys))) or "the key")
+    if advice:
+        err.print(f"{sum(failures.values())} episode(s) failed and have no score:", style="red")
     for cause in advice:
         err.print(f"  {cause.count} × {cause.what}", soft_wrap=True)
         err.print(f"    {cause.fix}", style="yellow", soft_wrap=True)
     return all(cause.resume_helps for cause in advice)
-
-
-def print_stop(reason: str, then: str) -> None:
-    """Print why playing stopped early, and what to do."""
-    err.print("stopped:", style="red", end=" ")
-    err.print(f"{reason}; {then}", soft_wrap=True)
 
 
 def _written(how: Mapping[str, Any]) -> dict[str, Any]:

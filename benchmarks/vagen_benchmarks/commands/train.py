@@ -58,6 +58,7 @@ def train(
     Example: `vagen train --recipe vagen-base -e sokoban --model Qwen/Qwen2.5-VL-3B-Instruct --out runs/ppo`
     """
     need("vagen train", *EXTRA)
+    from vagen_adapters.ppo.config import check_setting
     from vagen_adapters.ppo.recipes import load_recipe
 
     chosen = load_recipe(recipe)
@@ -65,7 +66,10 @@ def train(
     if start is None:
         raise TrainingConfigError(f"recipe {recipe} names no model; give --model")
     settings = parse_options(setting)
-    _check_settings(settings)
+    for name, value in settings.items():
+        if name in ("environments", "output_dir"):
+            raise TrainingConfigError(f"--set {name}: the command has an option of its own for it, --env or --out")
+        check_setting(name, value)
     environments = _environments(env or chosen.environments, parse_options(option))
     said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     given = {name: value for name, value in said.items() if value is not None}
@@ -82,15 +86,6 @@ def train(
     except OSError as error:
         raise TrainingConfigError(f"--out {out} can't be made ({error.strerror}); name a folder") from error
     _train(config, start, resume, score)
-
-
-def _check_settings(settings: Mapping[str, Any]) -> None:
-    from vagen_adapters.ppo.config import check_setting
-
-    for name, setting in settings.items():
-        if name in ("environments", "output_dir"):
-            raise TrainingConfigError(f"--set {name}: the command has an option of its own for it, --env or --out")
-        check_setting(name, setting)
 
 
 def _environments(entries: Sequence[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -185,10 +180,15 @@ def _check_weights(file: Path) -> None:
 
 
 def _config(recipe: Recipe, environments: Sequence[Any], out: Path, settings: Mapping[str, Any]) -> Any:
+    from transformers.integrations import get_reporting_integration_callbacks
+
     try:
         made = recipe.config(environments, str(out), **settings)
-        _check_trackers(made.report_to)
+        for callback in get_reporting_integration_callbacks(made.report_to):
+            callback()
         return made
+    except (ImportError, RuntimeError) as error:  # a tracker's library that is missing
+        raise TrainingConfigError(f"report_to: {_in_short(error)}") from error
     except (TypeError, ValueError) as error:  # transformers' and Python's, of values that can't be read
         said = " ".join(f"-s {name}={value}" for name, value in settings.items()) or "no -s"
         words = " ".join(str(error).split())
@@ -198,17 +198,6 @@ def _config(recipe: Recipe, environments: Sequence[Any], out: Path, settings: Ma
                 "-s use_cpu=true -s bf16=false"
             ) from error
         raise TrainingConfigError(f"settings that can't be taken ({said}): {words}") from error
-
-
-def _check_trackers(names: Any) -> None:
-    """Raises TrainingConfigError for one that transformers doesn't know, or whose library isn't there."""
-    from transformers.integrations import get_reporting_integration_callbacks
-
-    try:
-        for callback in get_reporting_integration_callbacks(names):
-            callback()
-    except (ImportError, RuntimeError, ValueError) as error:
-        raise TrainingConfigError(f"report_to={names}: {' '.join(str(error).split())}") from error
 
 
 def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
@@ -221,10 +210,8 @@ def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
     except (TrainingConfigError, MissingExtraError):
         raise
     except Exception as error:  # the libraries that settings and models are handed to raise whatever they like
-        what = (
-            f"{model} can't be read" if isinstance(error, OSError) else f"{model} can't be trained with these settings"
-        )
-        raise TrainingConfigError(f"{what}: {_in_short(error)}") from error
+        fault = "can't be read" if isinstance(error, OSError) else "can't be trained with these settings"
+        raise TrainingConfigError(f"{model} {fault}: {_in_short(error)}") from error
     try:
         trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
         trainer.save_model(config.output_dir)
