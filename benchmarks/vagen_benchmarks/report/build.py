@@ -10,11 +10,10 @@ import base64
 import contextlib
 import gzip
 import io
-import itertools
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -25,7 +24,7 @@ from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.report.pages import render
 from vagen_benchmarks.results.labels import agent_settings, task_options, task_titles
 from vagen_benchmarks.results.plan_table import plan_table
-from vagen_benchmarks.results.summary import ERRORS, FLAG, NOT_OWN, Summary, errors_of
+from vagen_benchmarks.results.summary import ERRORS, NOT_OWN, Summary, errors_of
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.runs.run_folder import RunFolder, storing
@@ -37,8 +36,6 @@ CHUNK = 25
 """Episodes a chunk."""
 TURN = ("observed", "reply", "parsed", "executed", "rewards", "metrics", "terminated", "truncated", "result")
 """What the page shows of a turn, besides its states."""
-DIFFERING = "answers_differ"
-"""The problem of a reply with several complete answers that aren't the same."""
 LARGE_PICTURE = 30_000
 """Bytes of a PNG beyond which the page holds it as WebP instead; the run folder keeps the PNG."""
 
@@ -104,76 +101,24 @@ def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> 
 
 
 def _header(run: RunFolder, page: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows above its table, and the table of the run's protocol file."""
-    protocol, rows, plan = run.protocol, page["rows"], Plan.of(run.protocol)
+    """What the page shows beside the facts that its script reads."""
+    protocol, plan = run.protocol, Plan.of(run.protocol)
     start = next((entry for entry in reversed(run.journal()) if entry["event"] == "start"), None)
-    agents = _few([str(agent["name"]) for agent in protocol.agents], "agents")
-    played = [re.sub(r"-v\d+", "", task.label.removeprefix("vagen/")) for task in protocol.tasks]
-    splits = ", ".join(dict.fromkeys(task.split for task in protocol.tasks))
-    facts = [f"{len(page['episodes'])} episodes", f"split {splits}"]
-    facts += [f"{name} {version}" for name, version in protocol.versions.items()]
-    facts += [f"protocol {page['protocol']['sha256'][:12]}"]
-    facts += [start["at"][:16].replace("T", " ")] if start else []
-    facts += [f"judged by {page['judged']['judge']}"] if page["judged"] else []
     tasks = [
         {name: value for name, value in task.items() if name != "system_prompt"} for task in page["protocol"]["tasks"]
     ]
     conditions = {**page["protocol"], "tasks": tasks, "machine": start}
-    options = [(task.label.removeprefix("vagen/"), task_options(task)) for task in protocol.tasks if task_options(task)]
-    options += [(str(agent["name"]), how) for agent in protocol.agents if (how := agent_settings(agent))]
+    labels = [task.label.removeprefix("vagen/") for task in protocol.tasks]
+    options = list(zip(labels, map(task_options, protocol.tasks), strict=True))
+    options += [(str(agent["name"]), agent_settings(agent)) for agent in protocol.agents]
     return {
-        "heading": f"{agents} on {_few(list(dict.fromkeys(played)), 'environments')}",
-        "folder": page["title"],
-        "facts": facts,
-        "options": options,
-        "notices": list(_notices(page, start, plan)),
-        "plan": plan and _plan(plan, rows),
+        "agents": [str(agent["name"]) for agent in protocol.agents],
+        "environments": list(dict.fromkeys(re.sub(r"-v\d+", "", label) for label in labels)),
+        "options": [each for each in options if each[1]],
+        "start": start,
+        "plan": plan,
+        "table": plan and plan_table(plan, page["rows"]),
         "conditions": json.dumps(conditions, indent=1, ensure_ascii=False),
-    }
-
-
-def _few(names: list[str], noun: str) -> str:
-    return ", ".join(names) if len(names) <= 3 else f"{len(names)} {noun}"
-
-
-def _notices(page: Mapping[str, Any], start: Mapping[str, Any] | None, plan: Plan | None) -> Iterator[tuple[str, str]]:
-    """Title and text of everything that a reader of the table must know."""
-    rows, count = page["rows"], len(page["episodes"])
-    if failed := sum(row["failed"] for row in rows):
-        yield (
-            f"{failed} of {count} episodes failed",
-            "outside the agent's control and have no score. They are left out of all rates; confidence intervals of "
-            "success count them as lost for the lower end and as won for the upper end.",
-        )
-    if any(row["flagged"] for row in rows):
-        yield FLAG, "marks scores with more than 2 % of the episodes failed or not played."
-    if page["planned"] > count:
-        yield f"{page['planned'] - count} of {page['planned']} episodes", "have not been played."
-    differing = sum(row["problems"].get(DIFFERING, 0) for row in rows)
-    if differing:
-        yield f"{differing} replies", "contain several complete answers that differ. The last answer was executed."
-    for each in (start or {}).get("skipped", ()):
-        yield f"{each['env_id'].removeprefix('vagen/')} skipped:", each["reason"]
-    if plan and (altered := plan.altered()):
-        yield f"This isn't the package's protocol “{plan.name}”:", altered
-    if page["damaged"]:
-        yield f"{page['damaged']} damaged lines", "of episodes.jsonl were left out."
-    if page["missing_pictures"]:
-        yield f"{page['missing_pictures']} pictures", "are missing."
-
-
-def _plan(plan: Plan, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The table of the run's protocol file beside published results."""
-    table = plan_table(plan, rows)
-    # An ungrouped column has a heading of its own, which is empty.
-    keys = [(group, None if group else i) for i, (group, _) in enumerate(table.columns)]
-    groups = [(group, len(list(members))) for (group, _), members in itertools.groupby(keys)]
-    return {
-        "name": plan.name,
-        "about": plan.data.get("about", ""),
-        "columns": table.columns,
-        "rows": table.rows,
-        "groups": groups if any(group for group, _ in groups) else [],
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,10 +36,8 @@ def write_overview(folder: Path, page: Path, *, progress: Callable[[], None] = l
         runs.append(_shown(folder, path, page))
         progress()
     runs.sort(key=lambda run: str(run["begun"]), reverse=True)
-    going = sum(run["going"] for run in runs)
-    facts = f"{len(runs)} run{'s' * (len(runs) != 1)}" + (f", {going} being played" if going else "")
     with storing(page), page.open("w", encoding="utf-8") as file:
-        render("overview.html", file, folder=folder.resolve().name, facts=facts, runs=runs)
+        render("overview.html", file, folder=folder.resolve().name, runs=runs)
     return page
 
 
@@ -58,14 +55,20 @@ def _shown(folder: Path, path: Path, page: Path) -> dict[str, Any]:
     begun = next((str(call.get("at", "")) for call in reversed(calls) if call["event"] == "start"), "")
     last = calls[-1] if calls else {"event": ""}
     titles = task_titles(run.protocol)
+    sums = {
+        name: sum(row[name] or 0 for row in rows)
+        for name in ("played", "failed", "missing", "prompt_tokens", "completion_tokens", "dollars")
+    }
     return {
+        **sums,
         "name": name,
         "error": "",
         "begun": begun,
         "report": relative_link(page, run.report),
         "going": last["event"] == "start",
         "stopped": str(last.get("reason") or ""),
-        "facts": _facts(run, rows, begun),
+        "planned": sums["played"] + sums["failed"] + sums["missing"],
+        "protocol": run.protocol.plan["name"] if run.protocol.plan else "",
         "rows": [{**row, "task": titles.get(row["task"], row["task"])} for row in rows],
     }
 
@@ -76,15 +79,3 @@ def _is_new(run: RunFolder) -> bool:
         return False
     changed = [file.stat().st_mtime_ns for name in CHANGING if (file := run.path / name).is_file()]
     return run.report.stat().st_mtime_ns > max(changed)
-
-
-def _facts(run: RunFolder, rows: list[dict[str, Any]], begun: str) -> list[str]:
-    played, failed, missing = (sum(row[name] for row in rows) for name in ("played", "failed", "missing"))
-    planned = played + failed + missing
-    facts = [begun[:16].replace("T", " "), f"{played} {'' if played == planned else f'of {planned} '}episodes"]
-    facts += [f"{failed} failed"] if failed else []
-    prompt, completion = (sum(row[name] for row in rows) for name in ("prompt_tokens", "completion_tokens"))
-    facts += [f"{prompt:,} / {completion:,} tokens"] if prompt or completion else []
-    facts += [f"${dollars:.2f}"] if (dollars := math.fsum(row["dollars"] or 0.0 for row in rows)) else []
-    facts += [f"protocol {run.protocol.plan['name']}"] if run.protocol.plan else []
-    return list(filter(None, facts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,13 @@ class PlanTable:
 
     columns: tuple[tuple[str, str], ...]
     rows: tuple[Row, ...]
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """The groups with the number of their columns, in order; an ungrouped column is its own. Empty without any."""
+        keys = [(group, None if group else i) for i, (group, _) in enumerate(self.columns)]
+        groups = [(group, len(list(members))) for (group, _), members in itertools.groupby(keys)]
+        return groups if any(group for group, _ in groups) else []
 
 
 def plan_table(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> PlanTable:

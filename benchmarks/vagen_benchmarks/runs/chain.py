@@ -1,35 +1,61 @@
-"""JSON lines whose last entry, `chain`, is the hash of the line and of the chain before it: a change or a gap shows."""
+"""Files that are only appended to, and JSON lines whose last entry, `chain`, shows a change or a gap.
+
+It is the hash of the line and of the chain before it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from io import RawIOBase
+from pathlib import Path
 
 _ENTRY = ',"chain":"'
 
 
+class AppendedFile:
+    """A file that one process appends to. What a killed process wrote incompletely after `complete` is cut off."""
+
+    def __init__(self, path: Path, complete: int) -> None:
+        self._file = path.open("ab", buffering=0)
+        self._file.truncate(complete)
+
+    def append(self, data: bytes) -> None:
+        """Append. If the disk takes only a part, the file stays as it was."""
+        end, left = self._file.seek(0, os.SEEK_END), data
+        try:
+            while left:
+                left = left[self._file.write(left) or 0 :]
+        except OSError:
+            self._file.truncate(end)
+            raise
+
+    def close(self) -> None:
+        """Write the file to the disk and close it."""
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+
+class Chain(AppendedFile):
+    """A file of chained JSON lines. `head` is its last hash, at first the protocol's."""
+
+    def __init__(self, path: Path, first: str) -> None:
+        self.head, complete = first, 0
+        for line in path.open("rb") if path.is_file() else ():
+            if line.endswith(b"\n"):
+                complete += len(line)
+                self.head = read_link("", line)[0] or self.head
+        super().__init__(path, complete)
+
+    def add(self, line: str) -> None:
+        """Append a JSON object with its hash."""
+        head = link(self.head, line)
+        self.append(f'{line[:-1]}{_ENTRY}{head}"}}\n'.encode())
+        self.head = head
+
+
 def link(before: str, line: str) -> str:
-    """The next hash of a chain, from the previous one (at first the protocol's) and a line without its own hash."""
+    """The next hash of a chain, from the previous one and a line without its own hash."""
     return hashlib.sha256(f"{before}{line}".encode()).hexdigest()[:32]
-
-
-def append(file: RawIOBase, data: bytes) -> None:
-    """Append to an unbuffered file. If the disk takes only a part, the file stays as it was."""
-    end, left = file.seek(0, os.SEEK_END), data
-    try:
-        while left:
-            left = left[file.write(left) or 0 :]
-    except OSError:
-        file.truncate(end)
-        raise
-
-
-def append_link(file: RawIOBase, before: str, line: str) -> str:
-    """Append a JSON object with its hash in the chain, and return the hash."""
-    chain = link(before, line)
-    append(file, f'{line[:-1]}{_ENTRY}{chain}"}}\n'.encode())
-    return chain
 
 
 def read_link(before: str, line: bytes) -> tuple[str, bool]:

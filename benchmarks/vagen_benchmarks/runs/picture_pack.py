@@ -6,13 +6,12 @@ is the last one, and is dropped.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, KeysView
 from pathlib import Path
 
 from vagen_benchmarks.errors import RunFolderError
-from vagen_benchmarks.runs.chain import append
+from vagen_benchmarks.runs.chain import AppendedFile
 
 _HEAD = re.compile(rb"([0-9a-f]{64}) ([0-9]{1,12})\n")
 _LONGEST_HEAD = 78  # the hash's 64, a space, the length's 12, a line feed
@@ -24,7 +23,7 @@ class PicturePack:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._places: dict[str, tuple[int, int]] = {}
-        self._end = 0
+        self.complete = 0
 
     def names(self) -> KeysView[str]:
         self._read_on()
@@ -49,13 +48,13 @@ class PicturePack:
     def torn(self) -> int:
         """Bytes of an incomplete record at the end."""
         self._read_on()
-        return self.path.stat().st_size - self._end if self.path.is_file() else 0
+        return self.path.stat().st_size - self.complete if self.path.is_file() else 0
 
     def _read_on(self) -> None:
         """Index the records added since the last call."""
-        for name, offset, length in self._records(self._end):
+        for name, offset, length in self._records(self.complete):
             self._places.setdefault(name, (offset, length))
-            self._end = offset + length + 1
+            self.complete = offset + length + 1
 
     def _records(self, begin: int) -> Iterator[tuple[str, int, int]]:
         """Name, offset and length of each complete record from an offset on."""
@@ -75,22 +74,15 @@ class PicturePack:
                 begin = offset + length + 1
 
 
-class PictureWriter:
-    """Appends to a pack, by one process at a time. Cuts off an incomplete record."""
+class PictureWriter(AppendedFile):
+    """Appends to a pack, by one process at a time."""
 
     def __init__(self, pack: PicturePack) -> None:
         self.stored = set(pack.names())
-        if pack.torn:
-            os.truncate(pack.path, pack.path.stat().st_size - pack.torn)
-        self._file = pack.path.open("ab", buffering=0)
+        super().__init__(pack.path, pack.complete)
 
     def add(self, pictures: Iterable[tuple[str, bytes]]) -> None:
         """Store pictures, by name and PNG, that are new. They survive the end of the process once this returns."""
         new = {name: png for name, png in pictures if name not in self.stored}
-        append(self._file, b"".join(b"%b %d\n%b\n" % (name.encode(), len(png), png) for name, png in new.items()))
+        self.append(b"".join(b"%b %d\n%b\n" % (name.encode(), len(png), png) for name, png in new.items()))
         self.stored.update(new)
-
-    def close(self) -> None:
-        """Write the file to the disk and close it."""
-        os.fsync(self._file.fileno())
-        self._file.close()

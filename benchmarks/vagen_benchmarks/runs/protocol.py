@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import difflib
 import hashlib
 import importlib
 import json
@@ -155,9 +156,10 @@ def resolve_id(name: str) -> str:
         if wanted in (env_id.lower(), env_id.partition("/")[2].lower(), short_name(env_id)):
             return env_id
     known = [short_name(env_id) for env_id in vagen_envs.ENV_IDS]
+    near = [each for each in known if wanted and wanted in each]
     # Of a short name for a long one difflib makes nothing: `svgg` and `svgreconstruction` share three letters of 21.
-    near = [each for each in known if wanted and (wanted in each or wanted[:3] == each[:3])]
-    meant = did_you_mean(wanted, known) or (near and f" Did you mean {' or '.join(map(repr, near))}?") or ""
+    near = near or difflib.get_close_matches(wanted, known, 1) or [each for each in known if each[:3] == wanted[:3]]
+    meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else did_you_mean(wanted, known)
     own = "An environment of your own is named MODULE:ID, such as my_env:example/MyEnv-v0"
     raise ProtocolError(f"unknown environment {name!r}.{meant} {own}")
 

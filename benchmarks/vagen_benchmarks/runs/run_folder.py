@@ -23,7 +23,7 @@ from typing import Any, Self
 
 from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
 from vagen_benchmarks.redaction import redact, redact_errors, secrets
-from vagen_benchmarks.runs.chain import append_link
+from vagen_benchmarks.runs.chain import Chain
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.picture_pack import PicturePack, PictureWriter
 from vagen_benchmarks.runs.protocol import Protocol, Task, differences
@@ -183,46 +183,25 @@ class RunWriter(RunFolder):
         self._writing = threading.Lock()
         self.scored = 0  # episodes with a score that this writer has stored
         self._keys = secrets()
-        self._chain = str(self.protocol.to_json()["sha256"])
+        first = str(self.protocol.to_json()["sha256"])
         with storing(path):
             self._pictures = PictureWriter(self.pictures)
-            self._journal_chain = self._end_of_journal()
-            self.finished = self._finished()
-            self._file = self.episodes_file.open("ab", buffering=0)
-            self._journal = self.journal_file.open("ab", buffering=0)
+            self._episodes, self._journal = Chain(self.episodes_file, first), Chain(self.journal_file, first)
+        self.finished = self._finished()
 
     def left(self, agent: str) -> list[tuple[str, Task, int, int]]:
         """Key, task, seed and repeat of an agent's episodes that still lack a score."""
         return [planned for planned in self.protocol.keys(agent) if planned[0] not in self.finished]
 
     def _finished(self) -> set[str]:
-        """Keys of the episodes that have a score and all their pictures. Drops an incomplete last line."""
+        """Keys of the episodes that have a score and all their pictures."""
         finished: set[str] = set()
-        end = 0
-        for offset, line, data in self.lines():
-            end = offset + len(line) if line.endswith(b"\n") else offset
-            if data is None:
-                continue
-            self._chain = str(data.get("chain", ""))
-            episode = read_episode(line)
+        for episode in self.all_episodes():
             if episode.failure is None and episode.picture_names() <= self._pictures.stored:
                 finished.add(episode.key)
             else:
                 finished.discard(episode.key)
-        if self.episodes_file.exists() and self.episodes_file.stat().st_size > end:
-            os.truncate(self.episodes_file, end)
         return finished
-
-    def _end_of_journal(self) -> str:
-        """The last hash of the journal's chain. Drops an incomplete last line."""
-        if not self.journal_file.exists():
-            return self._chain
-        text = self.journal_file.read_bytes()
-        complete = text[: text.rfind(b"\n") + 1]
-        if len(complete) < len(text):
-            os.truncate(self.journal_file, len(complete))
-        entries = self.journal()
-        return str(entries[-1].get("chain", "")) if entries else self._chain
 
     def add(self, episode: Episode, pictures: Iterable[Picture]) -> None:
         """Store an episode: first its pictures, then its line. It then survives the end of the process.
@@ -234,7 +213,7 @@ class RunWriter(RunFolder):
         line = json.dumps(redact_errors(episode.to_json(), self._keys), separators=(",", ":"))
         with self._writing, storing(self.path):
             self._pictures.add(new)
-            self._chain = append_link(self._file, self._chain, line)
+            self._episodes.add(line)
             if episode.failure is None:
                 self.finished.add(episode.key)
                 self.scored += 1
@@ -242,16 +221,14 @@ class RunWriter(RunFolder):
     def note(self, event: str, **facts: Any) -> None:
         with self._writing, storing(self.path):
             # The head of the episodes' chain: an episode that is dropped and played anew after this no longer fits.
-            line = redact(json.dumps({"event": event, **facts, "episodes": self._chain}), self._keys)
-            self._journal_chain = append_link(self._journal, self._journal_chain, line)
+            line = json.dumps({"event": event, **facts, "episodes": self._episodes.head})
+            self._journal.add(redact(line, self._keys))
 
     def close(self) -> None:
         """Write everything to the disk and free the folder."""
         try:
             with storing(self.path):
-                self._pictures.close()
-                for file in (self._file, self._journal):
-                    os.fsync(file.fileno())
+                for file in (self._pictures, self._episodes, self._journal):
                     file.close()
         finally:
             self._lock_file.close()

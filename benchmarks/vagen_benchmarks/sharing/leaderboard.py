@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,27 +59,11 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
             ]
     _rank(lines)
     protocol, titles = first.protocol, task_titles(first.protocol)
-    repeats = f", each {protocol.repeats} times" if protocol.repeats > 1 else ""
-    tasks = [
-        {
-            "title": titles[task.label],
-            "levels": f"{task.split} {task.first_seed} to {task.first_seed + task.episodes - 1}{repeats}",
-        }
-        for task in protocol.tasks
-    ]
     page.parent.mkdir(parents=True, exist_ok=True)
+    named = [(group, titles.get(f"vagen/{name}", name)) for group, name in columns]
+    facts = {"protocol": protocol, "titles": titles, "sha256": conditions["sha256"], "unknown": unknown}
     with page.open("w", encoding="utf-8") as file:
-        render(
-            "leaderboard.html",
-            file,
-            protocol=f"protocol {protocol.plan['name']}" if protocol.plan else "no protocol of the package",
-            sha256=conditions["sha256"][:12],
-            versions=", ".join(f"{name} {version}" for name, version in protocol.versions.items()),
-            tasks=tasks,
-            notices=list(_notices(first, unknown)),
-            columns=[(group, titles.get(f"vagen/{name}", name)) for group, name in columns],
-            lines=lines,
-        )
+        render("leaderboard.html", file, **facts, columns=named, lines=lines)
     return page
 
 
@@ -126,8 +110,7 @@ def _facts(run: RunFolder, agent: Mapping[str, Any], rows: Sequence[Mapping[str,
         "mark": "own code" if is_own_code(agent, run.protocol) else "",
         "settings": agent_settings(agent),
         "failed": sum(row["failed"] for row in rows if row["agent"] == agent["name"]),
-        "tokens": f"{usage.prompt_tokens:,} / {usage.completion_tokens:,}" if usage.tokens else "–",
-        "cost": f"${usage.dollars:.2f}" if usage.requests and usage.dollars is not None else "–",
+        "usage": usage,
         "report": relative_link(page, run.report),
         "run": run.path.resolve().name,
         "date": str(start["at"])[:10],
@@ -148,14 +131,3 @@ def _rank(lines: list[dict[str, Any]]) -> None:
         line["rank"] = str(1 + sum(other.low > figure.high for other in known)) if ranked else "–"
         line["order"] = not ranked, -figure.low if figure and figure.is_bounded else 1.0
     lines.sort(key=lambda line: line["order"])  # by the lower end, which failures can only lower
-
-
-def _notices(run: RunFolder, unknown: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    if run.protocol.plan is None:
-        yield "These runs follow no protocol file. Environments, options and seeds were chosen by the submitter."
-    if any(task.split != "test" for task in run.protocol.tasks):
-        yield "These levels aren't from the test split."
-    for name, lines in unknown.items():
-        if lines:
-            more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-            yield f"{name}: could not be confirmed here: {lines[0]}{more}"
