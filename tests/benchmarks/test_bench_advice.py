@@ -46,6 +46,7 @@ SAID = [  # what is answered, and words of the fix
     (said(400, "Unsupported parameter: 'seed' is not supported"), "no --seed"),
     (said(500, "image input is not supported - hint: you may need to provide the mmproj"), "takes no pictures"),
     (said(400, "image exceeds 5 MB maximum"), "refuses the picture"),
+    (said(400, "At most 1 image(s) may be provided in one prompt."), "--limit-mm-per-prompt"),
     (said(413, "Request too large on tokens per minute (TPM): Limit 6000"), "account's limits"),
     ((400, {}), "resume would be refused again"),
     ((307, {"location": "http://elsewhere/v1"}), "keys don't follow redirects"),

@@ -2,11 +2,13 @@
 
 import io
 import time
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from vagen_benchmarks import meter
+from vagen_benchmarks.commands.printing import tally
 from vagen_benchmarks.meter import Meter
 
 
@@ -47,3 +49,11 @@ def test_a_terminal_shows_a_bar_in_a_bar_and_what_others_print():
     shown = written.getvalue()
     for each in ("vagen-base", "1/2", "rollouts", "2/3", "solved [5] 0.5", "a line between"):
         assert each in shown
+
+
+def test_what_was_solved_and_failed_is_counted():
+    notes = []
+    told = tally(SimpleNamespace(advance=lambda note: notes.append(note)))
+    for success in (True, False):
+        told(SimpleNamespace(agent="a", task="vagen/X-v0", success=success, failure=None if success else "down"))
+    assert notes == ["1 of 1 solved; a on X-v0", "1 of 2 solved, 1 failed; a on X-v0"]

@@ -63,7 +63,7 @@ def tally(meter: Meter) -> Callable[[Episode], None]:
     counts: Counter[str] = Counter()
 
     def told(episode: Episode) -> None:
-        counts.update(played=1, solved=episode.success, failed=episode.failure is not None)
+        counts.update(played=1, solved=int(episode.success), failed=int(episode.failure is not None))
         failed = f", {counts['failed']} failed" if counts["failed"] else ""
         name = f"{visible(episode.agent)} on {episode.task.removeprefix('vagen/')}"
         meter.advance(note=f"{counts['solved']} of {counts['played']} solved{failed}; {name}")
