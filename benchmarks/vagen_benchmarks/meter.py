@@ -28,9 +28,8 @@ class Meter:
         text = [TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[note]")]
         columns = (text[0], BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), text[1])
         self._bar = Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
-        self._task = self._bar.add_task(what, total=total, completed=done, note="")
-        self._what, self._total, self._before, self._done = what, total, done, 0
-        self._began = time.monotonic()
+        self._bar.add_task(what, total=total, completed=done, note="")
+        self._before, self._began = done, time.monotonic()
         self._next = self._began + FIRST_AFTER
 
     def __enter__(self) -> Self:
@@ -42,14 +41,14 @@ class Meter:
 
     def advance(self, steps: int = 1, note: str = "") -> None:
         """So many steps more; `note` stands behind."""
-        self._done += steps
-        self._bar.update(self._task, advance=steps, note=note)
-        at = time.monotonic()
-        if self._console.is_terminal or at < self._next or not self._done:
+        task, at = self._bar.tasks[0], time.monotonic()
+        self._bar.update(task.id, advance=steps, note=note)
+        done = int(task.completed)
+        if self._console.is_terminal or at < self._next or done == self._before:
             return
         self._next = at + TOLD_EVERY
-        left = (self._total - self._before - self._done) / self._done * (at - self._began)
-        words = f"{self._what}: {self._before + self._done} of {self._total}, about {spoken(left)} to go"
+        left = (int(task.total or 0) - done) / (done - self._before) * (at - self._began)
+        words = f"{task.description}: {done} of {task.total}, about {spoken(left)} to go"
         self._console.print("; ".join(filter(None, (words, note))), soft_wrap=True)
 
     def over(self, entries: Iterable[T]) -> Iterator[T]:

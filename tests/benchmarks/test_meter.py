@@ -53,7 +53,7 @@ def test_a_terminal_shows_a_bar_in_a_bar_and_what_others_print():
 
 def test_what_was_solved_and_failed_is_counted():
     notes = []
-    told = tally(SimpleNamespace(advance=lambda note: notes.append(note)))
+    told = tally(SimpleNamespace(advance=lambda **told: notes.append(told["note"])))
     for success in (True, False):
         told(SimpleNamespace(agent="a", task="vagen/X-v0", success=success, failure=None if success else "down"))
     assert notes == ["1 of 1 solved; a on X-v0", "1 of 2 solved, 1 failed; a on X-v0"]

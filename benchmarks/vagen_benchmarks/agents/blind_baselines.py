@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import gymnasium as gym
@@ -50,32 +51,26 @@ def search(like: VagenEnv) -> Replies:
     assert like.spec is not None
     # Pictures are drawn only where they cost nothing.
     unseen: dict[str, Any] = {} if like.quick else {"observation": "text"}
-    made = gym.make(like.spec, disable_env_checker=True, split="val", **unseen)
-    try:
-        return _best_replies(made.unwrapped)  # type: ignore[arg-type]
-    finally:
-        made.close()
-
-
-def _best_replies(env: VagenEnv) -> Replies:
-    tries, count = env.blind_search
-    stream = HashStream("blind replies", env.id)
-    levels = []
-    for seed in range(count):
-        env.reset(seed=seed)
-        levels.append(env.snapshot())
-    best: Replies = ()
-    score = (-1.0, 0.0)
-    for number in range(tries):
-        if number < max(2, tries // PLANS):
-            replies = _planned(env, levels[number % len(levels)], stream)
-        elif number < tries // 2:
-            replies = _drawn(env, env.config.max_turns, stream)
-        else:
-            replies = _changed(best, env, stream)
-        if (reached := _score(env, replies, levels)) >= score:
-            best, score = replies, reached
-    return best
+    with closing(gym.make(like.spec, disable_env_checker=True, split="val", **unseen)) as made:
+        env: Any = made.unwrapped
+        tries, count = env.blind_search
+        stream = HashStream("blind replies", env.id)
+        levels = []
+        for seed in range(count):
+            env.reset(seed=seed)
+            levels.append(env.snapshot())
+        best: Replies = ()
+        score = (-1.0, 0.0)
+        for number in range(tries):
+            if number < max(2, tries // PLANS):
+                replies = _planned(env, levels[number % len(levels)], stream)
+            elif number < tries // 2:
+                replies = _drawn(env, env.config.max_turns, stream)
+            else:
+                replies = _changed(best, env, stream)
+            if (reached := _score(env, replies, levels)) >= score:
+                best, score = replies, reached
+        return best
 
 
 def _planned(env: VagenEnv, level: bytes, stream: HashStream) -> Replies:

@@ -28,7 +28,7 @@ from vagen_envs.pictures import Picture
 from vagen_rewards import RuleJudge, TurnScores, make_judge
 from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
 from vagen_rewards.reward import share_unread
-from vagen_rewards.scores import PARTS, Part, Statement
+from vagen_rewards.scores import PARTS, Part, Score, Statement
 from vagen_rewards.usage import Price
 
 app = typer.Typer(
@@ -183,28 +183,25 @@ def _rescore(
 
 def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
     """The mean score of each agent, task and part, what is unscored, and how varied the words are."""
-    values: dict[tuple[str, str, Part], list[float | None]] = {}
-    texts: dict[tuple[str, str, Part], list[str]] = {}
-    unread: dict[tuple[str, str, Part], list[float]] = {}
+    found: dict[tuple[str, str, Part], list[tuple[str, Score]]] = {}
     unscored = ""
     for agent, task, turn, scores in judged:
         for part, score in scores.by_part():
-            key = (agent, task, part)
-            values.setdefault(key, []).append(score.value)
             text = (turn.parsed.observation if part == PARTS[0] else turn.parsed.prediction) or ""
-            texts.setdefault(key, []).append(text)
-            unread.setdefault(key, []).append(share_unread(text, score))
+            found.setdefault((agent, task, part), []).append((text, score))
             unscored = unscored if score.scored else score.reason
     figures = ["statements", "unscored", "unread", "mean score", "entropy", "distinct"]
     table = make_table(["agent", "task", "part"], figures)
-    for key, all_of_them in sorted(values.items()):
-        known = [value for value in all_of_them if value is not None]
+    for key, statements in sorted(found.items()):
+        texts = [text for text, _ in statements]
+        known = [score.value for _, score in statements if score.value is not None]
+        unread = math.fsum(share_unread(*each) for each in statements) / len(statements)
         mean = f"{math.fsum(known) / len(known):.3f}" if known else "–"
-        left = f"{math.fsum(unread[key]) / len(unread[key]):.0%}"
-        varied = (f"{entropy(texts[key]):.1f} bit", f"{distinct_responses(texts[key]):.0%}")
-        table.add_row(*key, str(len(all_of_them)), str(len(all_of_them) - len(known)), left, mean, *varied)
+        counts = str(len(statements)), str(len(statements) - len(known))
+        varied = f"{entropy(texts):.1f} bit", f"{distinct_responses(texts):.0%}"
+        table.add_row(*key, *counts, f"{unread:.0%}", mean, *varied)
     out.print(table)
-    if not values:
+    if not found:
         out.print("no reply of this run has an <observation> or a <prediction>: there is nothing to judge")
     if unscored:
         out.print(f"the last that went unscored: {unscored}")

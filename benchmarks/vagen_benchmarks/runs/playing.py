@@ -59,21 +59,16 @@ class Seat:
         return self._env
 
     async def leave(self) -> None:
+        """Close the environment; errors of a broken one are logged."""
         env, self._env = self._env, None
         try:
             if env is not None:
                 await self.call(env.close)
-        finally:
-            thread, self._thread = self._thread, None
-            if thread is not None:
-                thread.shutdown(wait=False)
-
-    async def discard(self) -> None:
-        """Close the environment; errors of a broken one are logged."""
-        try:
-            await self.leave()
         except Exception as error:
-            log.warning("while closing a broken environment: %s: %s", type(error).__name__, error)
+            log.warning("while closing an environment: %s: %s", type(error).__name__, error)
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.shutdown(wait=False)
 
 
 @functools.cache
@@ -93,7 +88,7 @@ class PlayedEpisode:
     Attributes:
         content: content hash of the level.
         ended: None if the environment's rules ended it.
-        error: the endpoint's error that ended it, if any.
+        hopeless: whether every other episode would end with the same error of the endpoint.
     """
 
     turns: list[Turn] = field(default_factory=list)
@@ -101,7 +96,7 @@ class PlayedEpisode:
     summaries: list[ContextSummary] = field(default_factory=list)
     content: str = ""
     ended: Ended | None = None
-    error: EndpointError | None = None
+    hopeless: bool = False
 
 
 async def play(seat: Seat, planned: PlannedEpisode, *, again: bool = True) -> PlayedEpisode:
@@ -112,11 +107,11 @@ async def play(seat: Seat, planned: PlannedEpisode, *, again: bool = True) -> Pl
     except Stopped:
         raise
     except EndpointError as error:
-        played.ended, played.error = Ended(error.kind, str(error)), error
+        played.ended, played.hopeless = Ended(error.kind, str(error)), error.hopeless
     except _AgentBrokeError as error:
         played.ended = Ended(Stop.AGENT, str(error))
     except Exception as error:
-        await seat.discard()
+        await seat.leave()
         if again:
             return await play(seat, planned, again=False)
         played.ended = Ended(Stop.ENVIRONMENT, f"{type(error).__name__}: {error}")

@@ -210,7 +210,7 @@ class _Run:
                     await self._store(agent, planned, played)
                 self._count(played)
         finally:
-            await seat.discard()
+            await seat.leave()
 
     async def _store(self, agent: Agent, planned: PlannedEpisode, played: PlayedEpisode) -> None:
         key, task, seed, repeat = planned
@@ -235,7 +235,7 @@ class _Run:
             self.failed_in_row = 0
             return None
         self.failed_in_row += 1  # an endpoint that refuses every first prompt isn't set up for this
-        if played.error is not None and played.error.hopeless:
+        if played.hopeless:
             self._end(ended.message)
         elif self.failed_in_row >= self.policy.give_up_after:
             self._end(f"{self.failed_in_row} episodes in a row failed, the last with: {ended.message}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +59,15 @@ class Verdict:
     unknown: list[str] = field(default_factory=list)
     unplayed: int = 0
 
+    def add(self, episode: Episode, wrong: Sequence[str], unknown: Sequence[str]) -> None:
+        """Count an episode that was played again, with what was found."""
+        self.wrong += [f"{episode.key}: {each}" for each in wrong]
+        self.unknown += [f"{episode.key}: {each}" for each in unknown]
+        if not wrong and not unknown:
+            self.episodes += episode.failure is None
+            self.failed += episode.failure is not None
+            self.turns += len(episode.turns)
+
     @property
     def ok(self) -> bool:
         """Whether every episode was played again, and nothing is wrong."""
@@ -105,22 +114,13 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
                 verdict.unplayed += 1
                 verdict.unknown += [f"{episode.key}: {why}"] if why else []
             else:
-                _confirm(verdict, episode, *_replay(episode, here, env, judged))
+                verdict.add(episode, *_replay(episode, here, env, judged))
             progress()
         if env is not None:
             env.close()
     if run.judged_by():
         verdict.unknown.append("the judge's verdicts and what they paid: judges aren't asked again")
     return verdict
-
-
-def _confirm(verdict: Verdict, episode: Episode, wrong: list[str], unknown: list[str]) -> None:
-    verdict.wrong += [f"{episode.key}: {each}" for each in wrong]
-    verdict.unknown += [f"{episode.key}: {each}" for each in unknown]
-    if not wrong and not unknown:
-        verdict.episodes += episode.failure is None
-        verdict.failed += episode.failure is not None
-        verdict.turns += len(episode.turns)
 
 
 def _made(task: Task, options: Mapping[str, Any]) -> tuple[gym.Env[dict[str, Any], str] | None, str]:
