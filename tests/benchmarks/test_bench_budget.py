@@ -61,14 +61,14 @@ def test_nothing_is_asked_that_the_budget_cannot_pay(tmp_path, endpoint):
     outcome = play(tmp_path / "run", endpoint.url, 5, Policy(max_dollars=0.000001))
     assert (outcome.played, outcome.failed, outcome.left, len(endpoint.requests)) == (0, 0, 5, 0)
     assert "the budget of $1e-06 is spent: $0.0000 so far" in outcome.reason
-    outcome = play(tmp_path / "run", endpoint.url, 5, Policy(max_tokens=400))
+    outcome = play(tmp_path / "run", endpoint.url, 5, Policy(max_total_tokens=400))
     assert (outcome.played, outcome.left) == (0, 5)
     assert "the budget of 400 tokens is spent" in outcome.reason
 
 
 def test_what_was_spent_before_counts_after_a_resume(tmp_path, endpoint):
     endpoint.script = lambda number, body: answer(endpoint.good, {"prompt_tokens": 2000, "completion_tokens": 100})
-    policy = Policy(concurrency=4, max_tokens=40_000)
+    policy = Policy(concurrency=4, max_total_tokens=40_000)
     first = play(tmp_path / "run", endpoint.url, 12, policy)
     assert 0 < first.played < 12
     asked = len(endpoint.requests)

@@ -79,7 +79,7 @@ def _without_model(name: str, baselines: Collection[str]) -> Agent | None:
 
 
 def _models(name: str, asked: Asked, registry: Registry) -> list[Agent]:
-    if at_home := [env_id for env_id in vagen_envs.ENV_IDS if name in _baselines_of(env_id)]:
+    if at_home := [env_id for env_id in vagen_envs.ENV_IDS if name in getattr(declared(env_id)[1], "baselines", ())]:
         raise ProtocolError(
             f"the agent {name!r} plays only {', '.join(at_home)}; add --env {at_home[0]} or leave it out"
         )
@@ -102,7 +102,3 @@ def _models(name: str, asked: Asked, registry: Registry) -> list[Agent]:
         )
         for context in asked.contexts
     ]
-
-
-def _baselines_of(env_id: str) -> Collection[str]:
-    return getattr(declared(env_id)[1], "baselines", ())

@@ -53,7 +53,27 @@ class GeminiClient(SdkClient):
         return httpx2.Response(200, headers=headers, content=((raw and raw.body) or "").encode())
 
     def _read(self, data: Any) -> Answer:
-        return _read(data)
+        usage = data.get("usageMetadata")
+        asked, thought, cached, replied = (
+            count(usage, f"{name}TokenCount") for name in ("prompt", "thoughts", "cachedContent", "candidates")
+        )
+        candidates = data.get("candidates")
+        if not candidates:
+            if (data.get("promptFeedback") or {}).get("blockReason"):
+                return Answer("", "filtered", asked, 0)
+            raise KeyError("candidates")
+        candidate = candidates[0]
+        parts = (candidate.get("content") or {}).get("parts") or []
+        text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
+        thoughts = "".join(part.get("text") or "" for part in parts if part.get("thought"))
+        # A reply that is empty isn't counted; one that isn't, and for which there is no number, is counted by us.
+        written = None if usage is None or (replied is None and text) else (replied or 0) + (thought or 0)
+        ending = ending_of(
+            candidate.get("finishReason"), text, length=("MAX_TOKENS",), filtered=FILTERED, refused=False
+        )
+        signed = text and any(part.get("thought") or part.get("thoughtSignature") for part in parts)
+        hidden = parts if signed else None
+        return Answer(text, ending, asked, written, thoughts or None, cached, None, thought, hidden)
 
 
 def _config(system: str, sampling: Sampling) -> types.GenerateContentConfig:
@@ -93,25 +113,3 @@ def _part(part: dict[str, Any]) -> types.Part:
         return types.Part.from_text(text=part["text"])
     data = part["image_url"]["url"].partition(",")[2]
     return types.Part.from_bytes(data=base64.b64decode(data), mime_type="image/png")
-
-
-def _read(data: Any) -> Answer:
-    usage = data.get("usageMetadata")
-    asked, thought, cached, replied = (
-        count(usage, f"{name}TokenCount") for name in ("prompt", "thoughts", "cachedContent", "candidates")
-    )
-    candidates = data.get("candidates")
-    if not candidates:
-        if (data.get("promptFeedback") or {}).get("blockReason"):
-            return Answer("", "filtered", asked, 0)
-        raise KeyError("candidates")
-    candidate = candidates[0]
-    parts = (candidate.get("content") or {}).get("parts") or []
-    text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
-    thoughts = "".join(part.get("text") or "" for part in parts if part.get("thought"))
-    # A reply that is empty isn't counted; one that isn't, and for which there is no number, is counted by us.
-    written = None if usage is None or (replied is None and text) else (replied or 0) + (thought or 0)
-    ending = ending_of(candidate.get("finishReason"), text, length=("MAX_TOKENS",), filtered=FILTERED, refused=False)
-    signed = text and any(part.get("thought") or part.get("thoughtSignature") for part in parts)
-    hidden = parts if signed else None
-    return Answer(text, ending, asked, written, thoughts or None, cached, None, thought, hidden)

@@ -9,7 +9,7 @@ import gymnasium as gym
 import typer
 from rich.console import Console
 
-from vagen_benchmarks.agents.factory import HUMAN, Asked, make_agents
+from vagen_benchmarks.agents.human import Human
 from vagen_benchmarks.agents.human import play as play_episode
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.running import play_job
@@ -37,18 +37,13 @@ def play(
 
     Example: `vagen play sokoban --out runs/me`
     """
+    chosen = parse_options(option)
     if folder is not None:
-        chosen = parse_options(option)
-        raise typer.Exit(_play_into(folder, env, split or "test", seed or 0, episodes, chosen, name))
-    options: dict[str, Any] = {"split": split or "train", **parse_options(option)}
+        task = make_task(resolve_id(env), chosen, split or "test", seed or 0, episodes)
+        raise typer.Exit(play_job(make_job(folder, [task], [Human(name)]), new=True))
+    options: dict[str, Any] = {"split": split or "train", **chosen}
     made = gym.make(resolve_id(env), disable_env_checker=True, render_mode="ansi", **options)
     try:
         play_episode(made, seed, Console())
     finally:
         made.close()
-
-
-def _play_into(folder: Path, env: str, split: str, seed: int, episodes: int, options: dict[str, Any], name: str) -> int:
-    (player,) = make_agents([f"{HUMAN}{name}"], Asked())
-    task = make_task(resolve_id(env), options, split, seed, episodes)
-    return play_job(make_job(folder, [task], [player]), new=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import re
 from pathlib import Path
 
@@ -29,13 +30,8 @@ def train_epilog() -> str:
 
 
 def _top_comment(path: Path) -> str:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    comment = []
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        comment.append(line.lstrip("# "))
-    return " ".join(comment)
+    lines = itertools.takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
+    return " ".join(line.lstrip("# ") for line in lines)
 
 
 def _settings(path: Path, class_name: str) -> list[str]:
@@ -58,6 +54,6 @@ def _entry(entry: str, defaults: dict[str, str]) -> str:
     shown = []
     for name in names.split(", "):
         default = defaults.get(name, "")
-        short = default if len(default) <= SHOWN_DEFAULT and not default.startswith(("field", "dataclasses")) else ""
-        shown.append(f"`{name}={short}`" if short else f"`{name}`")
+        is_shown = 0 < len(default) <= SHOWN_DEFAULT and not default.startswith(("field", "dataclasses"))
+        shown.append(f"`{name}={default}`" if is_shown else f"`{name}`")
     return f"{', '.join(shown)}: {description}"

@@ -132,17 +132,13 @@ def _entry(episode: Episode) -> list[Any]:
     """What the list of episodes shows of one, as short as can be: there may be thousands."""
     codes = {problem["code"] for turn in episode.turns for problem in turn["parsed"]["problems"]}
     endings = {f"ended by {call['ending']}" for call in episode.calls if call and call["ending"] != "stop"}
-    problems = sorted(codes | endings)
     return [
-        episode.task,
-        episode.agent,
-        episode.seed,
-        episode.repeat,
+        *(getattr(episode, name) for name in ("task", "agent", "seed", "repeat")),
         episode.failure.kind if episode.failure else "",
         int(episode.success),
         round(episode.score, 4),
         len(episode.turns),
-        problems,
+        sorted(codes | endings),
         [] if episode.failure else [ERRORS.index(name) for name in ERRORS if name in errors_of(episode)],
     ]
 

@@ -55,9 +55,10 @@ def make_job(
         for task in tasks:
             agent.check(task.env_id, task.config)
     judge, how = make_scoring(scoring), how or {}
+    limits = {name: how[name] for name in LIMITS if how.get(name) is not None}
     described = tuple(agent.describe() for agent in agents)
     protocol = Protocol(tuple(tasks), described, repeats, plan, judge.describe() if judge else None)
-    return Job(path or new_folder(), protocol, agents, judge, skipped, policy or _policy(how), how)
+    return Job(path or new_folder(), protocol, agents, judge, skipped, policy or Policy(**limits), how)
 
 
 def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
@@ -93,30 +94,16 @@ def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
     )
 
 
-HOW = (
-    "base_url",
-    "models",
-    "header",
-    "timeout",
-    "attempts",
-    "patience",
-    "concurrency",
-    "give_up_after",
-    "max_dollars",
-    "max_total_tokens",
-)
+ASKED = ("base_url", "timeout", "attempts", "patience")
+LIMITS = ("concurrency", "give_up_after", "max_dollars", "max_total_tokens")
+HOW = (*ASKED, *LIMITS, "models", "header")
 """What may change from one call of a run to the next: options of `vagen bench` and `vagen resume`."""
 
 
 def asked_by(how: Mapping[str, Any], **more: Any) -> Asked:
     """Parameters of the models by what a call says, and by what belongs to the protocol."""
-    said = {name: how[name] for name in ("base_url", "timeout", "attempts", "patience") if how.get(name) is not None}
+    said = {name: how[name] for name in ASKED if how.get(name) is not None}
     return Asked(**said, headers=parse_headers(how.get("header") or []), **more)
-
-
-def _policy(how: Mapping[str, Any]) -> Policy:
-    said = {name: how[name] for name in ("concurrency", "give_up_after") if how.get(name) is not None}
-    return Policy(**said, max_dollars=how.get("max_dollars"), max_tokens=how.get("max_total_tokens"))
 
 
 def baselines_of(tasks: Sequence[Task]) -> list[str]:

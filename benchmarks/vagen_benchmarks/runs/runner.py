@@ -62,14 +62,14 @@ class Policy:
     Attributes:
         concurrency: episodes in flight of an agent that calls a model. Other agents play one at a time.
         give_up_after: stop after this many episodes in a row that failed, or ended before their first turn.
-        max_dollars, max_tokens: send no request that could exceed these, counting requests in flight at their worst
+        max_dollars, max_total_tokens: send no request that could exceed these, counting requests in flight at their worst
             case and what earlier calls of the run have spent.
     """
 
     concurrency: int = 16
     give_up_after: int = 20
     max_dollars: float | None = None
-    max_tokens: int | None = None
+    max_total_tokens: int | None = None
 
 
 def run(
@@ -128,7 +128,7 @@ class _Run:
         """Write the start to the journal and load the budget with what earlier calls have spent."""
         self.folder.note("start", at=_now(), skipped=[vars(entry) for entry in skipped], **_machine())
         prices = {agent.name: agent.price for agent in agents if agent.calls_a_model}
-        self.budget = RunBudget(prices, self.policy.max_dollars, self.policy.max_tokens)
+        self.budget = RunBudget(prices, self.policy.max_dollars, self.policy.max_total_tokens)
         for episode in self.folder.all_episodes() if prices else ():
             self.budget.add(episode.agent, episode.all_calls)
         self.budget.spend(*unstored(self.folder.journal()))

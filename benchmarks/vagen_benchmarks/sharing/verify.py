@@ -20,7 +20,7 @@ from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.runs.playing import is_quick
-from vagen_benchmarks.runs.protocol import Protocol, Task, agent_options, differences, differing, make_task
+from vagen_benchmarks.runs.protocol import Task, agent_options, differences, differing, make_task
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import HERE, edits, missing_findings, picture_findings, plain
 from vagen_benchmarks.stop_reasons import Stop
@@ -85,17 +85,21 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
     """
     verdict = Verdict()
     plan = Plan.of(run.protocol)
-    named = _named(plan) if plan and not plan.altered() else {}
+    altered, named = (plan.altered(), _named(plan)) if plan else ("", {})
     makeable: dict[str, Task] = {}
     for task in run.protocol.tasks:
-        closed = "" if trusted or named.get(task.label) == _asked(task) else _closed(task)
+        is_named = named.get(task.label) == _asked(task)
+        if plan and not is_named:
+            said = named.get(task.label)
+            verdict.wrong.append(f"{task.label}: {_asked(task)} isn't what protocol {plan.name} says, {said}")
+        closed = "" if trusted or (is_named and not altered) else _closed(task)
         if closed:
             verdict.unknown.append(f"{task.label}: {closed}")
         else:
             makeable[task.label] = task
             verdict.wrong += _task_findings(task, verdict)
-    if plan is not None:
-        verdict.wrong += _plan_findings(plan, run.protocol)
+    if plan and altered:
+        verdict.wrong.append(f"this isn't the package's protocol {plan.name}: {altered}")
     if dict(run.protocol.versions) != HERE:
         verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
     verdict.wrong += [*edits(run), *missing_findings(run), *picture_findings(run)]
@@ -168,16 +172,6 @@ def _task_findings(task: Task, verdict: Verdict) -> Iterator[str]:
     for name in ("config", "system_prompt", "prompts_sha256", "baselines"):
         for line in differences(plain(getattr(task, name)), plain(getattr(made, name)), name):
             yield f"{task.label}: {line} (stored / as it is made here)"
-
-
-def _plan_findings(plan: Plan, protocol: Protocol) -> Iterator[str]:
-    """Whether the tasks are those of the protocol file, and the file is the package's of that name."""
-    if altered := plan.altered():
-        yield f"this isn't the package's protocol {plan.name}: {altered}"
-    named = _named(plan)
-    for task in protocol.tasks:
-        if named.get(task.label) != _asked(task):
-            yield f"{task.label}: {_asked(task)} isn't what protocol {plan.name} says, {named.get(task.label)}"
 
 
 def _replay(
