@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
 from typing import Any
-from urllib.parse import urlsplit
+
+from pydantic import HttpUrl, ValidationError
 
 from vagen_benchmarks.clients.base import Client, Sampling
 from vagen_benchmarks.errors import ProtocolError
@@ -143,16 +144,13 @@ def expanded(headers: Mapping[str, str]) -> dict[str, str]:
 
 def checked_url(url: str | None) -> str | None:
     """Return the URL if it is valid. Raises ProtocolError otherwise."""
-    if url is None:
-        return None
     try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018  (raises)
-    except ValueError as error:
-        raise ProtocolError(f"the URL {url!r} is not valid: {error}") from error
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ProtocolError(f"the URL {url!r} has no scheme or no host; write it like http://localhost:8000/v1")
-    return url
+        if url is not None:
+            HttpUrl(url)
+        return url
+    except ValidationError as error:
+        why = error.errors()[0]["msg"]
+        raise ProtocolError(f"the URL {url!r} is not valid: {why}; write it like http://localhost:8000/v1") from error
 
 
 class Registry:

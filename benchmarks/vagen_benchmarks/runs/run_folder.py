@@ -240,9 +240,9 @@ class RunWriter(RunFolder):
         self.close()
 
 
-def new_folder(ending: str = "") -> Path:
+def new_folder() -> Path:
     """Create a folder `runs/<time>` that no other process has: several may start in one second."""
-    name = time.strftime("%Y%m%d-%H%M%S") + ending
+    name = time.strftime("%Y%m%d-%H%M%S")
     for number in range(1, 10_000):
         path = Path("runs") / (name if number == 1 else f"{name}-{number}")
         try:

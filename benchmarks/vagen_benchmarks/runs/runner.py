@@ -62,8 +62,8 @@ class Policy:
     Attributes:
         concurrency: episodes in flight of an agent that calls a model. Other agents play one at a time.
         give_up_after: stop after this many episodes in a row that failed, or ended before their first turn.
-        max_dollars, max_total_tokens: send no request that could exceed these, counting requests in flight at their worst
-            case and what earlier calls of the run have spent.
+        max_dollars, max_total_tokens: send no request that could exceed these, counting requests in flight at their
+            worst case and what earlier calls of the run have spent.
     """
 
     concurrency: int = 16

@@ -45,12 +45,11 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
     for run in runs[1:]:  # before the long work
         refuse_differing(str(first.path), conditions, str(run.path), read_conditions(run))
     unknown = {run.path.name: _verified(run, trusted) for run in runs}
-    columns: Sequence[tuple[str, str]] = ()
+    columns = _columns(first)
     lines: list[dict[str, Any]] = []
     for run in runs:
         write_report(run)
         rows = summarise(run).rows()
-        columns = _columns(run)
         for agent in run.protocol.agents:
             facts = _facts(run, agent, rows, page)
             lines += [
