@@ -46,12 +46,8 @@ class Run:
 
     def compare(self, other: Run | Path, mine: str | None = None, theirs: str | None = None) -> list[Pairs]:
         """This run and another pair by pair on the same levels; of runs with several agents say which."""
-        path = other.path if isinstance(other, Run) else other
-        return compare(read_side(_side(self.path, mine)), read_side(_side(path, theirs)))
-
-
-def _side(path: Path, agent: str | None) -> str:
-    return f"{path}@{agent}" if agent else str(path)
+        sides = (self.path, mine), (other.path if isinstance(other, Run) else other, theirs)
+        return compare(*(read_side(f"{path}@{agent or ''}") for path, agent in sides))
 
 
 def bench(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +15,6 @@ from vagen_benchmarks.results.compare import Side, read_side, sampling_differenc
 from vagen_benchmarks.results.compare import compare as compare_sides
 from vagen_benchmarks.results.labels import task_titles
 from vagen_benchmarks.results.summary import FLAG, FLAGGED
-from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import edits
 
 
@@ -31,11 +30,9 @@ def compare(
     Example: `vagen compare runs/gpt runs/claude`, or two agents of one run: `vagen compare runs/a@oracle runs/a@random`
     """
     first, second = read_side(one), read_side(other)
-    for path in dict.fromkeys(Path(each.partition("@")[0]) for each in (one, other)):
-        print_findings(
-            f"{path} was changed after it was written; see vagen verify {path}", edits(RunFolder(path)), "red"
-        )
-    print_comparison(first, second, task_titles(RunFolder(Path(one.partition("@")[0])).protocol))
+    for path, folder in {side.folder.path: side.folder for side in (first, second)}.items():
+        print_findings(f"{path} was changed after it was written; see vagen verify {path}", edits(folder), "red")
+    print_comparison(first, second)
 
 
 def print_contexts(path: Path, agents: Sequence[Agent]) -> None:
@@ -44,20 +41,19 @@ def print_contexts(path: Path, agents: Sequence[Agent]) -> None:
     for agent in agents:
         if isinstance(agent, ChatAgent):
             models.setdefault(agent.model.name, []).append(agent)
-    titles = task_titles(RunFolder(path).protocol)
     for first, *others in models.values():
         for other in others:
             one, two = read_side(f"{path}@{first.name}"), read_side(f"{path}@{other.name}")
             if one.episodes.keys() & two.episodes.keys():
-                print_comparison(one, two, titles)
+                print_comparison(one, two)
             else:
                 words = f"{first.name} and {other.name} have no level in common that both played to the end"
                 err.print(words, style="yellow", soft_wrap=True)
 
 
-def print_comparison(first: Side, second: Side, titles: Mapping[str, str]) -> None:
+def print_comparison(first: Side, second: Side) -> None:
     """Print the table of two sides, a row for each environment."""
-    lines = compare_sides(first, second)
+    lines, titles = compare_sides(first, second), task_titles(first.folder.protocol)
     counts = ["pairs", "levels", "both", "only 1", "only 2", "neither", "lost"]
     figures = [*counts, "success 2 − 1", "95 %", "p", "return 2 − 1", "95 %"]
     title = f"1: {first.name}\n2: {second.name}"

@@ -24,11 +24,13 @@ class Side:
     """One of the two: an agent's scored episodes of a run.
 
     Attributes:
+        folder: of the run.
         sampling: how its model was asked, context policy included; it belongs to the agent, not to the conditions.
         episodes: level's content, success and return of each.
         planned: what its protocol names.
     """
 
+    folder: RunFolder
     name: str
     conditions: Mapping[str, Any]
     sampling: Mapping[str, Any]
@@ -90,6 +92,7 @@ def read_side(place: str) -> Side:
     conditions["scorers"] = sorted(scorers)  # an environment may choose one by what is installed
     planned = frozenset((task.label, seed, repeat) for _, task, seed, repeat in folder.protocol.keys(agent))
     return Side(
+        folder,
         f"{agent} ({path})",
         conditions,
         {name: each for name, each in said.items() if name not in WHO} if "sampling" in said else {},
