@@ -13,7 +13,6 @@ from vagen_benchmarks.commands import (
     compare,
     diagnose,
     doctor,
-    envs,
     export,
     judge,
     models,
@@ -80,7 +79,7 @@ for panel, commands in {
     RESULTS: (view.view, compare.compare, export.export),
     SHARE: (sharing.verify, sharing.leaderboard),
     TRAIN: (warmstart.warmstart,),
-    ENVIRONMENTS: (envs.envs, play.play, serve.serve, doctor.doctor),
+    ENVIRONMENTS: (doctor.envs, play.play, serve.serve, doctor.doctor),
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)

@@ -12,8 +12,6 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.chat import Message
 from vagen_envs.context import HIDDEN
 
-LENGTH = ("max_tokens", "model_context_window_exceeded")
-"""Stop reasons of a reply that was cut."""
 THINKING = ("thinking", "redacted_thinking")
 """Blocks of hidden reasoning, with a signature or encrypted."""
 
@@ -51,13 +49,13 @@ class AnthropicClient(PostingClient):
         blocks = data["content"]
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
         thoughts = [block.get("thinking") or "" for block in blocks if block["type"] == "thinking"]
-        stop, usage = data["stop_reason"], data.get("usage")
+        usage = data.get("usage")
         plain, written, read = (
             count(usage, name) for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
         )
         return Answer(
             text,
-            ending_of(stop, text, length=LENGTH, filtered=(), refused=stop == "refusal"),
+            ending_of(data["stop_reason"], text),
             None if plain is None else plain + (written or 0) + (read or 0),
             count(usage, "output_tokens"),
             "\n".join(thoughts) or None,

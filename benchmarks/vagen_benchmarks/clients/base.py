@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from vagen_benchmarks.errors import EndpointError
@@ -181,13 +183,20 @@ def count(usage: Any, *names: str) -> int | None:
     return usage
 
 
-def ending_of(finish: Any, text: str, *, length: Collection[str], filtered: Collection[str], refused: bool) -> Ending:
-    """How a reply ended, from the provider's words for it."""
-    if refused:
+FINISH: dict[str, list[str]] = tomllib.loads(
+    (Path(__file__).parent / "finish_reasons.toml").read_text(encoding="utf-8")
+)
+"""Providers' words for how a reply ended, by what they mean."""
+
+
+def ending_of(finish: Any, text: str, *, refused: bool = False) -> Ending:
+    """How a reply ended, from the provider's word for it."""
+    word = str(finish).lower()
+    if refused or word == "refusal":
         return "refusal"
-    if finish in length:
+    if word in FINISH["length"]:
         return "length"
-    if finish in filtered:
+    if word in FINISH["filtered"]:
         return "filtered"
     return "stop" if text else "empty"
 

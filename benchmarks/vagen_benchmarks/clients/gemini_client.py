@@ -18,8 +18,6 @@ from vagen_benchmarks.errors import EndpointError
 from vagen_envs.chat import Message
 from vagen_envs.context import HIDDEN
 
-FILTERED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR")
-
 
 class GeminiClient(SdkClient):
     """A model of the Gemini API."""
@@ -68,9 +66,7 @@ class GeminiClient(SdkClient):
         thoughts = "".join(part.get("text") or "" for part in parts if part.get("thought"))
         # A reply that is empty isn't counted; one that isn't, and for which there is no number, is counted by us.
         written = None if usage is None or (replied is None and text) else (replied or 0) + (thought or 0)
-        ending = ending_of(
-            candidate.get("finishReason"), text, length=("MAX_TOKENS",), filtered=FILTERED, refused=False
-        )
+        ending = ending_of(candidate.get("finishReason"), text)
         signed = text and any(part.get("thought") or part.get("thoughtSignature") for part in parts)
         hidden = parts if signed else None
         return Answer(text, ending, asked, written, thoughts or None, cached, None, thought, hidden)

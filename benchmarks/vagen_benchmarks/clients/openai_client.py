@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import openai
 
-from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
+from vagen_benchmarks.clients.base import FINISH, Answer, Sampling, count, ending_of
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.clients.responses import error_of
 from vagen_benchmarks.errors import ProtocolError
@@ -16,16 +16,6 @@ from vagen_envs.chat import Message
 from vagen_envs.context import HIDDEN
 from vagen_envs.replies.tool_calls import tool_call_reply
 
-LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
-FILTERED = frozenset({"content_filter", "content_filtered", "guardrail_intervened", "safety", "sensitive"}) | frozenset(
-    {"prohibited_content", "blocklist", "recitation", "spii", "image_safety"}
-)
-"""Reasons to finish in small letters: OpenAI's, and what proxies hand on of Mistral's, Gemini's and Bedrock's."""
-BROKEN = frozenset(
-    {"error", "network_error", "abort", "aborted", "cancelled", "insufficient_system_resource", "engine_overloaded"}
-)
-"""Reasons that are none: OpenRouter's, Mistral's, Zhipu's and DeepSeek's for a provider that broke off, and vLLM's and
-SGLang's for a request that somebody else ended, such as a server that goes down."""
 _THOUGHTS = ("thinking", "reasoning", "redacted_thinking")
 """Types of parts of a content that aren't the reply."""
 
@@ -73,7 +63,7 @@ class OpenAIClient(PostingClient):
         if isinstance(choice.get("error"), Mapping):  # a proxy's, whose provider broke off; it is no empty reply
             raise error_of(choice["error"])
         finish = str(choice.get("finish_reason")).lower()
-        if finish in BROKEN:
+        if finish in FINISH["broken"]:
             raise error_of({"message": f"the reply broke off: its finish_reason is {finish}"})
         message = choice["message"]
         content = message.get("content") if "content" in message or "tool_calls" in message else message.get("refusal")
@@ -91,7 +81,7 @@ class OpenAIClient(PostingClient):
         if isinstance(calls, list) and calls and isinstance(calls[0].get("function"), Mapping):
             called = calls[0]["function"]
             text = tool_call_reply(str(called["name"]), called.get("arguments") or "", text)
-        ending = ending_of(finish, text, length=LENGTH, filtered=FILTERED, refused=bool(refusal) or finish == "refusal")
+        ending = ending_of(finish, text, refused=bool(refusal))
         usage = data.get("usage")
         cached = count(usage, "prompt_cache_hit_tokens")  # DeepSeek's
         hidden = {name: message[name] for name in _SHOWN if message.get(name)}

@@ -6,7 +6,6 @@ All requests of an agent share one `Retries`. tenacity repeats a request; what i
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import time
 from collections import deque
@@ -28,6 +27,8 @@ LONGEST_PROBE_WAIT = 15.0
 FIRST_PROBE, PROBE_GROWTH = 0.25, 1.5
 """Seconds to the first probe, and how the interval grows. After an outage of T seconds the next probe is at most T/2
 away (at 1.5 the intervals sum up to twice the last one), and half a second of 503 costs less than one."""
+POLL = 0.1
+"""Seconds between two looks at whether an outage is over."""
 LONGEST_BACKOFF = 20.0
 """Seconds between the attempts of one request."""
 DOWN = frozenset({502, 503, 529})
@@ -60,22 +61,19 @@ class CircuitBreaker:
         self._next_probe = self._wait = 0.0
         self._failing: set[object] = set()
         self._why: EndpointError | None = None
-        self._changed = asyncio.Event()
 
     async def enter(self) -> None:
         """Wait until a request may be made. Raises the outage's error once patience is spent."""
         while self.down_since is not None:
             now = time.monotonic()
-            given_up = self.down_since + self.patience
-            if now > given_up and self._why is not None:
+            if now > self.down_since + self.patience and self._why is not None:
                 why = self._why
                 message = f"{why} (waited {self.patience:.0f} s)"
                 raise EndpointError(why.kind, message, retry=False, status=why.status, hopeless=True)
             if now >= self._next_probe:
                 self._schedule(now)
                 return
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), min(self._next_probe, given_up + 0.01) - now)
+            await asyncio.sleep(min(POLL, self._next_probe - now, self.patience))
 
     def _schedule(self, now: float) -> None:
         self._next_probe = now + self._wait * random.uniform(0.8, 1.0)  # noqa: S311  (waiting, not chance in a result)
@@ -88,12 +86,6 @@ class CircuitBreaker:
             return
         seconds, self.down_since = time.monotonic() - self.down_since, None
         self.notify(f"the endpoint answers again after {seconds:.0f} s")
-        self._changed.set()
-        self.rebind()
-
-    def rebind(self) -> None:
-        """Serve the running event loop from now on."""
-        self._changed = asyncio.Event()
 
     def failed(self, request: object, error: EndpointError) -> bool:
         """Take a failure in. Returns whether the endpoint is down, so that it doesn't count as an attempt."""
@@ -214,7 +206,6 @@ class Retries:
         """
         if self._loop is not (loop := asyncio.get_running_loop()):
             self._loop = loop
-            self.breaker.rebind()
             self.pace.rebind()
         request = _Request()
         repeat = tenacity.AsyncRetrying(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from vagen_benchmarks.agents.base import Call, ContextSummary
@@ -107,13 +107,9 @@ class Episode:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary with a schema version."""
-        data = {name: getattr(self, name) for name in _EPISODE}  # not asdict, which copies every turn
-        return {**data, "ended": vars(self.ended)}
+        return {**vars(self), "ended": vars(self.ended)}  # not asdict, which copies every turn
 
     def picture_names(self) -> set[str]:
         """The SHA-256 of every picture that the turns name."""
         shown = (turn[side]["picture"] for turn in self.turns for side in ("observed", "result"))
         return {picture["sha256"] for picture in shown if picture}
-
-
-_EPISODE = tuple(each.name for each in fields(Episode))

@@ -28,19 +28,7 @@ CALL = ("ending", "prompt_tokens", "completion_tokens", "cached_tokens", "dollar
 BATCH = 200
 """Rows written at a time, so that memory doesn't grow with the run."""
 
-TEXT = {"dtype": "string", "_type": "Value"}
-HUGGING_FACE = {
-    "info": {
-        "features": {
-            "messages": [{"role": TEXT, "content": [{"type": TEXT, "text": TEXT}]}],
-            "images": [{"_type": "Image"}],
-            **dict.fromkeys(("agent", "task", "split"), TEXT),
-            "seed": {"dtype": "int64", "_type": "Value"},
-            "success": {"dtype": "bool", "_type": "Value"},
-            "return": {"dtype": "float64", "_type": "Value"},
-        }
-    }
-}
+HUGGING_FACE = Path(__file__).parent / "chat_features.json"
 """What `datasets` reads from a Parquet file's metadata to know that `images` are pictures."""
 
 
@@ -197,4 +185,4 @@ def _chat_schema(pa: Any) -> Any:
     texts = [(name, pa.string()) for name in ("agent", "task", "split")]
     rest = [("seed", pa.int64()), ("success", pa.bool_()), ("return", pa.float64())]
     fields = [("messages", pa.list_(message)), ("images", pa.list_(image)), *texts, *rest]
-    return pa.schema(fields, metadata={"huggingface": json.dumps(HUGGING_FACE)})
+    return pa.schema(fields, metadata={"huggingface": HUGGING_FACE.read_text(encoding="utf-8")})
