@@ -334,7 +334,7 @@ def test_a_model_that_judges(tmp_path, endpoint, monkeypatch, answer, value):
     endpoint.script = lambda number, body: answer
     scoring = make_scoring({"judge": "llm:small"})
     outcome = runs.play(tmp_path / "run", [Oracle()], ["frozenlake"], scoring=scoring, episodes=1)
-    scoring.judge.close()
+    scoring.reward.judge.close()
     assert (outcome.played, outcome.failed) == (1, 0)
     (episode,) = runs.episodes(tmp_path / "run")
     for turn in episode.turns:
