@@ -89,7 +89,9 @@ def test_state(benchmark: Any) -> None:
     env = made()
     benchmark.extra_info["at_most_us"] = 1000
     benchmark.pedantic(
-        lambda: extract(env.simulator.metadata(), env.episode).structured(), rounds=300, warmup_rounds=10
+        lambda: extract(env.simulator.pose, env.simulator.seen(), env.episode).structured(),
+        rounds=300,
+        warmup_rounds=10,
     )
 
 

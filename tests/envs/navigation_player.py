@@ -36,6 +36,27 @@ def level_of(scene: str) -> NavigationLevel:
     return levels.draw(HashStream("stand-in", number), "train")
 
 
+def metadata(simulator: HouseSimulator) -> dict:
+    """The scene as AI2-THOR describes it."""
+    pose, visible = simulator.pose, simulator.visible().tolist()
+    return {
+        "agent": {
+            "position": {"x": pose.x, "y": 0.9, "z": pose.z},
+            "rotation": {"x": 0.0, "y": float(pose.rotation), "z": 0.0},
+            "cameraHorizon": float(pose.horizon),
+        },
+        "objects": [
+            {
+                "objectId": thing.name,
+                "objectType": thing.kind,
+                "position": {"x": thing.x, "y": 0.0, "z": thing.z},
+                "visible": seen,
+            }
+            for thing, seen in zip(simulator.objects, visible, strict=True)
+        ],
+    }
+
+
 class Stage:
     def __init__(self, width: int) -> None:
         self.side = width
@@ -50,7 +71,6 @@ class Stage:
             self.simulators[scene] = HouseSimulator(level.simulator.house, level.episode.start)
         self.simulator = self.simulators[scene]
         self.simulator.teleport(level.episode.start)
-        self.simulator._last = ("Initialize", True, "")
 
     def act(self, order: dict) -> tuple[bool, str, object]:
         """Success, error message and return value."""
@@ -77,8 +97,7 @@ class Stage:
         elif action in MOVES or action.startswith(("Rotate", "Look")):
             if action in MOVES:
                 assert order["moveMagnitude"] == simulator.step_length
-            simulator.step(action)
-            return *simulator._last[1:], None
+            return simulator.step(action), "", None
         else:
             return False, f"no action {action}", None
         return True, "", None
@@ -88,7 +107,7 @@ class Stage:
         side = self.simulator.resolution = self.side
         cameras = [{"thirdPartyCameraId": 0}] if self.above else []
         agent = {
-            **self.simulator.metadata(),
+            **metadata(self.simulator),
             "lastAction": order["action"],
             "lastActionSuccess": success,
             "errorMessage": error,

@@ -44,7 +44,7 @@ def episodes(player, tmp_path_factory):
     for scene in player.SCENES:
         level = player.level_of(scene)
         task = level.episode
-        target = next(t for t in level.simulator.metadata()["objects"] if t["objectType"] == task.target_type)
+        target = next(t for t in level.simulator.objects if t.kind == task.target_type)
         pose = {
             "position": {"x": task.start.x, "y": 0.9, "z": task.start.z},
             "rotation": float(task.start.rotation),
@@ -53,8 +53,8 @@ def episodes(player, tmp_path_factory):
         tasks.append(
             {
                 "targetObjectType": task.target_type,
-                "targetObjectIds": target["objectId"],
-                "target_position": target["position"],
+                "targetObjectIds": target.name,
+                "target_position": {"x": target.x, "y": 0.0, "z": target.z},
                 "agentPose": pose,
                 "scene": scene,
                 "object_to_hide": [],
@@ -131,8 +131,7 @@ def test_it_agrees_with_the_rooms_behind_it(made, player, episodes):
     for action in ("MoveAhead", "MoveLeft", "RotateRight", "LookDown", "LookDown", "LookDown", "MoveBack"):
         assert env.simulator.step(action) == ours.step(action)
         assert env.simulator.pose == ours.pose
-        seen = {each["objectId"]: each["visible"] for each in env.simulator.metadata()["objects"]}
-        assert seen == {each["objectId"]: each["visible"] for each in ours.metadata()["objects"]}
+        assert env.simulator.seen() == ours.seen()
 
 
 def test_players_are_used_again(made):

@@ -104,7 +104,7 @@ class NavigationEnv(VagenEnv):
         return content_hash(self._level_content)
 
     def _extract(self) -> NavigationState:
-        return extract(self.simulator.metadata(), self.episode)
+        return extract(self.simulator.pose, self.simulator.seen(), self.episode)
 
     def _picture(self) -> Picture:
         shown = self._shrunk(self.simulator.frame())

@@ -1,20 +1,18 @@
-"""What both simulators speak: poses, episodes, and AI2-THOR's way to describe a scene.
+"""What both simulators speak: poses, episodes, and what is visible.
 
 Coordinates are AI2-THOR's: metres, x right, y up, z forward, left-handed; a rotation of 0 looks along z and
-90 along x; a horizon is positive below the horizontal. Everything that judges an episode is written here,
-once, on top of this metadata.
+90 along x; a horizon is positive below the horizontal. Everything that judges an episode is written here, once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from vagen_envs.navigation.state import NavigationState
 
-Metadata = Mapping[str, Any]
 Simulator = TypeVar("Simulator")
 
 ACTIONS: Mapping[str, str] = {
@@ -55,6 +53,15 @@ class Pose:
         """The pose after a move that isn't blocked."""
         dx, dz = heading((self.rotation + MOVES[action]) % 360)
         return Pose(round(self.x + step * dx, 6), round(self.z + step * dz, 6), self.rotation, self.horizon)
+
+
+class SceneObject(NamedTuple):
+    """An object: AI2-THOR's names of it and of its type, and where it is in metres."""
+
+    name: str
+    kind: str
+    x: float
+    z: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,32 +123,17 @@ def distance(pose: Pose, x: float, z: float) -> float:
     return math.hypot(x - pose.x, z - pose.z)
 
 
-def pose_of(metadata: Metadata) -> Pose:
-    """The agent's pose in the metadata; its rotation and horizon to the nearest degree."""
-    agent = metadata["agent"]
-    position = agent["position"]
-    rotation = round(agent["rotation"]["y"]) % 360
-    return Pose(position["x"], position["z"], rotation, round(agent["cameraHorizon"]))
-
-
-def extract(metadata: Metadata, episode: NavigationEpisode) -> NavigationState:
+def extract(pose: Pose, visible: Iterable[SceneObject], episode: NavigationEpisode) -> NavigationState:
     """The state the paper's judge is given (VAGEN, appendix D.1)."""
-    pose = pose_of(metadata)
     x, z = episode.target_position
-    seen: Sequence[tuple[float, Any]] = [
-        (distance(pose, found["position"]["x"], found["position"]["z"]), found)
-        for found in metadata["objects"]
-        if found["visible"]
-    ]
-    nearest = sorted(seen, key=lambda pair: (pair[0], pair[1]["objectId"]))[:NEAREST]
-    bearings = [bearing(pose, found["position"]["x"], found["position"]["z"]) for _, found in nearest]
+    nearest = sorted((distance(pose, seen.x, seen.z), seen) for seen in visible)[:NEAREST]
+    bearings = [bearing(pose, seen.x, seen.z) for _, seen in nearest]
     return NavigationState(
         target_type=episode.target_type,
         target_distance=round(distance(pose, x, z), 2),
         target_direction=direction(bearing(pose, x, z)),
         visible_objects=tuple(
-            (found["objectType"], direction(angle), round(far, 2))
-            for (far, found), angle in zip(nearest, bearings, strict=True)
+            (seen.kind, direction(angle), round(far, 2)) for (far, seen), angle in zip(nearest, bearings, strict=True)
         ),
         turned=round((pose.rotation - episode.start.rotation) / 90) % 4,
         bearings=tuple(map(round, bearings)),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,12 @@ from vagen_envs.navigation.scene import (
     MOVES,
     TURN_STEP,
     VISIBILITY_DISTANCE,
-    Metadata,
     Pose,
+    SceneObject,
     heading,
 )
 from vagen_envs.pictures import Pixels
 
-AGENT_Y = 0.9
 EYE_Y = 1.576
 """Metres; AI2-THOR's default agent."""
 _CEILING = 2
@@ -75,39 +75,37 @@ class HouseSimulator:
         mj.mj_kinematics(self._model, self._data)
         mj.mj_camlight(self._model, self._data)
         self._agent = self._model.nbody - 1
-        self._last = ("Initialize", True, "")
         self._known: dict[tuple[float, float, int], bool] = {}
         self._scene: Any = None
-        self._ids = [
-            f"{placed.kind}|{placed.x / 100:+06.2f}|{placed.z / 100:+06.2f}|{placed.y / 100:+06.2f}"
-            for placed in house.objects
+        self.objects = [
+            SceneObject(
+                f"{it.kind}|{it.x / 100:+06.2f}|{it.z / 100:+06.2f}|{it.y / 100:+06.2f}",
+                it.kind,
+                it.x / 100,
+                it.y / 100,
+            )
+            for it in house.objects
         ]
 
     # -- acting ------------------------------------------------------------------------------------
 
     def step(self, action: str) -> bool:
         """Carry out one of AI2-THOR's eight actions, all or nothing. Whether it succeeded. Raises ValueError."""
-        pose, error = self.pose, ""
+        pose = self.pose
         if action in MOVES:
-            blocker = self._blocker(pose, action)
-            if blocker:
-                error = f"{blocker} is blocking the agent from moving"
-            else:
-                pose = pose.moved(action, self.step_length)
+            possible = not self.blocked(pose, action)
+            after = pose.moved(action, self.step_length)
         elif action in ("RotateRight", "RotateLeft"):
             turn = TURN_STEP if action == "RotateRight" else -TURN_STEP
-            pose = Pose(pose.x, pose.z, (pose.rotation + turn) % 360, pose.horizon)
+            possible, after = True, replace(pose, rotation=(pose.rotation + turn) % 360)
         elif action in ("LookUp", "LookDown"):
-            horizon = pose.horizon + (LOOK_STEP if action == "LookDown" else -LOOK_STEP)
-            if HIGHEST_LOOK <= horizon <= LOWEST_LOOK:
-                pose = Pose(pose.x, pose.z, pose.rotation, horizon)
-            else:
-                error = f"the camera can't look beyond {HIGHEST_LOOK} or {LOWEST_LOOK} degrees"
+            after = replace(pose, horizon=pose.horizon + (LOOK_STEP if action == "LookDown" else -LOOK_STEP))
+            possible = HIGHEST_LOOK <= after.horizon <= LOWEST_LOOK
         else:
             raise ValueError(f"{action!r} is not an action; use one of {', '.join(ACTIONS.values())}")
-        self.pose = pose
-        self._last = (action, not error, error)
-        return not error
+        if possible:
+            self.pose = after
+        return possible
 
     def teleport(self, pose: Pose) -> None:
         """Put the agent somewhere."""
@@ -115,24 +113,14 @@ class HouseSimulator:
 
     def blocked(self, pose: Pose, action: str) -> bool:
         """Whether a move from this pose would touch something on its way. Remembered: searches ask again."""
-        key = (round(pose.x, 3), round(pose.z, 3), (pose.rotation + MOVES[action]) % 360)
+        way = (pose.rotation + MOVES[action]) % 360
+        key = (round(pose.x, 3), round(pose.z, 3), way)
         if key not in self._known:
-            self._known[key] = bool(self._blocker(pose, action))
+            self._data.qpos[:] = (pose.x, pose.z, -math.radians(way))
+            self._mj.mj_kinematics(self._model, self._data)
+            self._mj.mj_collision(self._model, self._data)
+            self._known[key] = self._data.ncon > 0
         return self._known[key]
-
-    def _blocker(self, pose: Pose, action: str) -> str:
-        """What the agent would touch first, or nothing."""
-        mj, data = self._mj, self._data
-        data.qpos[:] = (pose.x, pose.z, -math.radians((pose.rotation + MOVES[action]) % 360))
-        mj.mj_kinematics(self._model, data)
-        mj.mj_collision(self._model, data)
-        if not data.ncon:
-            return ""
-        contact = data.contact[int(np.argmin(data.contact.dist))]
-        body = self._model.geom_bodyid[contact.geom1]
-        if body == self._agent:
-            body = self._model.geom_bodyid[contact.geom2]
-        return "Wall" if body > len(self.house.objects) else self.house.objects[body - 1].kind
 
     # -- seeing ------------------------------------------------------------------------------------
 
@@ -155,30 +143,9 @@ class HouseSimulator:
         seen: NDArray[np.bool_] = met[1 : len(self.house.objects) + 1] >= SEEN
         return seen
 
-    def metadata(self) -> Metadata:
-        """The scene as AI2-THOR describes it."""
-        action, success, error = self._last
-        pose = self.pose
-        seen = self.visible().tolist()
-        return {
-            "lastAction": action,
-            "lastActionSuccess": success,
-            "errorMessage": error,
-            "agent": {
-                "position": {"x": pose.x, "y": AGENT_Y, "z": pose.z},
-                "rotation": {"x": 0.0, "y": float(pose.rotation), "z": 0.0},
-                "cameraHorizon": float(pose.horizon),
-            },
-            "objects": [
-                {
-                    "objectId": name,
-                    "objectType": thing.kind,
-                    "position": {"x": thing.x / 100, "y": thing.z / 100, "z": thing.y / 100},
-                    "visible": visible,
-                }
-                for name, thing, visible in zip(self._ids, self.house.objects, seen, strict=True)
-            ],
-        }
+    def seen(self) -> list[SceneObject]:
+        """The objects that are `visible`."""
+        return [thing for thing, visible in zip(self.objects, self.visible().tolist(), strict=True) if visible]
 
     # -- rendering ---------------------------------------------------------------------------------
 

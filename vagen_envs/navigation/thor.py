@@ -12,7 +12,7 @@ from vagen_envs.errors import ConfigError, LevelError, SimulatorError
 from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.episodes import ThorEpisode, read_episodes
-from vagen_envs.navigation.scene import LOOK_STEP, MOVES, TURN_STEP, Metadata, NavigationLevel, Pose, pose_of
+from vagen_envs.navigation.scene import LOOK_STEP, MOVES, TURN_STEP, NavigationLevel, Pose, SceneObject
 from vagen_envs.navigation.thor_player import POOL, Player, ai2thor
 from vagen_envs.pictures import Pixels
 from vagen_envs.seeding import Split, split_of
@@ -44,8 +44,10 @@ class ThorSimulator:
 
     @property
     def pose(self) -> Pose:
-        """Where the agent is."""
-        return pose_of(self._event.metadata)
+        """Where the agent is; its rotation and horizon to the nearest degree."""
+        agent = self._event.metadata["agent"]
+        at, rotation = agent["position"], round(agent["rotation"]["y"]) % 360
+        return Pose(at["x"], at["z"], rotation, round(agent["cameraHorizon"]))
 
     def step(self, action: str) -> bool:
         """Carry out one of AI2-THOR's eight actions. Whether it succeeded."""
@@ -85,10 +87,13 @@ class ThorSimulator:
             **arguments,
         )
 
-    def metadata(self) -> Metadata:
-        """AI2-THOR's own, of the last step."""
-        found: Metadata = self._event.metadata
-        return found
+    def seen(self) -> list[SceneObject]:
+        """The objects that AI2-THOR calls visible."""
+        return [
+            SceneObject(found["objectId"], found["objectType"], found["position"]["x"], found["position"]["z"])
+            for found in self._event.metadata["objects"]
+            if found["visible"]
+        ]
 
     def frame(self) -> Pixels:
         """What the agent sees."""

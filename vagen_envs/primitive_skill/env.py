@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.pictures import Picture
 from vagen_envs.primitive_skill import ENV_ID, tasks
-from vagen_envs.primitive_skill import view as view_of
 from vagen_envs.primitive_skill.config import PrimitiveSkillConfig
-from vagen_envs.primitive_skill.levels import (
-    APPLE_RADIUS,
-    CUBE,
-    TARGETS,
-    Facts,
-    Vector,
-    Workspace,
-    draw_level,
-)
-from vagen_envs.primitive_skill.published import read_published
+from vagen_envs.primitive_skill.levels import APPLE_RADIUS, CUBE, TARGETS, Facts, ManipulationLevel, draw_level
+from vagen_envs.primitive_skill.published import PublishedCabinet, read_published
 from vagen_envs.primitive_skill.sessions import LocalSession, PooledSession, make_session
-from vagen_envs.primitive_skill.skills import ARITY, SkillCall
+from vagen_envs.primitive_skill.skills import ARITY, SkillCall, SkillCalls
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.primitive_skill.text_only import text_only_reply
-from vagen_envs.replies import Action, ActionGrammar, Calls, ParsedTurn, Refused, call_text
+from vagen_envs.primitive_skill.view import view_of
+from vagen_envs.replies import Action, ActionGrammar, ParsedTurn, Refused, call_text
 from vagen_envs.seeding import HashStream, Split, content_hash
 
 _TOLD = (
@@ -64,15 +55,17 @@ class PrimitiveSkillEnv(VagenEnv):
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {"text-only": text_only_reply}
     field_names = ("instruction", "limits", "positions", "other")
     config: PrimitiveSkillConfig
+    _cabinet: PublishedCabinet | None = None
+    _session: LocalSession | PooledSession | None = None
+    _seen: Picture | None = None
 
     def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
         super().__init__(render_mode, preset, **options)
         for module in ("mani_skill", "sapien", "torch"):
             if importlib.util.find_spec(module) is None:
                 raise MissingExtraError(self.id, "primitive-skill", module)
-        self._cabinet = read_published(self.config.assets) if self.config.assets else None
-        self._session: LocalSession | PooledSession | None = None
-        self._seen: Picture | None = None
+        if self.config.assets:
+            self._cabinet = read_published(self.config.assets)
 
     def close(self) -> None:
         VagenEnv.close(self)
@@ -87,17 +80,18 @@ class PrimitiveSkillEnv(VagenEnv):
         return self.config.picture_size, self.config.picture_size, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
-        self._draw_level(stream, split)
+        self._set_level(stream, split)
         self._calls: list[SkillCall] = []
         self._see(self._simulated().run(self._level, [])[1])
         self._stage = tasks.stage(self._level, self._now)
 
-    def _draw_level(self, stream: HashStream, split: Split) -> None:
-        config = self.config
+    def _set_level(self, stream: HashStream, split: Split) -> None:
         self._loaded = (split, self._level_seed)
-        self._level = draw_level(
-            config.task, stream, split, self._cabinet, config.cubes, config.distractors, config.covered
-        )
+        self._level = self._drawn(stream, split)
+
+    def _drawn(self, stream: HashStream, split: Split) -> ManipulationLevel:
+        config = self.config
+        return draw_level(config.task, stream, split, self._cabinet, config.cubes, config.distractors, config.covered)
 
     def _content(self) -> str:
         return content_hash(self._level.content())
@@ -129,7 +123,7 @@ class PrimitiveSkillEnv(VagenEnv):
         """What the released code pays for the whole episode, once it is over."""
         config, at = self.config, self._now.positions
         rewards = []
-        if tasks.solved(self._level, self._now):
+        if self._solved():
             rewards.append(RewardTerm("success", config.success_reward))
         elif config.task == "align":
             lined = [abs(at[name][0]) <= tasks.ALIGNED and at[name][2] <= 50 for name in ("red_cube", "green_cube")]
@@ -140,7 +134,7 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def _task_rewards(self) -> tuple[RewardTerm, ...]:
         config = self.config
-        done = tasks.solved(self._level, self._now)
+        done = self._solved()
         stage = len(config.stage_rewards) - 1 if done else tasks.stage(self._level, self._now)
         stage = min(stage, 1) if config.task == "drawer" else stage
         reached = config.stage_rewards[self._stage + 1 : stage + 1]
@@ -164,13 +158,15 @@ class PrimitiveSkillEnv(VagenEnv):
         """The rules for this task, and, where positions aren't told, what millimetres are read off the picture by."""
         config = self.config
         drawer, told = config.task == "drawer", config.positions_in_text
-        view, points = (view_of.DRAWER, _IN_SIGHT) if drawer else (view_of.TABLE, tuple(TARGETS.values()))
-        view = view_of.PUBLISHED if config.assets else view
-        seen = "" if told or config.observation == "text" else f" {view.words(config.picture_size, points)}"
+        points = _IN_SIGHT if drawer else tuple(TARGETS.values())
+        camera = view_of(config.task, bool(config.assets)).words(config.picture_size, points)
+        seen = "" if told or config.observation == "text" else f" {camera}"
         pushed = _DRAWER + (_OPENED if told else "") if drawer else ""
+        level = self._drawn(HashStream("names"), "train")  # all of a configuration have the same things
+        names = [*(body.name for body in level.bodies), *level.targets, *(("drawer", "handle") if drawer else ())]
         return {
             "told": (_TOLD if told else _NOT_TOLD) + seen + pushed,
-            "names": ", ".join(_names(config)),
+            "names": ", ".join(names),
             "opening": "; add drawer_open_value" if drawer else "",
             "sizes": f"The apple is {2 * APPLE_RADIUS} mm wide." if drawer else f"Cubes are {CUBE} mm wide.",
         }
@@ -203,11 +199,10 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def random_actions(self, stream: HashStream, count: int) -> list[str]:
         """Skills with points inside the workspace, for an agent that plays at random."""
-        limits = self.config.workspace
         actions = []
         for _ in range(count):
             name = stream.choice(sorted(ARITY))
-            ranges = [limits[i % 3] for i in range(ARITY[name])]
+            ranges = self.config.workspace * (ARITY[name] // 3)
             actions.append(call_text(name, [low + stream.below(high - low + 1) for low, high in ranges]))
         return actions
 
@@ -218,9 +213,7 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def _call(self, action: Action) -> tuple[SkillCall, str, str]:
         """The skill as it will be carried out, its text, and what the agent is told if it was clipped."""
-        workspace = self.config.workspace
-        points = [action.args[i : i + 3] for i in range(0, len(action.args), 3)]
-        numbers = tuple(value for point in points for value in workspace.clip(_whole(point)))
+        numbers = self.config.workspace.clip(action.args)
         if numbers == action.args:
             return (action.name, numbers), action.text, ""
         text = call_text(action.name, numbers)
@@ -234,11 +227,6 @@ class PrimitiveSkillEnv(VagenEnv):
         targets = {name: TARGETS[name] for name in self._level.targets}
         return PrimitiveSkillState(self._level.task, {**facts.positions, **targets}, facts.held, facts.opened)
 
-    @property
-    def rendered_size(self) -> int:
-        """Height and width of the pictures that are taken, 0 if nobody looks."""
-        return self.config.picture_size if self._looks or self.render_mode == "rgb_array" else 0
-
     def _snapshot(self) -> Any:
         return [VagenEnv._snapshot(self), self._stage]
 
@@ -251,63 +239,19 @@ class PrimitiveSkillEnv(VagenEnv):
         state: Any = self._state
         if type(state) is not PrimitiveSkillState:
             raise ValueError("the state is of another environment")
-        self._load_again(self._draw_level)
+        self._load_again(self._set_level)
         self._now, self._seen, self._stage = state, self._observed.picture, stage
         self._solved(), self._fields()  # a KeyError if things are missing
         self._calls = [self._call(action)[0] for action in actions]
         self._played = [action.text for action in actions]
 
     def _simulated(self) -> LocalSession | PooledSession:
+        config = self.config
         if self._session is None:
-            self._session = make_session(self.config.workers, self.rendered_size, self.config.device)
+            size = config.picture_size if self._looks or self.render_mode == "rgb_array" else 0  # 0 if nobody looks
+            self._session = make_session(config.workers, size, config.device)
         return self._session
-
-
-class SkillCalls(Calls):
-    """The skills' calls. Fractions of a millimetre are rounded, as the arm is told whole ones.
-
-    Args:
-        workspace: refuse coordinates outside it; `None` lets every number pass.
-    """
-
-    def __init__(self, workspace: Workspace | None) -> None:
-        super().__init__(ARITY, integers=False)
-        self._workspace = workspace
-
-    def read(self, piece: str, start: int, end: int) -> Action | Refused:
-        action = super().read(piece, start, end)
-        if isinstance(action, Refused):
-            return action
-        numbers = tuple(map(round, action.args))
-        if numbers != action.args:
-            action = replace(action, args=numbers, text=call_text(action.name, numbers))
-        if self._workspace is None:
-            return action
-        for i, value in enumerate(action.args):
-            low, high = self._workspace[i % 3]
-            if not low <= value <= high:
-                return Refused(
-                    "bad_argument",
-                    f"{action.text} is out of the workspace: {'xyz'[i % 3]}={value} is not between {low} and {high}",
-                )
-        return action
-
-    def summary(self) -> str:
-        return "pick(x, y, z), place(x, y, z), push(x1, y1, z1, x2, y2, z2)"
 
 
 _IN_SIGHT = ((-300, -300, 0), (-300, 0, 0))
 """Points of the table that the camera of the drawer's scenes sees."""
-
-
-def _names(config: PrimitiveSkillConfig) -> tuple[str, ...]:
-    """The names of what a task's scenes have; drawn levels of one configuration have the same."""
-    level = draw_level(
-        config.task, HashStream("names"), "train", None, config.cubes, config.distractors, config.covered
-    )
-    return (*(body.name for body in level.bodies), *level.targets, *(("drawer", "handle") if level.cabinet else ()))
-
-
-def _whole(point: Sequence[int | float]) -> Vector:
-    x, y, z = map(int, point)
-    return x, y, z

@@ -11,7 +11,7 @@ import functools
 import json
 import math
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import NamedTuple
@@ -43,9 +43,9 @@ class Workspace(NamedTuple):
     y: tuple[int, int]
     z: tuple[int, int]
 
-    def clip(self, point: Vector) -> Vector:
-        x, y, z = (min(max(value, low), high) for value, (low, high) in zip(point, self, strict=True))
-        return x, y, z
+    def clip(self, numbers: Sequence[float]) -> tuple[int, ...]:
+        """The whole coordinates x, y, z, x, … moved into the workspace."""
+        return tuple(int(min(max(value, low), high)) for value, (low, high) in zip(numbers, self * 2, strict=False))
 
 
 TABLE = Workspace((-100, 150), (-200, 200), (10, 200))
@@ -197,6 +197,11 @@ def apart(a: tuple[int, ...], b: tuple[int, ...], fingers: int = 100) -> bool:
     Beside two cubes on each other the palm needs room too: 150 for `fingers`.
     """
     return abs(a[1] - b[1]) >= fingers or abs(a[0] - b[0]) >= 70
+
+
+def near(a: Vector, b: Vector, distance: int) -> bool:
+    """Whether two points differ by at most `distance` in x and in y."""
+    return abs(a[0] - b[0]) <= distance and abs(a[1] - b[1]) <= distance
 
 
 def free_spots(things: Collection[Vector]) -> list[Vector]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,11 @@ def read_published(assets: str) -> PublishedCabinet:
     folder = Path(assets).expanduser()
     try:
         apple = _read_apple(folder / _YCB)
-        urdf = _find_urdf(folder)
+        model = folder / "partnet_mobility" / "dataset" / CABINET
+        urdf = model / "mobility_cvx.urdf"
+        if not urdf.is_file():
+            urdf = model / "mobility_fixed.urdf"
+            urdf.open("rb").close()
         return PublishedCabinet(assets=str(folder), urdf=str(urdf), **_measure(urdf), **apple)
     except FileNotFoundError as error:
         raise ConfigError(f"assets={assets!r} is not valid: there is no {error.filename}. {_FIX}") from error
@@ -135,20 +140,8 @@ def _read_apple(ycb: Path) -> dict[str, Any]:
         (ycb / "models" / APPLE / name).open("rb").close()
     scale = float(info.get("scales", [1.0])[0])
     height = -float(info["bbox"]["min"][2]) * scale
-    return {
-        "apple_scale": scale,
-        "apple_density": float(info.get("density", 1000)),
-        "apple_height": round(height * 1000),
-    }
-
-
-def _find_urdf(folder: Path) -> Path:
-    model = folder / "partnet_mobility" / "dataset" / CABINET
-    urdf = model / "mobility_cvx.urdf"
-    if not urdf.is_file():
-        urdf = model / "mobility_fixed.urdf"
-        urdf.open("rb").close()
-    return urdf
+    density, height = float(info.get("density", 1000)), round(height * 1000)
+    return {"apple_scale": scale, "apple_density": density, "apple_height": height}
 
 
 def _measure(urdf: Path) -> dict[str, Any]:
@@ -165,34 +158,21 @@ def _measure(urdf: Path) -> dict[str, Any]:
     # Made so that its lowest point is on the floor, as ManiSkill places these cabinets.
     parts = {link.name: _points(link, frames[link.name], scale) for link in robot.links}
     lift = -min(float(points[:, 2].min()) for named in parts.values() for points in named.values())
-    found: list[tuple[float, dict[str, Any]]] = []
+    drawers: list[tuple[float, str, Any]] = []
     for joint in slides:
-        named = parts[joint.child]
-        handles = [points for name, points in named.items() if "handle" in name]
-        if not handles:
-            continue
-        low, high = _bounds(handles, lift)
-        bottom, top = (ends[2] for ends in _bounds(list(named.values()), lift))
-        handle = tuple(round((a + b) / 2) for a, b in zip(low, high, strict=True))
-        travel = round((float(joint.limit.upper) - float(joint.limit.lower)) * scale * 1000)
-        found.append(
-            (
-                math.dist(handle, NEAR),
-                {
-                    "scale": scale,
-                    "lift": lift,
-                    "joint": joint.name,
-                    "travel": travel,
-                    "closed": handle,
-                    "opened": min(round(OPENED * travel), FARTHEST),
-                    "bottom": round(bottom),
-                    "top": round(top),
-                },
-            )
-        )
-    if not found:
+        handles = [points for name, points in parts[joint.child].items() if "handle" in name]
+        if handles:
+            handle = tuple(round((a + b) / 2) for a, b in zip(*_bounds(handles, lift), strict=True))
+            drawers.append((math.dist(handle, NEAR), joint.name, handle))
+    if not drawers:
         raise ValueError(f"{urdf} has no sliding part with a visual named handle")
-    return min(found, key=lambda part: part[0])[1]
+    _, name, handle = min(drawers)
+    joint = robot.joint_map[name]
+    bottom, top = (round(ends[2]) for ends in _bounds(parts[joint.child].values(), lift))
+    travel = round((float(joint.limit.upper) - float(joint.limit.lower)) * scale * 1000)
+    opened = min(round(OPENED * travel), FARTHEST)
+    measured = {"travel": travel, "opened": opened, "closed": handle, "bottom": bottom, "top": top}
+    return {"scale": scale, "lift": lift, "joint": name, **measured}
 
 
 def _points(link: Any, frame: NDArray[np.float64], scale: float) -> dict[str, NDArray[np.float64]]:
@@ -210,6 +190,6 @@ def _points(link: Any, frame: NDArray[np.float64], scale: float) -> dict[str, ND
     return named
 
 
-def _bounds(points: list[NDArray[np.float64]], lift: float) -> tuple[Any, Any]:
-    every = (np.concatenate(points) + np.array((0, 0, lift))) * 1000
+def _bounds(points: Iterable[NDArray[np.float64]], lift: float) -> tuple[Any, Any]:
+    every = (np.concatenate(list(points)) + np.array((0, 0, lift))) * 1000
     return every.min(0), every.max(0)

@@ -6,7 +6,9 @@ Imported only by `simulator.py`, which imports ManiSkill, SAPIEN and torch.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Sequence
+from importlib.resources import files
 from typing import Any
 
 import sapien
@@ -27,28 +29,14 @@ from vagen_envs.primitive_skill.levels import (
     ManipulationLevel,
 )
 from vagen_envs.primitive_skill.published import STANDS, TURN, PublishedCabinet
-from vagen_envs.primitive_skill.view import DRAWER, PUBLISHED, TABLE
+from vagen_envs.primitive_skill.view import view_of
 
-Colour = tuple[float, float, float]
+_DATA = tomllib.loads(files("vagen_envs.primitive_skill").joinpath("scene.toml").read_text("utf-8"))
 
-COLOURS: dict[str, Colour] = {
-    "red_cube": (0.8, 0.05, 0.04),
-    "green_cube": (0.05, 0.5, 0.08),
-    "yellow_cube": (0.95, 0.7, 0.04),
-    "blue_cube": (0.03, 0.16, 0.7),
-    "purple_cube": (0.3, 0.06, 0.42),
-    "white_cube": (0.9, 0.9, 0.9),
-}
 HOME_JOINTS = (0.0, -0.3, 0.0, -2.55, 0.0, 2.25, math.pi / 4)
 """Joint angles, in radians, with the hand drawn back and pointing straight down."""
-
-# The cabinet, in metres, as seen along +y, the way its drawer opens.
-_WIDTH, _DEPTH, _HEIGHT, _WALL = 0.22, 0.2, 0.112, 0.008
-_HANDLE = (0.05, 0.02, 0.014)
-_BOX = (_WIDTH / 2 - 0.02, _DEPTH / 2 - 0.01, 0.03)
-# What `levels.Cabinet` says of the box and the handle follows from these.
-_BOX_MIDDLE = -_DEPTH / 2
-_HANDLE_MIDDLE, _HANDLE_HEIGHT = _BOX_MIDDLE + _BOX[1] + 1.5 * _WALL + _HANDLE[1], 0.045
+_ABOVE = sapien.Pose(p=[0, 0, 1])
+"""Where things that can be moved are until the episode begins."""
 _APART = 29
 """A collision bit: things that have it don't collide. ManiSkill's cabinets have it, for their parts overlap."""
 
@@ -72,21 +60,10 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
 
     @property
     def _default_sensor_configs(self) -> list[CameraConfig]:
-        view = PUBLISHED if self._published else DRAWER if self.level.task == "drawer" else TABLE
+        view = view_of(self.level.task, self._published is not None)
         eye, target = ([value / 1000 for value in point] for point in (view.eye, view.target))
-        pose = sapien_utils.look_at(eye, target)
-        return [
-            CameraConfig(
-                "third_person",
-                pose,
-                self._picture_size,
-                self._picture_size,
-                view.field,
-                0.05,
-                10.0,
-                shader_pack="default",
-            )
-        ]
+        pose, side = sapien_utils.look_at(eye, target), self._picture_size
+        return [CameraConfig("third_person", pose, side, side, view.field, 0.05, 10.0, shader_pack="default")]
 
     def _load_agent(self, options: dict[str, Any]) -> None:
         super()._load_agent(options, sapien.Pose(p=[self.level.arm_x / 1000, 0, 0]))
@@ -104,27 +81,15 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         )
 
     def _load_scene(self, options: dict[str, Any]) -> None:
-        level = self.level
-        if self._published:
-            self._fixed_box("floor", (6, 6, 0.05), (0, 0, -0.05), (0.62, 0.5, 0.37))
-        else:
-            self._fixed_box("table", (0.75, 1.2, 0.05), (-0.15, 0, -0.05), (0.62, 0.5, 0.37))
-            self._fixed_box("floor", (6, 6, 0.05), (0, 0, -0.9), (0.42, 0.45, 0.5))
-        self._fixed_box("wall", (0.05, 6, 3), (-1.9, 0, 1.5), (0.62, 0.66, 0.7))
-        self.bodies = {body.name: self._cube(body.name) for body in level.bodies if body.name != "apple"}
-        if level.cabinet:
-            apple = _build_apple(self.scene, self._published) if self._published else self._apple()
-            for body in apple._bodies:  # a perfect sphere would roll for ever
-                body.set_angular_damping(20.0)
-                body.set_linear_damping(0.5)
-            self.bodies["apple"] = apple
+        level, published = self.level, self._published
+        for box in _DATA["surroundings"]["published" if published else "simple"]:
+            self._fixed_box(**box)
+        self.bodies = {body.name: self._movable(body.name) for body in level.bodies}
         self.cabinet: Any = None
-        self._slide = 0
-        if self._published:
-            self.cabinet = _build_published_cabinet(self.scene, self._published)
-            self._slide = [joint.name for joint in self.cabinet.active_joints].index(self._published.joint)
-        elif level.cabinet:
-            self.cabinet = self._build_cabinet()
+        if level.cabinet:
+            self.cabinet = _build_published_cabinet(self.scene, published) if published else self._build_cabinet()
+            slides = published.joint if published else "slide"
+            self._slide = [joint.name for joint in self.cabinet.active_joints].index(slides)
         for name in level.targets:
             self._disc(name)
         if level.task == "align":
@@ -165,7 +130,7 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
     # -- the things --------------------------------------------------------------------------------
 
     def _fixed_box(
-        self, name: str, half: Sequence[float], at: Sequence[float], colour: Colour, *, solid: bool = True
+        self, name: str, half: Sequence[float], at: Sequence[float], colour: Sequence[float], *, solid: bool = True
     ) -> None:
         builder = self.scene.create_actor_builder()
         if solid:
@@ -183,16 +148,31 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         builder.initial_pose = sapien.Pose(p=[value / 1000 for value in TARGETS[name]])
         builder.build_static(name=name)
 
-    def _cube(self, name: str) -> Any:
+    def _movable(self, name: str) -> Any:
         builder = self.scene.create_actor_builder()
-        half = [CUBE / 2000] * 3
-        builder.add_box_collision(half_size=half)
-        self._draw(builder, "box", COLOURS[name], half_size=half)
-        builder.initial_pose = sapien.Pose(p=[0, 0, 1])
-        return builder.build(name=name)
+        builder.initial_pose = _ABOVE
+        if name != "apple":
+            half = [CUBE / 2000] * 3
+            builder.add_box_collision(half_size=half)
+            self._draw(builder, "box", _DATA["cubes"][name], half_size=half)
+            return builder.build(name=name)
+        if self._published:
+            collision, look = self._published.apple_files
+            size = [self._published.apple_scale] * 3
+            density = self._published.apple_density
+            builder.add_multiple_convex_collisions_from_file(collision, scale=size, density=density)
+            builder.add_visual_from_file(look, scale=size)
+        else:
+            self._shape_apple(builder)
+        apple = builder.build(name=name)
+        if self._published:
+            _check_collisions(apple._bodies, collision)
+        for body in apple._bodies:  # a perfect sphere would roll for ever
+            body.set_angular_damping(20.0)
+            body.set_linear_damping(0.5)
+        return apple
 
-    def _apple(self) -> Any:
-        builder = self.scene.create_actor_builder()
+    def _shape_apple(self, builder: Any) -> None:
         radius = APPLE_RADIUS / 1000
         builder.add_sphere_collision(radius=radius, density=600)
         self._draw(builder, "sphere", (0.72, 0.04, 0.05), 0.35, radius=radius)
@@ -200,76 +180,29 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         self._draw(builder, "cylinder", (0.25, 0.13, 0.05), pose=stem, radius=0.0025, half_length=0.011)
         leaf = sapien.Pose([0.009, 0, radius + 0.005])
         self._draw(builder, "box", (0.1, 0.45, 0.08), pose=leaf, half_size=[0.009, 0.005, 0.0012])
-        builder.initial_pose = sapien.Pose(p=[0, 0, 1])
-        return builder.build(name="apple")
 
     def _build_cabinet(self) -> Any:
         builder = self.scene.create_articulation_builder()
         shell = builder.create_link_builder()
         shell.set_name("cabinet")
-        wood, front = (0.36, 0.22, 0.12), (0.55, 0.36, 0.2)
-        back = -_DEPTH / 2 - _WALL / 2
-        side = (_WALL, _DEPTH / 2 + _WALL / 2, _HEIGHT / 2)
-        for half, at in (
-            (side, (_WIDTH / 2, back, _HEIGHT / 2)),
-            (side, (-_WIDTH / 2, back, _HEIGHT / 2)),
-            ((_WIDTH / 2, _WALL / 2, _HEIGHT / 2), (0, -_DEPTH - _WALL / 2, _HEIGHT / 2)),
-            ((_WIDTH / 2 + _WALL, side[1], _WALL / 2), (0, back, _HEIGHT - _WALL / 2)),
-            ((_WIDTH / 2, side[1], _WALL / 4), (0, back, _WALL / 4)),
-        ):
-            self._add_box(shell, half, at, wood)
         drawer = builder.create_link_builder(shell)
         drawer.set_name("drawer")
-        x, y, z = _BOX
-        middle, floor = _BOX_MIDDLE, 2 * _WALL
-        for half, at in (
-            ((x, y, _WALL / 2), (0, middle, floor)),
-            ((_WALL / 2, y, z), (x, middle, floor + z)),
-            ((_WALL / 2, y, z), (-x, middle, floor + z)),
-            ((x, _WALL / 2, z), (0, middle - y, floor + z)),
-            ((_WIDTH / 2, _WALL / 2, z + _WALL), (0, middle + y + _WALL, floor + z)),
-        ):
-            self._add_box(drawer, half, at, front)
-        self._add_box(drawer, _HANDLE, (0, _HANDLE_MIDDLE, _HANDLE_HEIGHT), (0.75, 0.76, 0.78))
-        along_y = [math.sqrt(0.5), 0, 0, math.sqrt(0.5)]  # a joint slides along its own x
+        for link, name in ((shell, "shell"), (drawer, "drawer")):
+            for box in _DATA["cabinet"][name]:
+                pose, half = sapien.Pose(p=box["at"]), box["half"]
+                link.add_box_collision(pose=pose, half_size=half, density=300)
+                self._draw(link, "box", box["colour"], pose=pose, half_size=half)
+        along_y = sapien.Pose(q=[math.sqrt(0.5), 0, 0, math.sqrt(0.5)])  # a joint slides along its own x
         drawer.set_joint_name("slide")
-        drawer.set_joint_properties(
-            "prismatic",
-            [[0, TRAVEL / 1000]],
-            sapien.Pose(q=along_y),
-            sapien.Pose(q=along_y),
-            friction=0.3,
-            damping=15.0,
-        )
+        drawer.set_joint_properties("prismatic", [[0, TRAVEL / 1000]], along_y, along_y, friction=0.3, damping=15.0)
         builder.initial_pose = sapien.Pose(p=[-0.3, -0.33, 0])
         return builder.build(name="cabinet", fix_root_link=True)
 
-    def _add_box(self, link: Any, half: Sequence[float], at: Sequence[float], colour: Colour) -> None:
-        pose = sapien.Pose(p=at)
-        link.add_box_collision(pose=pose, half_size=half, density=300)
-        self._draw(link, "box", colour, pose=pose, half_size=half)
-
-    def _draw(self, builder: Any, shape: str, colour: Colour, roughness: float = 0.8, **where: Any) -> None:
+    def _draw(self, builder: Any, shape: str, colour: Sequence[float], roughness: float = 0.8, **where: Any) -> None:
         """Give a thing a look. Without pictures there is no driver perhaps, and SAPIEN can't even make a colour."""
         if self.scene.can_render():
             paint = sapien.render.RenderMaterial(base_color=[*colour, 1.0], roughness=roughness, specular=0.3)
             getattr(builder, f"add_{shape}_visual")(material=paint, **where)
-
-
-# -- the published drawer scene ----------------------------------------------------------------------
-
-
-def _build_apple(scene: Any, cabinet: PublishedCabinet) -> Any:
-    """YCB's apple."""
-    builder = scene.create_actor_builder()
-    collision, look = cabinet.apple_files
-    size = [cabinet.apple_scale] * 3
-    builder.add_multiple_convex_collisions_from_file(collision, scale=size, density=cabinet.apple_density)
-    builder.add_visual_from_file(look, scale=size)
-    builder.initial_pose = sapien.Pose(p=[0, 0, 1])
-    apple = builder.build(name="apple")
-    _check_collisions(apple._bodies, collision)
-    return apple
 
 
 def _build_published_cabinet(scene: Any, cabinet: PublishedCabinet) -> Any:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from vagen_envs.primitive_skill.levels import Workspace
+from vagen_envs.replies import Action, Calls, Refused, call_text
 
 Point = tuple[float, float, float]
 SkillCall = tuple[str, tuple[int, ...]]
@@ -118,6 +121,38 @@ def push(x1: int, y1: int, z1: int, x2: int, y2: int, z2: int, *, holding: str) 
 
 SKILLS: Mapping[str, Callable[..., Skill]] = {"pick": pick, "place": place, "push": push}
 ARITY = {"pick": 3, "place": 3, "push": 6}
+
+
+class SkillCalls(Calls):
+    """The skills' calls. Fractions of a millimetre are rounded, as the arm is told whole ones.
+
+    Args:
+        workspace: refuse coordinates outside it; `None` lets every number pass.
+    """
+
+    def __init__(self, workspace: Workspace | None) -> None:
+        super().__init__(ARITY, integers=False)
+        self._workspace = workspace
+
+    def read(self, piece: str, start: int, end: int) -> Action | Refused:
+        action = super().read(piece, start, end)
+        if isinstance(action, Refused):
+            return action
+        numbers = tuple(map(round, action.args))
+        if numbers != action.args:
+            action = replace(action, args=numbers, text=call_text(action.name, numbers))
+        if self._workspace is None or self._workspace.clip(numbers) == numbers:
+            return action
+        axis, value, (low, high) = next(
+            (axis, value, limit)
+            for axis, value, limit in zip("xyzxyz", numbers, self._workspace * 2, strict=False)
+            if not limit[0] <= value <= limit[1]
+        )
+        why = f"{action.text} is out of the workspace: {axis}={value} is not between {low} and {high}"
+        return Refused("bad_argument", why)
+
+    def summary(self) -> str:
+        return "pick(x, y, z), place(x, y, z), push(x1, y1, z1, x2, y2, z2)"
 
 
 def _retreat(above: Point, *, closed: bool, turn: float = 0.0) -> Generator[Waypoint, Arrived, None]:

@@ -16,11 +16,14 @@ from vagen_envs.primitive_skill.levels import (
     FLOOR,
     TARGET_RADIUS,
     TARGETS,
+    Cabinet,
     ManipulationLevel,
     Vector,
     apart,
     free_spots,
+    near,
 )
+from vagen_envs.primitive_skill.published import PublishedCabinet
 from vagen_envs.primitive_skill.state import PrimitiveSkillState as State
 from vagen_envs.replies import call_text
 
@@ -37,9 +40,8 @@ def solved(level: ManipulationLevel, state: State) -> bool:
     """Whether the task is done, with nothing left in the gripper."""
     if state.held:
         return False
-    if level.task == "drawer":
-        opened, cabinet = state.drawer_open_value, level.cabinet
-        return cabinet is not None and opened is not None and _in_drawer(level, state) and opened <= cabinet.shut
+    if level.cabinet is not None:
+        return _in_drawer(level.cabinet, state) and (state.drawer_open_value or 0) <= level.cabinet.shut
     return len(_done(level, state)) == len(_movers(level))
 
 
@@ -50,8 +52,8 @@ def skills_needed(task: str, cubes: int, covered: bool = False) -> int:
 
 def stage(level: ManipulationLevel, state: State) -> int:
     """The highest stage that is complete now, -1 for none."""
-    if level.task == "drawer":
-        return 1 if _in_drawer(level, state) and not state.held else 0 if state.held else -1
+    if level.cabinet is not None:
+        return 0 if state.held else 1 if _in_drawer(level.cabinet, state) else -1
     done = _done(level, state)
     lifted = state.held in _movers(level) and state.held not in done
     return 2 * len(done) + lifted - 1
@@ -65,7 +67,7 @@ def plan(level: ManipulationLevel, state: State) -> list[str]:
     """
     if solved(level, state):
         return []
-    return _plan_drawer(level, state) if level.task == "drawer" else _plan_cubes(level, state)
+    return _plan_cubes(level, state) if level.cabinet is None else _plan_drawer(level.cabinet, state)
 
 
 # -- cubes -----------------------------------------------------------------------------------------
@@ -90,7 +92,7 @@ def _done(level: ManipulationLevel, state: State) -> tuple[str, ...]:
         return tuple(done)
     resting = [name for name in _movers(level) if name != state.held and abs(at[name][2] - _HALF) < _LEVEL]
     if level.task == "place":
-        return tuple(name for name in resting if _near(at[name], _disc(level, name), TARGET_RADIUS))
+        return tuple(name for name in resting if near(at[name], _disc(level, name), TARGET_RADIUS))
     lined = [name for name in resting if abs(at[name][0]) <= ALIGNED]
     if len(lined) == 2 and level.goal and at[level.goal[0]][1] >= at[level.goal[1]][1]:
         lined.pop()  # in the wrong order: one of them has to go to the other side
@@ -138,27 +140,20 @@ def _goal_of(level: ManipulationLevel, at: Mapping[str, Vector], name: str) -> V
     if level.task == "stack":
         x, y, z = at[level.goal[level.goal.index(name) - 1]]
         return x, y, z + CUBE
-    other = next(cube for cube in at if cube != name)
-    other_y = at[other][1]
-    on_line = abs(at[other][0]) <= ALIGNED
-    best: tuple[int, Vector] | None = None
-    for y in range(-170, 171, 10):
-        # A cube that is still to follow may be put on either side later, if there is room for it.
-        wrong = level.goal and (y < other_y if name == level.goal[1] else y > other_y) and on_line
-        no_room = level.goal and not on_line and (y > 50 if name == level.goal[0] else y < -50)
-        spot = (0, y, _HALF)
-        if not wrong and not no_room and apart(spot, at[other]):
-            cost = abs(y - at[name][1])
-            best = min(best or (cost, spot), (cost, spot))
-    if best is None:
-        raise LevelError(f"no room on the line for {name} beside a cube at {at[other]}; reset for another level")
-    return best[1]
+    other = next(at[cube] for cube in at if cube != name)
+    on_line, side = abs(other[0]) <= ALIGNED, 0 if not level.goal else 1 if name == level.goal[0] else -1
+    # A cube that is still to follow may be put on either side later, if there is room for it.
+    right = {y for y in range(-170, 171, 10) if (side * (y - other[1]) <= 0 if on_line else side * y <= 50)}
+    spots = [(0, y, _HALF) for y in right if apart((0, y, _HALF), other)]
+    if not spots:
+        raise LevelError(f"no room on the line for {name} beside a cube at {other}; reset for another level")
+    return min(spots, key=lambda spot: (abs(spot[1] - at[name][1]), spot))
 
 
 def _in_the_way(level: ManipulationLevel, other: Vector, goal: Vector) -> bool:
     """Whether a cube at `other` keeps the hand from `goal`."""
     if level.task == "stack":
-        return _near(other, goal, 30) and other[2] >= goal[2] - _LEVEL
+        return near(other, goal, 30) and other[2] >= goal[2] - _LEVEL
     return not apart(goal, other)
 
 
@@ -177,34 +172,26 @@ def _disc(level: ManipulationLevel, name: str) -> Vector:
 
 
 def _on(above: Vector, below: Vector) -> bool:
-    return _near(above, below, STACKED) and abs(above[2] - below[2] - CUBE) < _LEVEL
-
-
-def _near(a: Vector, b: Vector, distance: int) -> bool:
-    return abs(a[0] - b[0]) <= distance and abs(a[1] - b[1]) <= distance
+    return near(above, below, STACKED) and abs(above[2] - below[2] - CUBE) < _LEVEL
 
 
 # -- drawer ----------------------------------------------------------------------------------------
 
 
-def _in_drawer(level: ManipulationLevel, state: State) -> bool:
-    return level.cabinet is not None and level.cabinet.holds(state.positions["apple"], state.positions["drawer"])
+def _in_drawer(cabinet: Cabinet | PublishedCabinet, state: State) -> bool:
+    return cabinet.holds(state.positions["apple"], state.positions["drawer"])
 
 
-def _plan_drawer(level: ManipulationLevel, state: State) -> list[str]:
-    cabinet, opened = level.cabinet, state.drawer_open_value or 0
-    assert cabinet is not None  # noqa: S101 - of this task
-    actions: list[str] = []
-    if state.held or not _in_drawer(level, state):
+def _plan_drawer(cabinet: Cabinet | PublishedCabinet, state: State) -> list[str]:
+    opened, at, actions = state.drawer_open_value or 0, state.positions, []
+    if state.held or not _in_drawer(cabinet, state):
         if opened < cabinet.room:
             why = f"the drawer is open by {opened} mm only, too little for the apple, and no skill opens it"
             raise LevelError(f"{why}; reset for another level")
         if not state.held:
-            actions.append(call_text("pick", state.positions["apple"]))
+            actions.append(call_text("pick", at["apple"]))
         actions.append(call_text("place", FLOOR.clip(cabinet.drop(opened))))
-    handle, closed = state.positions["handle"], cabinet.handle_at(0)
-    actions.append(call_text("push", (*FLOOR.clip(handle), *FLOOR.clip(closed))))
-    return actions
+    return [*actions, call_text("push", FLOOR.clip((*at["handle"], *cabinet.handle_at(0))))]
 
 
 def _place(at: Vector) -> str:

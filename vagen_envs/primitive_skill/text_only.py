@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable
 
 from vagen_envs.core import VagenEnv
+from vagen_envs.primitive_skill.levels import CUBE, Vector, near
 from vagen_envs.replies import call_text
 
-Point = tuple[int, int, int]
 _POINT = re.compile(r"\((-?\d+), (-?\d+), (-?\d+)\)")
+_BESIDE = 49
+"""Cubes of 40 mm that stand beside each other are farther apart: the gripper needs 70 between them (`levels.apart`)."""
 _OPEN = re.compile(r"'drawer_open_value': (\d+)")
 
 
@@ -23,7 +25,7 @@ def text_only_reply(env: VagenEnv) -> str:
 def read_skills(text: str, task: str) -> list[str]:
     """Skills for the positions in a text; none where it lists none, or where all seems done."""
     _, _, listed = text.partition("Object positions:\n")
-    points: list[Point] = [(int(x), int(y), int(z)) for x, y, z in _POINT.findall(listed.partition("\n")[0])]
+    points: list[Vector] = [(int(x), int(y), int(z)) for x, y, z in _POINT.findall(listed.partition("\n")[0])]
     if not points:
         return []
     if opened := _OPEN.search(listed):
@@ -31,7 +33,7 @@ def read_skills(text: str, task: str) -> list[str]:
     return _TASKS[task](points)
 
 
-def _shut(points: list[Point], opened: int) -> list[str]:
+def _shut(points: list[Vector], opened: int) -> list[str]:
     """Find drawer and handle, which are in line; the remaining position is the apple, whose place is the drawer."""
     pairs = [(one, other) for one in points for other in points if one[1] < other[1] and one[0] == other[0]]
     drawer, handle = pairs[0] if pairs else (points[0], points[1])
@@ -43,42 +45,34 @@ def _shut(points: list[Point], opened: int) -> list[str]:
     return [call_text("pick", apple), call_text("place", (*drawer[:2], 100)), push]
 
 
-def _place(points: list[Point]) -> list[str]:
+def _place(points: list[Vector]) -> list[str]:
     """Each disc gets a cube, whichever."""
     discs = sorted((each for each in points if each[2] == 0), key=lambda each: each[1])
     cubes = [each for each in points if each[2] > 0]
-    free = [disc for disc in discs if not any(_near(cube, disc) for cube in cubes)]
-    loose = [cube for cube in cubes if not any(_near(cube, disc) for disc in discs)]
+    free = [disc for disc in discs if not any(near(cube, disc, _BESIDE) for cube in cubes)]
+    loose = [cube for cube in cubes if not any(near(cube, disc, _BESIDE) for disc in discs)]
     return _carried(loose, free)
 
 
-def _stack(points: list[Point]) -> list[str]:
+def _stack(points: list[Vector]) -> list[str]:
     """The others onto the first, as they are listed."""
     top = max(points, key=lambda each: each[2])
-    # Cubes are of 40 mm: one on the table has its middle at 20, one on another at 60.
-    if top[2] < 40:
+    if top[2] < CUBE:  # none is on another
         top = points[0]
-    loose = [each for each in points if not _near(each, top)]
-    return _carried(loose, [(top[0], top[1], top[2] + 20 + 40 * level) for level in range(len(loose))])
+    loose = [each for each in points if not near(each, top, _BESIDE)]
+    return _carried(loose, [(top[0], top[1], top[2] + 20 + CUBE * level) for level in range(len(loose))])
 
 
-def _align(points: list[Point]) -> list[str]:
+def _align(points: list[Vector]) -> list[str]:
     """Those that are off the line straight onto it."""
     loose = [each for each in points if abs(each[0]) > 10]
     return _carried(loose, [(0, y, 0) for _, y, _ in loose])
 
 
-def _carried(things: list[Point], places: list[Point]) -> list[str]:
-    skills = []
-    for thing, (x, y, z) in zip(things, places, strict=False):
-        # Half a cube and 5 mm of air: the hand lets go above what it stands on.
-        skills += [call_text("pick", thing), call_text("place", (x, y, z + 25))]
-    return skills
+def _carried(things: list[Vector], places: list[Vector]) -> list[str]:
+    # Half a cube and 5 mm of air: the hand lets go above what it stands on.
+    pairs = zip(things, places, strict=False)
+    return [skill for at, (x, y, z) in pairs for skill in (call_text("pick", at), call_text("place", (x, y, z + 25)))]
 
 
-def _near(one: Point, other: Point) -> bool:
-    # Cubes of 40 mm that stand beside each other are farther apart: the gripper needs 70 between them (`levels.apart`).
-    return abs(one[0] - other[0]) < 50 and abs(one[1] - other[1]) < 50
-
-
-_TASKS: dict[str, Callable[[list[Point]], list[str]]] = {"place": _place, "stack": _stack, "align": _align}
+_TASKS: dict[str, Callable[[list[Vector]], list[str]]] = {"place": _place, "stack": _stack, "align": _align}

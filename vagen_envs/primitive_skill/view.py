@@ -49,3 +49,8 @@ TABLE = View((460, 0, 460), (-60, 0, 85), 0.85)
 DRAWER = View((300, -60, 660), (-330, -160, 90), 0.85)
 PUBLISHED = View((1000, 0, 600), (-200, 0, 200), math.pi / 2)
 """The release's, of its drawer scene."""
+
+
+def view_of(task: str, published: bool) -> View:
+    """The camera of a task's scenes, or of the published one."""
+    return PUBLISHED if published else DRAWER if task == "drawer" else TABLE
