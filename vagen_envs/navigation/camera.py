@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -81,24 +82,18 @@ class _Painter(threading.Thread):
 
     def draw(self, *request: Any) -> Pixels:
         """What `_pixels` returns or raises; TimeoutError if it hangs, after which the painter is lost."""
-        answers: queue.SimpleQueue[tuple[Pixels, Exception | None]] = queue.SimpleQueue()
-        self._requests.put((request, answers))
-        try:
-            pixels, error = answers.get(timeout=HUNG_AFTER)
-        except queue.Empty:
-            raise TimeoutError from None
-        if error is not None:
-            raise error
-        return pixels
+        answer: Future[Pixels] = Future()
+        self._requests.put((request, answer))
+        return answer.result(HUNG_AFTER)
 
     def run(self) -> None:
         while True:
-            request, answers = self._requests.get()
+            request, answer = self._requests.get()
             try:
-                answers.put((self._pixels(*request), None))
+                answer.set_result(self._pixels(*request))
             except Exception as error:
-                answers.put((None, error))
-            del request, answers  # or the room would live on until the next picture
+                answer.set_exception(error)
+            del request, answer  # or the room would live on until the next picture
 
     def _pixels(self, model: Any, scene: Any, side: int, cast_shadows: bool) -> Pixels:
         mj = mujoco()
@@ -126,19 +121,15 @@ class _Painter(threading.Thread):
         except SimulatorError:
             raise
         except Exception:  # PyOpenGL's, of many classes
-            self._forget()
-            self._gl = _context()
+            # The old one isn't freed, which would raise, and MuJoCo has to initialize EGL once more.
+            if self._gl is not None:
+                self._gl._context = None
+            _LOST.append((self._gl, self._renderers))
+            egl: Any = sys.modules.get("mujoco.egl")
+            if egl is not None:
+                egl.EGL_DISPLAY = None
+            self._gl, self._renderers = _context(), {}
             self._gl.make_current()
-
-    def _forget(self) -> None:
-        """Leave the context behind without freeing it, which would raise, and have MuJoCo initialize EGL once more."""
-        if self._gl is not None:
-            self._gl._context = None
-        _LOST.append((self._gl, self._renderers))
-        self._gl, self._renderers = None, {}
-        egl = sys.modules.get("mujoco.egl")
-        if getattr(egl, "EGL_DISPLAY", None) is not None:
-            egl.EGL_DISPLAY = None  # type: ignore[union-attr]
 
 
 def _context() -> Any:
@@ -190,8 +181,7 @@ _LOST: list[Any] = []
 def _seats() -> queue.LifoQueue[_Painter | None]:
     """One seat per processor, with a painter once one was needed; a thread holds one while it waits for a picture."""
     seats: queue.LifoQueue[_Painter | None] = queue.LifoQueue()
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    for _ in range(count):
+    for _ in range(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1):
         seats.put(None)
     return seats
 

@@ -71,22 +71,23 @@ def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
 def _episode(task: Any, where: str) -> ThorEpisode:
     try:
         target, agent = task["target_position"], task["agentPose"]
-        at = agent["position"]
-        rotation = agent["rotation"]["y"] if isinstance(agent["rotation"], dict) else agent["rotation"]
-        x, y, z, turn, horizon = map(_finite, (at["x"], at["y"], at["z"], rotation, agent["horizon"]))
-        scene, kind, said = task["scene"], task["targetObjectType"], task["instruction"]
-        if not all(isinstance(text, str) and text for text in (scene, kind, said)):
+        at, rotation = agent["position"], agent["rotation"]
+        if isinstance(rotation, dict):
+            rotation = rotation["y"]
+        numbers = at["x"], at["y"], at["z"], rotation, agent["horizon"], target["x"], target["z"]
+        x, y, z, turn, horizon, *goal = map(_finite, numbers)
+        scene, kind, said = words = task["scene"], task["targetObjectType"], task["instruction"]
+        if not all(isinstance(text, str) and text for text in words):
             raise TypeError("scene, targetObjectType and instruction must be non-empty strings")
-        start = Pose(x, z, round(turn) % 360, round(horizon))
-        return ThorEpisode(scene, NavigationEpisode(said, kind, (_finite(target["x"]), _finite(target["z"])), start), y)
     except KeyError as error:
         raise ConfigError(f"{where} lacks {error}; add it as in EB-Navigation's files") from error
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError) as error:
         raise ConfigError(f"{where} is malformed ({error}); write it as in EB-Navigation's files") from error
+    start = Pose(x, z, round(turn) % 360, round(horizon))
+    return ThorEpisode(scene, NavigationEpisode(said, kind, (goal[0], goal[1]), start), y)
 
 
 def _finite(value: Any) -> float:
-    number = float(value)
-    if not math.isfinite(number):  # Python's JSON has them
+    if not math.isfinite(number := float(value)):  # Python's JSON has them
         raise ValueError(f"{value} is not a finite number")
     return number

@@ -9,12 +9,10 @@ from vagen_envs.errors import LevelError
 from vagen_envs.navigation.floor_plan import DOOR, FloorPlan
 from vagen_envs.navigation.house import FLOORS, ROOM_KINDS, House, HouseObject, RoomKind
 from vagen_envs.navigation.objects import COLORS, FURNITURE, PALETTES, TARGETS, Color
-from vagen_envs.navigation.rects import Rect, grown, is_inside, overlap, overlaps_any, turned
+from vagen_envs.navigation.rects import Rect, grown, is_inside, moved, overlap, overlaps_any, turned
 from vagen_envs.seeding import HashStream
 
 _TURNS = _SOUTH, _EAST, _NORTH, _WEST = 0, 90, 180, 270
-_CLOTHED = ("Bed", "Sofa", "ArmChair", "Painting")
-_WOODEN = ("DiningTable", "Chair", "CoffeeTable", "SideTable", "TVStand", "Shelf", "Dresser", "Desk")
 _TRIES = 30
 
 
@@ -39,35 +37,25 @@ def furnish(stream: HashStream, plan: FloorPlan) -> House:
     kinds = [kind for _ in range(len(plan.rooms)) for kind in stream.sample(ROOM_KINDS, 3)][: len(plan.rooms)]
     furniture: list[HouseObject] = []
     targets: list[HouseObject] = []
-    for kind, (x0, y0, x1, y1) in zip(kinds, plan.rooms, strict=True):
-        room = _Room(stream, kind, (x1 - x0, y1 - y0))
-        near = [overlapping for door in plan.doors if (overlapping := _before(door, (x0, y0, x1, y1)))]
-        room.doors = [(a - x0, b - y0, c - x0, d - y0) for a, b, c, d in near]
+    for kind, inside in zip(kinds, plan.rooms, strict=True):
+        x, y = inside[:2]
+        room = _Room(stream, kind, (inside[2] - x, inside[3] - y))
+        free = [grown(door, 0, 70) if door[3] - door[1] != DOOR else grown(door, 70, 0) for door in plan.doors]
+        room.doors = [moved(rect, -x, -y) for rect in free if overlap(rect, inside)]
         room.taken += room.doors
         _FURNISH[kind](room)
         room.hang()
         room.fill(item.kind for item in targets)
         for item in room.objects:
-            moved = dataclasses.replace(item, x=item.x + x0, y=item.y + y0)
+            placed = dataclasses.replace(item, x=item.x + x, y=item.y + y)
             if item.kind in TARGETS:
-                targets.append(moved)
-            elif item.kind != "Window" or _at_the_rim(moved.rect, plan):
-                furniture.append(moved)
+                targets.append(placed)
+            elif item.kind != "Window" or not is_inside(grown(placed.rect, 2), plan.width, plan.depth):
+                furniture.append(placed)
     wall, floor = stream.choice(PALETTES["wall"]), stream.choice(FLOORS)
     return House(
         "house", plan.width, plan.depth, None, wall, floor, None, (*furniture, *targets), plan.walls, plan.doors
     )
-
-
-def _before(door: Rect, room: Rect) -> Rect | None:
-    """What has to stay free in a room for a doorway of its walls."""
-    x0, y0, x1, y1 = door
-    grown = (x0 - 70, y0, x1 + 70, y1) if y1 - y0 == DOOR else (x0, y0 - 70, x1, y1 + 70)
-    return grown if overlap(grown, room) else None
-
-
-def _at_the_rim(rect: Rect, plan: FloorPlan) -> bool:
-    return rect[0] <= 1 or rect[1] <= 1 or rect[2] >= plan.width - 1 or rect[3] >= plan.depth - 1
 
 
 class _Room:
@@ -86,8 +74,7 @@ class _Room:
         self.taken: list[Rect] = [self.notch] if self.notch else []
         self.aisles: list[Rect] = []
         self.rug: tuple[Rect, Color] | None = None
-        self.cabinet, self.top = stream.choice(PALETTES["cabinet"]), stream.choice(PALETTES["top"])
-        self.wood, self.cloth = stream.choice(PALETTES["wood"]), stream.choice(PALETTES["cloth"])
+        self.paints = {name: stream.choice(PALETTES[name]) for name in ("cabinet", "top", "wood", "cloth")}
 
     def finish(self) -> House:
         floor = self.stream.choice(FLOORS[:2] if self.kind == "kitchen" else (FLOORS[0], FLOORS[2]))
@@ -108,35 +95,33 @@ class _Room:
         if kind in TARGETS:
             color = self.stream.choice(TARGETS[kind].colors)
             return HouseObject(kind, x, y, z, turn, color, COLORS[color], COLORS[color])
-        if kind in _CLOTHED:
-            main = self.stream.choice(PALETTES["cloth"]) if kind == "Painting" else self.cloth
-            return HouseObject(kind, x, y, z, turn, "", main, self.stream.choice(PALETTES["cloth"]))
-        main, second = self.wood if kind in _WOODEN else self.cabinet, self.cloth if kind == "Chair" else self.top
+        main, second = (
+            self.stream.choice(PALETTES["cloth"]) if name == "any" else self.paints[name]
+            for name in FURNITURE[kind].colors
+        )
         return HouseObject(kind, x, y, z, turn, "", main, second)
 
     def fits(self, rect: Rect, margin: int = 0) -> bool:
         """Whether it is within the room, off the aisles, and `margin` cm from what stands there."""
-        return (
-            self.is_free(rect)
-            and not overlaps_any(grown(rect, margin), self.taken)
-            and not overlaps_any(rect, self.aisles)
-        )
+        return self.is_free(rect, margin) and not overlaps_any(rect, self.aisles)
 
-    def is_free(self, rect: Rect) -> bool:
-        """Whether it is within the room, and nothing stands there."""
-        return is_inside(rect, self.width, self.depth) and not overlaps_any(rect, self.taken)
+    def is_free(self, rect: Rect, margin: int = 0) -> bool:
+        """Whether it is within the room, and nothing stands there, or within `margin` cm."""
+        return is_inside(rect, self.width, self.depth) and not overlaps_any(grown(rect, margin), self.taken)
+
+    def keep(self, thing: HouseObject) -> None:
+        self.objects.append(thing)
+        self.taken.append(thing.rect)
 
     def put(self, thing: HouseObject, aisle: int = 0) -> bool:
         """Place furniture if it fits and its aisle is free."""
-        if not self.fits(thing.rect):
+        wide, deep, _ = FURNITURE[thing.kind].size
+        front = moved(turned((-wide // 2, -deep // 2 - aisle, wide // 2, -deep // 2), thing.turn), thing.x, thing.y)
+        if not self.fits(thing.rect) or (aisle and not self.is_free(front)):
             return False
-        free = _front(thing, aisle)
-        if aisle and not self.is_free(free):
-            return False
-        self.objects.append(thing)
-        self.taken.append(thing.rect)
+        self.keep(thing)
         if aisle:
-            self.aisles.append(free)
+            self.aisles.append(front)
         return True
 
     def at_wall(self, kind: str, turn: int, along: int, z: int = 0) -> HouseObject:
@@ -151,13 +136,10 @@ class _Room:
         }[turn]
         return dataclasses.replace(thing, x=x, y=y)
 
-    def length(self, turn: int) -> int:
-        return self.width if turn in (_SOUTH, _NORTH) else self.depth
-
     def at_any_wall(self, kind: str, z: int = 0) -> HouseObject:
         """The thing at a random place of a random wall, which may be taken."""
         turn = self.stream.choice(_TURNS)
-        return self.at_wall(kind, turn, 5 * self.stream.below(self.length(turn) // 5), z)
+        return self.at_wall(kind, turn, 5 * self.stream.below((self.depth if turn % 180 else self.width) // 5), z)
 
     def stand(self, kind: str) -> HouseObject | None:
         """Furniture at a random place of a random wall."""
@@ -193,12 +175,11 @@ class _Room:
             chair = self.make("Chair", x, y, 0, turn)
             others = [rect for rect in self.taken if rect != table.rect]
             if is_inside(chair.rect, self.width, self.depth) and not overlaps_any(chair.rect, others):
-                self.objects.append(chair)
-                self.taken.append(chair.rect)
+                self.keep(chair)
 
     def lay_rug(self, around: HouseObject) -> None:
-        x0, y0, x1, y1 = around.rect
-        rect = (max(10, x0 - 45), max(10, y0 - 45), min(self.width - 10, x1 + 45), min(self.depth - 10, y1 + 45))
+        x0, y0, x1, y1 = grown(around.rect, 45)
+        rect = (max(10, x0), max(10, y0), min(self.width - 10, x1), min(self.depth - 10, y1))
         if not (self.notch and overlap(rect, self.notch)):
             self.rug = (rect, self.stream.choice(PALETTES["cloth"]))
 
@@ -211,8 +192,7 @@ class _Room:
             for _ in range(8):
                 thing = self.at_any_wall(kind, bottom)
                 blocked = [item.rect for item in self.objects if item.z + item.size[2] > bottom - 15] + self.doors
-                if self.notch:
-                    blocked.append(self.notch)
+                blocked += [self.notch] if self.notch else []
                 if is_inside(thing.rect, self.width, self.depth) and not overlaps_any(thing.rect, blocked):
                     self.objects.append(thing)
                     break
@@ -225,15 +205,11 @@ class _Room:
         """
         kinds = sorted(set(TARGETS) - set(elsewhere))
         self.stream.shuffle(kinds)
-        most = 5 if self.doors else 12
-        placed = 0
+        left = 5 if self.doors else 12
         for kind in kinds:
-            if placed == most:
-                break
-            spots = list(self._spots(kind))
-            if spots:
+            if left and (spots := list(self._spots(kind))):
                 self.objects.append(self.stream.choice(spots))
-                placed += 1
+                left -= 1
 
     def _spots(self, kind: str) -> Iterator[HouseObject]:
         places = TARGETS[kind].places
@@ -243,8 +219,7 @@ class _Room:
                 if surface.kind not in places:
                     continue
                 turn = self.stream.choice(_TURNS) if holder.kind == "DiningTable" else holder.turn
-                x0, y0, x1, y1 = turned(surface.rect, holder.turn)
-                x0, y0, x1, y1 = x0 + holder.x, y0 + holder.y, x1 + holder.x, y1 + holder.y
+                x0, y0, x1, y1 = moved(turned(surface.rect, holder.turn), holder.x, holder.y)
                 model = self.make(kind, 0, 0, holder.z + surface.z, turn)
                 wide, deep, _ = model.size
                 if wide > x1 - x0 or deep > y1 - y0:
@@ -294,8 +269,8 @@ def _living_room(room: _Room) -> None:
     sofa = room.stand("Sofa")
     if sofa:
         room.beside(sofa, "SideTable")
-        away = {_SOUTH: (0, -1), _EAST: (1, 0), _NORTH: (0, 1), _WEST: (-1, 0)}[sofa.turn]
-        table = room.make("CoffeeTable", sofa.x + away[0] * 118, sofa.y + away[1] * 118, 0, sofa.turn)
+        x, y, *_ = moved(turned((0, -118, 0, -118), sofa.turn), sofa.x, sofa.y)
+        table = room.make("CoffeeTable", x, y, 0, sofa.turn)
         if room.is_free(table.rect):
             room.aisles.clear()
             room.put(table)
@@ -317,22 +292,12 @@ def _bedroom(room: _Room) -> None:
             room.lay_rug(bed)
     desk = room.stand("Desk")
     if desk:
-        x0, y0, x1, y1 = _front(desk, 20)
-        room.objects.append(room.make("Chair", (x0 + x1) // 2, (y0 + y1) // 2, 0, (desk.turn + 180) % 360))
-        room.taken.append(room.objects[-1].rect)
+        seat = -FURNITURE["Desk"].size[1] // 2 - 10
+        x, y, *_ = moved(turned((0, seat, 0, seat), desk.turn), desk.x, desk.y)
+        room.keep(room.make("Chair", x, y, 0, (desk.turn + 180) % 360))
     for kind in ("Dresser", "Shelf"):
         room.stand(kind)
     room.stand(room.stream.choice(("ArmChair", "HousePlant")))
 
 
 _FURNISH = {"kitchen": _kitchen, "living_room": _living_room, "bedroom": _bedroom}
-
-
-def _front(thing: HouseObject, aisle: int) -> Rect:
-    x0, y0, x1, y1 = thing.rect
-    return {
-        _SOUTH: (x0, y0 - aisle, x1, y0),
-        _EAST: (x1, y0, x1 + aisle, y1),
-        _NORTH: (x0, y1, x1, y1 + aisle),
-        _WEST: (x0 - aisle, y0, x0, y1),
-    }[thing.turn]

@@ -40,7 +40,8 @@ class ObjectType:
 
     Attributes:
         size: width, depth and height in cm, with the front towards -y.
-        colors: names in `COLORS` that a target may have.
+        colors: names in `COLORS` that a target may have; of furniture the palettes of its main and its second colour,
+            in which a room has one colour each, or `any` for any cloth.
         places: kinds of surfaces that a target may stand on, `"Floor"` among them.
         surfaces: surfaces of furniture.
         aisle: cm of free floor in front of furniture.

@@ -17,9 +17,15 @@ def overlaps_any(rect: Rect, others: Iterable[Rect]) -> bool:
     return any(overlap(rect, other) for other in others)
 
 
-def grown(rect: Rect, margin: int) -> Rect:
-    """The rectangle with `margin` cm more on each side."""
-    return rect[0] - margin, rect[1] - margin, rect[2] + margin, rect[3] + margin
+def grown(rect: Rect, margin: int, along: int | None = None) -> Rect:
+    """The rectangle with `margin` cm more to the west and east, and `along` or as many to the south and north."""
+    x, y = margin, margin if along is None else along
+    return rect[0] - x, rect[1] - y, rect[2] + x, rect[3] + y
+
+
+def moved(rect: Rect, x: int, y: int) -> Rect:
+    """The rectangle shifted by `x` and `y` cm."""
+    return rect[0] + x, rect[1] + y, rect[2] + x, rect[3] + y
 
 
 def is_inside(rect: Rect, width: int, depth: int) -> bool:

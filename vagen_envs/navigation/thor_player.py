@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import importlib
 import os
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 from vagen_envs.errors import MissingExtraError, SimulatorError
@@ -45,83 +48,87 @@ class Player:
         # Made in two steps, so that there is something to kill while the constructor hangs.
         self._controller: Any = module.Controller.__new__(module.Controller)
         self._controller.server = None
-        arguments: dict[str, Any] = {
-            "scene": scene,
-            "width": config.resolution,
-            "height": config.resolution,
-            "fieldOfView": config.fov,
-            "agentMode": "default",
-            "gridSize": GRID_SIZE,
-            "visibilityDistance": VISIBILITY_DISTANCE,
-            "server_timeout": config.thor_step_timeout,
-            "server_start_timeout": config.thor_start_timeout,
-        }
-        if config.thor_executable is not None:
-            arguments |= {
+        if config.thor_executable is None:
+            build = {"platform": platform}
+        else:
+            build = {
                 "local_executable_path": config.thor_executable,
                 "x_display": os.environ.get("DISPLAY") or "0",
             }
-        else:
-            arguments |= {"platform": platform}
-        self._watch("start", lambda: self._controller.__init__(**arguments), config.thor_start_timeout)
+
+        def start() -> None:
+            self._controller.__init__(
+                scene=scene,
+                width=config.resolution,
+                height=config.resolution,
+                fieldOfView=config.fov,
+                agentMode="default",
+                gridSize=GRID_SIZE,
+                visibilityDistance=VISIBILITY_DISTANCE,
+                server_timeout=config.thor_step_timeout,
+                server_start_timeout=config.thor_start_timeout,
+                **build,
+            )
+
+        self._watch("start", config.thor_start_timeout, start)
 
     def reset(self, scene: str) -> Any:
         """Load a scene. The event after it."""
-        return self._watch(f"reset to {scene}", lambda: self._controller.reset(scene), self.config.thor_start_timeout)
+        return self._watch(f"reset to {scene}", self.config.thor_start_timeout, self._controller.reset, scene)
 
     def step(self, action: str, **arguments: Any) -> Any:
         """Carry out one action. Its event, whether or not the action succeeded."""
         return self._watch(
-            action, lambda: self._controller.step(action=action, **arguments), self.config.thor_step_timeout
+            action, self.config.thor_step_timeout, functools.partial(self._controller.step, action, **arguments)
         )
 
-    def _watch(self, name: str, call: Callable[[], Any], timeout: float) -> Any:
+    def _watch(self, name: str, timeout: float, call: Callable[..., Any], *arguments: Any) -> Any:
         if self.broken:
             raise SimulatorError(ENV_ID, f"the AI2-THOR player is gone: {self.broken}")
-        answer: list[Any] = []
-        failure: list[BaseException] = []
+        answer: Future[Any] = Future()
 
         def work() -> None:
             try:
-                answer.append(call())
+                answer.set_result(call(*arguments))
             except BaseException as error:
-                failure.append(error)
+                answer.set_exception(error)
 
         thread = threading.Thread(target=work, name=f"ai2thor {name}", daemon=True)
         thread.start()
-        deadline, died = time.monotonic() + timeout, None
         try:
-            while thread.is_alive():
-                thread.join(_POLL)
-                now = time.monotonic()
-                if died is None and self._exit_code() is not None:
-                    died = now
-                if thread.is_alive() and died is not None and now - died > _LAST_WORDS:
-                    self._give_up(name, f"its process ended with exit code {self._exit_code()}", thread)
-                if thread.is_alive() and now > deadline:
-                    self._give_up(name, f"no answer within {timeout:g} s", thread)
-        except KeyboardInterrupt:
-            with contextlib.suppress(SimulatorError):
-                self._give_up(name, "it was interrupted", thread)  # else its call would go on beside the next one
+            why = self._trouble(answer, timeout)
+        except BaseException:
+            self._give_up(f"{name}: it was interrupted", thread)  # else its call would go on beside the next one
             raise
-        if failure:
-            cause = failure[0]
-            self._give_up(name, f"{type(cause).__name__}: {cause}", thread, cause)
-        return answer[0]
+        cause = None if why else answer.exception()
+        if not why and cause is None:
+            return answer.result()
+        self._give_up(f"{name}: {why or f'{type(cause).__name__}: {cause}'}", thread)
+        raise SimulatorError(ENV_ID, f"the AI2-THOR player failed at {self.broken}") from cause
+
+    def _trouble(self, answer: Future[Any], timeout: float) -> str:
+        """Wait for an answer. Why there is none, or nothing."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            died = self._exit_code() is not None
+            with contextlib.suppress(TimeoutError):
+                answer.exception(_LAST_WORDS if died else _POLL)
+                return ""
+            if died:
+                return f"its process ended with exit code {self._exit_code()}"
+        return f"no answer within {timeout:g} s"
 
     def _exit_code(self) -> int | None:
         process = getattr(self._controller.server, "unity_proc", None)
         return None if process is None else process.poll()
 
-    def _give_up(self, name: str, why: str, thread: threading.Thread, cause: BaseException | None = None) -> None:
-        self.broken = f"{name}: {why}"
-        self.kill()
+    def _give_up(self, why: str, thread: threading.Thread) -> None:
+        self.broken = why
         for _ in range(50):  # it may open its pipe only now
+            self.kill()
+            thread.join(0.1)
             if not thread.is_alive():
                 break
-            thread.join(0.1)
-            self.kill()
-        raise SimulatorError(ENV_ID, f"the AI2-THOR player failed at {self.broken}") from cause
 
     @property
     def alive(self) -> bool:
@@ -161,18 +168,13 @@ class PlayerPool:
     """Players at rest, by their configuration. A broken one is dropped, and a new one is started in its place."""
 
     def __init__(self) -> None:
-        self._idle: dict[NavigationConfig, list[Player]] = {}
-        self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._idle: dict[tuple[int, NavigationConfig], list[Player]] = defaultdict(list)  # a fork has none
 
     def acquire(self, config: NavigationConfig, scene: str) -> Player:
         """A player for one user, one at rest if there is one. Starting one takes up to `start_timeout` seconds."""
-        with self._lock:
-            if self._process != os.getpid():  # a fork: they belong to the parent
-                self._idle, self._process = {}, os.getpid()
-            idle = self._idle.get(config, [])
-            while idle:
-                player = idle.pop()
+        with contextlib.suppress(IndexError):
+            while True:
+                player = self._idle[os.getpid(), config].pop()
                 if player.alive:
                     return player
                 player.kill()
@@ -180,20 +182,17 @@ class PlayerPool:
 
     def release(self, player: Player) -> None:
         """Take a player back."""
-        if not player.alive:
+        if player.alive:
+            self._idle[os.getpid(), player.config].append(player)
+        else:
             player.kill()
-            return
-        with self._lock:
-            self._idle.setdefault(player.config, []).append(player)
 
     def close(self) -> None:
-        """End all players at rest."""
-        with self._lock:
-            players = [player for idle in self._idle.values() for player in idle]
-            self._idle = {}
-        if self._process == os.getpid():
-            for player in players:
-                player.kill()
+        """End all players of this process that are at rest."""
+        for process, config in list(self._idle):
+            if process == os.getpid():
+                for player in self._idle.pop((process, config)):
+                    player.kill()
 
 
 POOL = PlayerPool()
