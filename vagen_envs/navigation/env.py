@@ -64,20 +64,16 @@ class NavigationEnv(VagenEnv):
         }
 
     def _picture_shape(self) -> tuple[int, int, int]:
-        self._open()
-        side = self.config.shown_pixels
+        side, self._levels_of = self.config.shown_pixels, self._make_levels()
         return side, 2 * side if self.config.multiview else side, 3
 
-    def _open(self) -> None:
+    def _make_levels(self) -> Any:
         """Find what the simulator needs, so that a missing extra is told when the environment is made."""
-        config = self.config
-        self._levels_of: Any
-        if config.backend == "thor":
-            from vagen_envs.navigation.thor import ThorLevels
+        if self.config.backend == "house":
+            return HouseLevels(self.config)
+        from vagen_envs.navigation.thor import ThorLevels
 
-            self._levels_of = ThorLevels(config)
-            return
-        self._levels_of = HouseLevels(config)
+        return ThorLevels(self.config)
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
         """The released code of this environment, unlike its parser, executes nothing unless the format is right."""

@@ -60,38 +60,37 @@ def _cut(stream: HashStream, width: int, depth: int, rooms: int) -> FloorPlan | 
     walls: list[Rect] = []
     doors: list[Rect] = []
     while len(pieces) < rooms:
-        x0, y0, x1, y1 = piece = max(pieces, key=lambda part: (part[2] - part[0]) * (part[3] - part[1]))
-        across = x1 - x0 >= y1 - y0
-        length, room = (x1 - x0, y1 - y0) if across else (y1 - y0, x1 - x0)
-        spare = length - WALL - 2 * _NARROWEST
+        piece = max(pieces, key=lambda part: (part[2] - part[0]) * (part[3] - part[1]))
+        across = piece[2] - piece[0] >= piece[3] - piece[1]
+        x0, y0, x1, y1 = piece if across else _flipped(piece)
+        spare = x1 - x0 - WALL - 2 * _NARROWEST
         # Walls and doors keep to a raster of 5 cm; 10 cm of wall stay at each side of a door.
-        if spare < 0 or room < DOOR + 20:
+        if spare < 0 or y1 - y0 < DOOR + 20:
             return None
-        at = _NARROWEST + 5 * stream.below(spare // 5 + 1)
-        door = 10 + 5 * stream.below((room - DOOR - 20) // 5 + 1)
-        wall, gap, parts = _wall(piece, across, at, door)
+        a = x0 + _NARROWEST + 5 * stream.below(spare // 5 + 1)
+        b, south = a + WALL, y0 + 10 + 5 * stream.below((y1 - y0 - DOOR - 20) // 5 + 1)
+        north = south + DOOR
+        made = [
+            (a, y0, b, y1),
+            (a, south, b, north),
+            (x0, y0, a, y1),
+            (b, y0, x1, y1),
+            (a, y0, b, south),
+            (a, north, b, y1),
+        ]
+        wall, gap, *rest = made if across else map(_flipped, made)
         if overlaps_any(grown(wall, 30), doors):  # it would end in a doorway
             return None
         pieces.remove(piece)
-        pieces += parts
-        walls += [part for part in _without(wall, gap, across) if part[2] > part[0] and part[3] > part[1]]
+        pieces += rest[:2]
+        walls += rest[2:]
         doors.append(gap)
     return FloorPlan(width, depth, tuple(pieces), tuple(walls), tuple(doors))
 
 
-def _wall(piece: Rect, across: bool, at: int, door: int) -> tuple[Rect, Rect, list[Rect]]:
-    """The wall `at` cm into a piece, its doorway, and the two rooms it makes."""
-    x0, y0, x1, y1 = piece
-    if across:
-        a, b = x0 + at, x0 + at + WALL
-        return (a, y0, b, y1), (a, y0 + door, b, y0 + door + DOOR), [(x0, y0, a, y1), (b, y0, x1, y1)]
-    a, b = y0 + at, y0 + at + WALL
-    return (x0, a, x1, b), (x0 + door, a, x0 + door + DOOR, b), [(x0, y0, x1, a), (x0, b, x1, y1)]
-
-
-def _without(wall: Rect, gap: Rect, across: bool) -> list[Rect]:
-    x0, y0, x1, y1 = wall
-    return [(x0, y0, x1, gap[1]), (x0, gap[3], x1, y1)] if across else [(x0, y0, gap[0], y1), (gap[2], y0, x1, y1)]
+def _flipped(rect: Rect) -> Rect:
+    """With x and y exchanged."""
+    return rect[1], rect[0], rect[3], rect[2]
 
 
 Field = NDArray[np.intp]

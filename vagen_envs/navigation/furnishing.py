@@ -28,7 +28,10 @@ def draw_house(stream: HashStream, kind: RoomKind | None = None) -> House:
         room.hang()
         room.fill()
         if len([thing for thing in room.objects if thing.kind in TARGETS]) >= 8:
-            return room.finish()
+            floor = stream.choice(FLOORS[:2] if room.kind == "kitchen" else (FLOORS[0], FLOORS[2]))
+            wall = stream.choice(PALETTES["wall"])
+            things = tuple(room.objects)
+            return House(room.kind, room.width, room.depth, room.notch, wall, floor, room.rug, things)
     raise LevelError(f"no {kind or 'room'} could be furnished in {_TRIES} tries; use another seed")
 
 
@@ -75,19 +78,6 @@ class _Room:
         self.aisles: list[Rect] = []
         self.rug: tuple[Rect, Color] | None = None
         self.paints = {name: stream.choice(PALETTES[name]) for name in ("cabinet", "top", "wood", "cloth")}
-
-    def finish(self) -> House:
-        floor = self.stream.choice(FLOORS[:2] if self.kind == "kitchen" else (FLOORS[0], FLOORS[2]))
-        return House(
-            self.kind,
-            self.width,
-            self.depth,
-            self.notch,
-            self.stream.choice(PALETTES["wall"]),
-            floor,
-            self.rug,
-            tuple(self.objects),
-        )
 
     # -- furniture ---------------------------------------------------------------------------------
 

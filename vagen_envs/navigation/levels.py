@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vagen_envs.errors import LevelError
 from vagen_envs.navigation.camera import mujoco
-from vagen_envs.navigation.floor_plan import GRID, draw_plan, moves_to, out_of_sight
+from vagen_envs.navigation.floor_plan import GRID, FloorPlan, draw_plan, moves_to, out_of_sight
 from vagen_envs.navigation.furnishing import draw_house, furnish
 from vagen_envs.navigation.house import House, HouseObject
 from vagen_envs.navigation.instructions import say
@@ -44,33 +45,32 @@ class HouseLevels:
         self._looks = 0
 
     def draw(self, stream: HashStream, split: Split) -> NavigationLevel[HouseSimulator]:
-        """A level of the split. Both the room and the pose of target and start belong to it.
+        """A level of the split. Rooms and floor plans belong to splits, and so do the poses of target and start.
 
         Raises:
             LevelError: no room has an episode; the message says what to change.
         """
         config = self.config
-        if config.rooms > 1:
-            house, episode, content = self.draw_in_rooms(stream, split)
-            return NavigationLevel(self._simulator(house, episode.start), episode, content)
-        rooms = self._looks = 0
-        while rooms < _MOST_ROOMS and self._looks < _MOST_LOOKS:
-            house = draw_house(stream, None if config.room == "any" else config.room)
-            if split_of(house.content()) != split:
+        find, most = (self._in_rooms, _MOST_HOUSES) if config.rooms > 1 else (self._in_a_room, _MOST_ROOMS)
+        houses = self._looks = 0
+        while houses < most and self._looks < _MOST_LOOKS:
+            drawn: FloorPlan | House
+            if config.rooms > 1:
+                drawn = draw_plan(stream, config.rooms)
+            else:
+                drawn = draw_house(stream, None if config.room == "any" else config.room)
+            if split_of(drawn.content()) != split:
                 continue
-            rooms += 1
-            simulator = self._simulator(house, Pose(house.width / 200, house.depth / 200, 0))
-            targets = house.targets
-            stream.shuffle(targets)
-            for target in targets:
-                level = self._look_for(stream, split, simulator, target)
-                if level is not None:
-                    return level
+            houses += 1
+            house = drawn if isinstance(drawn, House) else furnish(stream, drawn)
+            for level in find(stream, split, house):
+                return level
+        other = "change rooms" if config.rooms > 1 else "for longer ways ask for rooms=2 or more"
         raise LevelError(
-            f"no room was found with a way of min_solution_length={config.min_solution_length} to "
-            f"max_solution_length={config.max_solution_length} moves of {config.step_length} m to within "
-            f"success_threshold={config.success_threshold} m (looked around {self._looks} times in {rooms} "
-            "rooms); widen the window, or for longer ways ask for rooms=2 or more"
+            f"no house of rooms={config.rooms} was found with a way of "
+            f"min_solution_length={config.min_solution_length} to max_solution_length={config.max_solution_length} "
+            f"moves of {config.step_length} m to within success_threshold={config.success_threshold} m (looked around "
+            f"{self._looks} times in {houses} houses); widen the window, or {other}"
         )
 
     def _simulator(self, house: House, start: Pose) -> HouseSimulator:
@@ -84,92 +84,61 @@ class HouseLevels:
             cast_shadows=config.cast_shadows,
         )
 
-    def draw_in_rooms(self, stream: HashStream, split: Split) -> tuple[House, NavigationEpisode, bytes]:
-        """A house of several rooms of the split, and a task in it whose target no turn brings into sight.
+    def _targets(self, stream: HashStream, house: House) -> Iterator[tuple[HouseObject, str]]:
+        """The things that can be looked for, and what asks for one, in random order."""
+        targets = house.targets
+        stream.shuffle(targets)
+        for target in targets:
+            instruction = say(stream, self.config.eval_set, target, {it.kind for it in house.objects} - {target.kind})
+            if instruction is not None:
+                yield target, instruction
 
-        Floor plans belong to splits, and so do the poses of target and start. Needs no simulator: a way
-        that is sure (see `moves_to`) is at least as long as the shortest one.
-        """
-        config, houses = self.config, 0
-        while houses < _MOST_HOUSES:
-            plan = draw_plan(stream, config.rooms)
-            if split_of(plan.content()) != split:
-                continue
-            houses += 1
-            house = furnish(stream, plan)
-            targets = house.targets
-            stream.shuffle(targets)
-            for target in targets:
-                task = self._task_in_rooms(stream, split, house, target)
-                if task is not None:
-                    episode, pose = task
-                    return house, episode, house.content() + pose
-        raise LevelError(
-            f"no house of rooms={config.rooms} was found with a way of "
-            f"min_solution_length={config.min_solution_length} to max_solution_length={config.max_solution_length} "
-            f"moves (furnished {houses}); widen the window or change rooms"
-        )
-
-    def _task_in_rooms(
-        self, stream: HashStream, split: Split, house: House, target: HouseObject
-    ) -> tuple[NavigationEpisode, bytes] | None:
+    def _in_rooms(self, stream: HashStream, split: Split, house: House) -> Iterator[NavigationLevel[HouseSimulator]]:
+        """Levels whose target no turn brings into sight. A way that is sure is at least as long as the shortest one."""
         config = self.config
-        kinds = {placed.kind for placed in house.objects} - {target.kind}
-        instruction = say(stream, config.eval_set, target, kinds)
-        if instruction is None:
-            return None
-        tall = round(100 * AGENT_HEIGHT)
+        near, tall = round(100 * config.success_threshold), round(100 * AGENT_HEIGHT)
         obstacles = [*house.walls, *(placed.rect for placed in house.objects if placed.z < tall)]
-        near = round(100 * config.success_threshold)
-        moves = moves_to(house.width, house.depth, obstacles, target.x, target.y, near)
-        places = np.argwhere((moves >= config.min_solution_length) & (moves <= config.max_solution_length)).tolist()
-        for _ in range(min(_MOST_STARTS, len(places))):
-            i, j = stream.choice(places)
-            x, y = GRID * (i + 1), GRID * (j + 1)
-            start = Pose(x / 100, y / 100, 90 * stream.below(4))
-            pose = _pose_bytes(house.kind, target, start)
-            if split_of(pose) == split and out_of_sight(house.walls, x, y, target.rect):
-                return NavigationEpisode(instruction, target.kind, (target.x / 100, target.y / 100), start), pose
-        return None
+        for target, instruction in self._targets(stream, house):
+            moves = moves_to(house.width, house.depth, obstacles, target.x, target.y, near)
+            fits = (moves >= config.min_solution_length) & (moves <= config.max_solution_length)
+            places = np.argwhere(fits).tolist()
+            for _ in range(min(_MOST_STARTS, len(places))):
+                i, j = stream.choice(places)
+                x, y = GRID * (i + 1), GRID * (j + 1)
+                start = Pose(x / 100, y / 100, 90 * stream.below(4))
+                pose = _pose_bytes(house.kind, target, start)
+                if split_of(pose) == split and out_of_sight(house.walls, x, y, target.rect):
+                    episode = NavigationEpisode(instruction, target.kind, (target.x / 100, target.y / 100), start)
+                    yield NavigationLevel(self._simulator(house, start), episode, house.content() + pose)
 
-    def _look_for(
-        self, stream: HashStream, split: Split, simulator: HouseSimulator, target: HouseObject
-    ) -> NavigationLevel[HouseSimulator] | None:
+    def _in_a_room(self, stream: HashStream, split: Split, house: House) -> Iterator[NavigationLevel[HouseSimulator]]:
+        """Levels whose target is seen from the start, or would be if the agent turned round."""
         config = self.config
-        kinds = {placed.kind for placed in simulator.house.objects} - {target.kind}
-        instruction = say(stream, config.eval_set, target, kinds)
-        if instruction is None:
-            return None
-        at = (target.x / 100, target.y / 100)
-        for start in self._starts(stream, target):
-            if self._looks >= _MOST_LOOKS:
-                return None
-            if fewest_moves(start, at, config.step_length, config.success_threshold) > config.max_solution_length:
-                continue
-            pose = _pose_bytes(simulator.house.kind, target, start)
-            if split_of(pose) != split or not free_pose(simulator, start):
-                continue
-            self._looks += 1
-            # The target is seen from the start, or would be if the agent turned round.
-            simulator.teleport(start)
-            if not simulator.visible()[simulator.house.objects.index(target)]:
-                continue
-            path = shortest_path(
-                start,
-                at,
-                simulator.blocked,
-                step=config.step_length,
-                threshold=config.success_threshold,
-                longest=config.max_solution_length,
-            )
-            if not path or len(path) < config.min_solution_length:
-                continue
-            first = Pose(start.x, start.z, self._first_look(stream, start.rotation))
-            simulator.teleport(first)
-            # A level is named by where it begins to look, too, but its split isn't drawn from that.
-            content = simulator.house.content() + pose + (b"" if config.facing == "target" else b"%d" % first.rotation)
-            return NavigationLevel(simulator, NavigationEpisode(instruction, target.kind, at, first), content)
-        return None
+        step, threshold, longest = config.step_length, config.success_threshold, config.max_solution_length
+        simulator = self._simulator(house, Pose(house.width / 200, house.depth / 200, 0))
+        for target, instruction in self._targets(stream, house):
+            at = (target.x / 100, target.y / 100)
+            for start in _starts(stream, *at):
+                if self._looks >= _MOST_LOOKS:
+                    return
+                if fewest_moves(start, at, step, threshold) > longest:
+                    continue
+                pose = _pose_bytes(house.kind, target, start)
+                if split_of(pose) != split or not free_pose(simulator, start):
+                    continue
+                self._looks += 1
+                simulator.teleport(start)
+                if not simulator.visible()[house.objects.index(target)]:
+                    continue
+                path = shortest_path(start, at, simulator.blocked, step=step, threshold=threshold, longest=longest)
+                if not path or len(path) < config.min_solution_length:
+                    continue
+                first = replace(start, rotation=self._first_look(stream, start.rotation))
+                simulator.teleport(first)
+                # A level is named by where it begins to look, too, but its split isn't drawn from that.
+                look = b"" if config.facing == "target" else b"%d" % first.rotation
+                episode = NavigationEpisode(instruction, target.kind, at, first)
+                yield NavigationLevel(simulator, episode, house.content() + pose + look)
 
     def _first_look(self, stream: HashStream, towards: int) -> int:
         """Degrees: where the robot looks at first, if the target is `towards`."""
@@ -177,14 +146,14 @@ class HouseLevels:
             return 90 * stream.below(4)
         return (towards + 180) % 360 if self.config.eval_set == "long_horizon" else towards
 
-    def _starts(self, stream: HashStream, target: HouseObject) -> Iterator[Pose]:
-        """Poses at the right distance, looking towards the target, on a grid of 5 cm."""
-        x, z = target.x / 100, target.y / 100
-        for _ in range(_MOST_STARTS):
-            far, angle = stream.uniform(NEAREST_START, FARTHEST_START), stream.uniform(0, 2 * math.pi)
-            pose = Pose(round(20 * (x + far * math.sin(angle))) / 20, round(20 * (z + far * math.cos(angle))) / 20, 0)
-            if NEAREST_START <= distance(pose, x, z) <= FARTHEST_START:
-                yield Pose(pose.x, pose.z, round(bearing(pose, x, z) / 90) * 90 % 360)
+
+def _starts(stream: HashStream, x: float, z: float) -> Iterator[Pose]:
+    """Poses at the right distance, looking towards a target, on a grid of 5 cm."""
+    for _ in range(_MOST_STARTS):
+        far, angle = stream.uniform(NEAREST_START, FARTHEST_START), stream.uniform(0, 2 * math.pi)
+        pose = Pose(round(20 * (x + far * math.sin(angle))) / 20, round(20 * (z + far * math.cos(angle))) / 20, 0)
+        if NEAREST_START <= distance(pose, x, z) <= FARTHEST_START:
+            yield replace(pose, rotation=round(bearing(pose, x, z) / 90) * 90 % 360)
 
 
 def _pose_bytes(kind: str, target: HouseObject, start: Pose) -> bytes:

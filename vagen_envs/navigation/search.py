@@ -41,9 +41,6 @@ def shortest_path(
         return max(0, math.ceil((distance(pose, x, z) - threshold) / step - 1e-9))
 
     ahead, right = start.moved("MoveAhead", step), start.moved("MoveRight", step)
-    open_poses: list[tuple[int, int, tuple[int, int]]] = [(least(start), 0, (0, 0))]
-    came: dict[tuple[int, int], tuple[tuple[int, int], str] | None] = {(0, 0): None}
-    cost = {(0, 0): 0}
     cells = {"MoveAhead": (0, 1), "MoveBack": (0, -1), "MoveRight": (1, 0), "MoveLeft": (-1, 0)}
 
     def at(cell: tuple[int, int]) -> Pose:
@@ -52,25 +49,22 @@ def shortest_path(
         z = start.z + i * (right.z - start.z) + j * (ahead.z - start.z)
         return Pose(round(x, 6), round(z, 6), start.rotation)
 
-    while open_poses and len(came) < _MOST_POSES:
-        estimate, negative_cost, cell = heapq.heappop(open_poses)
+    ways: dict[tuple[int, int], list[str]] = {(0, 0): []}
+    open_cells: list[tuple[int, int, tuple[int, int]]] = [(least(start), 0, (0, 0))]
+    while open_cells and len(ways) < _MOST_POSES:
+        estimate, negative_cost, cell = heapq.heappop(open_cells)
         if estimate > longest:
             return None
-        walked = -negative_cost
-        if walked > cost[cell]:
+        way, pose = ways[cell], at(cell)
+        if len(way) < -negative_cost:
             continue
-        pose = at(cell)
         if distance(pose, x, z) <= threshold:
-            path: list[str] = []
-            while (before := came[cell]) is not None:
-                cell, action = before
-                path.append(action)
-            return path[::-1]
+            return way
         for action, (i, j) in cells.items():
             following = (cell[0] + i, cell[1] + j)
-            if walked + 1 < cost.get(following, _MOST_POSES) and not blocked(pose, action):
-                cost[following], came[following] = walked + 1, (cell, action)
-                heapq.heappush(open_poses, (walked + 1 + least(at(following)), -(walked + 1), following))
+            if (following not in ways or len(way) + 1 < len(ways[following])) and not blocked(pose, action):
+                ways[following] = [*way, action]
+                heapq.heappush(open_cells, (len(way) + 1 + least(at(following)), -len(way) - 1, following))
     return None
 
 

@@ -48,48 +48,42 @@ class Player:
         # Made in two steps, so that there is something to kill while the constructor hangs.
         self._controller: Any = module.Controller.__new__(module.Controller)
         self._controller.server = None
-        if config.thor_executable is None:
-            build = {"platform": platform}
-        else:
-            build = {
-                "local_executable_path": config.thor_executable,
-                "x_display": os.environ.get("DISPLAY") or "0",
-            }
-
-        def start() -> None:
-            self._controller.__init__(
-                scene=scene,
-                width=config.resolution,
-                height=config.resolution,
-                fieldOfView=config.fov,
-                agentMode="default",
-                gridSize=GRID_SIZE,
-                visibilityDistance=VISIBILITY_DISTANCE,
-                server_timeout=config.thor_step_timeout,
-                server_start_timeout=config.thor_start_timeout,
-                **build,
-            )
-
+        build: dict[str, Any] = {"platform": platform}
+        if config.thor_executable is not None:
+            build = {"local_executable_path": config.thor_executable, "x_display": os.environ.get("DISPLAY") or "0"}
+        start = functools.partial(
+            self._controller.__init__,
+            scene=scene,
+            width=config.resolution,
+            height=config.resolution,
+            fieldOfView=config.fov,
+            agentMode="default",
+            gridSize=GRID_SIZE,
+            visibilityDistance=VISIBILITY_DISTANCE,
+            server_timeout=config.thor_step_timeout,
+            server_start_timeout=config.thor_start_timeout,
+            **build,
+        )
         self._watch("start", config.thor_start_timeout, start)
 
     def reset(self, scene: str) -> Any:
         """Load a scene. The event after it."""
-        return self._watch(f"reset to {scene}", self.config.thor_start_timeout, self._controller.reset, scene)
+        call = functools.partial(self._controller.reset, scene)
+        return self._watch(f"reset to {scene}", self.config.thor_start_timeout, call)
 
     def step(self, action: str, **arguments: Any) -> Any:
         """Carry out one action. Its event, whether or not the action succeeded."""
-        return self._watch(
-            action, self.config.thor_step_timeout, functools.partial(self._controller.step, action, **arguments)
-        )
+        call = functools.partial(self._controller.step, action, **arguments)
+        return self._watch(action, self.config.thor_step_timeout, call)
 
-    def _watch(self, name: str, timeout: float, call: Callable[..., Any], *arguments: Any) -> Any:
+    def _watch(self, name: str, timeout: float, call: Callable[[], Any]) -> Any:
         if self.broken:
             raise SimulatorError(ENV_ID, f"the AI2-THOR player is gone: {self.broken}")
         answer: Future[Any] = Future()
 
         def work() -> None:
             try:
-                answer.set_result(call(*arguments))
+                answer.set_result(call())
             except BaseException as error:
                 answer.set_exception(error)
 
