@@ -116,7 +116,7 @@ def data(tmp_path_factory):
 
 
 def test_the_lowest_drawer_is_measured(data):
-    from vagen_envs.primitive_skill.published import read_published
+    from vagen_envs.primitive_skill.cabinets import read_published
 
     cabinet = read_published(str(data))
     assert cabinet.joint == "joint_3"

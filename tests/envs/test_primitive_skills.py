@@ -106,7 +106,8 @@ def arm():
 
 @pytest.mark.sim
 def test_the_whole_table_is_reached_and_nothing_beyond(arm):
-    from vagen_envs.primitive_skill.levels import ARM_X, TABLE
+    from vagen_envs.primitive_skill.cabinets import ARM_X
+    from vagen_envs.primitive_skill.levels import TABLE
     from vagen_envs.primitive_skill.scene import HOME_JOINTS
     from vagen_envs.primitive_skill.simulator import HIGHEST, LOWEST, InverseKinematics
 

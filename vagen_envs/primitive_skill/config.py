@@ -74,7 +74,7 @@ class PrimitiveSkillConfig(EnvConfig):
     picture_size: Annotated[int, Whole(64, 1024), Open(Whole(64, 512))] = 300
     """Height and width of the picture in pixels; 64 to 1024."""
     assets: str = ""
-    """With `task="drawer"`, the folder of ManiSkill's assets (see `published`) from which the published scene, YCB's
+    """With `task="drawer"`, the folder of ManiSkill's assets (see `cabinets`) from which the published scene, YCB's
     apple and a cabinet of PartNet-Mobility, is loaded; empty for simple shapes, which need no download."""
     device: Literal["cpu", "gpu"] = "cpu"
     """Where pictures are rendered. Physics is computed on the CPU, where it is exact."""

@@ -10,9 +10,9 @@ from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.pictures import Picture
 from vagen_envs.primitive_skill import ENV_ID, tasks
+from vagen_envs.primitive_skill.cabinets import PublishedCabinet, read_published
 from vagen_envs.primitive_skill.config import PrimitiveSkillConfig
-from vagen_envs.primitive_skill.levels import APPLE_RADIUS, CUBE, TARGETS, Facts, ManipulationLevel, draw_level
-from vagen_envs.primitive_skill.published import PublishedCabinet, read_published
+from vagen_envs.primitive_skill.levels import APPLE_RADIUS, CUBE, TARGETS, ManipulationLevel, draw_level
 from vagen_envs.primitive_skill.sessions import LocalSession, PooledSession, make_session
 from vagen_envs.primitive_skill.skills import ARITY, SkillCall, SkillCalls
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
@@ -107,9 +107,9 @@ class PrimitiveSkillEnv(VagenEnv):
     def _execute(self, action: Action) -> Executed:
         call, text, clipped = self._call(action)
         before = self._now
-        failed, facts = self._simulated().run(self._level, [*self._calls, call])
+        failed, state = self._simulated().run(self._level, [*self._calls, call])
         self._calls.append(call)
-        self._see(facts)
+        self._see(state)
         feedback = f"{clipped} {failed}".strip()
         return Executed(text, self._now != before, self._task_rewards(), feedback)
 
@@ -194,7 +194,7 @@ class PrimitiveSkillEnv(VagenEnv):
             if isinstance(action, Refused) or tasks.solved(self._level, state):
                 break
             calls.append(self._call(action)[0])
-            state = self._as_state(self._simulated().run(self._level, [*self._calls, *calls], True)[1])
+            state = self._simulated().run(self._level, [*self._calls, *calls], True)[1]
         return state
 
     def random_actions(self, stream: HashStream, count: int) -> list[str]:
@@ -219,13 +219,8 @@ class PrimitiveSkillEnv(VagenEnv):
         text = call_text(action.name, numbers)
         return (action.name, numbers), text, f"{action.text} is out of the workspace and became {text}."
 
-    def _see(self, facts: Facts) -> None:
-        self._now = self._as_state(facts)
-        self._seen = None
-
-    def _as_state(self, facts: Facts) -> PrimitiveSkillState:
-        targets = {name: TARGETS[name] for name in self._level.targets}
-        return PrimitiveSkillState(self._level.task, {**facts.positions, **targets}, facts.held, facts.opened)
+    def _see(self, state: PrimitiveSkillState) -> None:
+        self._now, self._seen = state, None
 
     def _snapshot(self) -> Any:
         return [VagenEnv._snapshot(self), self._stage]

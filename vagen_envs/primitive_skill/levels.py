@@ -20,19 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vagen_envs.errors import LevelError
-from vagen_envs.primitive_skill.published import PublishedCabinet
+from vagen_envs.primitive_skill.cabinets import ARM_X, Cabinet, PublishedCabinet, Vector
 from vagen_envs.seeding import HashStream, Split, split_of
-
-Vector = tuple[int, int, int]
 
 CUBE = 40
 """Edge of a cube."""
 TARGET_RADIUS = 50
 APPLE_RADIUS = 32
-TRAVEL = 160
-"""How far the drawer opens."""
-ARM_X = -615
-"""Where the arm stands, at y = 0; ManiSkill's table-top tasks have it there too."""
 TARGETS: Mapping[str, Vector] = {"left_target": (80, -100, 0), "right_target": (80, 100, 0)}
 
 
@@ -59,49 +53,6 @@ class Body:
     name: str
     at: Vector
     yaw: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Cabinet:
-    """A cabinet with one drawer, which slides out to the right (+y), made of boxes. See `scene` for its parts.
-
-    Attributes:
-        x: of its middle.
-        front: y of its front.
-        opened: how far the drawer starts pulled out.
-    """
-
-    x: int
-    front: int
-    opened: int
-
-    arm_x = ARM_X
-    room = 100
-    """Open by less than this many millimetres it doesn't take the apple and the hand."""
-    shut = TRAVEL // 10
-    """Closed is open by at most a tenth, as released."""
-
-    @property
-    def content(self) -> tuple[int, int, int]:
-        """What tells layouts apart."""
-        return self.x, self.front, self.opened
-
-    def box_at(self, opened: int) -> Vector:
-        """The middle of the drawer's box."""
-        return self.x, self.front + opened - 100, 46
-
-    def handle_at(self, opened: int) -> Vector:
-        """The handle's centre."""
-        return self.x, self.front + opened + 22, 45
-
-    def holds(self, apple: Vector, box: Vector) -> bool:
-        """Whether the apple is in the drawer."""
-        return abs(apple[0] - box[0]) < 90 and abs(apple[1] - box[1]) < 90 and 20 < apple[2] < 90
-
-    def drop(self, opened: int) -> Vector:
-        """Where the apple is let go."""
-        x, y, _ = self.box_at(opened)
-        return x, y, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,21 +94,6 @@ class ManipulationLevel:
             for side in ((1,) if cabinet else (1, -1))
         ]
         return json.dumps(["table" if cabinet is None else "floor", min(views), cabinet]).encode()
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """The measured quantities.
-
-    Attributes:
-        positions: of each body, and of the drawer's box and handle, in whole millimetres.
-        held: the name of the body between the fingers, or nothing.
-        opened: how far the drawer is pulled out, in whole millimetres; `None` without a drawer.
-    """
-
-    positions: Mapping[str, Vector]
-    held: str
-    opened: int | None
 
 
 def draw_level(

@@ -19,16 +19,8 @@ from mani_skill.utils import sapien_utils
 from mani_skill.utils.structs.pose import Pose
 
 from vagen_envs.errors import ConfigError
-from vagen_envs.primitive_skill.levels import (
-    APPLE_RADIUS,
-    CUBE,
-    TARGET_RADIUS,
-    TARGETS,
-    TRAVEL,
-    Cabinet,
-    ManipulationLevel,
-)
-from vagen_envs.primitive_skill.published import STANDS, TURN, PublishedCabinet
+from vagen_envs.primitive_skill.cabinets import STANDS, TRAVEL, TURN, Cabinet, PublishedCabinet
+from vagen_envs.primitive_skill.levels import APPLE_RADIUS, CUBE, TARGET_RADIUS, TARGETS, ManipulationLevel
 from vagen_envs.primitive_skill.view import view_of
 
 _DATA = tomllib.loads(files("vagen_envs.primitive_skill").joinpath("scene.toml").read_text("utf-8"))

@@ -24,8 +24,9 @@ from typing import Any
 from vagen_envs.errors import SimulatorError
 from vagen_envs.pictures import Pixels
 from vagen_envs.primitive_skill import ENV_ID
-from vagen_envs.primitive_skill.levels import Facts, ManipulationLevel, draw_level
+from vagen_envs.primitive_skill.levels import ManipulationLevel, draw_level
 from vagen_envs.primitive_skill.skills import SkillCall
+from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.seeding import HashStream
 from vagen_envs.workers import Worker, WorkerDied, answer_calls
 
@@ -43,8 +44,10 @@ class LocalSession:
         _owner = _owner or os.getpid()
         self._now, self._ahead = ManipulationSimulator(picture_size, device), ManipulationSimulator(0, device)
 
-    def run(self, level: ManipulationLevel, calls: Sequence[SkillCall], ahead: bool = False) -> tuple[str, Facts]:
-        """What the last of the skills reports as failed, if anything, and what is true then."""
+    def run(
+        self, level: ManipulationLevel, calls: Sequence[SkillCall], ahead: bool = False
+    ) -> tuple[str, PrimitiveSkillState]:
+        """What the last of the skills reports as failed, if anything, and the state then."""
         return (self._ahead if ahead else self._now).play(level, calls)
 
     def picture(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> Pixels:

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from vagen_envs.errors import MissingExtraError, SimulatorError
 from vagen_envs.pictures import Pixels
 from vagen_envs.primitive_skill import ENV_ID
-from vagen_envs.primitive_skill.levels import Facts, ManipulationLevel, Vector
+from vagen_envs.primitive_skill.cabinets import Vector
+from vagen_envs.primitive_skill.levels import TARGETS, ManipulationLevel
 from vagen_envs.primitive_skill.skills import SKILLS, Arrived, SkillCall, Waypoint
+from vagen_envs.primitive_skill.state import PrimitiveSkillState
 
 try:
     import mani_skill  # noqa: F401 - named first in the error if it is missing
@@ -72,8 +74,8 @@ class ManipulationSimulator:
         self._scene: Any = None
         self._played: tuple[ManipulationLevel, list[SkillCall]] | None = None
 
-    def play(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, Facts]:
-        """Play what is missing of these skills. What the last of them reports as failed, if anything, and the facts."""
+    def play(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, PrimitiveSkillState]:
+        """Play what is missing of these skills. What the last of them reports as failed, if anything, and the state."""
         played, self._played = self._played, None  # unknown, should the simulator break
         known = len(played[1]) if played and played == (level, list(calls[: len(played[1])])) else None
         if known is None:
@@ -82,7 +84,7 @@ class ManipulationSimulator:
         for call in calls[known or 0 :]:
             failed = self._run(call)
         self._played = level, list(calls)
-        return failed, self._facts()
+        return failed, self._state(level)
 
     def picture(self) -> Pixels:
         """Take a picture: uint8 (size, size, 3), a fresh array."""
@@ -194,13 +196,14 @@ class ManipulationSimulator:
 
     # -- measuring ---------------------------------------------------------------------------------
 
-    def _facts(self) -> Facts:
+    def _state(self, level: ManipulationLevel) -> PrimitiveSkillState:
         positions = {name: _millimetres(_row(body.pose.p)) for name, body in self._scene.bodies.items()}
-        opened, cabinet = None, self._scene.level.cabinet
-        if cabinet is not None:
+        opened = None
+        if level.cabinet is not None:
             opened = round(1000 * self._scene.opened())
-            positions["drawer"], positions["handle"] = cabinet.box_at(opened), cabinet.handle_at(opened)
-        return Facts(positions, self._held(), opened)
+            positions |= {"drawer": level.cabinet.box_at(opened), "handle": level.cabinet.handle_at(opened)}
+        positions |= {name: TARGETS[name] for name in level.targets}
+        return PrimitiveSkillState(level.task, positions, self._held(), opened)
 
     def _hand(self) -> Floats:
         return _row(self._agent.tcp.pose.p)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from vagen_envs.core import State
-from vagen_envs.primitive_skill.levels import Vector, say
+from vagen_envs.primitive_skill.cabinets import Vector
+from vagen_envs.primitive_skill.levels import say
 
 _MOST_PERMUTATIONS = 24
 

@@ -11,19 +11,17 @@ import itertools
 from collections.abc import Mapping
 
 from vagen_envs.errors import LevelError
+from vagen_envs.primitive_skill.cabinets import Cabinet, PublishedCabinet, Vector
 from vagen_envs.primitive_skill.levels import (
     CUBE,
     FLOOR,
     TARGET_RADIUS,
     TARGETS,
-    Cabinet,
     ManipulationLevel,
-    Vector,
     apart,
     free_spots,
     near,
 )
-from vagen_envs.primitive_skill.published import PublishedCabinet
 from vagen_envs.primitive_skill.state import PrimitiveSkillState as State
 from vagen_envs.replies import call_text
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 
 from vagen_envs.core import VagenEnv
-from vagen_envs.primitive_skill.levels import CUBE, Vector, near
+from vagen_envs.primitive_skill.cabinets import Vector
+from vagen_envs.primitive_skill.levels import CUBE, near
 from vagen_envs.replies import call_text
 
 _POINT = re.compile(r"\((-?\d+), (-?\d+), (-?\d+)\)")

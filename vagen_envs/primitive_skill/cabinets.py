@@ -1,6 +1,6 @@
-"""VAGEN's own drawer scene: YCB's apple and a cabinet of PartNet-Mobility, from a folder of ManiSkill's assets.
+"""Cabinets with a drawer: one of boxes, and the published scene's, which is PartNet-Mobility's, beside YCB's apple.
 
-They may not be shipped and have to be downloaded. A folder is what `MS_ASSET_DIR/data` is to ManiSkill 3:
+The data sets may not be shipped and have to be downloaded. A folder is what `MS_ASSET_DIR/data` is to ManiSkill 3:
 
     assets/mani_skill2_ycb/info_pick_v0.json
     assets/mani_skill2_ycb/models/013_apple/{collision.ply, textured.obj}
@@ -26,10 +26,14 @@ from vagen_envs.errors import ConfigError
 
 Vector = tuple[int, int, int]
 
+ARM_X = -615
+"""Where the arm stands, at y = 0; ManiSkill's table-top tasks have it there too."""
+TRAVEL = 160
+"""How far the simple cabinet's drawer opens, in millimetres."""
+
 APPLE, CABINET = "013_apple", "1016"
 STANDS, TURN = (-0.5, -1.0), -math.pi / 2
 """Where the cabinet's origin is, in metres, and its turn about z, so that its drawers slide out along +y."""
-ARM_X = -500
 NEAR = (-500, -630, 200)
 """About here is the closed handle of the drawer that is meant; a cabinet has several."""
 OPENED, FARTHEST = 0.6, 250
@@ -44,6 +48,49 @@ _FIX = (
     f"partnet_mobility/{CABINET}`, and give the folder `data` that they are in (in ~/.maniskill, or in what "
     'MS_ASSET_DIR says); or leave assets="" for the scene made of simple shapes, which needs no download'
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Cabinet:
+    """A cabinet with one drawer, which slides out to the right (+y), made of boxes. Its parts are in scene.toml.
+
+    Attributes:
+        x: of its middle.
+        front: y of its front.
+        opened: how far the drawer starts pulled out.
+    """
+
+    x: int
+    front: int
+    opened: int
+
+    arm_x = ARM_X
+    room = 100
+    """Open by less than this many millimetres it doesn't take the apple and the hand."""
+    shut = TRAVEL // 10
+    """Closed is open by at most a tenth, as released."""
+
+    @property
+    def content(self) -> tuple[int, int, int]:
+        """What tells layouts apart."""
+        return self.x, self.front, self.opened
+
+    def box_at(self, opened: int) -> Vector:
+        """The middle of the drawer's box."""
+        return self.x, self.front + opened - 100, 46
+
+    def handle_at(self, opened: int) -> Vector:
+        """The handle's centre."""
+        return self.x, self.front + opened + 22, 45
+
+    def holds(self, apple: Vector, box: Vector) -> bool:
+        """Whether the apple is in the drawer."""
+        return abs(apple[0] - box[0]) < 90 and abs(apple[1] - box[1]) < 90 and 20 < apple[2] < 90
+
+    def drop(self, opened: int) -> Vector:
+        """Where the apple is let go."""
+        x, y, _ = self.box_at(opened)
+        return x, y, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +126,7 @@ class PublishedCabinet:
 
     content = ("published",)
     """What tells layouts apart: there is one."""
-    arm_x = ARM_X
+    arm_x = -500
     room = 2 * PALM - 60
     """Open by less than this many millimetres it doesn't take the apple and the hand."""
     shut = 100
