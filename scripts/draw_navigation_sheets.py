@@ -40,7 +40,7 @@ def show_thing(kind: str) -> Image.Image:
     color = target.colors[0]
     things.append(HouseObject(kind, 250, 350, z, 0, color, COLORS[color], COLORS[color]))
     house = House("kitchen", 500, 450, None, (0.82, 0.86, 0.78), "planks", None, tuple(things))
-    frame = HouseSimulator(house, Pose(2.5, 0.5, 0)).frame()
+    frame = HouseSimulator(house, Pose(2.5, 0.5, 0), NavigationConfig()).frame()
     # 107 is the focal length in pixels, 3 m how far the thing is.
     middle = 127 - int((z / 100 + target.size[2] / 200 - EYE_Y) / 3 * 107)
     up = min(max(middle - CROP // 2, 0), 255 - CROP)
@@ -65,7 +65,7 @@ def rooms_sheet() -> Image.Image:
     for i, kind in enumerate(ROOM_KINDS * 2):
         house = draw_house(HashStream("contact sheet", i), kind)
         middle = Pose(house.width / 200, house.depth / 200, 0)
-        simulator = HouseSimulator(house, middle)
+        simulator = HouseSimulator(house, middle, NavigationConfig())
         views = [simulator.map_frame()]
         for rotation in (0, 120, 240):
             dx, dz = np.sin(np.radians(rotation)), np.cos(np.radians(rotation))

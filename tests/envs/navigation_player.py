@@ -68,7 +68,7 @@ class Stage:
         level = level_of(scene)
         self.scene, self.above = scene, False
         if scene not in self.simulators:  # a room is made once
-            self.simulators[scene] = HouseSimulator(level.simulator.house, level.episode.start)
+            self.simulators[scene] = HouseSimulator(level.simulator.house, level.episode.start, NavigationConfig())
         self.simulator = self.simulators[scene]
         self.simulator.teleport(level.episode.start)
 

@@ -134,7 +134,7 @@ def poses(house, count, seed=0):
 def test_the_move_test_agrees_with_a_cylinder_pushed_along(seed):
     """The judge is a plain cylinder put at 51 places of the way, in a model of its own."""
     house = house_of(seed)
-    simulator = HouseSimulator(house, Pose(1, 1, 0))
+    simulator = HouseSimulator(house, Pose(1, 1, 0), NavigationConfig())
     xml, files = scene(house, 0.25, 100)
 
     def world(radius):
@@ -172,7 +172,7 @@ def shown_and_claimed(seed, count):
     Pixels of a thing that isn't called visible count off the picture's outermost two rows and columns only.
     """
     house = house_of(seed)
-    simulator = HouseSimulator(house, Pose(1, 1, 0))
+    simulator = HouseSimulator(house, Pose(1, 1, 0), NavigationConfig())
     for pose in poses(house, count, seed):
         if free_pose(simulator, pose):
             simulator.teleport(pose)
@@ -199,7 +199,8 @@ def test_what_is_called_visible_is_in_the_picture_and_nothing_plain_is_left_out(
 
 def test_actions_are_ai2thors():
     house = house_of(0)
-    simulator = HouseSimulator(house, next(p for p in poses(house, 99) if free_pose(HouseSimulator(house, p), p)))
+    simulator = HouseSimulator(house, Pose(1, 1, 0), NavigationConfig())
+    simulator.teleport(next(pose for pose in poses(house, 99) if free_pose(simulator, pose)))
     start = simulator.pose = Pose(simulator.pose.x, simulator.pose.z, 0, 0)
     assert simulator.step("RotateLeft")
     assert simulator.pose.rotation == 270

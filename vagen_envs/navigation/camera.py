@@ -140,7 +140,7 @@ def _context() -> Any:
             if os.environ.get("PYOPENGL_PLATFORM", name) != name:  # as the last try left it
                 del os.environ["PYOPENGL_PLATFORM"]
             module = importlib.import_module(f"mujoco.{name}")
-            with _one_process_at_a_time(), _mesa_without_threads():
+            with _alone_and_without_threads():
                 return module.GLContext(64, 64)
         except (ImportError, AttributeError, RuntimeError, OSError) as error:
             causes.append(f"{name}: {error}")
@@ -148,22 +148,14 @@ def _context() -> Any:
 
 
 @contextlib.contextmanager
-def _mesa_without_threads() -> Iterator[None]:
-    """Set Mesa's variables while it starts; a Vulkan driver in this process keeps its own."""
-    absent = [name for name in _MESA if name not in os.environ]
-    os.environ.update({name: _MESA[name] for name in absent})
-    try:
-        yield
-    finally:
-        for name in absent:
-            os.environ.pop(name, None)
+def _alone_and_without_threads() -> Iterator[None]:
+    """Start OpenGL in one process at a time, with Mesa's variables set; a Vulkan driver in this process keeps its own.
 
-
-@contextlib.contextmanager
-def _one_process_at_a_time() -> Iterator[None]:
-    """EGL of some drivers hangs where several processes initialize it at once (MuJoCo's issue 3444)."""
+    EGL of some drivers hangs where several processes initialize it at once (MuJoCo's issue 3444).
+    """
     import fcntl  # here: Windows has neither this nor EGL, and plays without pictures
 
+    absent = _MESA.keys() - os.environ.keys()
     with Path(tempfile.gettempdir(), f"vagen-opengl-{os.getuid()}.lock").open("a") as file:
         for _ in range(int(HUNG_AFTER * 5)):  # a quarter of the time: a process that hangs must not stop all others
             try:
@@ -171,7 +163,12 @@ def _one_process_at_a_time() -> Iterator[None]:
                 break
             except OSError:
                 time.sleep(0.05)
-        yield
+        os.environ.update({name: _MESA[name] for name in absent})
+        try:
+            yield
+        finally:
+            for name in absent:
+                os.environ.pop(name, None)
 
 
 _LOST: list[Any] = []

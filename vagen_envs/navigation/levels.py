@@ -73,17 +73,6 @@ class HouseLevels:
             f"{self._looks} times in {houses} houses); widen the window, or {other}"
         )
 
-    def _simulator(self, house: House, start: Pose) -> HouseSimulator:
-        config = self.config
-        return HouseSimulator(
-            house,
-            start,
-            config.resolution,
-            step_length=config.step_length,
-            field_of_view=config.fov,
-            cast_shadows=config.cast_shadows,
-        )
-
     def _targets(self, stream: HashStream, house: House) -> Iterator[tuple[HouseObject, str]]:
         """The things that can be looked for, and what asks for one, in random order."""
         targets = house.targets
@@ -109,13 +98,13 @@ class HouseLevels:
                 pose = _pose_bytes(house.kind, target, start)
                 if split_of(pose) == split and out_of_sight(house.walls, x, y, target.rect):
                     episode = NavigationEpisode(instruction, target.kind, (target.x / 100, target.y / 100), start)
-                    yield NavigationLevel(self._simulator(house, start), episode, house.content() + pose)
+                    yield NavigationLevel(HouseSimulator(house, start, config), episode, house.content() + pose)
 
     def _in_a_room(self, stream: HashStream, split: Split, house: House) -> Iterator[NavigationLevel[HouseSimulator]]:
         """Levels whose target is seen from the start, or would be if the agent turned round."""
         config = self.config
         step, threshold, longest = config.step_length, config.success_threshold, config.max_solution_length
-        simulator = self._simulator(house, Pose(house.width / 200, house.depth / 200, 0))
+        simulator = HouseSimulator(house, Pose(house.width / 200, house.depth / 200, 0), config)
         for target, instruction in self._targets(stream, house):
             at = (target.x / 100, target.y / 100)
             for start in _starts(stream, *at):

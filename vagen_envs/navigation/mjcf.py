@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 
 from vagen_envs.navigation.house import FLOORS, House, HouseObject
 from vagen_envs.navigation.objects import FOLDER, Color, Tint, geoms
@@ -41,7 +42,7 @@ def scene(house: House, step: float, field_of_view: float, cast_shadows: bool = 
             floor=house.floor,
             sweep=_sweep(step),
             objects="".join(_body(i, placed) for i, placed in enumerate(house.objects)),
-            building=_walls(house) + _rug(house) + _contact_shadows(house),
+            building="".join(_box(*box) for box in _building(house)),
         )
     )
     return text, {f"{floor}.png": _file(f"{floor}.png") for floor in FLOORS}
@@ -74,8 +75,9 @@ def _body(index: int, thing: HouseObject) -> str:
     )
 
 
-def _walls(house: House) -> str:
-    wide, deep, thick = house.width, house.depth, 10
+def _building(house: House) -> Iterator[tuple[str, Rect, float, float, float, str]]:
+    """The arguments of `_box` for walls, skirting, rug and shadows."""
+    wide, deep, thick, wall = house.width, house.depth, 10, Tint(house.wall)
     sides = [
         (-thick, deep, wide + thick, deep + thick),
         (-thick, -thick, wide + thick, 0),
@@ -84,30 +86,19 @@ def _walls(house: House) -> str:
         *([house.notch] if house.notch else []),
         *house.walls,
     ]
-    text = "".join(_box("solid", door, 0, _DOOR_HEIGHT, WALL_HEIGHT, f"{Tint(house.wall)} 1") for door in house.doors)
+    for door in house.doors:
+        yield "solid", door, 0, _DOOR_HEIGHT, WALL_HEIGHT, f"{wall} 1"
     for i, side in enumerate(sides):
-        tint = Tint(house.wall)
-        text += _box("solid", side, 0, 0, WALL_HEIGHT, f"{tint:{_SIDE_SHADES[min(i, 4)]}} 1")
-        text += _box("solid", side, 1.2, 0, 0.09, f"{Tint(_SKIRTING)} 1")
-    return text
-
-
-def _rug(house: House) -> str:
-    if house.rug is None:
-        return ""
-    rect, color = house.rug
-    rim = _box("sheet", rect, 0, 0, 0.008, f"{Tint(color):0.7} 1")
-    return rim + _box("sheet", rect, -9, 0, 0.011, f"{Tint(color)} 1")
-
-
-def _contact_shadows(house: House) -> str:
-    """Dark, see-through sheets under what stands on the floor: shadows that cost nothing."""
-    return "".join(
-        _box("sheet", thing.rect, grown, high - 0.0002, high + 0.0002, f"0.05 0.04 0.04 {alpha}")
-        for thing in house.objects
-        if thing.z <= 0
-        for grown, high, alpha in ((7, 0.012, 0.16), (3, 0.0125, 0.20), (-1, 0.013, 0.25))
-    )
+        yield "solid", side, 0, 0, WALL_HEIGHT, f"{wall:{_SIDE_SHADES[min(i, 4)]}} 1"
+        yield "solid", side, 1.2, 0, 0.09, f"{Tint(_SKIRTING)} 1"
+    if house.rug is not None:
+        rect, color = house.rug
+        yield "sheet", rect, 0, 0, 0.008, f"{Tint(color):0.7} 1"
+        yield "sheet", rect, -9, 0, 0.011, f"{Tint(color)} 1"
+    # Dark, see-through sheets under what stands on the floor: shadows that cost nothing.
+    for thing in house.objects:
+        for grown, high, alpha in ((7, 0.012, 0.16), (3, 0.0125, 0.20), (-1, 0.013, 0.25)) if thing.z <= 0 else ():
+            yield "sheet", thing.rect, grown, high - 0.0002, high + 0.0002, f"0.05 0.04 0.04 {alpha}"
 
 
 def _box(kind: str, rect: Rect, grown: float, low: float, high: float, rgba: str) -> str:

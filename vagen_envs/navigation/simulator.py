@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from vagen_envs.navigation.scene import (
 )
 from vagen_envs.pictures import Pixels
 
+if TYPE_CHECKING:
+    from vagen_envs.navigation.config import NavigationConfig
+
 EYE_Y = 1.576
 """Metres; AI2-THOR's default agent."""
 _CEILING = 2
@@ -48,26 +51,19 @@ class HouseSimulator:
     Args:
         house: the room.
         start: the agent's first pose.
-        resolution: height and width of pictures in pixels.
-        step_length: metres of a move.
-        field_of_view: of the camera, vertically and horizontally, in degrees.
-        cast_shadows: have the lamp throw shadows, which takes a CPU four times as long.
+        config: the environment's options.
     """
 
-    def __init__(
-        self,
-        house: House,
-        start: Pose,
-        resolution: int = 255,
-        *,
-        step_length: float = 0.25,
-        field_of_view: float = 100.0,
-        cast_shadows: bool = False,
-    ) -> None:
+    def __init__(self, house: House, start: Pose, config: NavigationConfig) -> None:
         self._mj = mj = mujoco()
-        self.house, self.pose, self.resolution, self._cast_shadows = house, start, resolution, cast_shadows
-        self.step_length, self.field_of_view = step_length, field_of_view
-        xml, files = scene(house, step_length, field_of_view, cast_shadows)
+        self.house, self.pose, self.resolution, self._cast_shadows = (
+            house,
+            start,
+            config.resolution,
+            config.cast_shadows,
+        )
+        self.step_length, self.field_of_view = config.step_length, config.fov
+        xml, files = scene(house, self.step_length, self.field_of_view, self._cast_shadows)
         self._model = mj.MjModel.from_xml_string(xml, files)
         self._data = mj.MjData(self._model)
         # Where things and lamps are. Forces would be solved for, too, by mj_forward: the agent is in a corner of the

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import itertools
 import os
 import sys
@@ -65,7 +66,7 @@ class WorkerPool:
     """`size` workers. They start, and warm up, at once and beside each other."""
 
     def __init__(self, size: int, picture_size: int, device: str) -> None:
-        self._arguments = str(picture_size), device
+        self._start = functools.partial(Worker, ENV_ID, __name__, str(picture_size), device)
         self._lock = threading.Lock()
         self.workers = [self._start() for _ in range(size)]
 
@@ -78,9 +79,6 @@ class WorkerPool:
             worker = min(self.workers, key=lambda candidate: candidate.sessions)
             worker.sessions += 1
             return worker
-
-    def _start(self) -> Worker:
-        return Worker(ENV_ID, __name__, *self._arguments)
 
     def give_back(self, worker: Worker) -> None:
         with self._lock:
