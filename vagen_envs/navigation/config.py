@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from vagen_envs.bounds import REWARD, Number, Open, Whole
@@ -14,6 +16,8 @@ from vagen_envs.navigation.instructions import EvalSet
 from vagen_envs.navigation.search import NEAREST_START
 from vagen_envs.seeding import content_hash
 from vagen_envs.tables import SplitBy
+
+_SETS = tomllib.loads(Path(__file__).with_name("options.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,40 +35,8 @@ class NavigationConfig(SolvableConfig):
         "max_solution_length",
         "episodes",
     )
-    rungs: ClassVar[tuple[Mapping[str, Any], ...]] = (
-        {"facing": "any", "max_solution_length": 8, "max_turns": 6, "max_steps": 30},
-        {"facing": "any", "min_solution_length": 9, "max_solution_length": 16, "max_turns": 5, "max_steps": 22},
-        {"rooms": 2, "min_solution_length": 10, "max_solution_length": 20, "max_turns": 6, "max_steps": 30},
-        {"rooms": 4, "min_solution_length": 20, "max_solution_length": 32, "max_turns": 8, "max_steps": 38},
-        {"rooms": 6, "min_solution_length": 32, "max_solution_length": 46, "max_turns": 10, "max_steps": 50},
-        {"rooms": 8, "min_solution_length": 48, "max_solution_length": 64, "max_turns": 13, "max_steps": 65},
-    )
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "paper": {},
-        "vagen-main": {
-            "tags": ("think", "observation", "reasoning", "prediction", "action"),
-            "separator": "|",
-            "action_names": (
-                "move_forward",
-                "move_backward",
-                "move_right",
-                "move_left",
-                "turn_right",
-                "turn_left",
-                "look_up",
-                "look_down",
-            ),
-        },
-        "released": {
-            "step_length": 0.5,
-            "success_threshold": 1.5,
-            "max_turns": 5,
-            "max_steps": 30,
-            "step_reward": 0.0,
-            "parsing": "released",
-            "reasoning": "required",
-        },
-    }
+    rungs: ClassVar[tuple[Mapping[str, Any], ...]] = tuple(_SETS["rungs"])
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = _SETS["presets"]
 
     backend: Literal["house", "thor"] = "house"
     """`house`: furnished rooms of our own in MuJoCo, levels without end. `thor`: AI2-THOR (extra `thor`), with

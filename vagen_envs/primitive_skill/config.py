@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from vagen_envs.bounds import REWARD, Open, Several, Whole
@@ -13,6 +15,8 @@ from vagen_envs.errors import ConfigError, shown
 from vagen_envs.primitive_skill import tasks
 from vagen_envs.primitive_skill.levels import FLOOR, TABLE, Workspace
 
+_SETS = tomllib.loads(Path(__file__).with_name("options.toml").read_text(encoding="utf-8"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrimitiveSkillConfig(EnvConfig):
@@ -20,23 +24,9 @@ class PrimitiveSkillConfig(EnvConfig):
 
     level_fields: ClassVar[tuple[str, ...]] = ("task",)
     machine_fields: ClassVar[tuple[str, ...]] = ("workers",)
-    rungs: ClassVar[tuple[Mapping[str, Any], ...]] = tuple(
-        {"positions_in_text": False, **rung}
-        for rung in (
-            {"task": "place", "max_turns": 5},
-            {"task": "place", "distractors": 1, "max_turns": 4},
-            {"task": "place", "distractors": 2, "max_turns": 3},
-            {"task": "stack", "distractors": 1, "max_turns": 2},
-            {"task": "stack", "cubes": 4, "distractors": 2, "max_turns": 6, "max_actions_per_turn": 1},
-            {"task": "stack", "cubes": 5, "distractors": 1, "covered": True, "max_turns": 5},
-        )
-    )
+    rungs: ClassVar[tuple[Mapping[str, Any], ...]] = tuple(_SETS["rungs"])
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "structured")
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "paper": {},
-        "plus_one": {"stage_rewards": (1.0, 1.0, 1.0)},
-        "released": {"payment": "released", "max_steps": 10, "parsing": "released", "reasoning": "required"},
-    }
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = _SETS["presets"]
 
     representation: Representation = "structured"
     """The paper uses the structured form for this environment (section 4), natural language elsewhere."""

@@ -114,39 +114,28 @@ class PrimitiveSkillEnv(VagenEnv):
         return Executed(text, self._now != before, self._task_rewards(), feedback)
 
     def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
+        """With what the released code pays for the whole episode, once it is over."""
         terms = VagenEnv._reward_terms(self, parsed, executed)
-        if self.config.payment == "each" or self._running:
-            return terms
-        return (*terms, *self._released_rewards())
-
-    def _released_rewards(self) -> tuple[RewardTerm, ...]:
-        """What the released code pays for the whole episode, once it is over."""
         config, at = self.config, self._now.positions
-        rewards = []
+        if config.payment == "each" or self._running:
+            return terms
         if self._solved():
-            rewards.append(RewardTerm("success", config.success_reward))
+            terms += (RewardTerm("success", config.success_reward),)
         elif config.task == "align":
             lined = [abs(at[name][0]) <= tasks.ALIGNED and at[name][2] <= 50 for name in ("red_cube", "green_cube")]
-            rewards += [RewardTerm("stage", config.stage_rewards[1 if lined[1] else 0])] if any(lined) else []
-        if self._steps:
-            rewards.append(RewardTerm("step", config.step_reward * self._steps))
-        return tuple(rewards)
+            terms += (RewardTerm("stage", config.stage_rewards[1 if lined[1] else 0]),) if any(lined) else ()
+        return (*terms, RewardTerm("step", config.step_reward * self._steps)) if self._steps else terms
 
     def _task_rewards(self) -> tuple[RewardTerm, ...]:
-        config = self.config
-        done = self._solved()
+        config, done = self.config, self._solved()
         stage = len(config.stage_rewards) - 1 if done else tasks.stage(self._level, self._now)
         stage = min(stage, 1) if config.task == "drawer" else stage
-        reached = config.stage_rewards[self._stage + 1 : stage + 1]
+        reached = sum(config.stage_rewards[self._stage + 1 : stage + 1])
         self._stage = max(self._stage, stage)
+        last = RewardTerm("success", config.success_reward) if done else RewardTerm("step", config.step_reward)
         if config.payment == "released":
             return ()
-        rewards = [RewardTerm("stage", sum(reached))] if sum(reached) else []
-        if done:
-            rewards.append(RewardTerm("success", config.success_reward))
-        elif config.step_reward:
-            rewards.append(RewardTerm("step", config.step_reward))
-        return tuple(rewards)
+        return ((RewardTerm("stage", reached),) if reached else ()) + ((last,) if done or last.value else ())
 
     def _solved(self) -> bool:
         return tasks.solved(self._level, self._now)

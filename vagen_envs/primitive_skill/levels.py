@@ -127,12 +127,9 @@ def draw_level(
     raise LevelError(f"no {task} level for split {split} in 2000 draws; report this as a bug")
 
 
-def apart(a: tuple[int, ...], b: tuple[int, ...], fingers: int = 100) -> bool:
-    """Whether the open gripper can reach down to `a` while a cube stands at `b`; its fingers spread along y.
-
-    Beside two cubes on each other the palm needs room too: 150 for `fingers`.
-    """
-    return abs(a[1] - b[1]) >= fingers or abs(a[0] - b[0]) >= 70
+def apart(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether the open gripper can reach down to `a` while a cube stands at `b`; its fingers spread along y."""
+    return abs(a[1] - b[1]) >= 100 or abs(a[0] - b[0]) >= 70
 
 
 def near(a: Vector, b: Vector, distance: int) -> bool:
@@ -167,7 +164,10 @@ def say(name: str) -> str:
 def _lay_out(
     stream: HashStream, names: Collection[str], free: NDArray[np.bool_], crowded: bool, fingers: int = 100
 ) -> tuple[Body, ...]:
-    """Cubes on free millimetres, `apart` from each other: anywhere, all anew if one isn't, or where room is left."""
+    """Cubes on free millimetres, `apart` from each other: anywhere, all anew if one isn't, or where room is left.
+
+    Beside two cubes on each other the palm needs room too: 150 for `fingers`.
+    """
     while True:
         bodies: list[Body] = []
         for name in names:

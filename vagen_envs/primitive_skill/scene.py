@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Sequence
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import sapien
@@ -23,7 +23,7 @@ from vagen_envs.primitive_skill.cabinets import STANDS, TRAVEL, TURN, Cabinet, P
 from vagen_envs.primitive_skill.levels import APPLE_RADIUS, CUBE, TARGET_RADIUS, TARGETS, ManipulationLevel
 from vagen_envs.primitive_skill.view import view_of
 
-_DATA = tomllib.loads(files("vagen_envs.primitive_skill").joinpath("scene.toml").read_text("utf-8"))
+_DATA = tomllib.loads(Path(__file__).with_name("scene.toml").read_text(encoding="utf-8"))
 
 HOME_JOINTS = (0.0, -0.3, 0.0, -2.55, 0.0, 2.25, math.pi / 4)
 """Joint angles, in radians, with the hand drawn back and pointing straight down."""
