@@ -116,11 +116,9 @@ class NavigationEnv(VagenEnv):
 
     def _execute(self, action: Action) -> Executed:
         self._last_success = self.simulator.step(ACTIONS[action.name])
-        rewards: tuple[RewardTerm, ...] = ()
-        if self._solved():
-            rewards = (RewardTerm("success", self.config.success_reward),)
-        elif self.config.step_reward:
-            rewards = (RewardTerm("step", self.config.step_reward),)
+        solved, config = self._solved(), self.config
+        term = RewardTerm("success", config.success_reward) if solved else RewardTerm("step", config.step_reward)
+        rewards = (term,) if solved or term.value else ()
         feedback = "" if self._last_success else f"{action.name} was not possible."
         return Executed(action.text, self._last_success, rewards, feedback)
 
@@ -141,14 +139,9 @@ class NavigationEnv(VagenEnv):
     def plan(self) -> Sequence[str]:
         """A shortest way; the robot first turns to face the target where the actions left allow that."""
         config, pose, target = self.config, self.simulator.pose, self.episode.target_position
-        path = shortest_path(
-            pose,
-            target,
-            self.simulator.blocked,
-            step=config.step_length,
-            threshold=config.success_threshold,
-            longest=max(config.max_steps, config.max_solution_length),
-        )
+        step, threshold = config.step_length, config.success_threshold
+        longest = max(config.max_steps, config.max_solution_length)
+        path = shortest_path(pose, target, self.simulator.blocked, step=step, threshold=threshold, longest=longest)
         if path is None:
             raise LevelError("there is no way to the target from here; reset for another level")
         left = min(config.max_steps - self._steps, (config.max_turns - self._turns) * config.max_actions_per_turn)

@@ -49,9 +49,8 @@ def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"episodes={str(path)!r} can't be read ({error}); give a JSON file as EB-Navigation's"
-        ) from error
+        why = f"episodes={str(path)!r} can't be read ({error}); give a JSON file as EB-Navigation's"
+        raise ConfigError(why) from error
     tasks = data.get("tasks") if isinstance(data, dict) else data
     if not isinstance(tasks, list) or not tasks:
         raise ConfigError(f"episodes={str(path)!r} has no episodes; it needs a list under 'tasks'")

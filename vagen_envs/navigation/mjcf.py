@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
 
 from vagen_envs.navigation.house import FLOORS, House, HouseObject
-from vagen_envs.navigation.objects import FOLDER, Color, Tint, geoms
+from vagen_envs.navigation.objects import Color, Tint, geoms, model_file
 from vagen_envs.navigation.rects import Rect
 
 WALL_HEIGHT = 2.6  # metres, as of usual rooms and doors
@@ -29,7 +28,7 @@ def scene(house: House, step: float, field_of_view: float, cast_shadows: bool = 
     hinge. Group 2 is the ceiling, which lets light through if lamps cast shadows; group 5 is the agent.
     """
     text = (
-        _file("room.xml")
+        model_file("room.xml")
         .decode()
         .format(
             kind=house.kind,
@@ -45,12 +44,7 @@ def scene(house: House, step: float, field_of_view: float, cast_shadows: bool = 
             building="".join(_box(*box) for box in _building(house)),
         )
     )
-    return text, {f"{floor}.png": _file(f"{floor}.png") for floor in FLOORS}
-
-
-@functools.cache
-def _file(name: str) -> bytes:
-    return FOLDER.joinpath("models", name).read_bytes()
+    return text, {f"{floor}.png": model_file(f"{floor}.png") for floor in FLOORS}
 
 
 def _sweep(step: float) -> str:

@@ -70,12 +70,13 @@ def geoms(kind: str, main: Color, second: Color) -> str:
     """The MJCF geoms of a type in its main and second colour."""
     # Stripes of a pillow: darker on a light colour, white on a dark one.
     contrast = Tint(channel * 0.6 for channel in main) if sum(main) > 1.5 else Tint(COLORS["white"])
-    return _template(kind).format(main=Tint(main), second=Tint(second), contrast=contrast)
+    return model_file(f"{kind}.xml").decode().format(main=Tint(main), second=Tint(second), contrast=contrast)
 
 
 @functools.cache
-def _template(kind: str) -> str:
-    return FOLDER.joinpath("models", f"{kind}.xml").read_text("utf-8")
+def model_file(name: str) -> bytes:
+    """A file of the folder `models`."""
+    return FOLDER.joinpath("models", name).read_bytes()
 
 
 def _object_type(entry: Mapping[str, Any]) -> ObjectType:

@@ -7,13 +7,12 @@ level can be solved by construction.
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -189,11 +188,7 @@ def _shuffled(stream: HashStream, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(stream.sample(names, len(names)))
 
 
-@functools.cache
-def instructions() -> dict[str, list[str]]:
-    """The wordings of each task, as in instructions.toml."""
-    return tomllib.loads(files("vagen_envs.primitive_skill").joinpath("instructions.toml").read_text("utf-8"))
-
+_INSTRUCTIONS = tomllib.loads(Path(__file__).with_name("instructions.toml").read_text(encoding="utf-8"))
 
 _DISTRACTORS = ("purple_cube", "white_cube")
 """Cubes that no instruction speaks of, unless a tower needs the first as its fifth."""
@@ -204,7 +199,7 @@ def _draw_place(stream: HashStream, distractors: int) -> ManipulationLevel:
     all_cubes = (*cubes, *_DISTRACTORS[:distractors])
     bodies = _lay_out(stream, all_cubes, _free_of(TARGETS.values()), distractors > 0)
     left, right = goal = _shuffled(stream, cubes)
-    words = stream.choice(instructions()["place"]).format(left=say(left), right=say(right))
+    words = stream.choice(_INSTRUCTIONS["place"]).format(left=say(left), right=say(right))
     listing = _shuffled(stream, (*all_cubes, *TARGETS))
     return ManipulationLevel("place", bodies, tuple(TARGETS), None, goal, words, listing)
 
@@ -241,9 +236,9 @@ def _draw_stack(stream: HashStream, height: int, distractors: int, covered: bool
     names = [say(name) for name in goal]
     if height == 3:
         bottom, middle, top = names
-        words = stream.choice(instructions()["stack"]).format(bottom=bottom, middle=middle, top=top)
+        words = stream.choice(_INSTRUCTIONS["stack"]).format(bottom=bottom, middle=middle, top=top)
     else:
-        words = stream.choice(instructions()["tower"]).format(first=", the ".join(names[:-1]), last=names[-1])
+        words = stream.choice(_INSTRUCTIONS["tower"]).format(first=", the ".join(names[:-1]), last=names[-1])
     return ManipulationLevel("stack", bodies, (), None, goal, words, _shuffled(stream, all_cubes))
 
 
@@ -252,10 +247,10 @@ def _draw_align(stream: HashStream) -> ManipulationLevel:
     off_the_line = np.broadcast_to(abs(np.arange(-80, 131)) >= CUBE, (321, 211)).T
     bodies = _lay_out(stream, cubes, off_the_line, crowded=False)
     goal: tuple[str, ...] = ()
-    words = stream.choice(instructions()["align"])
+    words = stream.choice(_INSTRUCTIONS["align"])
     if stream.below(3):
         left, right = goal = _shuffled(stream, cubes)
-        words = stream.choice(instructions()["align_ordered"]).format(left=say(left), right=say(right))
+        words = stream.choice(_INSTRUCTIONS["align_ordered"]).format(left=say(left), right=say(right))
     return ManipulationLevel("align", bodies, (), None, goal, words, _shuffled(stream, cubes))
 
 
@@ -270,5 +265,5 @@ def _draw_drawer(stream: HashStream, published: PublishedCabinet | None) -> Mani
         while math.hypot(x - ARM_X, y) < 340:  # nearer to its foot the arm can't bend enough
             x, y = stream.below(181) - 330, 40 + stream.below(121)
     apple = Body("apple", (x, y, z), stream.below(360))
-    words, listing = stream.choice(instructions()["drawer"]), _shuffled(stream, ("apple", "drawer", "handle"))
+    words, listing = stream.choice(_INSTRUCTIONS["drawer"]), _shuffled(stream, ("apple", "drawer", "handle"))
     return ManipulationLevel("drawer", (apple,), (), cabinet, (), words, listing)

@@ -20,7 +20,7 @@ from mani_skill.utils.structs.pose import Pose
 
 from vagen_envs.errors import ConfigError
 from vagen_envs.primitive_skill.cabinets import STANDS, TRAVEL, TURN, Cabinet, PublishedCabinet
-from vagen_envs.primitive_skill.levels import APPLE_RADIUS, CUBE, TARGET_RADIUS, TARGETS, ManipulationLevel
+from vagen_envs.primitive_skill.levels import APPLE_RADIUS, CUBE, TARGETS, ManipulationLevel
 from vagen_envs.primitive_skill.view import view_of
 
 _DATA = tomllib.loads(Path(__file__).with_name("scene.toml").read_text(encoding="utf-8"))
@@ -62,15 +62,7 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
 
     def _load_lighting(self, options: dict[str, Any]) -> None:
         self.scene.set_ambient_light([0.45, 0.45, 0.47])
-        self.scene.add_directional_light(
-            [-0.5, 0.35, -1],
-            [1.5, 1.45, 1.35],
-            shadow=True,
-            shadow_scale=1.6,
-            shadow_near=-3,
-            shadow_far=3,
-            shadow_map_size=512,
-        )
+        self.scene.add_directional_light(**_DATA["light"])
 
     def _load_scene(self, options: dict[str, Any]) -> None:
         level, published = self.level, self._published
@@ -85,7 +77,7 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         for name in level.targets:
             self._disc(name)
         if level.task == "align":
-            self._fixed_box("line", (0.004, 0.22, 0.0005), (0, 0, 0), (0.95, 0.95, 0.95), solid=False)
+            self._fixed_box(**_DATA["surroundings"]["line"])
 
     def _initialize_episode(self, env_idx: torch.Tensor, options: dict[str, Any]) -> None:
         self.agent.reset(torch.tensor([[*HOME_JOINTS, 0.04, 0.04]]))
@@ -133,10 +125,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
 
     def _disc(self, name: str) -> None:
         builder = self.scene.create_actor_builder()
-        flat = sapien.Pose(q=[math.sqrt(0.5), 0, math.sqrt(0.5), 0])  # SAPIEN's cylinders lie along x
-        for part, colour in ((1.0, (0.1, 0.25, 0.7)), (0.72, (0.92, 0.92, 0.95)), (0.42, (0.1, 0.25, 0.7))):
-            radius, half = TARGET_RADIUS * part / 1000, 0.0012 - 0.0006 * part
-            self._draw(builder, "cylinder", colour, pose=flat, radius=radius, half_length=half)
+        for part in _DATA["looks"]["target"]:
+            self._draw(builder, **part)
         builder.initial_pose = sapien.Pose(p=[value / 1000 for value in TARGETS[name]])
         builder.build_static(name=name)
 
@@ -155,7 +145,9 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
             builder.add_multiple_convex_collisions_from_file(collision, scale=size, density=density)
             builder.add_visual_from_file(look, scale=size)
         else:
-            self._shape_apple(builder)
+            builder.add_sphere_collision(radius=APPLE_RADIUS / 1000, density=600)
+            for part in _DATA["looks"]["apple"]:
+                self._draw(builder, **part)
         apple = builder.build(name=name)
         if self._published:
             _check_collisions(apple._bodies, collision)
@@ -163,15 +155,6 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
             body.set_angular_damping(20.0)
             body.set_linear_damping(0.5)
         return apple
-
-    def _shape_apple(self, builder: Any) -> None:
-        radius = APPLE_RADIUS / 1000
-        builder.add_sphere_collision(radius=radius, density=600)
-        self._draw(builder, "sphere", (0.72, 0.04, 0.05), 0.35, radius=radius)
-        stem = sapien.Pose([0, 0, radius], [math.sqrt(0.5), 0, math.sqrt(0.5), 0])
-        self._draw(builder, "cylinder", (0.25, 0.13, 0.05), pose=stem, radius=0.0025, half_length=0.011)
-        leaf = sapien.Pose([0.009, 0, radius + 0.005])
-        self._draw(builder, "box", (0.1, 0.45, 0.08), pose=leaf, half_size=[0.009, 0.005, 0.0012])
 
     def _build_cabinet(self) -> Any:
         builder = self.scene.create_articulation_builder()
@@ -181,20 +164,28 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         drawer.set_name("drawer")
         for link, name in ((shell, "shell"), (drawer, "drawer")):
             for box in _DATA["cabinet"][name]:
-                pose, half = sapien.Pose(p=box["at"]), box["half"]
-                link.add_box_collision(pose=pose, half_size=half, density=300)
-                self._draw(link, "box", box["colour"], pose=pose, half_size=half)
+                link.add_box_collision(pose=sapien.Pose(p=box["at"]), half_size=box["half"], density=300)
+                self._draw(link, "box", box["colour"], at=box["at"], half_size=box["half"])
         along_y = sapien.Pose(q=[math.sqrt(0.5), 0, 0, math.sqrt(0.5)])  # a joint slides along its own x
         drawer.set_joint_name("slide")
         drawer.set_joint_properties("prismatic", [[0, TRAVEL / 1000]], along_y, along_y, friction=0.3, damping=15.0)
         builder.initial_pose = sapien.Pose(p=[-0.3, -0.33, 0])
         return builder.build(name="cabinet", fix_root_link=True)
 
-    def _draw(self, builder: Any, shape: str, colour: Sequence[float], roughness: float = 0.8, **where: Any) -> None:
+    def _draw(
+        self,
+        builder: Any,
+        shape: str,
+        colour: Sequence[float],
+        roughness: float = 0.8,
+        at: Sequence[float] = (0, 0, 0),
+        turn: Sequence[float] = (1, 0, 0, 0),
+        **size: Any,
+    ) -> None:
         """Give a thing a look. Without pictures there is no driver perhaps, and SAPIEN can't even make a colour."""
         if self.scene.can_render():
             paint = sapien.render.RenderMaterial(base_color=[*colour, 1.0], roughness=roughness, specular=0.3)
-            getattr(builder, f"add_{shape}_visual")(material=paint, **where)
+            getattr(builder, f"add_{shape}_visual")(pose=sapien.Pose(at, turn), material=paint, **size)
 
 
 def _build_published_cabinet(scene: Any, cabinet: PublishedCabinet) -> Any:
