@@ -260,19 +260,6 @@ def test_a_summary_replaces_the_turns_before_it():
     assert [item.role[0] for item in played.response.output] == list("auauaua")  # with the request and the summary
 
 
-def test_an_unknown_policy_is_refused():
-    with pytest.raises(ValueError, match="Did you mean 'last:N'"):
-        AgentConfig(
-            host="h",
-            port=1,
-            entrypoint="app.py",
-            name="a",
-            context="lst:2",
-            resources_server={"type": "resources_servers", "name": "vagen"},
-            model_server={"type": "responses_api_models", "name": "policy_model"},
-        )
-
-
 def test_the_sample_of_a_broken_simulator_is_masked(monkeypatch):
     door = client()
     (row,) = levels("vagen/FrozenLake-v0", num_levels=1, **EASY)

@@ -74,16 +74,3 @@ def test_a_fault_in_ones_own_environment_is_one_line_that_says_where(line, inste
     assert len(done.stderr.splitlines()) == 1
     assert says in done.stderr
     assert "my_env.py, line" in done.stderr or "_actions()" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["-e", "my_env", "-a", "oracle"], "MODULE:ID"),
-        (["-e", "frozenlake", "-a", "my_agent.py"], "my_agent.py:MyAgent"),
-        (["-e", "frozenlake", "-a", "oracle", "--judge", "rul"], "the scoring is not valid: unknown judge 'rul'"),
-    ],
-)
-def test_names_that_lack_a_part_say_which(words, says, tmp_path):
-    done = CliRunner().invoke(app, ["bench", *words, "-n", "1", "--out", str(tmp_path / "run")])
-    assert says in str(done.exception)

@@ -18,40 +18,7 @@ import vagen_envs  # noqa: F401
 from vagen_experiments.report import table
 
 EXPERIMENTS = Path(__file__).parents[2] / "benchmarks" / "experiments"
-SMALL = """
-env = "vagen/FrozenLake-v0"
-recipes = ["vagen-base", "small-grpo"]
-baseline = "vagen-base"
-seeds = [0]
-[options]
-prompt_pack = "terse"
-max_turns = 1
-[checkpoint]
-contexts = ["all", "last:1"]
-vision_updates = 2
-episodes = 32
-oracle_share = 0.5
-critic_episodes = 16
-critic_oracle_share = 0.5
-critic_continuations = 2
-critic_updates = 2
-[settings]
-rollouts = 2
-episodes_per_rollout = 8
-num_envs = 8
-minibatches = 1
-max_tokens = 16
-eval_rollouts = 1
-eval_episodes = 4
-eval_continuations = 2
-[variants.small-grpo]
-recipe = "grpo-mask"
-settings = { group_size = 4, eval_continuations = 0 }
-[evaluation]
-episodes = 4
-contexts = ["all", "last:1"]
-shuffled_images = true
-"""
+SMALL = Path(__file__).with_name("small_experiment.toml").read_text(encoding="utf-8")
 
 
 @pytest.fixture

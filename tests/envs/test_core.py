@@ -117,19 +117,6 @@ def test_a_placeholder_quoted_from_a_reply_stands_for_no_picture():
     assert turn.result.text.count("<image>") == 1
 
 
-@pytest.mark.parametrize(
-    ("strategy", "foresees"), [("no_think", False), ("grounding", False), ("world_modeling", True)]
-)
-def test_an_oracle_foresees_what_its_reply_says_and_nothing_else(strategy, foresees, monkeypatch):
-    """A simulator takes as long to foresee as to act."""
-    env = gym.make("vagen/FrozenLake-v0", strategy=strategy).unwrapped
-    env.reset(seed=1)
-    imagine, asked = env.imagine, []
-    monkeypatch.setattr(type(env), "imagine", lambda _, actions: asked.append(actions) or imagine(actions))
-    env.step(env.oracle_reply())
-    assert bool(asked) == foresees
-
-
 @pytest.mark.parametrize("env_id", GRIDS)
 def test_the_true_state_is_what_reset_and_turns_say(env_id):
     env = gym.make(env_id)

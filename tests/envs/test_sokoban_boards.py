@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import gymnasium as gym
 import pytest
 from hypothesis import given, settings
@@ -15,65 +17,13 @@ from vagen_envs.seeding import SPLITS, HashStream
 from vagen_envs.sokoban.boards import load_boards
 from vagen_envs.sokoban.levels import cells, draw_level
 
-# As deepmind/boxoban-levels has them: a number after a semicolon, ten rows of ten, a blank line; no last blank line.
-BOXOBAN = """\
-; 0
-##########
-#   ######
-# $ ######
-# .@ #####
-#    #####
-##########
-##########
-##########
-##########
-##########
-
-; 1
-##########
-##########
-###     ##
-### $ . ##
-###@$ . ##
-###     ##
-##########
-##########
-##########
-##########
-"""
-# As the screens of XSokoban: one a file, ragged, walls only where they are needed, nothing else in it.
-SCREEN = """\
-    #####
-    #   #
-    #$  #
-  ###  $##
-  #  $ $ #
-### # ## #   ######
-#   # ## #####  ..#
-# $  $          ..#
-##### ### #@##  ..#
-    #     #########
-    #######
-"""
-# As collections have them: title, comments, other signs for floor, a board that begins on its targets.
-COLLECTION = """\
-:: A collection of ours
-Title: Two rooms
-
-  #####
-###___###
-#_$-$--.#
-#_#*#_--#
-#___+---#
-#____####
-######
-
-; 'the end'
-#####
-#@$.#
-#####
-Author: nobody
-"""
+BOARDS = Path(__file__).parent / "data" / "boards"
+BOXOBAN = (BOARDS / "boxoban.txt").read_text(encoding="utf-8")
+"""As deepmind/boxoban-levels has them: a number after a semicolon, ten rows of ten, a blank line; no last blank line."""
+SCREEN = (BOARDS / "screen.1").read_text(encoding="utf-8")
+"""As XSokoban's screens: one a file, ragged, walls only where they are needed, nothing else in it."""
+COLLECTION = (BOARDS / "collection.sok").read_text(encoding="utf-8")
+"""As collections: title, comments, other signs for floor, a board that begins on its targets."""
 
 
 def env_of(path, **options):

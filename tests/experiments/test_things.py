@@ -4,7 +4,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import vagen_envs
 from vagen_envs.navigation.state import NavigationState
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.svg.state import Element, SvgState
@@ -103,10 +102,3 @@ def test_elements_stand_in_their_half_of_the_picture():
     target, drawn = things(SvgState((square,), (square,)))
     assert (target.at, drawn.at) == ((0.25, 0.25), (0.75, 0.25))
     assert target.relations == {"width": 40, "height": 10, "filled": 1, "red": 1, "green": 0, "blue": 128 / 255}
-
-
-def test_a_state_that_knows_no_things_has_none():
-    class Plain(vagen_envs.State):
-        kind = "plain"
-
-    assert things(Plain()) == ()
