@@ -5,7 +5,15 @@ from __future__ import annotations
 import socket
 
 import pytest
-from chat_endpoint import Endpoint
+from chat_endpoint import KEY, Endpoint
+
+
+@pytest.fixture
+def keys(monkeypatch):
+    """Every provider's key is `KEY`, and OpenAI's address its own."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 @pytest.fixture

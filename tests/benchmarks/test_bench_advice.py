@@ -2,60 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from chat_endpoint import raw
 from typer.testing import CliRunner
 
 from vagen_benchmarks.cli import app
 
-
-def page(title):
-    """What nginx answers by itself."""
-    return raw(
-        f"<html>\r\n<head><title>{title}</title></head>\r\n<body><center>nginx</center></body></html>",
-        "text/html",
-        title,
-    )
-
-
-def said(code, message, **more):
-    return code, {}, {"error": {"message": message, **more}}
-
-
-SAID = [  # what is answered, and words of the fix
-    (said(429, "You exceeded your current quota", type="insufficient_quota"), "out of money"),
-    (said(400, "API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT"), "refuses the key"),
-    ((401, {}), "the endpoint refuses the key: set OPENAI_API_KEY"),
-    (said(403, "Country, region, or territory not supported"), "country"),
-    (
-        raw("<!DOCTYPE html><html><head><title>Just a moment...</title></head>", "text/html", "403 Forbidden"),
-        "web page",
-    ),
-    (said(400, "The model `llama-3.2-90b` has been decommissioned"), "no such model"),
-    ((404, {}), "no such model or path"),
-    (
-        (422, {}, {"detail": [{"loc": ["body", "max_completion_tokens"], "msg": "Extra inputs are not permitted"}]}),
-        "token_field",
-    ),
-    (
-        said(400, "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens for m"),
-        "--max-tokens",
-    ),
-    (said(400, "`temperature` and `top_p` cannot both be specified for this model."), "one of the two"),
-    (said(400, "`temperature` is deprecated for this model."), "--temperature none"),
-    (said(400, "Unsupported parameter: 'seed' is not supported"), "no --seed"),
-    (said(500, "image input is not supported - hint: you may need to provide the mmproj"), "takes no pictures"),
-    (said(400, "image exceeds 5 MB maximum"), "refuses the picture"),
-    (said(400, "At most 1 image(s) may be provided in one prompt."), "--limit-mm-per-prompt"),
-    (said(413, "Request too large on tokens per minute (TPM): Limit 6000"), "account's limits"),
-    ((400, {}), "resume would be refused again"),
-    ((307, {"location": "http://elsewhere/v1"}), "keys don't follow redirects"),
-    (page("413 Request Entity Too Large"), "client_max_body_size"),
-    (page("400 The plain HTTP request was sent to HTTPS port"), "what stands before the model refuses"),
-    (raw("data: {}\n\n\n\n", "text/event-stream"), "leave out what asks it to"),
-    (raw("<html><title>Hi</title></html>", "text/html"), "that is a web page"),
-    ((200, {}, {"choices": []}), "doesn't speak its provider's protocol"),
-]
+CASES = json.loads(Path(__file__).with_name("advice.json").read_text(encoding="utf-8"))
+"""What is answered (status, headers, JSON; or text, its type, the status line), and words of the fix."""
 
 
 def bench(url, out, *more):
@@ -69,10 +26,11 @@ def named(shown):
     return shown.output.partition("1 × ")[2].splitlines()[:2]
 
 
-@pytest.mark.parametrize(("answer", "fix"), SAID)
-def test_failure_is_named_with_what_fixes_it(tmp_path, endpoint, answer, fix):
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["fix"])
+def test_failure_is_named_with_what_fixes_it(tmp_path, endpoint, case):
+    answer = tuple(case["answer"]) if "answer" in case else raw(*case["raw"])
     endpoint.script = lambda number, asked: answer
-    assert fix in named(bench(endpoint.url, tmp_path / "run"))[1]
+    assert case["fix"] in named(bench(endpoint.url, tmp_path / "run"))[1]
     assert len(endpoint.requests) <= 2  # asking a third time is no use
 
 

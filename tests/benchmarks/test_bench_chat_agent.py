@@ -8,7 +8,7 @@ import threading
 
 import pytest
 import runs
-from chat_endpoint import GOOD, completion, raw
+from chat_endpoint import GOOD, KEY, completion, raw
 
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.agents.factory import Asked, make_agents
@@ -20,14 +20,7 @@ from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.runs.runner import Policy
 from vagen_benchmarks.runs.scoring import make_scoring
 
-KEY = "sk-secret-0123456789abcdef"
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch):
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+pytestmark = pytest.mark.usefixtures("keys")
 
 
 def play(tmp_path, url, episodes=2, policy=None, name="openai:m", models=None, **options):

@@ -10,7 +10,7 @@ from email.utils import format_datetime
 
 import pytest
 import runs
-from chat_endpoint import GOOD, Endpoint
+from chat_endpoint import GOOD, KEY, Endpoint
 from typer.testing import CliRunner
 
 from vagen_benchmarks.agents.chat import ChatAgent
@@ -23,7 +23,7 @@ from vagen_benchmarks.runs.job import parse_headers
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.runs.runner import Policy
 
-KEY = "sk-secret-0123456789abcdef"
+pytestmark = pytest.mark.usefixtures("keys")
 FREE = {"strategy": "free_think", "parsing": "strict"}
 FORMS = {
     "as asked": {"content": "<think>Up it is.</think><answer>Up</answer>"},
@@ -35,13 +35,6 @@ FORMS = {
     },
     "an empty thought": {"content": "<think></think><answer>Up</answer>"},
 }
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch):
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 def play(path, url, name="openai:m", episodes=1, policy=None, options=None, env="frozenlake", **asked):
