@@ -186,9 +186,9 @@ class Answer:
         return json.dumps(self.payload)
 
 
-def play(door, row, replies, agent=VagenAgent, config_of=AgentConfig, **config):
-    agent = agent.model_construct(
-        config=config_of(
+def play(door, row, replies, **config):
+    agent = VagenAgent.model_construct(
+        config=AgentConfig(
             host="127.0.0.1",
             port=8080,
             entrypoint="app.py",

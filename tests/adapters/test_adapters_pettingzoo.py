@@ -39,7 +39,7 @@ def answer(*actions):
     return f"<think>{think}</think><answer>{','.join(actions)}</answer>"
 
 
-def seen(env, rng, rounds=3):
+def seen(env, rng):
     """All that the agents are shown in an episode of random replies, pictures included."""
     said = []
     observations, _ = env.reset(seed=11)

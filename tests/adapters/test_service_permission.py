@@ -26,7 +26,7 @@ from vagen_envs.permission import check_offers, remote_bounds
 
 ROOT = Path(__file__).parents[2]
 LIGHTS = "lights_out:example/LightsOut-v0"
-SAMPLE, SVG = "vagen/Sample-v0", "vagen/SVGReconstruction-v0"
+SVG = "vagen/SVGReconstruction-v0"
 MARK = "hostile_mark"
 """In every hostile text, so that it can be found in what a worker asks of its kernel."""
 
@@ -50,8 +50,8 @@ def host():
         env={**os.environ, "PYTHONPATH": path},
     )
 
-    def ask(env_id, options, make=False):
-        process.stdin.write(json.dumps([env_id, options, make]) + "\n")
+    def ask(env_id, options):
+        process.stdin.write(json.dumps([env_id, options]) + "\n")
         process.stdin.flush()
         return json.loads(process.stdout.readline())
 
@@ -95,19 +95,7 @@ def test_nothing_that_names_a_file_a_module_or_an_address_is_open(env_id, monkey
     declared = config_class(env_id, monkeypatch)
     texts = {name for name, bound in remote_bounds(declared).items() if bound.admits("x") or bound.admits(["x"])}
     assert texts <= {"separator", "tags", "desc", "sources", "action_names"}
-    for name in [
-        "prompt_pack",
-        "dataset",
-        "scoring",
-        "scorer_address",
-        "scorer_weights",
-        "episodes",
-        "thor_executable",
-        "assets",
-        "device",
-        "workers",
-        "backend",
-    ]:
+    for name in HOSTILE["closed"]:
         assert name not in remote_bounds(declared)
 
 

@@ -11,8 +11,6 @@ from vagen_envs.frozen_lake.env import FrozenLakeEnv
 
 SPINS, HOARDS, GRABS, SWALLOWS, SLOW = 1001, 1002, 1003, 1004, 2000
 """Seeds of such levels."""
-BURN = "burn"
-"""Each in a reply takes 0.3 s of CPU."""
 
 
 class CostlyEnv(FrozenLakeEnv):
@@ -39,12 +37,6 @@ class CostlyEnv(FrozenLakeEnv):
         if seed == GRABS:
             self.hoard.append(np.ones(1 << 40, np.uint8))
         return super().reset(seed=seed, options=options)
-
-    def step(self, action):
-        until = time.process_time() + 0.3 * action.count(BURN)
-        while time.process_time() < until:
-            pass
-        return super().step(action)
 
 
 if "test/Costly-v0" not in gym.registry:
