@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest
+from chat_endpoint import Endpoint
 from hypothesis import HealthCheck, settings
 
 # A shell without job control starts what runs in the background deaf to Ctrl-C, and children inherit that.
@@ -67,6 +68,14 @@ collect_ignore_glob = [f"adapters/{files}" for files, module in NEEDED.items() i
 def pytest_report_header():
     """What isn't run."""
     return [f"left out: {files}, for an extra is missing" for files in collect_ignore_glob]
+
+
+@pytest.fixture
+def endpoint():
+    """A chat endpoint on loopback."""
+    made = Endpoint()
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

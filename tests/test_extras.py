@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vagen_envs.errors import MissingExtraError
-from vagen_envs.extras import explained, extras_of, need
+from vagen_envs.extras import extras_of
 
 ROOT = Path(__file__).parent.parent
 HIDE = "import sys; sys.modules[{module!r}] = None; "
@@ -56,13 +55,6 @@ def test_every_extra_is_found_by_what_it_brings():
             name = re.match(r"[A-Za-z0-9._-]+", line)[0]
             if name != "vagen-envs":
                 assert extra in extras_of(name.replace("-", "_")), (extra, name)
-
-
-def test_a_module_of_nobodys_is_left_alone():
-    assert extras_of("no_such_module") == []
-    assert explained("it", ModuleNotFoundError("No module named 'x'", name="x")) is None
-    with pytest.raises(MissingExtraError, match=r"no_such_module.*vagen-envs\[ppo\]"):
-        need("it", "ppo", "json", "no_such_module")
 
 
 def test_the_command_says_its_version():

@@ -15,7 +15,6 @@ pytest.importorskip("inspect_ai", reason="needs the extra inspect")
 
 import inspect_ai
 import runs
-from chat_endpoint import Endpoint
 from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log
@@ -35,13 +34,6 @@ SMALL = {**OPTIONS, "size": 3, "min_solution_length": 1, "max_solution_length": 
 def _logs(tmp_path, monkeypatch):
     monkeypatch.setenv("INSPECT_LOG_DIR", str(tmp_path / "logs"))
     monkeypatch.setenv("INSPECT_DISPLAY", "none")
-
-
-@pytest.fixture
-def endpoint():
-    made = Endpoint()
-    yield made
-    made.close()
 
 
 def player(env_id, seeds, split="test", wrong=(), **options):

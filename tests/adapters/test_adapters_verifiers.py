@@ -16,7 +16,6 @@ pytest.importorskip("verifiers.v1")
 
 import published
 import verifiers.v1 as vf
-from chat_endpoint import Endpoint
 from oracle import oracle_episode, picture_of
 
 from vagen_adapters.verifiers_env import Levels, LevelsConfig, PlayConfig, load_environment
@@ -25,12 +24,9 @@ from vagen_envs.context import ContextPolicy, chat_messages
 from vagen_rewards import ReasoningReward
 
 
-@pytest.fixture
-def endpoint(monkeypatch):
+@pytest.fixture(autouse=True)
+def _key(monkeypatch):
     monkeypatch.setenv("LOCAL_KEY", "none")
-    made = Endpoint()
-    yield made
-    made.close()
 
 
 def oracle(env_id, seeds, split="test", **options):

@@ -1,11 +1,11 @@
-"""Models for the runner: a chat endpoint on loopback, and small real weights in a folder."""
+"""Models for the runner: keys, and small real weights in a folder."""
 
 from __future__ import annotations
 
 import socket
 
 import pytest
-from chat_endpoint import KEY, Endpoint
+from chat_endpoint import KEY
 
 
 @pytest.fixture
@@ -14,13 +14,6 @@ def keys(monkeypatch):
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY"):
         monkeypatch.setenv(name, KEY)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-
-
-@pytest.fixture
-def endpoint():
-    made = Endpoint()
-    yield made
-    made.close()
 
 
 @pytest.fixture

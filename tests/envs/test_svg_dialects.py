@@ -31,7 +31,8 @@ def in_field(body: str, box: str = "0 0 100 100") -> str:
 
 
 with Path(__file__).with_name("data").joinpath("svg_dialects.toml").open("rb") as file:
-    PICTURES = tomllib.load(file)
+    DIALECTS = tomllib.load(file)
+PICTURES = DIALECTS["pictures"]
 
 
 @pytest.mark.parametrize("what", PICTURES)
@@ -66,35 +67,9 @@ def test_texts_are_drawn_in_one_font_everywhere():
     )
 
 
-@pytest.mark.parametrize(
-    ("box", "body", "mark"),
-    [
-        ("0 0 40 20", '<rect width="50%" height="50%"/>', (0, 50, 100, 100)),
-        ("0 0 100 100", '<rect style="transform:translate(50px)" width="20" height="20"/>', (100, 0, 140, 40)),
-        (
-            "0 0 100 100",
-            '<style>g > .a{width:30px}</style><g><rect class="a" width="1" height="20"/></g>',
-            (0, 0, 60, 40),
-        ),
-        (
-            "0 0 100 100",
-            '<symbol id="s" viewBox="0 0 10 10"><rect width="5" height="5"/></symbol><use href="#s" x="20" '
-            'y="20" width="40" height="40"/>',
-            (40, 40, 80, 80),
-        ),
-        (
-            "0 0 100 100",
-            '<svg x="50" width="50" height="50" viewBox="0 0 2 2"><rect width="1" height="1"/></svg>',
-            (100, 0, 150, 50),
-        ),
-        ("0 0 100 100", '<path d="M10 10h20v20h-20z zz top"/>', (20, 20, 60, 60)),
-        ("0 0 100 100", '<switch><g requiredExtensions="x"/><rect width="50" height="50"/></switch>', (0, 0, 100, 100)),
-        ("0 0 100 100", '<rect fill="var(--none)" width="50" height="50"/>', (0, 0, 100, 100)),
-    ],
-)
-def test_the_state_has_the_boxes_that_are_painted(box, body, mark):
-    svg = in_field(body, box)
-    drawing = shared_renderer().draw(svg, SIZE)
+@pytest.mark.parametrize("painted", DIALECTS["boxes"], ids=lambda painted: painted["body"])
+def test_the_state_has_the_boxes_that_are_painted(painted):
+    drawing = shared_renderer().draw(in_field(painted["body"], painted["box"]), SIZE)
     rows, columns = np.nonzero((drawing.pixels < 128).all(axis=2))
-    assert (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1) == mark
-    assert drawing.marks[0][3:] == pytest.approx(mark, abs=1)
+    assert [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1] == painted["mark"]
+    assert drawing.marks[0][3:] == pytest.approx(painted["mark"], abs=1)
