@@ -27,8 +27,6 @@ def two_rows(**changes):
         ({"values": torch.zeros(2, 5)}, r"values .* must be torch.float32 of shape \(2, 6\)"),
         ({"values": torch.zeros(2, 6, dtype=torch.float64)}, "values is torch.float64"),
         ({"turn_rewards": torch.zeros(2, 2, dtype=torch.bfloat16)}, r"convert with .float\(\)"),
-        ({"terminated": torch.ones(2)}, "terminated is torch.float32"),
-        ({"turn_rewards": torch.zeros(2)}, r"turn_rewards .* must be torch.float32 of shape \(2, 2\)"),
         ({"group_ids": torch.zeros(3, dtype=torch.int64)}, r"group_ids .* must be torch.int64 of shape \(2,\)"),
         (
             {"turn_ids": torch.tensor([[-1, 0, 0, -1, 2], [-1, -1, 0, -1, -1]])},

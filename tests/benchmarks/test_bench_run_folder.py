@@ -281,6 +281,7 @@ def test_what_others_wrote_is_printed_as_they_wrote_it(tmp_path, endpoint):
         (["bench", "-e", "sokoban", "-o", "max_turns"], "NAME=VALUE"),
         (["bench", "-e", "sokoban", "--split", "tset"], "Did you mean 'test'"),
         (["bench", "-e", "sokoban", "-a", "my_agent.py"], "my_agent.py:MyAgent"),
+        (["bench", "-e", "sokoban", "-a", "tracer"], "plays only vagen/SVGReconstruction-v0"),
         (["bench", "-e", "sokoban", "--strategy", "think"], "strategy='think'"),
         (["bench", "-e", "sokoban", "-a", "oracle", "--context", "lats:2"], "Did you mean 'last:N'"),
         (["bench", "-e", "sokoban", "--out", "run", "--judge", "nobody"], "nobody"),

@@ -18,7 +18,6 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.results.compare import compare, read_side
 from vagen_benchmarks.results.stats import by_level, rate
-from vagen_benchmarks.runs.plans import Plan, load_plan
 from vagen_benchmarks.stop_reasons import Stop, recognise
 
 # Bodies as providers send them; provider_errors.toml names where each is quoted.
@@ -147,10 +146,3 @@ def test_comparison_reports_the_pairs_it_lost(tmp_path, endpoint):
     assert (line.count, line.lost, line.solved.value, line.p_value) == (12, 4, 0.0, 1.0)
     assert line.solved.low < -0.2
     assert line.solved.high > 0.2
-
-
-def test_protocol_that_was_cut_down_is_marked():
-    plan = load_plan("paper")
-    assert plan.altered() == ""
-    cut = [{**each, "episodes": 8} for each in plan.data["columns"]]
-    assert "episodes: 128 / 8" in Plan("paper", {"name": "paper", **plan.data, "columns": cut}).altered()

@@ -63,20 +63,12 @@ def test_push_goes_along_the_line_with_the_fingers_across(x1, y1, x2, y2):
 @pytest.mark.parametrize(
     ("skill", "how", "told"),
     [
-        (pick(1, 2, 20, holding=""), {}, "Nothing was grasped at (1, 2, 20)."),
-        (pick(1, 2, 20, holding="apple"), {}, "already holds"),
         (pick(1, 2, 20, holding=""), {"reaches": lambda at: False}, "The arm can't reach (1, 2, 20)."),
-        (
-            pick(1, 2, 20, holding=""),
-            {"obstacle_at": 50, "grasps": "red_cube"},
-            "in the way: the hand stopped at (1, 2, 50)",
-        ),
         (
             pick(1, 2, 20, holding=""),
             {"reaches": lambda at: at[2] > 100},
             "can't bend that way: the hand stopped at (1, 2, 120)",
         ),
-        (place(1, 2, 20, holding=""), {}, "The gripper holds nothing, so place did nothing."),
         (place(1, 2, 20, holding="red_cube"), {"obstacle_at": 60}, "the object was let go there, not at (1, 2, 20)."),
         (place(1, 2, 20, holding="red_cube"), {"reaches": lambda at: False}, "still in the gripper"),
         (push(0, 0, 20, 50, 0, 20, holding="apple"), {}, "place the object first"),
@@ -87,7 +79,7 @@ def test_failures_are_told(skill, how, told):
     assert told in said
     if "still in the gripper" in told:
         assert all(waypoint.closed for waypoint in went)
-    elif "did nothing" in told or "first" in told:
+    elif "first" in told:
         assert went == []
 
 
