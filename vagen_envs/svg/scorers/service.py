@@ -3,8 +3,8 @@
     with ScorerService("dreamsim", weights=folder) as service:
         gym.make_vec("vagen/SVGReconstruction-v0", 16, scorer_address=service.address)
 
-Requests that arrive together are scored as one batch. The channel is a Unix socket in a folder that only this user
-may enter.
+Requests that arrive while others are scored are the next batch. The channel is a Unix socket in a folder that only
+this user may enter.
 """
 
 from __future__ import annotations
@@ -36,20 +36,15 @@ class ScorerService:
 
     Args:
         scorer, weights, device: as for `make_scorer`.
-        most: most pairs in a batch.
-        wait: seconds that a batch waits for more.
 
     Raises:
         ScorerError: the scorer isn't complete, or the process did not start.
     """
 
-    def __init__(
-        self, scorer: str = "auto", weights: str = "", device: str = "auto", most: int = 64, wait: float = 0.002
-    ) -> None:
+    def __init__(self, scorer: str = "auto", weights: str = "", device: str = "auto") -> None:
         self._folder = tempfile.mkdtemp(prefix="vagen-scorer-")
         self.address = str(Path(self._folder) / "socket")
-        arguments = (self.address, scorer, weights, device, str(most), str(wait))
-        self._process, ours = started(__name__, *arguments)
+        self._process, ours = started(__name__, self.address, scorer, weights, device)
         self._connection = Connection(ours.detach())
         try:
             problem = self._connection.recv()
@@ -124,34 +119,31 @@ def _receive(listener: Listener, about: tuple[str, str], waiting: queue.Queue[_R
                 waiting.put(_Request(connection, *request))
 
 
-def _score(scorer: Scorer, waiting: queue.Queue[_Request], most: int, wait: float) -> None:
-    """Score what arrives together as one batch for each size of pictures."""
+def _score(scorer: Scorer, waiting: queue.Queue[_Request]) -> None:
+    """Score what has come meanwhile as one batch."""
     while True:
         batch = [waiting.get()]
-        with contextlib.suppress(queue.Empty):
-            while sum(len(request.targets) for request in batch) < most:
-                batch.append(waiting.get(timeout=wait))
-        for shape in {request.targets[0].shape for request in batch}:
-            alike = [request for request in batch if request.targets[0].shape == shape]
-            answers: Iterable[tuple[bool, Any]]
-            try:
-                targets = [pixels for request in alike for pixels in request.targets]
-                pictures = [pixels for request in alike for pixels in request.pictures]
-                scores = iter(scorer.score(targets, pictures))
-                answers = [(True, [next(scores) for _ in request.targets]) for request in alike]
-            except Exception as error:
-                answers = itertools.repeat((False, f"{type(error).__name__}: {error}"))
-            for request, answer in zip(alike, answers, strict=False):
-                with contextlib.suppress(OSError), request.connection:
-                    request.connection.send(answer)
+        while not waiting.empty():
+            batch.append(waiting.get())
+        answers: Iterable[tuple[bool, Any]]
+        try:
+            targets = [pixels for request in batch for pixels in request.targets]
+            pictures = [pixels for request in batch for pixels in request.pictures]
+            scores = iter(scorer.score(targets, pictures))
+            answers = [(True, [next(scores) for _ in request.targets]) for request in batch]
+        except Exception as error:
+            answers = itertools.repeat((False, f"{type(error).__name__}: {error}"))
+        for request, answer in zip(batch, answers, strict=False):
+            with contextlib.suppress(OSError), request.connection:
+                request.connection.send(answer)
 
 
 def main() -> None:
     """Serve until the process that started this one ends."""
     parent = Connection(int(sys.argv[1]))
-    address, name, weights, device, most, wait = sys.argv[2:]
+    address, *arguments = sys.argv[2:]
     try:
-        scorer = make_scorer(name, weights, device)
+        scorer = make_scorer(*arguments)
     except VagenError as error:
         parent.send(str(error))
         return
@@ -159,7 +151,7 @@ def main() -> None:
     parent.send("")
     about = scorer.name, scorer.version
     threading.Thread(target=_receive, args=(listener, about, waiting), daemon=True).start()
-    threading.Thread(target=_score, args=(scorer, waiting, int(most), float(wait)), daemon=True).start()
+    threading.Thread(target=_score, args=(scorer, waiting), daemon=True).start()
     with contextlib.suppress(EOFError):
         parent.recv()
     os._exit(0)
