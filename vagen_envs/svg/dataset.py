@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 import gzip
-import importlib.util
+import importlib.metadata
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from vagen_envs.errors import ConfigError, MissingExtraError
+from vagen_envs.errors import ConfigError
+from vagen_envs.extras import need
 from vagen_envs.seeding import Split
 from vagen_envs.tables import (
     SUFFIXES,
@@ -35,8 +35,7 @@ _SHAPE = re.compile(r"<(?:\w+:)?(?:path|rect|circle|ellipse|line|polyline|polygo
 _UNSEEN = re.compile(r"<((?:\w+:)?(?:defs|clipPath|mask|symbol|marker|pattern))\b.*?</\1\s*>", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Icon:
+class Icon(NamedTuple):
     """A target: the name of its file, its SVG, and the split it was published in, where there is one."""
 
     name: str
@@ -113,29 +112,20 @@ def _read(name: str) -> Iterator[Icon]:
         with gzip.open(Path(__file__).with_name("icons.jsonl.gz"), "rt", encoding="utf-8") as lines:
             yield from _icons(map(json.loads, lines), name)
         return
-    if name == "mono":
-        spec = importlib.util.find_spec("pytablericons")
-        if spec is None or not spec.submodule_search_locations:
-            raise MissingExtraError('dataset="mono"', "svg-mono", "pytablericons")
-        yield from _read_path(Path(spec.submodule_search_locations[0]) / "icons")
-        return
     path = Path(name).expanduser()
+    if name == "mono":
+        need('dataset="mono"', "svg-mono", "pytablericons")
+        path = Path(str(importlib.metadata.distribution("pytablericons").locate_file("pytablericons/icons")))
     if not path.exists():
         raise ConfigError(f"dataset={name!r} is neither {' nor '.join(map(repr, BUILT_IN))} nor a file or folder")
-    yield from _read_path(path)
-
-
-def _read_path(path: Path) -> Iterator[Icon]:
     for file in files_below(path, (".svg", *SUFFIXES)) if path.is_dir() else [path]:
         if file.suffix == ".svg":
-            svg = file.read_text(encoding="utf-8", errors="replace")
-            if file == path:
-                yield Icon(file.name, svg)
-            else:  # its folder may be a split; its own name says nothing
-                yield Icon(file.relative_to(path).as_posix(), svg, split_of_file(file.parent / "_", path))
+            # Its folder may be a split; its own name says nothing.
+            split = None if file == path else split_of_file(file.parent / "_", path)
+            place = file.name if file == path else file.relative_to(path).as_posix()
+            yield Icon(place, file.read_text(encoding="utf-8", errors="replace"), split)
         elif file.suffix in SUFFIXES:
-            split = split_of_file(file, path)
-            yield from _icons(rows(file, "svg", ConfigError, _COLUMNS), str(file), split)
+            yield from _icons(rows(file, "svg", ConfigError, _COLUMNS), str(file), split_of_file(file, path))
 
 
 def _icons(rows: Iterable[Any], source: str, split: Split | None = None) -> Iterator[Icon]:
@@ -145,6 +135,5 @@ def _icons(rows: Iterable[Any], source: str, split: Split | None = None) -> Iter
             has = f"the columns {', '.join(row)}" if isinstance(row, Mapping) else f"a row {row!r:.40}"
             raise ConfigError(f"{source} has {has}; it needs Svg, and Filename for names")
         if isinstance(cells["svg"], str):
-            stated = cells.get("split")
-            named = split_named(stated) if isinstance(stated, str) else None
+            named = split_named(str(cells.get("split")))
             yield Icon(str(cells.get("filename") or number), cells["svg"], named or split)
