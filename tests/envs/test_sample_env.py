@@ -18,7 +18,7 @@ from vagen_envs.conformance import check
 from vagen_envs.core import State
 from vagen_envs.errors import ConfigError, LevelError, SimulatorError
 from vagen_envs.pictures import Picture
-from vagen_envs.sample.boxes import read_boxes
+from vagen_envs.sample.answer import read_boxes
 from vagen_envs.sample.generated import generated_samples
 from vagen_envs.sample.images import SampleImage
 from vagen_envs.sample.schema import RewardModel, Sample

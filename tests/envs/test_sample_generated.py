@@ -8,8 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from vagen_envs.sample.generated import SOURCES, generated_samples
-from vagen_envs.sample.shapes import COLOURS
+from vagen_envs.sample.generated import COLOURS, SOURCES, generated_samples
 
 ndimage = pytest.importorskip("scipy.ndimage")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pycocotools")
 
-from vagen_envs.sample.boxes import Box, iou
+from vagen_envs.sample.answer import Box, iou
 from vagen_envs.sample.generated import generated_samples
 from vagen_envs.sample.schema import RewardModel, Sample
 from vagen_rewards.verifiers import Scored, VerifierResult, score, source_metrics

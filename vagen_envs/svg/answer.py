@@ -1,14 +1,22 @@
-"""The action grammar of SVG answers: one SVG, whatever stands around it."""
+"""SVG answers: their action grammar, and answers without a model: random shapes and a picture's traced pixels."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import re
 from collections.abc import Sequence
 
+from PIL import Image
+
+from vagen_envs.extras import need
+from vagen_envs.pictures import Pixels
 from vagen_envs.replies import Action, Refused
 from vagen_envs.seeding import HashStream
+
+MOST_TRACED = 12_000
+"""Characters of a traced SVG, so that a reply has room for it."""
 
 _TAG = re.compile(r"<!--.*?(?:-->|\Z)|(?P<empty><svg\b[^<>]*/>)|(?P<open><svg\b)|(?P<close><\\?/svg\s*>)", re.DOTALL)
 _ENTITIES = re.compile(r"<!DOCTYPE\s[^<>\[]*\[.*?\]\s*>", re.DOTALL)
@@ -72,3 +80,33 @@ def _random_shape(stream: HashStream) -> str:
         f'path d="M{x} {y}L{width} {height}L{height} {x}Z"',
     )
     return f'<{stream.choice(shapes)} fill="{colour}"/>'
+
+
+def trace(pixels: Pixels) -> str:
+    """An SVG that looks like the picture, uint8 of shape (height, width, 3), by vtracer: it sees pixels only.
+
+    Coarser settings are tried until it has at most `MOST_TRACED` characters; the coarsest is taken as it is.
+
+    Raises:
+        MissingExtraError: vtracer isn't installed.
+    """
+    need("the tracing agent", "svg", "vtracer")
+    import vtracer
+
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {pixels.shape[1]} {pixels.shape[0]}">'
+    svg = ""
+    for speckle, difference, precision in ((4, 16, 6), (8, 32, 5), (16, 48, 4), (32, 64, 3), (64, 96, 2)):
+        traced: str = vtracer.convert_raw_image_to_svg(
+            buffer.getvalue(),
+            img_format="png",
+            filter_speckle=speckle,
+            layer_difference=difference,
+            color_precision=precision,
+            path_precision=1,
+        )
+        svg = " ".join(re.sub(r"<svg[^>]*>", head, traced[traced.index("<svg") :]).split())
+        if len(svg) <= MOST_TRACED:
+            break
+    return svg

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from skimage.color import deltaE_cie76, rgb2lab
 from skimage.feature import hog
-from skimage.measure import block_reduce
 
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.scorers import FeatureScorer
@@ -69,7 +68,9 @@ def _features(picture: Pixels) -> Features:
     """The features of a uint8 picture of shape (height, width, 3)."""
     step = max(1, round(max(picture.shape[:2]) / _SIDE))
     height, width = (side // step * step for side in picture.shape[:2])
-    lab: Floats = rgb2lab(block_reduce(picture[:height, :width], (step, step, 1), np.mean) / 255.0)
+    # Strided sums are several times quicker than a mean over axes.
+    total = sum((picture[i:height:step, j:width:step] for i in range(step) for j in range(step)), 0.0)
+    lab: Floats = rgb2lab(total / step**2 / 255.0)
     ink: Floats = deltaE_cie76(lab, _WHITE)
     changes = [np.abs(ndimage.sobel(lab[..., channel], axis)) / 4 for channel in range(3) for axis in (0, 1)]
     change = np.max(changes, axis=0)
