@@ -17,6 +17,8 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 from xml.etree.ElementTree import Element, ParseError, register_namespace, tostring
 
+from PIL import Image
+
 MAX_LENGTH = 32_768
 """Characters."""
 MAX_DEPTH = 64
@@ -85,8 +87,7 @@ def clean(text: str, nested: bool = False) -> Element:
 
 def pixels(length: str | None, whole: float = math.nan) -> float:
     """A length in pixels, percent being of `whole`; NaN if it isn't a length."""
-    match = _LENGTH.fullmatch(length or "")
-    if match is None:
+    if (match := _LENGTH.fullmatch(length or "")) is None:
         return math.nan
     return float(match[1]) * (whole / 100 if match[2] == "%" else _UNITS.get(match[2], 1.0))
 
@@ -181,11 +182,8 @@ def _remove_references(element: Element, ids: Collection[str | None], nested: bo
 
 def _image(url: str, nested: bool) -> str | None:
     """An image's `data:` URL with the kind that its content has; an SVG is cleaned, too. `None` for anything else."""
-    match = _DATA.match(url)
-    if match is None:
+    if (match := _DATA.match(url)) is None:
         return None
-    from PIL import Image
-
     data = unquote_to_bytes(url[match.end() :])
     try:
         if match[1]:
@@ -195,12 +193,12 @@ def _image(url: str, nested: bool) -> str | None:
         if data.lstrip()[:1] == b"<":
             if nested:
                 return None
-            svg = tostring(clean(data.decode(), nested=True), encoding="unicode").encode()
-            return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:  # reads the header only
-            if image.width * image.height > MAX_IMAGE_PIXELS:
-                return None
-            kind = str(image.format).lower()
+            data, kind = tostring(clean(data.decode(), nested=True)), "svg+xml"
+        else:
+            with Image.open(io.BytesIO(data), formats=_FORMATS) as image:  # reads the header only
+                kind = str(image.format).lower()
+                if image.width * image.height > MAX_IMAGE_PIXELS:
+                    return None
     except (OSError, ValueError, SyntaxError, zlib.error, Image.DecompressionBombError):
         return None
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"

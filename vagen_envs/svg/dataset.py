@@ -95,7 +95,8 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
                 yield DataItem(icon, content, group, icon.split)
 
     dataset = distinct_by_split(usable(), split_by, left_out)
-    if not any(dataset.splits.values()):
+    kept = sum(map(len, dataset.splits.values()))
+    if not kept:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         raise ConfigError(
             f"dataset={name!r} has no SVG of at most {max_length} characters ({reasons or 'it is empty'}); "
@@ -103,7 +104,7 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
         )
     if name in BUILT_IN:
         return DataSplits(name, dataset.splits)
-    warn_of_left_out(name, "icons", left_out, sum(map(len, dataset.splits.values())))
+    warn_of_left_out(name, "icons", left_out, kept)
     return dataset
 
 

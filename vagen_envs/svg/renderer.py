@@ -29,7 +29,6 @@ MEMORY = 1 << 30
 MAX_SIZE = 1024
 """Pixels a side of a drawing."""
 
-_PATIENCE = 60.0  # a worker that has no answer so long after its CPU time was stopped from outside
 _TEXTS_FAULT = (signal.SIGPROF, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
 """Time, memory or the stack is spent. Other signals come from outside."""
 _TRIES = 2  # something else than the text may have ended the first worker
@@ -64,7 +63,8 @@ class Renderer:
         workers: most processes at a time; they are started when needed.
         seconds: of CPU time, for one drawing.
         memory: address space of a process, in bytes.
-        patience: seconds by the clock beyond that, until a process without an answer is replaced.
+        patience: seconds by the clock beyond that, until a process without an answer, which somebody has stopped, is
+            replaced.
         renderer: `resvg`, or `cairosvg`, the paper's.
     """
 
@@ -73,7 +73,7 @@ class Renderer:
         workers: int | None = None,
         seconds: float = SECONDS,
         memory: int = MEMORY,
-        patience: float = _PATIENCE,
+        patience: float = 60.0,
         renderer: RendererName = "resvg",
     ) -> None:
         _check_that_it_works(renderer)
@@ -128,10 +128,15 @@ class Renderer:
     @contextmanager
     def _worker(self) -> Iterator[Worker]:
         """An idle process, or a new one. One in which something is raised is replaced, since it may be at work."""
+        # A pool of threads has stacks that count as memory; a panic's backtrace takes longer than most drawings.
+        quiet = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
+        limits = str(self.seconds), str(self.memory), self.renderer
         worker, kept = self._idle.get(), None
         try:
             if worker is None or worker.dead:
-                worker = self._start()
+                timeout = self.seconds + self.patience
+                worker = Worker("SVG renderer", "vagen_envs.svg.worker", *limits, timeout=timeout, **quiet)
+                self._all.add(worker)
             yield worker
             kept = worker
         finally:
@@ -139,15 +144,6 @@ class Renderer:
                 worker.close()
                 self._all.discard(worker)
             self._idle.put(kept)
-
-    def _start(self) -> Worker:
-        # A pool of threads has stacks that count as memory; a panic's backtrace takes longer than most drawings.
-        quiet = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
-        arguments = str(self.seconds), str(self.memory), self.renderer
-        timeout = self.seconds + self.patience
-        worker = Worker("SVG renderer", "vagen_envs.svg.worker", *arguments, timeout=timeout, **quiet)
-        self._all.add(worker)
-        return worker
 
     def close(self) -> None:
         """End all processes. The next drawing starts a new one."""

@@ -40,24 +40,15 @@ _IN_WORDS = {
     "PanicException": "the renderer rejects it",
 }
 
-Answer = tuple[str | None, list[Mark], bytes]
-"""The problem, if there is one; marks and pixels otherwise."""
-
 
 def draw(root: Element, size: int, renderer: str) -> Image.Image:
-    """An RGB picture of `size` × `size` pixels: the SVG on white, letter-boxed.
-
-    Args:
-        root: of a cleaned SVG; its width and height are replaced by the letter-box's.
-        size: pixels a side.
-        renderer: `resvg`, or `cairosvg`, the paper's, which knows less of SVG.
+    """A cleaned SVG on white, letter-boxed in `size` × `size` pixels, RGB; it gets the letter-box's width and height.
 
     Raises:
         BaseException: whatever the renderer raises for an SVG that it can't draw.
     """
     width, height = letterbox(root, size)
-    root.set("width", str(width))
-    root.set("height", str(height))
+    root.attrib.update(width=str(width), height=str(height))
     svg = tostring(root, encoding="unicode")
     if renderer == "resvg":
         png = render(usvg.Tree.from_str(svg, _options()), _AS_IT_IS)
@@ -90,8 +81,8 @@ def _options() -> Any:
     return options
 
 
-def answer(text: str, size: int, renderer: str) -> Answer:
-    """Draw a text, whatever it is."""
+def answer(text: str, size: int, renderer: str) -> tuple[str | None, list[Mark], bytes]:
+    """Draw a text, whatever it is: the problem, if there is one; marks and pixels otherwise."""
     try:
         root = clean(text)
         marks = marks_of(root, resolve(root), size)
@@ -133,7 +124,7 @@ def main(connection: Connection, seconds: float, memory: int, renderer: str) -> 
         limit(memory)
         forbid_the_outside()
 
-    def timed(text: str, size: int) -> Answer:
+    def timed(text: str, size: int) -> tuple[str | None, list[Mark], bytes]:
         signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             return answer(text, size, renderer)

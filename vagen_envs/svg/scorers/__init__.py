@@ -59,21 +59,18 @@ class Scorer(Protocol):
         """
 
 
-class FeatureScorer(Generic[F]):
-    """A `Scorer` that compares features. A target's are kept, since it comes back at each turn."""
-
-    name: str
-    version: str
+class FeatureScorer(Scorer, Generic[F]):
+    """A scorer that compares features. A target's are kept, since it comes back at each turn."""
 
     def __init__(self) -> None:
-        self._target = functools.lru_cache(maxsize=256)(self._features_of_bytes)
+        self._known = functools.lru_cache(maxsize=256)(self._features_of_bytes)
 
     def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
         found: list[F] = []
         for start in range(0, len(pictures), _BATCH):
             found += self.features(pictures[start : start + _BATCH])
-        wanted = [self._target(target.tobytes(), target.shape) for target in targets]
-        return [self.compare(a, b) for a, b in zip(wanted, found, strict=True)]
+        wanted = [self._known(target.tobytes(), target.shape) for target in targets]
+        return list(map(self.compare, wanted, found))
 
     def _features_of_bytes(self, data: bytes, shape: tuple[int, ...]) -> F:
         return self.features([np.frombuffer(data, np.uint8).reshape(shape)])[0]
