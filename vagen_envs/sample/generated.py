@@ -13,7 +13,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -78,29 +78,23 @@ def generate(stream: HashStream, split: Split, sources: Sequence[str] = ()) -> S
             return _sample(source, made, content_hash(content))
 
 
-def generated_samples(
-    count: int, split: Split = "train", sources: Sequence[str] = (), first_seed: int = 0
-) -> Iterator[Sample]:
-    """`count` samples of a split, each a pure function of its seed."""
-    for seed in range(first_seed, first_seed + count):
+def generated_samples(count: int, split: Split = "train", sources: Sequence[str] = ()) -> Iterator[Sample]:
+    """`count` samples of a split, each a pure function of its number."""
+    for seed in range(count):
         yield generate(HashStream("vagen samples", split).child(seed), split, sources)
 
 
 def _sample(source: str, made: _Made, name: str) -> Sample:
     boxes = source in ("vagen/detection", "vagen/grounding")
+    rewarded: tuple[Any, ...] = (1.0, 0.0, "mathverify")  # weights of accuracy and format, verifier and its parameters
+    if boxes:
+        rewarded = (0.9, 0.1, "detection", {"coordinates": "thousandths"})
     return Sample(
         source,
         (SampleImage(Picture(made.picture()).png, source),),
         ({"role": "user", "content": f"<image>\n{made.question} {_BOXES if boxes else _BOXED}"},),
         source.partition("/")[2],
-        RewardModel(
-            made.answer,
-            made.answer,
-            accuracy_ratio=0.9 if boxes else 1.0,
-            format_ratio=0.1 if boxes else 0.0,
-            verifier="detection" if boxes else "mathverify",
-            verifier_parm={"coordinates": "thousandths"} if boxes else {},
-        ),
+        RewardModel(made.answer, made.answer, *rewarded),
         {"id": name, "facts": list(made.facts)},
     )
 
@@ -112,7 +106,7 @@ def _kinds(stream: HashStream, count: int) -> list[tuple[str, str]]:
 
 def _scene(stream: HashStream, question: str, answer: str, shapes: Sequence[Shape]) -> _Made:
     ground = stream.choice(GROUNDS)
-    facts = tuple(f"the picture has {shape.name} at {shape.box}" for shape in shapes)
+    facts = tuple([f"the picture has {shape.name} at {shape.box}" for shape in shapes])
     return _Made(question, answer, facts, [shapes, ground], functools.partial(draw, shapes, ground))
 
 

@@ -62,7 +62,6 @@ class Renderer:
     Args:
         workers: most processes at a time; they are started when needed.
         seconds: of CPU time, for one drawing.
-        memory: address space of a process, in bytes.
         patience: seconds by the clock beyond that, until a process without an answer, which somebody has stopped, is
             replaced.
         renderer: `resvg`, or `cairosvg`, the paper's.
@@ -72,13 +71,12 @@ class Renderer:
         self,
         workers: int | None = None,
         seconds: float = SECONDS,
-        memory: int = MEMORY,
         patience: float = 60.0,
         renderer: RendererName = "resvg",
     ) -> None:
         _check_that_it_works(renderer)
         self._most = workers or max(1, min(8, os.cpu_count() or 1))
-        self.seconds, self.memory, self.patience, self.renderer = seconds, memory, patience, renderer
+        self.seconds, self.patience, self.renderer = seconds, patience, renderer
         self._forget()
         atexit.register(self.close)
         os.register_at_fork(after_in_child=self._after_fork)
@@ -130,7 +128,7 @@ class Renderer:
         """An idle process, or a new one. One in which something is raised is replaced, since it may be at work."""
         # A pool of threads has stacks that count as memory; a panic's backtrace takes longer than most drawings.
         quiet = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
-        limits = str(self.seconds), str(self.memory), self.renderer
+        limits = str(self.seconds), str(MEMORY), self.renderer
         worker, kept = self._idle.get(), None
         try:
             if worker is None or worker.dead:

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from vagen_envs.errors import ScorerError, VagenError
 from vagen_envs.pictures import Pixels
@@ -31,7 +31,7 @@ _Scores = list[Mapping[str, float]]
 _PATIENCE = 5.0  # seconds until a client that has connected and asks nothing is given up
 
 
-class ScorerService:
+class ScorerService(contextlib.AbstractContextManager["ScorerService"]):
     """Starts the service's process, and ends it.
 
     Args:
@@ -60,9 +60,6 @@ class ScorerService:
         self._process.kill()
         self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
