@@ -17,6 +17,8 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 from xml.etree.ElementTree import Element, ParseError, register_namespace, tostring
 
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import DefusedXMLParser
 from PIL import Image
 
 MAX_LENGTH = 32_768
@@ -115,21 +117,20 @@ def view_box(element: Element) -> tuple[float, float, float, float] | None:
     return (left, top, width, height) if finite and width > 0 and height > 0 else None
 
 
+class _Parser(DefusedXMLParser):  # type: ignore[misc]
+    """Allows entities that are plain short text."""
+
+    entities = 0
+
+    def defused_entity_decl(self, name: str, is_parameter: Any, value: str | None, *rest: Any) -> None:
+        self.entities += 1
+        plain = value is not None and not is_parameter and not set(value) & set("&%")
+        if not plain or len(value or "") > MAX_ENTITY_LENGTH or self.entities > MAX_ENTITIES:
+            super().defused_entity_decl(name, is_parameter, value, *rest)
+
+
 def _parse(text: str) -> Element:
-    from defusedxml import DefusedXmlException, ElementTree  # here: `Renderer` reports what the extra lacks
-
-    class Parser(ElementTree.DefusedXMLParser):  # type: ignore[misc]
-        """Allows entities that are plain short text."""
-
-        entities = 0
-
-        def defused_entity_decl(self, name: str, is_parameter: Any, value: str | None, *rest: Any) -> None:
-            self.entities += 1
-            plain = value is not None and not is_parameter and not set(value) & set("&%")
-            if not plain or len(value or "") > MAX_ENTITY_LENGTH or self.entities > MAX_ENTITIES:
-                super().defused_entity_decl(name, is_parameter, value, *rest)
-
-    parser = Parser(encoding="utf-8", forbid_dtd=False, forbid_entities=True, forbid_external=True)
+    parser = _Parser(encoding="utf-8", forbid_dtd=False, forbid_entities=True, forbid_external=True)
     try:
         parser.feed(text.encode())
         root: Element = parser.close()

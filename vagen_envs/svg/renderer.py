@@ -17,7 +17,6 @@ import numpy as np
 from vagen_envs.errors import VagenError
 from vagen_envs.extras import need
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.check import MAX_LENGTH
 from vagen_envs.workers import Worker, WorkerDied
 
 RendererName = Literal["resvg", "cairosvg"]
@@ -62,8 +61,7 @@ class Renderer:
     Args:
         workers: most processes at a time; they are started when needed.
         seconds: of CPU time, for one drawing.
-        patience: seconds by the clock beyond that, until a process without an answer, which somebody has stopped, is
-            replaced.
+        patience: seconds by the clock beyond that, until a process without an answer is replaced.
         renderer: `resvg`, or `cairosvg`, the paper's.
     """
 
@@ -98,8 +96,6 @@ class Renderer:
         Raises:
             RendererError: no worker process can be started.
         """
-        if len(text) > MAX_LENGTH:
-            return Drawing(None, f"the SVG has {len(text)} characters; at most {MAX_LENGTH} are allowed")
         problem = ""
         for _ in range(_TRIES):
             try:
