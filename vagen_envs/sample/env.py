@@ -65,13 +65,14 @@ class SampleConfig(EnvConfig):
 
     def level_key(self) -> dict[str, Any]:
         """Levels depend on what the samples are, not on the path where they lie."""
-        key = EnvConfig.level_key(self)
-        if self.dataset == "generated":
+        if (found := _sample_set(self)) is None:
             return {"dataset": "generated", "version": VERSION, "sources": self.sources}
-        return {**key, "dataset": _sample_set(self).fingerprint}
+        return {**EnvConfig.level_key(self), "dataset": found.fingerprint}
 
 
-def _sample_set(config: SampleConfig) -> SampleSet:
+def _sample_set(config: SampleConfig) -> SampleSet | None:
+    if config.dataset == "generated":
+        return None
     return load_sample_set(config.dataset, config.split_by, config.sources, config.max_side, LONGEST_QUESTION)
 
 
@@ -108,13 +109,10 @@ class SampleEnv(VagenEnv):
         self._scoring = find_scoring(self.config.scoring)
         self._scoring.prepare()
         self._threshold = self.config.iou_threshold
-        if self.config.dataset == "generated":
-            # An unknown source is an error now, not at the first reset.
-            generate(HashStream("any"), "train", self.config.sources)
-            height = width = SIDE
-        else:
-            height, width = _sample_set(self.config).size
-        return height, width, 3
+        if found := _sample_set(self.config):
+            return *found.size, 3
+        generate(HashStream("any"), "train", self.config.sources)  # an unknown source is an error now
+        return SIDE, SIDE, 3
 
     def set_iou_threshold(self, value: float) -> None:
         """Move ε of equation 3; vector environments have it as `envs.call("set_iou_threshold", value)`.
@@ -127,15 +125,16 @@ class SampleEnv(VagenEnv):
         self._threshold = float(value)
 
     def _load(self, stream: HashStream, split: Split) -> None:
-        if self.config.dataset == "generated":
-            self.sample: Sample = generate(stream, split, self.config.sources)
+        self.sample: Sample
+        if found := _sample_set(self.config):
+            self.sample = self._published(found.splits[split])
         else:
-            self.sample = self._published(_sample_set(self.config).splits[split])
+            self.sample = generate(stream, split, self.config.sources)
         self._given: str | None = None
         self._shown: Picture | None = None
 
     def _level_count(self, split: Split) -> int | None:
-        return None if self.config.dataset == "generated" else len(_sample_set(self.config).splits[split])
+        return len(found.splits[split]) if (found := _sample_set(self.config)) else None
 
     def _snapshot(self) -> Any:
         return [self._threshold, self._given]

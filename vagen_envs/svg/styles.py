@@ -86,13 +86,8 @@ def resolve(root: Element) -> dict[Element, Style]:
 
 def style_of(own: Style, parent: Style) -> Style:
     """The properties of an element over those that it inherits."""
-    style = {name: value for name, value in parent.items() if name in INHERITED}
-    for name, value in own.items():
-        if value != "inherit":
-            style[name] = value
-        elif name in parent:
-            style[name] = parent[name]
-    return style
+    kept = {name: value for name, value in parent.items() if name in INHERITED or own.get(name) == "inherit"}
+    return kept | {name: value for name, value in own.items() if value != "inherit"}
 
 
 def _declarations(css: str | list[Any]) -> list[_Declaration]:
