@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 from collections import Counter
 from typing import Any, NamedTuple
@@ -218,32 +217,6 @@ class Total(NamedTuple):
         return f"{self.number} {self.kind}"
 
 
-class Between(NamedTuple):
-    """A thing is between two others."""
-
-    kind: str
-    one: str
-    other: str
-
-    def holds(self, state: Any) -> bool | None:
-        """Whether it is in the rectangle of two such things; `None` if it is so along one axis only."""
-        things = state.cells
-        if not {self.kind, self.one, self.other} <= things.keys():
-            return None
-        verdicts = {
-            self._fits(at, a, b) for at in things[self.kind] for a in things[self.one] for b in things[self.other]
-        }
-        return True if True in verdicts else None if None in verdicts else False
-
-    @staticmethod
-    def _fits(at: Position, one: Position, other: Position) -> bool | None:
-        inside = [min(a, b) <= x <= max(a, b) for x, a, b in zip(at, one, other, strict=True)]
-        return None if at in (one, other) else all(inside) or (None if any(inside) else False)
-
-    def __str__(self) -> str:
-        return f"{self.kind} between {self.one} and {self.other}"
-
-
 def claims_of(kind: str, text: str, part: Part) -> Reading:
     """Claims of a grid, a dictionary, cells, or sentences."""
     exact = _grid(kind, text) or _cells(text)
@@ -330,12 +303,6 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
     if subject.kind not in known or other.kind not in known or subject.plural or other.plural or relation.far:
         return None
     placed = _region(subject, relation.region, loose=relation.loose) if relation.region else []
-    if relation.second is not None:
-        if relation.second.kind not in known or relation.same:
-            return None
-        seen = dataclasses.replace(relation, second=None, other=None)
-        more = _placed(kind, subject, seen, Mention("player")) if relation.ways else []
-        return None if more is None else [Between(subject.kind, *sorted((other.kind, relation.second.kind))), *more]
     if placed and not (relation.ways or relation.same or relation.near):
         return placed
     if subject.kind == other.kind or placed is None:
@@ -491,7 +458,7 @@ def _places(fact: Fact, kind: str) -> bool:
     """Whether a fact says where a thing of this kind is."""
     if isinstance(fact, Unclear):
         return all(any(isinstance(part, Within) or _places(part, kind) for part in read) for read in fact.readings)
-    return (isinstance(fact, Where) and fact.subject == kind) or (isinstance(fact, At | Between) and fact.kind == kind)
+    return (isinstance(fact, Where) and fact.subject == kind) or (isinstance(fact, At) and fact.kind == kind)
 
 
 def _sign(number: int) -> int:

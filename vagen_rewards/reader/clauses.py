@@ -20,7 +20,6 @@ from vagen_rewards.reader.relations import Mention, Phrases, Relation
 from vagen_rewards.reader.words import Word
 
 _BREAKS = ("and", "comma", "but", "with", "relative")
-_DENIED = ("in", "filler", "direction", "of", "mine", "comma", "exactly", "side")
 _VERBS = ("be", "will")
 _PLACES = {"direction", "same_row", "same_column", "near", "here", "in", "number", "be", "will", "region", "between"}
 _WHERE = {"direction", "same_row", "same_column", "near", "region", "between", "mine", "here", "cell", "unit"}
@@ -117,7 +116,6 @@ class _Sentence(Phrases):
         """Read its clauses."""
         if not self.words:
             return
-        self._cut_contrast()
         kinds = {word.kind for word in self.words}
         if kinds & {"hedge", "no"} or (self.part == "grounding" and "will" in kinds):
             self._leave(0, len(self.words))
@@ -171,18 +169,6 @@ class _Sentence(Phrases):
         thing = self.thing() if self.at > start else None
         if thing is None or thing.kind in ("player", "wall"):
             self.at = here
-
-    def _cut_contrast(self) -> None:
-        """Leave out the denied half of "not in front of me but to my right"."""
-        kinds = [word.kind for word in self.words]
-        if "no" not in kinds or "but" not in kinds[kinds.index("no") :]:
-            return
-        start = kinds.index("no")
-        end = kinds.index("but", start)
-        denied = self.words[start + 1 : end]
-        plain = all(word.kind in _DENIED or (word.kind == "thing" and word.value == "player") for word in denied)
-        if denied and plain and self.words[end].value == "but" and kinds[end + 1 : end + 2] != ["no"]:
-            del self.words[start : end + 1]
 
     def _leave(self, start: int, end: int) -> None:
         left = self.words[start:end]
@@ -249,7 +235,7 @@ class _Sentence(Phrases):
             subjects = self.things() if titled else [thing] if thing is not None else []
             if not subjects:
                 self.at, subjects = here, before
-                if relation.other is None and relation.second is None and not relation.viewer:
+                if relation.other is None and not relation.viewer:
                     relation.other = seen_from
         if relation is None or not subjects:
             return None

@@ -58,7 +58,6 @@ class Relation:
         same: `row`, `column` or `here` (both).
         near, exact, adjacent: "next to"; "directly"; "in the cell to the right".
         other: the thing that it is seen from; `None` if that isn't named.
-        second: of "between the box and the player", the player.
         viewer: it is seen from the player, as in "to my left".
         region: a place on the board.
         loose: observers differ about its middle, as of "the upper part of the board".
@@ -76,7 +75,6 @@ class Relation:
     exact: bool = False
     adjacent: bool = False
     other: Mention | None = None
-    second: Mention | None = None
     viewer: bool = False
     region: Region = ()
     loose: bool = False
@@ -195,8 +193,6 @@ class Phrases:
     def relation(self) -> Relation | None:
         """Read a relation with the thing that it is seen from; `None` if there is none."""
         relation, read = Relation(), False
-        if self._value() in ("diagonal", "diagonally"):
-            self._to_thing(relation)
         while True:
             here = self.at
             if read:
@@ -221,15 +217,6 @@ class Phrases:
             self.at = here
         self._more(relation)
         return relation
-
-    def _to_thing(self, relation: Relation) -> None:
-        """Read "diagonal to me:", after which the directions follow."""
-        here = self.at
-        while self.kind() in ("filler", "near", "of") or self._value() == "to":
-            self.at += 1
-        relation.other = self.thing()
-        if relation.other is None or not self.take("comma"):
-            self.at, relation.other = here, None
 
     def _more(self, relation: Relation) -> None:
         """Read a second part after the other thing, as in "above the player, two columns to the right"."""
@@ -287,8 +274,6 @@ class Phrases:
             return True
         if kind in ("same_row", "same_column", "here", "near"):
             return self._fixed(relation, here, kind)
-        if kind == "between":
-            return self._between(relation) or self._back(here)
         if kind == "number":
             return self._distance(relation, here, about)
         if kind == "direction":
@@ -336,19 +321,6 @@ class Phrases:
                 self.at += 1
                 return True
         return self._back(here)
-
-    def _between(self, relation: Relation) -> bool:
-        self.at += 1
-        if self.kind() == "pronoun" and self.words[self.at].value == "them":
-            self.at += 1
-            known = [mention for i, mention in enumerate(self.known) if mention not in self.known[i + 1 :]]
-            if len(known) < 3 or known[-1].plural:
-                return False
-            relation.other, relation.second = known[-3], known[-2]
-            return True
-        relation.other = self.thing()
-        relation.second = self.thing() if relation.other is not None and self.take("and") else None
-        return relation.second is not None
 
     def _fixed(self, relation: Relation, here: int, kind: str) -> bool:
         word, previous = self.words[self.at], self.words[self.at - 1].value if self.at else ""

@@ -10,7 +10,7 @@ from vagen_envs.core import State
 from vagen_envs.svg.state import colour_name
 from vagen_rewards.reader import colours
 from vagen_rewards.reader.claims import Claim, Marks, Part, Reading, Span
-from vagen_rewards.reader.words import is_slip, is_unsure
+from vagen_rewards.reader.words import is_slip, is_unsure, lexicon
 
 TOLERANCE = 15
 """Percent of the picture that a middle may be off."""
@@ -21,27 +21,17 @@ MOST_OFF = 20
 MOST_UNCLEAR = 5
 """Percent of the picture around its middle in which observers differ about the half."""
 
-_SHAPES = ("shape", "symbol", "star", "mark", "hexagon", "element", "form", "figure", "icon", "arrow", "face", "glyph",
-           "heart", "cross", "logo", "polygon", "diamond")  # fmt: skip
 _SIDES = {
     **dict.fromkeys(("top", "upper"), ("y", -1)),
     **dict.fromkeys(("bottom", "lower"), ("y", 1)),
     "left": ("x", -1),
     "right": ("x", 1),
 }
-SHAPES = {
-    **dict.fromkeys(("circle", "disc", "disk", "dot", "ring"), "circle"),
-    **dict.fromkeys(("ellipse", "oval"), "ellipse"),
-    **dict.fromkeys(("rectangle", "square", "bar"), "rectangle"),
-    **dict.fromkeys(_SHAPES, "shape"),
-    **{name: name for name in ("triangle", "line", "text")},
-}
+_WORDS = lexicon()["svg"]
+SHAPES = {name: shape for shape, names in _WORDS["shapes"].items() for name in names}
 _SHAPE = "|".join(SHAPES)
 _ROUND = ({"circle", "ellipse"},)
-_ADJECTIVE = (
-    "big|small|large|plain|thin|filled|outlined|rounded|tiny|huge|solid|wide|narrow|tall|long|simple|vertical|horizontal"
-    "|[a-z]+-like"
-)
+_ADJECTIVE = "|".join([*_WORDS["adjectives"], "[a-z]+-like"])
 _ABOUT = r"(?:(?:about|roughly|around|approximately|some|~)\s*)?"
 _COUNTS = {"two": 2, "three": 3, "four": 4, "five": 5}
 _QUALIFIER = re.compile(
@@ -77,7 +67,6 @@ _UNDRAWN = re.compile(
 )
 _PIECE = re.compile(r"[^.;\n]+")
 _WORD = re.compile(r"[a-z]{4,}")
-_TONES = ("light", "dark", "bright", "pale", "deep")
 _TOPIC = re.compile(r"\b(target|drawing)\b")
 
 
@@ -237,7 +226,7 @@ def _painted(where: str, parts: dict[str, str]) -> Painted:
     tone, _, plain = name.rpartition(" ") if " " in name else ("", "", name)
     if "-" in plain:
         first, _, second = plain.partition("-")
-        tone, plain = (first, second) if first in _TONES else (tone, f"{first}/{second}")
+        tone, plain = (first, second) if first in _WORDS["tones"] else (tone, f"{first}/{second}")
     count = parts.get("count", "1")
     many, place = _COUNTS.get(count) or int(count), parts.get("place", "")
     return Painted(where, SHAPES[parts["shape"]], tone, plain, at, size, many, place)
@@ -246,7 +235,7 @@ def _painted(where: str, parts: dict[str, str]) -> Painted:
 @functools.lru_cache(maxsize=65536)
 def _corrected(word: str) -> str:
     """A shape, colour or tone that a word is a slip of."""
-    known = {*SHAPES, *colours.PLAIN, *_TONES}
+    known = {*SHAPES, *colours.PLAIN, *_WORDS["tones"]}
     if word in known or word in colours.names():
         return word
     meant = {other for other in known if is_slip(word, other)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 import tomllib
-from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -72,8 +71,12 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
     own = [tables.get(kind, {})]
     boards = "base" in own[0]
     if boards:
-        for text, value in _regions():
-            add(text, "region", value)
+        for key, words in tables["boards"]["regions"].items():
+            places = key.split()
+            value = tuple([(axis, _place(place)) for axis, place in zip(places[::2], places[1::2], strict=True)])
+            before = ("", "on the ", "to the ") if key.endswith("st") else ("",)  # "on the left" is a direction
+            for text in [start + text for start in before for text in words]:
+                add(text, "region", value)
         own.insert(0, tables[own[0]["base"]])
     for table in own:
         for value, words in table.get("directions", {}).items():
@@ -87,25 +90,9 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
     return found
 
 
-def _regions() -> Iterator[tuple[str, tuple[tuple[str, int | str], ...]]]:
-    """Places on a board, such as "bottom right corner" and "second row"."""
-    ends = {"row": {"top": "first", "upper": "first", "bottom": "last", "lower": "last"},
-            "column": {"left": "first", "right": "last"}}  # fmt: skip
-    for axis, names in ends.items():
-        for name, place in names.items():
-            for noun in (axis, f"most {axis}", "edge", "border", "boundary"):
-                for before in ("", "on the ", "to the "):  # "on the left" is a direction
-                    yield f"{before}{name} {noun}", ((axis, place),)
-            yield f"{name}most {axis}", ((axis, place),)
-        for number, name in enumerate(("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"), 1):
-            yield f"{name} {axis}", ((axis, number),)
-            for end, place in names.items():
-                if end not in ("upper", "lower"):
-                    yield f"{name} {axis} from the {end}", ((axis, number if place == "first" else -number),)
-        yield f"last {axis}", ((axis, "last"),)
-        yield f"middle {axis}", ((axis, "middle"),)
-    for name in ("center", "centre", "middle"):
-        yield name, (("row", "middle"), ("column", "middle"))
+def _place(name: str) -> int | str:
+    """`first`, `last` and `middle` as they are, numbers as such."""
+    return int(name) if name.lstrip("-").isdigit() else name
 
 
 @functools.cache
