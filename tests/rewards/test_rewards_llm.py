@@ -114,6 +114,10 @@ def test_an_item_has_a_time_limit(server, judge):
         "{",
         "[]",
         '{"verdict": "maybe"}',
+        "Yes and no.",
+        "The answer is no box.",
+        "YES\nNO",
+        "No, wait: YES",
         '{"verdict": ["YES"]}',
         "[" * 100_000,
     ],
@@ -130,6 +134,17 @@ FORMS = [
     "```json\n{{'verdict': '{}',}}\n```",
     '{{"result": {{"think": "so", "verdict": "{}"}}}} I hope this helps.',
     "<think>YES? NO?</think>\n{}",
+    "◁think▷YES? NO?◁/think▷{}",
+    "```text\n{}\n```",
+    "__{}__",
+    "{}, since the box is there.",
+    "Therefore, the answer is **{}**.",
+    "So:\n### Verdict\n{}",
+    "$\\boxed{{\\text{{{}}}}}$",
+    "<verdict>{}</verdict>",
+    "Answer: {} (the box is there)",
+    '{{"evaluation": {{"detail": {{"is_correct": "{}"}}}}}}',
+    '{{"final_answer": "{}", "reason": "it was cut',
 ]
 
 

@@ -23,8 +23,8 @@ OWN_RULES: dict[str, str] = {}
 """What the model is asked about kinds of state that others registered."""
 
 _THINGS = {"goal": "target", "crate": "box", "gift": "target", "agent": "player"}
-_WAYS = {"above": "up", "below": "down", "left": "left", "right": "right"}
-_NAME = re.compile(r"([a-z ]+?)\s*(\d*)")
+_WAYS = {"above": "up", "up": "up", "below": "down", "down": "down", "left": "left", "right": "right"}
+_NAME = re.compile(r"(?:the )?([a-z ]+?)\s*(\d*)")
 
 
 def register_structured(kind: str, rules: str, entries: str, write: Callable[[dict[str, Any]], Fact | None]) -> None:
@@ -56,15 +56,16 @@ def facts_in(kind: str, data: dict[str, Any]) -> list[Fact] | None:
     found: list[Fact] = []
     for name, rows in lists.items():
         for row in rows or ():
-            if not row.get("hedged"):
+            if str(row.get("hedged") or "no").lower() in ("no", "false"):
                 found += makers[name](kind, row)
     return list(dict.fromkeys(_numbered(found)))
 
 
 def _rows(data: dict[str, Any], name: str) -> list[dict[str, Any]] | None:
     rows = data.get(name)
-    if rows is None:  # nested one deeper, as in {"result": {"relations": […]}}
-        rows = next((each[name] for each in data.values() if isinstance(each, dict) and name in each), None)
+    if rows is None:  # nested, as in {"result": {"relations": […]}}
+        inner = [_rows(each, name) for each in data.values() if isinstance(each, dict)]
+        return next((each for each in inner if each is not None), None)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return None
     return rows[:MOST_ENTRIES]

@@ -14,6 +14,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from vagen_envs.replies import TAGS
+from vagen_envs.replies.special_tokens import without_tokens
+from vagen_envs.replies.thinking import find_thinking
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.llm.extract import OWN_RULES
 from vagen_rewards.scores import Score, Statement
@@ -23,16 +26,24 @@ MAX_TEXT = 4000
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _HARMLESS = str.maketrans({"<": "‹", ">": "›", "\x00": " "})
-_SCORES = {**dict.fromkeys(("yes", "true", "correct", "1", "1.0"), 1.0),
-           **dict.fromkeys(("no", "false", "incorrect", "0", "0.0"), 0.0)}  # fmt: skip
-_VERDICT = re.compile(r"<answer>\W*(yes|no|true|false|correct|incorrect)\W*</answer>", re.IGNORECASE)
-_LINE = re.compile(
-    r"^\W*(?:(?:final )?(?:verdict|answer)\W{1,6})?(yes|no|true|false|correct|incorrect)\W*$"
-    r"|^\W*(?:final )?(?:score|verdict|rating)\W{1,6}([01](?:\.0)?)(?: ?/ ?1(?:\.0)?)?\W*$",
+_SCORES = {"yes": 1.0, "true": 1.0, "correct": 1.0, "1": 1.0, "no": 0.0, "false": 0.0, "incorrect": 0.0, "0": 0.0}
+_WORD = r"(?P<word>yes|no|true|false|correct|incorrect)(?![^\W_])"
+_ALONE = r"(?![ _*\"'`]*\w)"  # not the first word of a sentence, as in "the answer is no box"
+_NAME = r"(?:is_|final[_ ])?(?:verdict|answer|judge?ment|result|score|rating|correct|match)"
+_TAGGED = re.compile(rf"<\s*(?:answer|verdict|judge?ment|result)\s*>[\W_]*{_WORD}[\W_]*(?:</[^>]{{0,20}}>?|\Z)", re.I)
+_NAMED = re.compile(
+    rf"\\boxed\{{(?:\\text\{{)?\W*{_WORD}"
+    rf"|\b{_NAME}\b[\"'*_`]*(?:\s*[:=|]|\s+is\b|\s*$)[\s\"'*_`|]*"
+    rf"(?:{_WORD.replace('word', 'other')}{_ALONE}|(?P<number>[01])(?:\.0)?(?: ?/ ?1(?:\.0)?)?(?![\w./]*\d){_ALONE})",
     re.IGNORECASE | re.MULTILINE,
 )
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|^.*</think(?:ing)?>", re.IGNORECASE | re.DOTALL)
+_FIRST = re.compile(rf"[\W_]*(?:\d\.[\W_]*)?{_WORD}{_ALONE}", re.IGNORECASE)
+_LAST = re.compile(rf"[\W_]*(?:\d\.[\W_]*)?{_WORD}[\W_]*\Z", re.IGNORECASE)
+_FENCE = re.compile(r"^```\w*$", re.MULTILINE)
+_CAPITAL = re.compile(r"\b(?:YES|NO)\b")
 _TAGS = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
+_CONSTANT = re.compile(r"\b(?:null|true|false)\b")
+_PYTHON = {"null": "None", "true": "True", "false": "False"}
 _COMMA = re.compile(r",\s*([}\]])")
 
 
@@ -93,24 +104,25 @@ def fenced(text: str) -> str:
 
 
 def read_verdict(reply: str) -> Score:
-    """YES is 1, NO is 0, also as true and false or as a score; unscored if there is no verdict or more than one.
+    r"""YES is 1, NO is 0, also as true and false or as a score; unscored if there is no verdict or more than one.
 
-    Read are `<answer>` tags, JSON and a last line such as `**Verdict: NO**`, after the model's thinking.
+    Read are, after the model's thinking: tags; else what a verdict's name says, as in `**Verdict: NO**`, JSON or
+    `\boxed{}`; else the word with which a reply begins, or which is its last line.
     """
-    after = _THOUGHT.sub(" ", reply[-100_000:])
-    data = read_object(after)
-    given = _value(data, "verdict", "answer", "score", "result", "correct") if data is not None else None
-    if given is not None:
-        said, why = [str(given)], str(_value(data or {}, "think", "reason") or "")
-    else:
-        tagged = [match[1] for match in _VERDICT.finditer(after)]
-        said = tagged or [match[1] or match[2] for match in _LINE.finditer(after)]
-        why = _TAGS.sub("", _VERDICT.sub("", reply)).strip()
-    verdicts = {_SCORES.get(word.strip(" .*'\"").lower()) for word in said}
+    text = reply[-100_000:]
+    for start, end in reversed(find_thinking(text, TAGS).spans):
+        text = f"{text[:start]} {text[end:]}"
+    text = _FENCE.sub("", without_tokens(text))
+    found = [match["word"] for match in _TAGGED.finditer(text)]
+    found = found or [match["word"] or match["other"] or match["number"] for match in _NAMED.finditer(text)]
+    if not found and (lines := text.strip().splitlines()):
+        found = [match["word"] for match in (_FIRST.match(lines[0]), _LAST.match(lines[-1])) if match]
+        found += _CAPITAL.findall(text) if found else []
+    verdicts = {_SCORES[word.lower()] for word in found}
     value = verdicts.pop() if len(verdicts) == 1 else None
     if value is None:
         return Score.unscored(f"the judge gave {'both verdicts' if verdicts else 'no verdict'}: {_short(reply)}")
-    return Score(value, _short(why, 1000) or said[0])
+    return Score(value, _short(_TAGS.sub("", _TAGGED.sub("", reply)).strip(), 1000) or found[0])
 
 
 def read_object(reply: str) -> dict[str, Any] | None:
@@ -121,7 +133,7 @@ def read_object(reply: str) -> dict[str, Any] | None:
     while start >= 0:
         end = _end_of_object(text, start)
         data = _loaded(text[start:end]) if end else None
-        found = data if data is not None else found
+        found = data or found
         start = text.find("{", end if data is not None and end else start + 1) if start < MAX_STARTS else -1
     return found
 
@@ -147,7 +159,8 @@ def _end_of_object(text: str, start: int) -> int | None:
 
 
 def _loaded(text: str) -> dict[str, Any] | None:
-    for attempt in (text, _COMMA.sub(r"\1", text)):
+    plain = _COMMA.sub(r"\1", text)
+    for attempt in (text, plain, _CONSTANT.sub(lambda word: _PYTHON[word[0]], plain)):
         for load in (json.loads, ast.literal_eval):
             try:
                 data = load(attempt)
@@ -155,15 +168,6 @@ def _loaded(text: str) -> dict[str, Any] | None:
                 continue
             if isinstance(data, dict):
                 return data
-    return None
-
-
-def _value(data: dict[str, Any], *names: str) -> Any:
-    """A value by one of its names, in the object or one object deeper."""
-    for inner in (data, *[each for each in data.values() if isinstance(each, dict)]):
-        for key, value in inner.items():
-            if str(key).lower() in names and not isinstance(value, dict):
-                return value
     return None
 
 
