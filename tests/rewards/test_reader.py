@@ -163,6 +163,11 @@ def test_a_false_clause_that_wasnt_read_is_not_accepted_beside_a_true_one(beside
     assert direct(LAKE, f"The goal is above me. {beside}") in (None, 0.0)
 
 
+@pytest.mark.parametrize("beside", ["The holes are below me.", "Left is a hole.", "The goal is 20 cm away."])
+def test_all_of_several_and_cells_beside(beside):
+    assert direct(TWO_HOLES, f"The goal is down and to the right of me. {beside}") in (None, 0.0)
+
+
 def test_what_names_nothing_known_and_plans_dont_matter():
     assert direct(LAKE, "It is cold. So I need to go up. The goal is above me.") == 1.0
 

@@ -16,7 +16,7 @@ import dataclasses
 from typing import NamedTuple
 
 from vagen_rewards.reader.claims import Part, Span
-from vagen_rewards.reader.relations import Mention, Phrases, Relation
+from vagen_rewards.reader.relations import ALL, Mention, Phrases, Relation
 from vagen_rewards.reader.words import Word
 
 _BREAKS = ("and", "comma", "but", "with", "relative")
@@ -230,7 +230,8 @@ class _Sentence(Phrases):
                 return None
             here, titled = self.at, self._is_colon()
             self.take("comma")
-            self.take("exists") or self._take_verb()
+            if not self.take("exists") and self._take_verb() and relation.ways and start == here - 1:
+                relation.adjacent = relation.exact = True  # "right is a hole"
             thing = None if titled else self.thing()
             subjects = self.things() if titled else [thing] if thing is not None else []
             if not subjects:
@@ -301,6 +302,7 @@ class _Sentence(Phrases):
         """Read the entries of a list of places."""
         start, exists = self.at, self.take("exists")
         self.thing()
+        verb = self.kind() == "be"
         if not (self.take("comma") or self.take("be") or exists):
             self.at = start
         parts: list[Relation] = []
@@ -320,7 +322,8 @@ class _Sentence(Phrases):
             parts.append(part)
         relation = parts[0] if len(parts) == 1 else Relation()
         span = (self.words[start].span[0], self.words[self.at - 1].span[1])
-        mention = self._named(self.several)
+        # "Holes: left" is one of them, "the holes are left" all.
+        mention = Mention(self.several, ALL) if verb and len(parts) == 1 else self._named(self.several)
         self.parsed.stated.append(Stated(mention, relation, span, tuple(parts) if len(parts) > 1 else ()))
         return [mention], relation.other
 
