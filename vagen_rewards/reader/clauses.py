@@ -22,7 +22,7 @@ from vagen_rewards.reader.words import Word
 _BREAKS = ("and", "comma", "but", "with", "relative")
 _VERBS = ("be", "will")
 _PLACES = {"direction", "same_row", "same_column", "near", "here", "in", "number", "be", "will", "region", "between"}
-_WHERE = {"direction", "same_row", "same_column", "near", "region", "between", "mine", "here", "cell", "unit"}
+_WHERE = {"direction", "same_row", "same_column", "near", "region", "between", "mine", "here", "cell", "unit", "vague"}
 _PLANNED = {
     "plan",
     "thing",

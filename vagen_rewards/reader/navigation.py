@@ -117,8 +117,8 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     for span, matters in parsed.unread:
         # Where objects are beside one another the state doesn't say.
         inside = [word for word in joined if span[0] <= word.span[0] < span[1]]
-        agent = any(word.kind in ("direction", "unit", "no", "mine") or word.value == "player" for word in inside)
-        unread.append((span, matters and agent))
+        said = any(word.kind in ("direction", "unit", "no", "mine", "but") or word.value == "player" for word in inside)
+        unread.append((span, matters and said))
     for stated in parsed.stated:
         facts = [
             fact for one in stated.subject.may_be or (stated.subject,) if (fact := _seen(one.kind, stated.relation))

@@ -62,6 +62,8 @@ _ORDER = re.compile(
     rf"((?:(?:the )?(?:{_COLOURS})(?: cube| one)?(?:,| and|\s)*){{2,4}})$",
     re.IGNORECASE,
 )
+_TOUCHES = r"\b(?:cubes?|blocks?|gripper|arm|stack\w*|all|both|other|left|right|front|behind|top|on|in|target)\b|\d"
+"""What an unread clause has that may be false of things."""
 _LATEX = re.compile(r"\\text\{([^{}]*)\}")
 _XYZ_LINES = re.compile(r":\s*\n\s*(?=x\b)|\n\s*(?=[yz]\s*:)")
 """Line breaks in a thing's three coordinates, as in YAML."""
@@ -196,7 +198,7 @@ def claims_of(_kind: str, text: str, _part: Part) -> Reading:
         rest = _OPENING.sub("", _PLACED.sub("", said)) if found else said
         if not found or not (_DRAWER.match(said) or _HOLDS.match(said) or _PLAIN.fullmatch(rest)):
             clear = found and not re.search(rf"{_NAMES}|\d|\bone\b|gripper", rest, re.IGNORECASE)
-            unread.append((span, bool(re.search(rf"{_NAMES}|cubes?|gripper|\d", rest, re.IGNORECASE))))
+            unread.append((span, bool(re.search(rf"{_NAMES}|{_TOUCHES}", rest, re.IGNORECASE))))
             found = found if clear else []
         claims += found
     return Reading.of(claims, unread)

@@ -91,10 +91,10 @@ def main() -> None:
         for i in range(5)
         for row in data["statements"]
     ]
-    judge, start = RuleJudge(), time.perf_counter()
+    judge, start = RuleJudge(), time.process_time()
     for statement in texts:
         judge.score(statement)
-    print(f"{len(texts) / (time.perf_counter() - start):.0f} statements/s that were never read")
+    print(f"{len(texts) / (time.process_time() - start):.0f} statements/s that were never read, by one core")
 
 
 if __name__ == "__main__":
