@@ -9,13 +9,15 @@ from typing import Any
 from vagen_envs.navigation.state import words as spoken
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.reader import colours
-from vagen_rewards.reader.boards import At, Where, facts_of
+from vagen_rewards.reader.boards import facts_of
 from vagen_rewards.reader.claims import Fact
 from vagen_rewards.reader.clauses import Stated
+from vagen_rewards.reader.facts import At, Where
 from vagen_rewards.reader.navigation import Seen
 from vagen_rewards.reader.primitive_skill import Position
-from vagen_rewards.reader.relations import Mention, Relation
+from vagen_rewards.reader.relations import Relation
 from vagen_rewards.reader.svg import SHAPES, Painted
+from vagen_rewards.reader.things import Mention
 
 MOST_ENTRIES = 100
 

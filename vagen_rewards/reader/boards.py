@@ -5,15 +5,17 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from vagen_envs.core import State
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.grid import Position
 from vagen_envs.sokoban.state import SokobanState
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Unclear, every, notes_on
+from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Unclear, notes_on
 from vagen_rewards.reader.clauses import Stated, parse
-from vagen_rewards.reader.relations import ALL, Mention, Region, Relation, ends_of
+from vagen_rewards.reader.facts import At, Total, Where, Within
+from vagen_rewards.reader.relations import Region, Relation, ends_of
+from vagen_rewards.reader.things import ALL, Mention
 from vagen_rewards.reader.words import words_of
 
 RANKS = ("player", "box", "target", "hole")
@@ -40,181 +42,6 @@ _PLAIN_REST = re.compile(
     r"|coordinates|a|an|there)\b|\[?\(\d+, ?\d+\)\]?)*",
     re.IGNORECASE,
 )
-
-
-class Where(NamedTuple):
-    """A thing seen from another.
-
-    Attributes:
-        subject, other: kinds of things.
-        vertical, horizontal: -1 (above, left), 0 (same row, column), 1 (below, right); `None` if not stated. 2 or -2 is
-            "under", of which observers differ in the same cell.
-        rows, columns: distances in cells, if stated.
-        near: whether the things share a side.
-        nth: several things are described alike; so many of them must be there, all if it is 0.
-        straight: cells are counted along one axis alone, so that observers differ where the other isn't 0.
-    """
-
-    subject: str
-    other: str
-    vertical: int | None = None
-    horizontal: int | None = None
-    rows: int | None = None
-    columns: int | None = None
-    near: bool = False
-    nth: int = 1
-    straight: bool = False
-
-    def holds(self, state: Any) -> bool | None:
-        """Whether at least `nth` things of the subject's kind stand so to one of the other kind."""
-        things = state.cells
-        if self.subject not in things or self.other not in things:
-            return None
-        verdicts = [self._fits(at, seen_from) for at in things[self.subject] for seen_from in things[self.other]]
-        if not self.nth:
-            return all(verdicts) or None  # "the holes" may be some of them
-        if verdicts.count(True) >= self.nth:
-            return True
-        return None if None in verdicts else False
-
-    def _fits(self, at: Position, other: Position) -> bool | None:
-        down, right = at[0] - other[0], at[1] - other[1]
-        if self.vertical in (-2, 2) and at == other:
-            return None
-        wrong = (
-            (self.vertical is not None and _sign(down) != _sign(self.vertical))
-            or (self.horizontal is not None and _sign(right) != self.horizontal)
-            or (self.rows is not None and abs(down) != self.rows)
-            or (self.columns is not None and abs(right) != self.columns)
-            or (self.near and max(abs(down), abs(right)) != 1)
-        )
-        if wrong:
-            return False
-        doubted = self.straight or (self.near and self.vertical is None)  # diagonal: "next to", "one cell up"?
-        return None if doubted and down and right else True
-
-    def atoms(self) -> int:
-        """Facts that are stated: one along each axis."""
-        return (self.vertical is not None) + (self.horizontal is not None) or 1
-
-    def right_atoms(self, state: Any) -> int:
-        """The most of them that hold of one pair of things."""
-        if self.holds(state):
-            return self.atoms()
-        things = state.cells
-        halves = (self._replace(horizontal=None, columns=None), self._replace(vertical=None, rows=None))
-        pairs = [(a, b) for a in things[self.subject] for b in things[self.other]]
-        if self.atoms() < 2 or self.nth != 1:
-            return 0
-        return max((sum(half._fits(a, b) is True for half in halves) for a, b in pairs), default=0) % 2
-
-    def __str__(self) -> str:
-        sides = ("above", "in the row of", "below"), ("left of", "in the column of", "right of")
-        said = [names[_sign(way) + 1] for names, way in zip(sides, (self.vertical, self.horizontal), strict=True)
-                if way is not None]  # fmt: skip
-        return f"{self.subject} {' and '.join(said) or 'next to'} {self.other}"
-
-
-class At(NamedTuple):
-    """A thing is in a cell, (row, column) counted from 0, as a dictionary or a sentence says."""
-
-    kind: str
-    cell: Position
-    in_words: bool = False
-
-    def holds(self, state: Any) -> bool | None:
-        """Whether one of its kind is there; in a sentence, `None` if it is in (column, row) or counted from 1."""
-        cells = state.cells.get(self.kind)
-        if cells is None or self.cell in cells:
-            return None if cells is None else True
-        row, column = self.cell
-        return None if self.in_words and {(column, row), (row - 1, column - 1)} & set(cells) else False
-
-    def __str__(self) -> str:
-        return f"{self.kind} at {self.cell}"
-
-
-class Within(NamedTuple):
-    """A thing is in a place of the board.
-
-    Attributes:
-        kind: of the thing.
-        places: pairs of `row` or `column` and `first`, `last`, `middle`, a number counted from 1 (negative from the
-            end), or the digits of a number that is counted from 0 or from 1. One thing must be in all of them.
-        loose: as in "at the top", where observers differ about the middle.
-        nth: so many of its kind must be there, all if it is 0.
-        bases: what the text's row and column numbers may be counted from.
-        along: all places that the text gives by numbers, with their kinds: they are counted alike.
-    """
-
-    kind: str
-    places: Region
-    loose: bool = False
-    nth: int = 1
-    bases: tuple[int, ...] = (0, 1)
-    along: tuple[tuple[str, Region], ...] = ()
-
-    def holds(self, state: Any) -> bool | None:
-        """Whether one of its kind is there; `None` where observers may differ."""
-        things = state.cells.get(self.kind)
-        if things is None:
-            return None
-        verdicts = [
-            every([self._fits(axis == "column", place, cell, state) for axis, place in self.places]) for cell in things
-        ]
-        if not self.nth:
-            return all(verdicts) or None
-        return True if verdicts.count(True) >= self.nth else None if None in verdicts else False
-
-    def _fits(self, axis: int, place: int | str, cell: Position, state: Any) -> bool | None:
-        at, (first, last) = cell[axis], state.extent[axis]
-        if place == "middle":
-            share = abs(2 * at - first - last) / max(1, last - first)
-            return True if share < 0.34 else None if share < 0.67 else False
-        if place in ("first", "last"):
-            from_end = at - first if place == "first" else last - at
-            share = from_end / max(1, last - first)
-            if from_end == 0:
-                return True
-            return None if share < 0.6 and (self.loose or from_end == 1) else False
-        if isinstance(place, int):
-            meant = {first + place - 1, place - 1} if place > 0 else {last + place + 1, last + first + place + 1}
-            return (len(meant) == 1 or None) if at in meant else False
-        bases = [base for base in self.bases if at == int(place) - base]
-        return any(self._is_counted(base, state) for base in bases) or (None if bases else False)
-
-    @property
-    def numbers(self) -> Region:
-        """Those of the places that are given by a number in digits."""
-        return tuple([(axis, place) for axis, place in self.places if isinstance(place, str) and place.isdigit()])
-
-    def _is_counted(self, base: int, state: Any) -> bool:
-        """Whether all numbers of the text are right when they are counted from `base`."""
-        return all(
-            any(
-                all(cell[axis == "column"] == int(place) - base for axis, place in places)
-                for cell in state.cells.get(kind, ())
-            )
-            for kind, places in self.along
-        )
-
-    def __str__(self) -> str:
-        return f"{self.kind} in {' and '.join(f'{axis} {place}' for axis, place in self.places)}"
-
-
-class Total(NamedTuple):
-    """There are so many things of a kind."""
-
-    kind: str
-    number: int
-
-    def holds(self, state: Any) -> bool | None:
-        """Whether there are; `None` if there are more, since a text may speak of some of them."""
-        there = len(state.cells.get(self.kind, ()))
-        return True if there == self.number or there > self.number == 1 else None if there > self.number else False
-
-    def __str__(self) -> str:
-        return f"{self.number} {self.kind}"
 
 
 def claims_of(kind: str, text: str, part: Part) -> Reading:
@@ -459,10 +286,6 @@ def _places(fact: Fact, kind: str) -> bool:
     if isinstance(fact, Unclear):
         return all(any(isinstance(part, Within) or _places(part, kind) for part in read) for read in fact.readings)
     return (isinstance(fact, Where) and fact.subject == kind) or (isinstance(fact, At) and fact.kind == kind)
-
-
-def _sign(number: int) -> int:
-    return (number > 0) - (number < 0)
 
 
 def _facts(things: dict[str, tuple[Position, ...]], subject: str, other: str) -> int:

@@ -16,7 +16,8 @@ import dataclasses
 from typing import NamedTuple
 
 from vagen_rewards.reader.claims import Part, Span
-from vagen_rewards.reader.relations import ALL, Mention, Phrases, Relation
+from vagen_rewards.reader.relations import Phrases, Relation
+from vagen_rewards.reader.things import ALL, Mention
 from vagen_rewards.reader.words import Word
 
 _BREAKS = ("and", "comma", "but", "with", "relative")

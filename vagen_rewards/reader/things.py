@@ -1,0 +1,162 @@
+"""Things as a text names them: "the box", "two holes", "another one", "it"."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from vagen_rewards.reader.words import Word
+
+ALL = "all"
+"""The label of all things of a kind, as in "both holes"."""
+
+
+class Mention(NamedTuple):
+    """A thing as a clause names it.
+
+    Attributes:
+        kind: of the thing.
+        label: tells several of a kind apart; empty for "the box".
+        plural: whether it is named in the plural.
+        may_be: the things that a pronoun may stand for; empty for a name.
+    """
+
+    kind: str
+    label: str = ""
+    plural: bool = False
+    may_be: tuple[Mention, ...] = ()
+
+
+class Things:
+    """Reads things from words by recursive descent; `at` is the next word."""
+
+    def __init__(self, words: list[Word], known: list[Mention]) -> None:
+        self.words = words
+        self.known = known
+        self.at = 0
+        self.names = len(words)
+        self.several = ""
+        self.topic: list[Mention] = []
+
+    # -- things ------------------------------------------------------------------------------------
+
+    def things(self) -> list[Mention]:
+        """Read things joined by "and" or commas; "two holes" are two of them."""
+        found: list[Mention] = []
+        begin, whole = self.at, self.take("whole")
+        while True:
+            here = self.at
+            if found and (self._is_colon() or not (self.take("and") or self.take("comma"))):
+                return found
+            thing = self.thing()
+            if thing is not None:
+                found.append(Mention(thing.kind, ALL) if whole and thing.plural and not found else thing)
+                continue
+            counted = self.counted()
+            if not counted:
+                self.at = here if found else begin
+                return found
+            found += counted
+
+    def _is_colon(self) -> bool:
+        return self.kind() == "comma" and self.words[self.at].value != ","
+
+    def counted(self) -> list[Mention]:
+        """Read "two holes" as two holes."""
+        here = self.at
+        while self.kind() == "filler":
+            self.at += 1
+        if self.kind() == "number" and self.peek(1) == "thing":
+            count, word = self.words[self.at].value, self.words[self.at + 1]
+            if word.plural and count in (2, 3, 4, 5, 6):
+                self.at += 2
+                self.several = word.value
+                return [self._named(word.value) for _ in range(int(count))]
+        self.at = here
+        return []
+
+    def thing(self) -> Mention | None:
+        """Read one thing: "the box", "box 1", "another hole", "one" of several, "it"."""
+        here, number, another, word = self.at, None, False, self.words[-1]
+        while self.kind() in ("filler", "another", "number") or (self._value() == "that" and self.peek(1) == "thing"):
+            word = self.words[self.at]
+            another = another or word.kind == "another" or (number == 1 and word.value in ("diagonal", "diagonally"))
+            number = word.value if word.kind == "number" else number
+            self.at += 1
+        if self.kind() == "mine" and self.peek(1) == "thing":  # "my target"
+            self.at += 1
+        if self.kind() == "pronoun":
+            self.at += 1
+            meant = self._meant(self.words[self.at - 1].value)
+            self.at = here if meant is None else self.at
+            return meant
+        if self.several and (another or (number == 1 and word.label)) and self.kind() not in ("thing", "unit", "of"):
+            # "one to the right", but not "one right, two up"
+            end = self.words[self.at].span if self.kind() == "direction" else (0, len("to the left"))
+            if another or end[1] - end[0] >= len("to the left"):
+                return self._named(self.several)
+        if self.kind() != "thing" or number not in (None, 1):
+            self.at = here
+            return None
+        word = self.words[self.at]
+        article = self.words[self.at - 1].value if self.at else ""
+        self.at += 1
+        label = word.label
+        if self.kind() == "number" and not label and self.peek(1) not in ("unit", "comma"):
+            label = str(self.words[self.at].value)  # "box 1"
+            self.at += 1
+        if word.plural and not another:
+            self.several = word.value
+        if self._value() in ("position", "location", "direction") and self.peek(1) in ("comma", "of"):
+            self.at += 1  # "Goal position: 2 up"
+        mention = Mention(word.value, label, word.plural and not another)
+        if not label and (another or article in ("a", "an") or number == 1):
+            mention = self._named(word.value)
+            self.several = word.value
+        self.known.append(mention)
+        return mention
+
+    def _named(self, kind: str) -> Mention:
+        self.names += 1
+        mention = Mention(kind, f"a{self.names}")
+        self.known.append(mention)
+        return mention
+
+    def _meant(self, pronoun: str) -> Mention | None:
+        """The things that a pronoun may stand for: the last subject and the last ones that were named."""
+        if pronoun == "he":
+            return Mention("player")
+        last: list[Mention] = []
+        for mention in (*self.topic, *reversed(self.known)):
+            if all(mention.kind != other.kind for other in last) and not mention.plural:
+                last.append(mention)
+        return Mention("it", "", False, tuple(last[:2])) if last else None
+
+    # -- words -------------------------------------------------------------------------------------
+
+    def _value(self) -> str:
+        return str(self.words[self.at].value) if self.at < len(self.words) else ""
+
+    def kind(self) -> str:
+        """The class of the next word; empty at the end."""
+        return self.words[self.at].kind if self.at < len(self.words) else ""
+
+    def peek(self, ahead: int) -> str:
+        """The class of a later word."""
+        return self.words[self.at + ahead].kind if self.at + ahead < len(self.words) else ""
+
+    def take(self, kind: str) -> bool:
+        """Go past a word of this class and the fillers around it."""
+        here = self.at
+        while self.kind() == "filler":
+            self.at += 1
+        if self.kind() == kind:
+            self.at += 1
+            while self.kind() == "filler" and kind != "thing" and self.words[self.at].value not in ("a", "an", "the"):
+                self.at += 1
+            return True
+        self.at = here
+        return False
+
+    def _back(self, here: int) -> bool:
+        self.at = here
+        return False
