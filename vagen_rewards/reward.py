@@ -153,12 +153,13 @@ class ReasoningReward:
         self, turn: Turn, read: Sequence[tuple[Statement, Reading | Score]] | None = None
     ) -> tuple[Turn, TurnScores]:
         """The turn with the reward's terms and metrics, and its scores. Blocks; what was `read` isn't read again."""
-        if self.weighting == "contrast" and (read is not None or isinstance(self.judge, RuleJudge)):
-            scores = self._weighed(turn, self.read(turn) if read is None else read)
-        elif isinstance(self.judge, RuleJudge):  # it answers at once, so no event loop has to be waited for
-            scores = TurnScores(**{each.part: self.judge.score(each) for each in self._statements(turn)})
-        else:
+        contrast = self.weighting == "contrast"
+        if not isinstance(self.judge, RuleJudge) and (read is None or not contrast):
             return wait_for(self.paid_all([turn]))[0]
+        if contrast:  # the rules answer at once, so no event loop has to be waited for
+            scores = self._weighed(turn, self.read(turn) if read is None else read)
+        else:
+            scores = TurnScores(**{each.part: self.judge.score(each) for each in self._statements(turn)})
         return self.with_scores(turn, scores), scores
 
     async def paid_all(self, turns: Sequence[Turn]) -> list[tuple[Turn, TurnScores]]:

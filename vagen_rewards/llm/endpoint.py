@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint: requests on a thread of their own, with a rate limit and accounting.
+"""An OpenAI-compatible endpoint: requests on a thread of their own, with a limit on those in flight and accounting.
 
 The OpenAI SDK retries broken connections, time-outs, 408, 409, 429 and 5xx, and follows `Retry-After`.
 """
@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +27,6 @@ class Endpoint:
     Args:
         options: of the OpenAI SDK's client.
         concurrency: requests in flight at most.
-        requests_per_minute: requests started at most; `None` for no limit.
         item_timeout: seconds for a reply with all its retries.
         spending: what is counted, and capped.
     """
@@ -37,18 +35,15 @@ class Endpoint:
         self,
         options: dict[str, Any],
         concurrency: int,
-        requests_per_minute: float | None,
         item_timeout: float,
         spending: Spending,
     ) -> None:
         self.options, self.spending = options, spending
         self.concurrency, self.item_timeout = concurrency, item_timeout
-        self._interval = 60.0 / requests_per_minute if requests_per_minute else 0.0
         self._start_lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Any = None
         self._slots: asyncio.Semaphore
-        self._next_start = 0.0
 
     @property
     def address(self) -> str:
@@ -94,9 +89,9 @@ class Endpoint:
         reply: str | None = None
         async with self._slots:
             try:
-                async with asyncio.timeout(self.item_timeout) as limit:
+                async with asyncio.timeout(self.item_timeout):
                     for _ in range(_ASKED):
-                        reply = await self._ask_once(request, limit)
+                        reply = await self._ask_once(request)
                         if reply is not None and readable(reply):
                             break
             except TimeoutError:
@@ -105,15 +100,8 @@ class Endpoint:
             raise ValueError("the endpoint answered without text")
         return reply
 
-    async def _ask_once(self, request: dict[str, Any], limit: asyncio.Timeout) -> str | None:
+    async def _ask_once(self, request: dict[str, Any]) -> str | None:
         self.spending.check()
-        if self._interval:
-            now = time.monotonic()
-            start = self._next_start = max(self._next_start + self._interval, now)
-            ends = limit.when()
-            if ends is not None:  # to wait for one's turn isn't to wait for an answer
-                limit.reschedule(ends + start - now)
-            await asyncio.sleep(start - now)
         try:
             completion = await self._client.chat.completions.create(**request)
         except json.JSONDecodeError:  # a proxy's page under the name of JSON

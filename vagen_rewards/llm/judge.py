@@ -39,7 +39,6 @@ class LLMJudge(Judge):
         temperature: 0.1 in the paper's released code.
         max_tokens: of a reply.
         concurrency: requests in flight at most.
-        requests_per_minute: requests started at most; `None` for no limit.
         timeout: seconds for one request.
         item_timeout: seconds for a statement with all its retries.
         retries: tries after the first, for broken connections, time-outs, 408, 409, 429 and 5xx.
@@ -64,7 +63,6 @@ class LLMJudge(Judge):
         temperature: float = 0.1,
         max_tokens: int = 512,
         concurrency: int = 32,
-        requests_per_minute: float | None = None,
         timeout: float = 30.0,
         item_timeout: float = 120.0,
         retries: int = 5,
@@ -92,10 +90,8 @@ class LLMJudge(Judge):
             self._sampling = {"max_completion_tokens": 8 * max_tokens}
         self.cache = ReplyCache(cache)
         self.spending = Spending(price, max_dollars, max_tokens_total)
-        self.endpoint = Endpoint(
-            {"base_url": base_url, "api_key": api_key, "timeout": timeout, "max_retries": retries},
-            concurrency, requests_per_minute, item_timeout, self.spending,
-        )  # fmt: skip
+        client = {"base_url": base_url, "api_key": api_key, "timeout": timeout, "max_retries": retries}
+        self.endpoint = Endpoint(client, concurrency, item_timeout, self.spending)
         self.prompts = JudgePrompts(prompts)
         self._rules = RuleJudge(grading)
         self._in_flight: dict[bytes, asyncio.Task[str]] = {}
@@ -104,9 +100,6 @@ class LLMJudge(Judge):
 
     def score(self, statement: Statement) -> Score:
         """Score one statement; blocks until the model has answered."""
-        known = self.cache.get(self._key(self._request(statement)))
-        if known is not None:
-            return self._scored(statement, known)
         return wait_for(self.score_many([statement]))[0]
 
     async def score_many(self, statements: Sequence[Statement]) -> list[Score]:

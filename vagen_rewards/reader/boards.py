@@ -70,16 +70,14 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
                 claims.append(Claim(stated.span, fact._replace(nth=often[fact])))
             else:
                 claims.append(Claim(stated.span, fact))
-    return Reading.of(
-        _counted(claims, None if base is None else int((base[1] or base[2]).lower() in ("1", "one"))), unread
-    )
+    return Reading.of(_counted(claims, base and (base[1] or base[2]).lower()), unread)
 
 
-def _counted(claims: list[Claim], base: int | None) -> list[Claim]:
+def _counted(claims: list[Claim], base: str | None) -> list[Claim]:
     """The claims, with what numbers of rows and columns are counted from."""
     within = [(claim, claim.key) for claim in claims if isinstance(claim.key, Within) and claim.key.numbers]
     along = tuple([(fact.kind, fact.numbers) for _, fact in within])
-    bases = (0, 1) if base is None else (base,)
+    bases = (0, 1) if base is None else (int(base in ("1", "one")),)
     found = {claim: claim._replace(key=fact._replace(bases=bases, along=along)) for claim, fact in within}
     return [found.get(claim, claim) for claim in claims]
 
@@ -92,10 +90,8 @@ def facts_of(kind: str, stated: Stated) -> list[Fact] | None:
     if stated.parts:
         return _listed(kind, stated)
     if subject.kind == "player" and relation.region and relation.ways and relation.at and relation.other is None:
-        relation.region, relation.ways = (
-            (*ends_of(relation.ways), *relation.region),
-            [],
-        )  # "on the left, in the top row"
+        relation.region = (*ends_of(relation.ways), *relation.region)  # "on the left, in the top row"
+        relation.ways = []
     bare = not relation.viewer and (relation.other is None or subject.kind == "player") and not relation.region
     corner = any(way.startswith("corner") for way in relation.ways)
     on_board: list[Fact] | None = None

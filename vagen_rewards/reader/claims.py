@@ -24,9 +24,8 @@ Span = tuple[int, int]
 MAX_TEXT = 8000
 """Characters that are read; a description of these states needs a tenth of it."""
 
-BUILT_IN = {"sokoban": "boards", "frozen_lake": "boards", "navigation": "navigation",
-            "primitive_skill": "primitive_skill", "svg": "svg"}  # fmt: skip
-"""The module of this package that reads each kind of state."""
+BUILT_IN = ("sokoban", "frozen_lake", "navigation", "primitive_skill", "svg")
+"""The kinds of states that are read without a registration."""
 
 
 class Fact(Hashable, Protocol):
@@ -166,6 +165,7 @@ def _entry(kind: str) -> tuple[Reader, Marker]:
             raise JudgeConfigError(
                 f"the rule judge can't read about states of kind {kind!r}; call vagen_rewards.reader.register_reader"
             )
-        module = importlib.import_module(f"vagen_rewards.reader.{BUILT_IN[kind]}")
+        name = "boards" if kind in ("sokoban", "frozen_lake") else kind
+        module = importlib.import_module(f"vagen_rewards.reader.{name}")
         _READERS[kind] = functools.partial(module.claims_of, kind), module.mark
     return _READERS[kind]

@@ -120,14 +120,11 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
         said = any(word.kind in ("direction", "unit", "no", "mine", "but") or word.value == "player" for word in inside)
         unread.append((span, matters and said))
     for stated in parsed.stated:
-        facts = [
-            fact for one in stated.subject.may_be or (stated.subject,) if (fact := _seen(one.kind, stated.relation))
-        ]
-        facts = list(dict.fromkeys(facts))
+        meant = [_seen(one.kind, stated.relation) for one in stated.subject.may_be or (stated.subject,)]
+        facts = [fact for fact in dict.fromkeys(meant) if fact is not None]
         if facts:
-            claims.append(
-                Claim(stated.span, facts[0] if len(facts) == 1 else Unclear(tuple((fact,) for fact in facts)))
-            )
+            fact = facts[0] if len(facts) == 1 else Unclear(tuple([(each,) for each in facts]))
+            claims.append(Claim(stated.span, fact))
         else:
             unread.append((stated.span, _is_seen_from_agent(stated.relation) and bool(stated.relation.ways)))
     return Reading.of(claims, unread)

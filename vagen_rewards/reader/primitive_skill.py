@@ -183,10 +183,10 @@ def claims_of(_kind: str, text: str, _part: Part) -> Reading:
         if not is_sure:
             unread.append((span, True))
             continue
-        found = [Claim(span, Position(_name(match["name"]), (float(match[2]), float(match[3]), float(match[4]))))
-                 for match in _PLACED.finditer(said)]  # fmt: skip
-        found += [Claim(span, Opened(float(match[1] or match[2]) * (10 if match[3] == "cm" else 1)))
-                  for match in _OPENING.finditer(said)]  # fmt: skip
+        placed = [(_name(match["name"]), match.group(2, 3, 4)) for match in _PLACED.finditer(said)]
+        found = [Claim(span, Position(name, (float(x), float(y), float(z)))) for name, (x, y, z) in placed]
+        opened = [(match[1] or match[2], match[3]) for match in _OPENING.finditer(said)]
+        found += [Claim(span, Opened(float(far) * (10 if unit == "cm" else 1))) for far, unit in opened]
         if match := _DRAWER.match(said.strip()):
             found.append(Claim(span, Opened(-1.0 if match[1].lower() != "open" else 1e9)))
         if match := _HOLDS.match(said.strip()):

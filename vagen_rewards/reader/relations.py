@@ -16,7 +16,6 @@ from vagen_rewards.reader.things import Mention, Things
 Region = tuple[tuple[str, Any], ...]
 """Pairs such as ("row", "first"), ("column", 3) and ("cell", (1, 2))."""
 
-
 _GO_ON = ("in", "exactly", "direction", "number", "near", "same_row", "same_column", "approx", "region")
 _AXES = {"up": "row", "down": "row", "left": "column", "right": "column"}
 _ENDS = {"up": ("row", "first"), "down": ("row", "last"), "left": ("column", "first"), "right": ("column", "last")}
@@ -123,7 +122,8 @@ class Phrases(Things):
     def _part(self, relation: Relation) -> bool:
         here = self.at
         on = about = False
-        while self.kind() in ("in", "filler", "exactly", "mine", "approx") or self._is_over():
+        over = ("over", "number")  # "over one to the right"
+        while self.kind() in ("in", "filler", "exactly", "mine", "approx") or (self._value(), self.peek(1)) == over:
             word = self.words[self.at]
             relation.exact = relation.exact or word.kind == "exactly"
             relation.adjacent |= word.value in ("immediately", "immediate", "just") and self.peek(1) != "number"
@@ -241,10 +241,6 @@ class Phrases(Things):
             # "to the right, two tiles away"
             return self._away(relation, int(number), unit) or self._back(here)
         return self._back(here)
-
-    def _is_over(self) -> bool:
-        """Whether "over one to the right" follows."""
-        return self._value() == "over" and self.peek(1) == "number"
 
     def _away(self, relation: Relation, number: int, unit: str) -> bool:
         """Take a distance that follows its direction; one cell away on a diagonal is one along both axes."""

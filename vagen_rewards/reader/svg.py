@@ -56,10 +56,7 @@ _ENTRY = re.compile(
 _PLAIN = re.compile(
     r"(?:[\s,;:+{}\[\]()\"'*-]|(?:that )?(?:covering|covers?|takes? up|taking up|fills?|filling) most of the"
     r" (?:picture|image|width)|pointing (?:up|down|left|right)|(?:on )?an? (?:plain )?[a-z]+ background"
-    r"|\b(?:and|the|with|has|have|there|is|are|target|drawing|image|picture|shows?|i|see|will|contains?|consists of"
-    r"|(?:made(?: up)?|composed) of|of|none|in|on|it|left|right side|my|inside|around|be|after|rendering|icon|one|also"
-    r"|then|elements?|only|just|containing|carrying|showing|featuring|that|two|three|four|five|surrounded by|surrounds"
-    r"|its|at|stays?|sits?|remains?|middle|cent(?:er|re)|plus|while|whereas)\b)*"
+    rf"|\b(?:{'|'.join(_WORDS['plain'])})\b)*"
 )
 _UNDRAWN = re.compile(
     r"(?:there is no drawing(?: yet)?|(?:the )?drawing does not exist|nothing (?:is|has been) drawn(?: yet)?"
@@ -114,9 +111,8 @@ class Painted(NamedTuple):
             if "shape" not in both and both != {"line", "rectangle"}:
                 return False
             doubted = True
-        verdicts = (
-            {_called(element.colour, self.tone, name) for name in self.colour.split("/")} if self.colour else {True}
-        )
+        names = self.colour.split("/")
+        verdicts = {_called(element.colour, self.tone, name) if name else True for name in names}
         verdict = True if True in verdicts else None if None in verdicts else False
         return None if verdict and doubted else verdict
 
@@ -217,10 +213,8 @@ def _painted(where: str, parts: dict[str, str]) -> Painted:
     if "radius" in parts:
         size: tuple[int | None, int | None] = (2 * int(parts["radius"]), 2 * int(parts["radius"]))
     else:
-        wide, high = (
-            parts.get("by") or parts.get("width") or parts.get("share"),
-            parts.get("high") or parts.get("height"),
-        )
+        wide = parts.get("by") or parts.get("width") or parts.get("share")
+        high = parts.get("high") or parts.get("height")
         size = (int(wide) if wide else None, int(high) if high else None)
     name = parts.get("colour", "").replace("grey", "gray")
     tone, _, plain = name.rpartition(" ") if " " in name else ("", "", name)

@@ -72,8 +72,8 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
     boards = "base" in own[0]
     if boards:
         for key, words in tables["boards"]["regions"].items():
-            places = key.split()
-            value = tuple([(axis, _place(place)) for axis, place in zip(places[::2], places[1::2], strict=True)])
+            places = [int(place) if place.lstrip("-").isdigit() else place for place in key.split()]
+            value = tuple(zip(places[::2], places[1::2], strict=True))
             before = ("", "on the ", "to the ") if key.endswith("st") else ("",)  # "on the left" is a direction
             for text in [start + text for start in before for text in words]:
                 add(text, "region", value)
@@ -88,11 +88,6 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
                 if boards and value != "player" and not text.endswith("ice"):
                     add(text + ("es" if text.endswith(("x", "sh")) else "s"), "thing", value, True)
     return found
-
-
-def _place(name: str) -> int | str:
-    """`first`, `last` and `middle` as they are, numbers as such."""
-    return int(name) if name.lstrip("-").isdigit() else name
 
 
 @functools.cache

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from vagen_envs.errors import ConfigError
 
@@ -54,29 +53,28 @@ MILESTONES = (0.50, 0.55, 0.60, 0.65, 0.70, 0.75, 0.80, 0.85, 0.90, 0.95, 0.99)
 """𝒮 of appendix I."""
 
 
+@dataclass
 class AdaptiveIoU:
     """The controller of appendix I: one milestone up or down after each batch (equation 6).
 
-    Attributes:
-        threshold: T_t; T_0 is the first milestone.
+    For a checkpoint take `dataclasses.asdict(controller)`; `AdaptiveIoU(**saved)` goes on from there.
 
-    Args:
+    Attributes:
         target: τ, the success rate aimed at; the paper tries 0.1, 0.3, 0.5, 0.7 and 0.9.
+        threshold: T_t, one of `MILESTONES`; T_0 is the first.
 
     Raises:
-        ConfigError: the target isn't between 0 and 1.
+        ConfigError: the target isn't between 0 and 1, or the threshold is no milestone.
     """
 
-    def __init__(self, target: float = 0.9) -> None:
-        if not 0 < target < 1:
-            raise ConfigError(f"target={target!r} is not valid: it is a rate between 0 and 1")
-        self.target = float(target)
-        self._place = 0
+    target: float = 0.9
+    threshold: float = MILESTONES[0]
 
-    @property
-    def threshold(self) -> float:
-        """T_t."""
-        return MILESTONES[self._place]
+    def __post_init__(self) -> None:
+        if not 0 < self.target < 1:
+            raise ConfigError(f"target={self.target!r} is not valid: it is a rate between 0 and 1")
+        if self.threshold not in MILESTONES:
+            raise ConfigError(f"threshold={self.threshold!r} is not valid: it must be one of {MILESTONES}")
 
     def update(self, ious: Iterable[float]) -> float:
         """Take a batch in, and return T_{t+1}.
@@ -93,20 +91,6 @@ class AdaptiveIoU:
             raise ConfigError(f"an IoU of {wrong[0]!r} is not valid: it must be from 0 to 1")
         if batch:
             rate = math.fsum(each > self.threshold for each in batch) / len(batch)
-            step = (rate > self.target) - (rate < self.target)
-            self._place = min(max(self._place + step, 0), len(MILESTONES) - 1)
+            place = MILESTONES.index(self.threshold) + (rate > self.target) - (rate < self.target)
+            self.threshold = MILESTONES[min(max(place, 0), len(MILESTONES) - 1)]
         return self.threshold
-
-    def to_json(self) -> dict[str, Any]:
-        """For a checkpoint."""
-        return {"target": self.target, "threshold": self.threshold}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> AdaptiveIoU:
-        """From a checkpoint. Raises ConfigError if it isn't one."""
-        try:
-            made = cls(data["target"])
-            made._place = MILESTONES.index(data["threshold"])
-        except (KeyError, ValueError, TypeError) as error:
-            raise ConfigError(f"{data!r:.100} is not the state of an AdaptiveIoU ({error}); use to_json's") from error
-        return made
