@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.testclient import TestClient
 from nemo_gym.server_utils import ServerClient
 from oracle import oracle_episode
+from ports import free_port
 from responses_api_agents.gymnasium_agent.app import (
     GymnasiumAgentRunRequest,
 )
@@ -319,9 +319,7 @@ def test_evaluations_by_nemo_gyms_own_commands(model, tmp_path):
         (tmp_path / "venvs" / each).mkdir(parents=True)
         (tmp_path / "venvs" / each / ".venv").symlink_to(sys.prefix)
     command = Path(sys.executable).with_name("gym")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        head = [f"+head_server.port={free.getsockname()[1]}", "+head_server.host=127.0.0.1"]
+    head = [f"+head_server.port={free_port()}", "+head_server.host=127.0.0.1"]
     asked = (
         f"env start --resources-server vagen --search-dir {FOLDER} --model-type openai_model --model m"
         f" --model-url {model.url} --model-api-key x +skip_venv_if_present=true +uv_venv_dir={tmp_path / 'venvs'}"

@@ -10,8 +10,9 @@ from pathlib import Path
 import ppo_training
 import pytest
 import torch
+from ports import free_port
 from ppo_training import train, train_all
-from process_groups import CONFIGS, free_port, launcher_variables, started, together
+from process_groups import CONFIGS, launcher_variables, started, together
 
 import vagen_adapters
 import vagen_envs

@@ -5,7 +5,6 @@ vLLM asks for an environment of its own: `make test-vllm` sets one up and runs t
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 
@@ -26,6 +25,7 @@ os.environ.update(CPU)
 
 import gymnasium as gym  # noqa: E402
 from accelerate import Accelerator  # noqa: E402
+from ports import free_port  # noqa: E402
 from ppo_training import config, history, likes_short_words, same, trained, weights  # noqa: E402
 from token_scores import score_tokens  # noqa: E402
 
@@ -49,9 +49,7 @@ ENVIRONMENTS = {
 @pytest.fixture(scope="module")
 def server(tiny_folder, tmp_path_factory):
     """The address of a server of the tiny model."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     flags = (
         f"--model {tiny_folder} --port {port} --host 127.0.0.1 --dtype float32 --enforce-eager --max-model-len 1024"
         " --max-num-seqs 16 --logprobs-mode processed_logprobs --enable-scale-out"

@@ -16,6 +16,7 @@ if shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin
 
 import gymnasium as gym
 import httpx2 as httpx
+from ports import free_port
 from service_fixtures import SOKOBAN, Served, wait_until
 
 from vagen_adapters.errors import ServiceError
@@ -25,11 +26,6 @@ from vagen_adapters.service.remote_env import RemoteEnv
 ATTACKERS = Path(__file__).parents[1] / "helpers" / "attackers.py"
 CONFIGURATION = Path(__file__).parents[2] / "deploy" / "nginx.conf"
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as made:
-        return made.getsockname()[1]
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 from chat_endpoint import KEY
+from ports import free_port
 
 
 @pytest.fixture
@@ -19,9 +18,7 @@ def keys(monkeypatch):
 @pytest.fixture
 def closed_port():
     """The URL of a port at which nothing listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{sock.getsockname()[1]}/v1"
+    return f"http://127.0.0.1:{free_port()}/v1"
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import pytest
 for module in ("torch", "transformers", "fastapi", "uvicorn"):
     pytest.importorskip(module)
 
+from ports import free_port  # noqa: E402
 from runs import episodes, play  # noqa: E402
 
 from vagen_benchmarks.agents.factory import Asked, make_agents  # noqa: E402
@@ -25,9 +25,7 @@ START = 120.0
 @pytest.fixture(scope="module")
 def server(weights, tmp_path_factory):
     """Its URL. It is asked until it is well, and killed in the end."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = free_port()
     log = tmp_path_factory.mktemp("server") / "log"
     with log.open("w") as file:
         command = f"-m transformers.cli.transformers serve {weights} --host 127.0.0.1 --port {port} --device cpu"

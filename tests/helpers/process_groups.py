@@ -3,10 +3,11 @@
 import gc
 import multiprocessing
 import os
-import socket
 import traceback
 from multiprocessing import connection
 from pathlib import Path
+
+from ports import free_port
 
 import vagen_adapters
 
@@ -57,12 +58,6 @@ def together(function, *args, **variables):
                     one.kill()
                 raise AssertionError(each.said.recv() if each.said.poll() else f"exit code {each.exitcode}")
         alive = [each for each in alive if each.exitcode is None]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def launcher_variables(kind):
