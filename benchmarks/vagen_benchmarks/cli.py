@@ -10,7 +10,6 @@ import typer
 import vagen_envs
 from vagen_benchmarks.commands import (
     bench,
-    compare,
     diagnose,
     doctor,
     export,
@@ -18,10 +17,10 @@ from vagen_benchmarks.commands import (
     models,
     new,
     play,
+    results,
     serve,
     sharing,
     train,
-    view,
     warmstart,
 )
 from vagen_benchmarks.commands.options import EXIT_BAD_INPUT, EXIT_STOPPED
@@ -76,7 +75,7 @@ TRAIN, ENVIRONMENTS = "Train", "Environments and setup"
 
 for panel, commands in {
     BENCHMARK: (bench.bench, bench.resume),
-    RESULTS: (view.view, compare.compare, export.export),
+    RESULTS: (results.view, results.compare, export.export),
     SHARE: (sharing.verify, sharing.leaderboard),
     TRAIN: (warmstart.warmstart,),
     ENVIRONMENTS: (doctor.envs, play.play, serve.serve, doctor.doctor),

@@ -135,7 +135,6 @@ class AsyncAgent(Agent):
         """Answer `game.now`. Raises EndpointError if there is no reply to be had."""
 
     def reply(self, game: Game) -> Reply:
-        """The same, waited for here."""
         return asyncio.run_coroutine_threadsafe(self.areply(game), _own_loop()).result()
 
     def join(self, budget: RunBudget, notify: Callable[[str], None]) -> None:

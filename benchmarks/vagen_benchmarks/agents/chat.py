@@ -70,7 +70,9 @@ class ChatAgent(AsyncAgent):
         self._client.check(self.sampling)
         if self.context.reasoning != "drop":
             self._client.check_reasoning()
-        _check_extra(self.sampling.extra or {})
+        for name in OWN & (self.sampling.extra or {}).keys():
+            fix = "use --max-tokens" if "tokens" in name else "leave it out"
+            raise ProtocolError(f"--extra {name} can't be set, because the run sets it; {fix}")
         self.retries = Retries(attempts, first_wait, patience)
         self._in_flight, self._longest = 0, -1  # turns before a prompt that was answered, at most
         self._worse = 1.0  # by how much a prompt has been larger than its worst case
@@ -258,9 +260,3 @@ def _shortened(text: str) -> str:
 
 OWN = frozenset({"messages", "model", "stream", "n", "system", "contents", "max_tokens", "max_completion_tokens"})
 """Fields of a request that the protocol and the budget rely on."""
-
-
-def _check_extra(extra: Mapping[str, Any]) -> None:
-    for name in OWN & extra.keys():
-        fix = "use --max-tokens" if "tokens" in name else "leave it out"
-        raise ProtocolError(f"--extra {name} can't be set, because the run sets it; {fix}")

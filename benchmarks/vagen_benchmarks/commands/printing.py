@@ -71,11 +71,6 @@ def tally(meter: Meter) -> Callable[[Episode], None]:
     return told
 
 
-def say(words: str) -> None:
-    """Print a message about the endpoint while a run goes on."""
-    err.print(words, style="yellow", soft_wrap=True)
-
-
 def print_findings(title: str, findings: Sequence[str], style: str) -> None:
     """Print the first of a list of findings, and how many more there are."""
     if findings:

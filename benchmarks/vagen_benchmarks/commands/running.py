@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ from rich.console import Console
 from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.agents.human import Human
-from vagen_benchmarks.commands.compare import print_contexts
 from vagen_benchmarks.commands.options import EXIT_FAILED_EPISODES, EXIT_INTERRUPTED, EXIT_STOPPED
-from vagen_benchmarks.commands.printing import err, out, print_plan, print_table, print_unread, print_usage, say, tally
+from vagen_benchmarks.commands.printing import err, out, print_plan, print_table, print_unread, print_usage, tally
+from vagen_benchmarks.commands.results import print_contexts
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.advice import advise
@@ -33,7 +34,7 @@ def play_job(job: Job, *, new: bool = False) -> int:
             out.print(f"{job.path}: {done} of {total} episodes are there already")
         folder.note("asked", **_written(job.how))
         outcome = Outcome()
-        interrupted = False
+        interrupted, say = False, functools.partial(err.print, style="yellow", soft_wrap=True)
         by_hand = any(isinstance(agent, Human) for agent in job.agents)  # a bar would disturb the input
         with Meter("episodes", total, done=done, console=Console(quiet=True) if by_hand else err) as meter:
             try:

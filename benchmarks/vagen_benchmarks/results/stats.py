@@ -42,7 +42,6 @@ class Estimate:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether both ends of the interval are known."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
 
@@ -64,11 +63,6 @@ def wilson(successes: float, trials: float, quantile: float = Z95) -> tuple[floa
     low = 0.0 if successes == 0 else max(0.0, middle - half)
     high = 1.0 if successes == trials else min(1.0, middle + half)
     return low, high
-
-
-def mean(values: Sequence[float]) -> float:
-    """The mean; NaN of nothing."""
-    return math.fsum(values) / len(values) if values else math.nan
 
 
 def t95(freedom: float) -> float:

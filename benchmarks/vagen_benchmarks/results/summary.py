@@ -6,9 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any, NamedTuple
 
-from vagen_benchmarks.results.stats import Estimate, average, by_level, mean, pass_at, rate
+from vagen_benchmarks.results.stats import Estimate, average, by_level, pass_at, rate
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import Protocol
 from vagen_benchmarks.runs.run_folder import RunFolder
@@ -45,7 +46,7 @@ class AtTurn:
 
     def row(self) -> dict[str, Any]:
         shares = {name: getattr(self, name) / self.count for name in ("well_formed", "valid", "effective", "reward")}
-        judged = {part: mean(values) if values else None for part, values in self.judged.items()}
+        judged = {part: fmean(values) if values else None for part, values in self.judged.items()}
         return {"turns": self.count, **shares, **judged}
 
 
@@ -178,13 +179,13 @@ class Cell:
             **{name: getattr(usage, name) for name in ("prompt_tokens", "cached_tokens", "completion_tokens")},
             "dollars": usage.dollars if usage.requests else None,
             "counted_by_us": usage.estimated,
-            "seconds_per_reply": mean(self.seconds) if self.seconds else None,
+            "seconds_per_reply": fmean(self.seconds) if self.seconds else None,
         }
 
     def _judged(self) -> dict[str, float]:
         """The mean score of each part that a judge has scored."""
         values = {part: [value for each in self.by_turn for value in each.judged[part]] for part in PARTS}
-        return {part: mean(scores) for part, scores in values.items() if scores}
+        return {part: fmean(scores) for part, scores in values.items() if scores}
 
     def _solved_by_turn(self) -> list[float]:
         """The share of episodes solved by the end of turn 1, 2, … ."""

@@ -106,7 +106,6 @@ class Episode:
         return episode
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dictionary with a schema version."""
         return {**vars(self), "ended": vars(self.ended)}  # not asdict, which copies every turn
 
     def picture_names(self) -> set[str]:

@@ -45,7 +45,9 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
     for run in runs[1:]:  # before the long work
         refuse_differing(str(first.path), conditions, str(run.path), read_conditions(run))
     unknown = {run.path.name: _verified(run, trusted) for run in runs}
-    columns = _columns(first)
+    plan = Plan.of(first.protocol)
+    columns = [*(("", task.label.removeprefix("vagen/")) for task in first.protocol.tasks), ("", "overall")]
+    columns = list(plan_table(plan, []).columns) if plan else columns
     lines: list[dict[str, Any]] = []
     for run in runs:
         write_report(run)
@@ -77,12 +79,6 @@ def _verified(run: RunFolder, trusted: bool) -> list[str]:
             f"See all with: vagen verify {run.path}"
         )
     return verdict.unknown
-
-
-def _columns(run: RunFolder) -> Sequence[tuple[str, str]]:
-    if plan := Plan.of(run.protocol):
-        return plan_table(plan, []).columns
-    return [*(("", task.label.removeprefix("vagen/")) for task in run.protocol.tasks), ("", "overall")]
 
 
 def _figures(run: RunFolder, agent: str, rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Figures]]:
