@@ -50,7 +50,8 @@ def make_checkpoint(experiment: Experiment, out: Path, report: Report) -> None:
             model, encoder, passes, updates, batch_size=BATCH, learning_rate=how.learning_rate, report=_progress(meter)
         )
     model.save_pretrained(out)
-    _pretrain_critic(experiment, out, out, encoder, privileged=False)
+    if how.critic_episodes:
+        _pretrain_critic(experiment, out, out, encoder, privileged=False)
 
 
 def make_privileged_critic(experiment: Experiment, checkpoint: Path, out: Path) -> None:

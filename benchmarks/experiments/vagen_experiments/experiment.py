@@ -47,7 +47,7 @@ class Checkpoint:
         aim_noise: largest error of each number in the oracle's actions.
         word_noise: probability that a sentence of a reply describes another level instead.
         learning_rate: of the policy, at its peak.
-        critic_episodes: of further scripted play that the critic learns from.
+        critic_episodes: of further scripted play that the critic learns from; 0 where no recipe has a critic.
         critic_oracle_share: as `oracle_share`; choose it so that this play succeeds about as often as the policy.
         critic_continuations: Monte Carlo continuations from every state for its value; 0 uses the rewards to go.
         critic_convolutions: layers of the attention-pooling head over the image tokens.
