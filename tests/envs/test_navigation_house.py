@@ -7,12 +7,13 @@ import hashlib
 import importlib
 import json
 import math
-import queue
 import re
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
+from concurrent.futures import Future
 from pathlib import Path
 
 import gymnasium as gym
@@ -306,16 +307,15 @@ def test_a_driver_that_hangs_is_tried_again_and_then_an_error(monkeypatch, where
 
     released, hung, hangs = threading.Event(), threading.Semaphore(0), iter(range(times))
 
-    class Impatient(queue.SimpleQueue):
-        """A wait with a time limit ends when the driver hangs and only then: a busy machine may take its time."""
+    class Impatient(Future):
+        """A wait that ends when the driver hangs and only then: a busy machine may take its time."""
 
-        def get(self, block=True, timeout=None):
-            while timeout is not None:
+        def result(self, timeout=None):
+            while not self.done():
                 if hung.acquire(blocking=False):
-                    raise queue.Empty
-                with contextlib.suppress(queue.Empty):
-                    return super().get(timeout=0.02)
-            return super().get(block)
+                    raise TimeoutError
+                time.sleep(0.01)
+            return super().result()
 
     def hanging(real):
         def call(*arguments):
@@ -329,7 +329,7 @@ def test_a_driver_that_hangs_is_tried_again_and_then_an_error(monkeypatch, where
 
     monkeypatch.setattr(camera, "_SEATS", camera._seats())
     monkeypatch.setattr(camera, "HUNG_AFTER", 1.5)
-    monkeypatch.setattr(queue, "SimpleQueue", Impatient)
+    monkeypatch.setattr(camera, "Future", Impatient)
     if where == "render":
         monkeypatch.setattr(mujoco, "mjr_render", hanging(mujoco.mjr_render))
     else:
