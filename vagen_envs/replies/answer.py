@@ -15,6 +15,7 @@ from vagen_envs.replies.special_tokens import in_ascii, without_tokens
 from vagen_envs.replies.tags import TAGS, Tag, TagNames, find_tags
 from vagen_envs.replies.thinking import Span, Thinking, code_spans, find_thinking, within
 from vagen_envs.replies.tool_calls import json_spans, tool_call_spans
+from vagen_envs.replies.vocabulary import DOUBT, VERDICTS
 
 _TURN = re.compile(
     r"\n[ \t]*(?:#{1,4}[ \t]*|\*\*|<\|start_header_id\|>|<\|start\|>)?(?:user|human|system|environment|observation)"
@@ -72,7 +73,7 @@ _LABEL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _OTHER_LABEL = re.compile(
-    r"\b(?:last|previous|bad|wrong|available|possible|legal|valid|allowed|invalid) (?:answer|action|move)s?\b",
+    rf"\b(?:last|previous|losing|legal|illegal|{'|'.join(VERDICTS | DOUBT)}) (?:answer|action|move|choice)s?\b",
     re.IGNORECASE,
 )
 _OBSERVATION = re.compile(r"\n[ \t]*observation[ \t]*:", re.IGNORECASE)

@@ -10,10 +10,11 @@ import re
 from dataclasses import replace
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
+from vagen_envs.replies.deliberation import Deliberation, weighs
 from vagen_envs.replies.scanner import AnswerScanner
 from vagen_envs.replies.special_tokens import in_ascii, without_tokens
 from vagen_envs.replies.tool_calls import values
-from vagen_envs.replies.vocabulary import ONE_ARROW, is_rejected
+from vagen_envs.replies.vocabulary import ASIDES, ONE_ARROW, is_rejected
 
 _STRUCK = re.compile(
     r"(?<!~)~~(?!~).*?(?<!~)~~(?!~)|<(s|del|strike)>.*?</\1>|<!--.{0,2000}?-->|/\*.{0,2000}?\*/|<(think|thinking)>.*?</\2>",
@@ -40,6 +41,7 @@ _ROMAN = re.compile(r"(?<!\w)(III|II|IV|I|V)([.)])(?=\s)")
 _ROMAN_DIGITS = {"I": "1", "II": "2", "III": "3", "IV": "4", "V": "5"}
 _WORD_NUMBERED = re.compile(r"\b(?:step|action|move|turn)\s+(?:one|two|three|four|five)[ \t]*[:.)-]", re.IGNORECASE)
 _BRACKETED = re.compile(r"<\s*([A-Za-z_ -]{1,30}?)\s*/?>")
+_ASIDE = re.compile(rf"\b(?:{'|'.join(ASIDES)})\b", re.IGNORECASE)
 _ESCAPED_BREAK = re.compile(r"\\[nrt](?![a-z])")
 _LONGEST = 2_000  # characters of an answer that is searched word by word
 
@@ -102,7 +104,20 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
             lambda tag: tag[0] if isinstance(grammar.read(tag[1], 0, 0), Refused) else re.sub(r"[<>/]", " ", tag[0]),
             piece,
         )
-    return AnswerScanner(piece, offset, separator, grammar).actions()
+        piece = _blank(_ASIDE, piece)
+
+    def scan(text: str) -> AnswerScanner:
+        return AnswerScanner(text, offset, separator, grammar)
+
+    doubted = weighs(piece)
+    found = [] if doubted else scan(piece).actions()
+    if found or (calls and not doubted):
+        return found
+    thought = Deliberation(piece, scan(piece).names(), lambda text: bool(scan(text).actions(plain=True)))
+    if calls and "(" in thought.masked:  # a call that can't be read
+        return scan(piece).actions()
+    plan = thought.plan()
+    return [] if plan is None else scan(plan).actions(plain=True)
 
 
 def _blank(pattern: re.Pattern[str], text: str) -> str:

@@ -13,14 +13,15 @@ from vagen_envs.replies.vocabulary import (
     CAPTIONS,
     DENIAL,
     DOUBT,
+    MOVING,
     NEUTRAL,
     REASON,
     SYNONYMS,
-    VERDICTS,
-    is_doubtful,
+    THINGS,
+    is_rejected,
+    words_of,
 )
 
-_CROSSES = frozenset("❌✗✘🚫⛔❎☒")
 _LEADS = re.compile(r"[:(]|\s[-–—]+\s|[—–]|\[")
 _EMOJI = frozenset("⬆🔼⬇🔽⬅◀➡▶")
 _HANDS = frozenset("👆👇👈👉")
@@ -38,28 +39,29 @@ _REPEAT = re.compile(
     r"| (?P<bare>\d|two|three|four|five)(?= *(?:[,;\n]|\.?\s*\Z|and\b|then\b))"
     r"|,?\s*(?P<adverb>once|twice|thrice)\b|(?:by\s+)?90\s*(?:°|deg(?:rees)?\b)"
     r"|\(\s*(?:[a-z_]{1,20}\s*=\s*)?(?:90|0?\.\d+)\s*\)"  # an angle or a length, no count
-    r"|\(\s*\d+(?:\.\d+)?\s*(?:°|deg(?:rees)?|c?m|met(?:er|re)s?)\s*\))",
+    r"|\(\s*\d+(?:\.\d+)?\s*(?:°|deg(?:rees)?|c?m|met(?:er|re)s?)\s*\)"
+    r"| (?:by )?\d+(?:\.\d+)?\s*(?:c?m|met(?:er|re)s?)\b"
+    r"|(?<=\w)\((?P<given>[1-9])\))",
     re.IGNORECASE,
 )
 _KEYWORD_BEFORE = re.compile(r"\b(?:direction|action|move|answer)s?\s*\Z", re.IGNORECASE)
 _COUNT_BEFORE = re.compile(  # "2x Up", "two steps to the left", "2 Down"
     rf"(?P<count>\d{{1,2}}|one|two|three|four|five)\s*(?P<unit>[x×]|{_UNITS})?\s+(?:to\s+)?(?:the\s+)?", re.IGNORECASE
 )
+_COUNTS_BEFORE = re.compile(r"(?:\d|\b(?:two|three|four|five))\s*\Z", re.IGNORECASE)
 _JOINT = re.compile(r"[\s,;.&+|*_`]*(?:(?:and|then|next)\b[\s,]*)*\Z", re.IGNORECASE)
-_SO = re.compile(r"[\s,;.]*(?:so|therefore|thus|hence)\b", re.IGNORECASE)
 _DESCRIBED = re.compile(  # "Push the box down: Up", but not "Up, step 2: Left"
     r"(?:(?!action|step|move|turn|first|second|third|then|next|finally|final|answer|\d)[^:\n])*:\s*\Z", re.IGNORECASE
 )
-_ARE = re.compile(r"\b(?:are|both)\b", re.IGNORECASE)
-_IS = re.compile(r"\s*(?:is|was|would be|leads? (?:in)?to|hits)(?: an?| the)?\s*\Z", re.IGNORECASE)
 _NEUTRAL_MARKS = frozenset(" \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒↦➜➔、。「」『』【】，：；（）،؛")
+_PLACE = re.compile(r"[\s*_`]*(?::|(?:is|are)\b)?\s*(?:(?:on|to|at)\b\s*)?(?:(?:the|my)\s+)?", re.IGNORECASE)
 _MOST_REPEATS = 20
 
 
 class _Mention(NamedTuple):
-    """An action in an answer, or `None` for one that is denied."""
+    """An action in an answer."""
 
-    action: Action | None
+    action: Action
     start: int
     end: int
 
@@ -74,7 +76,6 @@ class AnswerScanner:
         self.calls = dict(self._calls()) if isinstance(grammar, Calls) else {}
         self.found: list[Action] = []
         self.last_end = -1
-        self.denied = False
         words = [token[0] for token in self.tokens if token.lastgroup == "word"]
         self.initials: dict[str, str] = {}
         if isinstance(grammar, Names) and words and all(len(word) == 1 for word in words):  # "U, D"
@@ -84,8 +85,22 @@ class AnswerScanner:
         self.bare_counts: list[int] = []
         self.count = 1  # of the next action
 
-    def actions(self) -> list[Action]:
-        """The actions; none if any part of the answer is unclear."""
+    def names(self) -> list[tuple[str, int, int]]:
+        """The actions that the text mentions, each with its place."""
+        found: list[tuple[str, int, int]] = []
+        for i, token in enumerate(self.tokens):
+            if token.lastgroup == "word" and token.start() >= self.last_end and (mention := self._mention(i)):
+                self.last_end = mention.end
+                found.append((mention.action.text, mention.start, mention.end))
+        return found
+
+    def actions(self, *, plain: bool = False) -> list[Action]:
+        """The actions; none if any part of the answer is unclear.
+
+        Args:
+            plain: an explanation counts as unclear too.
+        """
+        self.plain = plain
         arrows = {token[0] for token in self.tokens if token.lastgroup == "arrow"}
         worded = any(self._mention(i) for i, token in enumerate(self.tokens) if token.lastgroup == "word")
         walk = frozenset() if worded else arrows & _EMOJI or arrows & _HANDS or arrows
@@ -123,19 +138,24 @@ class AnswerScanner:
         word = token[0].casefold().replace("’", "'")
         if word in _COUNT_WORDS and (counted := self._counted(i)) >= 0:
             return counted
-        if word in DOUBT or (word == "one" and self._next_word(i) == "of"):
+        if word in THINGS and self._is_described(i):
+            return -1
+        if word in DOUBT or word in DENIAL or (word == "one" and self._next_word(i) == "of"):
             return -1
         if word in ("after", "before") and self._mention_at(token.end() + 1):  # the order is another
             return -1
-        if word in DENIAL or (word == "but" and self._next_word(i) in DENIAL):
-            return self._denied(i)
-        if word == "but" and self.denied:
-            return i + 1
         if word == "with" and not self.found:  # "Let's go with Up"
             return i + 1
         if word in NEUTRAL and not (word == "to" and self._explains(i)):
             return i + 1
         return self._explained(i)
+
+    def _is_described(self, i: int) -> bool:
+        """Whether it is said where this thing is, as in "player left", not how it moves."""
+        token = self.tokens[i]
+        place = _PLACE.match(self.piece, token.end())
+        sentence = re.split(r"[.;,:\n]", self.piece[: token.start()])[-1]
+        return place is not None and self._mention_at(place.end()) is not None and not MOVING & {*words_of(sentence)}
 
     def _number(self, i: int) -> int:
         token = self.tokens[i]
@@ -198,8 +218,6 @@ class AnswerScanner:
             return before != "<"
         if mark == "=":  # an arrow, or a keyword
             return after == ">" or _KEYWORD_BEFORE.search(self.piece, max(0, at - 12), at) is not None
-        if mark in _CROSSES:
-            return False
         return mark in "✅✔👉" or ord(mark) >= 0x1F000 or (0x2300 <= ord(mark) < 0x2C00 and not mark.isalnum())
 
     # -- the parts of an answer ----------------------------------------------------------------------------------------
@@ -238,6 +256,7 @@ class AnswerScanner:
         meant = "".join(SYNONYMS.get(part.casefold(), part) for part in parts)
         forms = ["_".join(parts), plain, self.initials.get(plain.casefold(), meant)]
         if len(parts) == 1:
+            forms += [plain[:-1]] if plain[-1] in "sS" and _COUNTS_BEFORE.search(self.piece, 0, start) else []
             forms += [f"move{meant}"] if meant in ("ahead", "back") else []
             forms += [plain[len(lead) :] for lead in ("move", "go", "arrow") if plain.casefold().startswith(lead)]
         for form in dict.fromkeys(forms):
@@ -260,13 +279,13 @@ class AnswerScanner:
 
     def _take(self, mention: _Mention) -> None:
         self.last_end = mention.end
-        if mention.action is None:
-            return
         count, self.count = self.count, 1
         repeat = _REPEAT.match(self.piece, mention.end) if isinstance(self.grammar, Names) else None
         if repeat is not None:
             written = repeat["word"] or repeat["adverb"] or repeat["after"] or repeat["times"] or repeat["bare"]
-            count, self.last_end = _count(written or "1"), repeat.end()
+            count, self.last_end = _count(written or repeat["given"] or "1"), repeat.end()
+            if repeat["given"]:
+                self.bare_counts.append(count)
         self.found += [mention.action] * min(count, _MOST_REPEATS)
 
     def _after(self, at: int) -> int:
@@ -274,33 +293,6 @@ class AnswerScanner:
 
     def _next_word(self, i: int) -> str:
         return next((token[0].casefold() for token in self.tokens[i + 1 :] if token.lastgroup == "word"), "")
-
-    def _denied(self, i: int) -> int:
-        """Past the action that a negation denies, and those that go on from it: "not Up or Left"."""
-        j, denied = i + 1, False
-        while j < len(self.tokens):
-            token = self.tokens[j]
-            if token.lastgroup == "word":
-                mention = self._mention(j)
-                word = token[0].casefold()
-                if mention is not None:
-                    j, denied = self._after(mention.end), True
-                    rest = re.match(r"[\s*_`]*(?:,\s*)?(?:or|nor|and)\s+", self.piece[mention.end :])
-                    if rest is None:
-                        comma = re.match(r"[\s*_`]*,\s*", self.piece[mention.end :])
-                        listed = comma and self._mention_at(mention.end + comma.end())
-                        if listed and self.tokens[i][0].casefold() not in ("instead", "rather", "without"):
-                            return -1  # "avoid Up, Left"
-                        break
-                    j = self._after(mention.end + rest.end())
-                    continue
-                if word not in NEUTRAL and word not in DENIAL and word not in ("than", "of"):
-                    return -1
-            elif not token[0].isspace() and token[0] not in "*_`\"'":
-                return -1
-            j += 1
-        self.denied = self.denied or denied
-        return j if denied else -1
 
     def _explains(self, i: int) -> bool:
         """Whether "to" leads to an explanation and not to an action."""
@@ -310,18 +302,10 @@ class AnswerScanner:
 
     def _explained(self, i: int) -> int:
         """Past the explanation that this word belongs to, if it follows an action."""
-        if self.last_end < 0:
+        if self.last_end < 0 or self.plain:
             return -1
         token = self.tokens[i]
         word = token[0].casefold()
-        if word in VERDICTS and _ARE.search(self.piece, max(self.last_end, 0), token.start()):
-            return -1  # "Up, Left are blocked"
-        if word in VERDICTS and self.found and _IS.fullmatch(self.piece, self.last_end, token.start()):
-            so = _SO.match(self.piece, token.end())  # "Up is blocked, so Left"
-            if so is None:
-                return -1
-            self.found.pop()
-            return self._after(so.end())
         if word in CAPTIONS and re.match(r"[ *_]*(?:\w+[ *_]*)?:", self.piece[token.end() :]):
             return len(self.tokens)
         gap = self.piece[self.last_end : token.start()]
@@ -333,7 +317,7 @@ class AnswerScanner:
         line = self.piece.find("\n", token.start())
         end = self._next_item(token.start(), len(self.piece) if line < 0 else line)
         explanation = self.piece[token.start() : end]
-        if word in VERDICTS or self._judges(i) or is_doubtful(explanation.replace(".", " ")):
+        if is_rejected(explanation):
             return -1
         if not leads and any(
             self._mention(j)
@@ -342,10 +326,6 @@ class AnswerScanner:
         ):
             return -1
         return self._after(end)
-
-    def _judges(self, i: int) -> bool:
-        """Whether the explanation is "a hole": the verdict on an action in a list of all."""
-        return self.tokens[i][0].casefold() in ("a", "an", "the") and self._next_word(i) in VERDICTS
 
     def _next_item(self, start: int, end: int) -> int:
         """Where the next action of a list begins: after a separator, alone or with an explanation of its own."""

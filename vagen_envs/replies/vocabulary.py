@@ -7,9 +7,13 @@ import tomllib
 from importlib.resources import files
 
 _VOCABULARY = tomllib.loads(files("vagen_envs.replies").joinpath("vocabulary.toml").read_text(encoding="utf-8"))
-NEUTRAL, DOUBT, DENIAL, REASON, VERDICTS, CAPTIONS = (
-    frozenset(_VOCABULARY[part].split()) for part in ("neutral", "doubt", "denial", "reason", "verdict", "caption")
-)
+_WORDS = {part: frozenset(words.split()) for part, words in _VOCABULARY["words"].items()}
+NEUTRAL, DOUBT, DENIAL, REASON = _WORDS["neutral"], _WORDS["doubt"], _WORDS["denial"], _WORDS["reason"]
+VERDICTS, CAPTIONS, CHOICE, CONCLUSION = _WORDS["verdict"], _WORDS["caption"], _WORDS["choice"], _WORDS["conclusion"]
+CONDITION, BE, MOVING, THINGS = _WORDS["condition"], _WORDS["be"], _WORDS["moving"], _WORDS["things"]
+ASIDES: list[str] = _VOCABULARY["asides"]
+_ORDER = {"after", "before"}
+CROSSES, TICKS = "❌✗✘🚫⛔❎☒", "✅✔☑"
 SYNONYMS: dict[str, str] = _VOCABULARY["synonyms"]
 ARROWS = {arrow: name for name, arrows in _VOCABULARY["arrows"].items() for arrow in arrows}
 ONE_ARROW = {name: arrows[0] for name, arrows in _VOCABULARY["arrows"].items()}
@@ -17,13 +21,14 @@ ONE_ARROW = {name: arrows[0] for name, arrows in _VOCABULARY["arrows"].items()}
 
 def is_doubtful(piece: str) -> bool:
     """Whether a piece of an answer speaks of a choice, a denial or a retraction."""
-    return "?" in piece or not (DOUBT | DENIAL).isdisjoint(_words(piece))
+    return "?" in piece or not (DOUBT | DENIAL).isdisjoint(words_of(piece))
 
 
 def is_rejected(piece: str) -> bool:
     """Whether a piece of an answer is doubtful or gives a verdict on an action, such as "blocked"."""
-    return is_doubtful(piece) or not VERDICTS.isdisjoint(_words(piece))
+    return is_doubtful(piece) or not (VERDICTS | _ORDER).isdisjoint(words_of(piece))
 
 
-def _words(piece: str) -> list[str]:
-    return re.findall(r"[\w']+", piece.casefold())
+def words_of(piece: str) -> list[str]:
+    """The words of a text in lower case."""
+    return re.findall(r"[\w']+", piece.casefold().replace("’", "'"))
