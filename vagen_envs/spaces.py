@@ -16,7 +16,7 @@ from gymnasium.spaces.utils import flatten
 from gymnasium.vector.utils.shared_memory import read_from_shared_memory
 from numpy.typing import NDArray
 
-MAX_TEXT_LENGTH = 16_384
+MAX_TEXT_LENGTH = 49_152  # the longest SVG that is drawn, and thoughts beside it
 """Longest reply or observation, in Unicode code points."""
 
 _SAMPLE_LENGTH = 64  # characters of a text that is drawn, which nobody reads

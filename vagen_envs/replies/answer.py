@@ -22,7 +22,7 @@ _TURN = re.compile(
     r"(?:\*\*|<\|end_header_id\|>|<\|message\|>)?[ \t]*(?::|\n)"
     r"|\[(?:Turn result|Turn \d+|First observation|Initial Observation|(?:Next )?Observation)\]"
     r"|<\|(?:im_start|user|observation)\|>|<｜User｜>|\[INST\]|<start_of_turn>user|</?tool_response>"
-    r"|<\|eot_id\|>|<\|im_end\|>|\n[ \t]*<image>",
+    r"|(?<=/answer>)\s*<observation>|<\|eot_id\|>|<\|im_end\|>|\n[ \t]*<image>",
     re.IGNORECASE,
 )
 """Where a model goes on to write the other side's next message."""

@@ -7,14 +7,17 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from vagen_envs.replies.parsed import Problem
 from vagen_envs.replies.special_tokens import in_ascii
+from vagen_envs.replies.vocabulary import ANSWER_TAGS
 
 TagNames = tuple[str, ...]
 TAGS: TagNames = ("think", "observation", "reasoning", "prediction", "answer")
 """The fields of a reply. A grammar may name their tags otherwise, in this order: for some models `<think>` is a token
 of its own, which they don't write when they are asked to."""
+_ALIKE, _SHORTEST_MISSPELT = 0.8, 5  # a misspelt name's likeness, from 0 to 1, and the right one's characters
 TAG_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 
 
@@ -47,24 +50,28 @@ def tag_pattern(names: TagNames = TAGS) -> re.Pattern[str]:
     return re.compile(f"(</?(?:{'|'.join(map(re.escape, names))})>)", re.IGNORECASE | re.ASCII)
 
 
-@functools.lru_cache(maxsize=64)
-def loose_pattern(names: TagNames) -> re.Pattern[str]:
-    """A tag with blanks, attributes or a backslash in it too: groups are the slash and the name."""
-    called = "|".join(map(re.escape, names))
-    return re.compile(
-        rf"<\s{{0,4}}([/\\]?)\s{{0,4}}({called})(?:\s[^<>]{{0,200}}(?<!/))?\s{{0,4}}>", re.IGNORECASE | re.ASCII
-    )
+_LOOSE = re.compile(r"<\s{0,4}([/\\]?)\s{0,4}([^\s<>/\\\"'=!]{2,32}+)(?:\s[^<>]{0,200}(?<!/))?\s{0,4}>", re.ASCII)
+"""A tag with blanks, attributes or a backslash in it too: groups are the slash and the name."""
 
 
 def find_tags(text: str, names: TagNames = TAGS) -> list[Tag]:
     """All tags of any strategy, in order."""
-    fields = dict(zip(names, TAGS, strict=True))
     found = []
-    for match in loose_pattern(names).finditer(in_ascii(text)):
-        closes, name = bool(match[1]), match[2].lower()
-        exact = text[match.start() : match.end()] == f"<{'/' if closes else ''}{name}>"
-        found.append(Tag(fields[name], closes, match.start(), match.end(), exact))
+    for match in _LOOSE.finditer(in_ascii(text)):
+        field = _field_of(match[2].lower(), names)
+        if field is not None:
+            exact = text[match.start() : match.end()] == f"<{'/' if match[1] else ''}{names[TAGS.index(field)]}>"
+            found.append(Tag(field, bool(match[1]), match.start(), match.end(), exact))
     return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _field_of(written: str, names: TagNames) -> str | None:
+    """The field of a tag: by its name, for the answer by a translation or a misspelling of it too."""
+    if written in names:
+        return TAGS[names.index(written)]
+    misspelt = len(names[-1]) >= _SHORTEST_MISSPELT and SequenceMatcher(None, written, names[-1]).ratio() >= _ALIKE
+    return "answer" if misspelt or written in ANSWER_TAGS else None
 
 
 def without_tags(text: str, names: TagNames = TAGS) -> str:

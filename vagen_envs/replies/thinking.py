@@ -16,24 +16,10 @@ from typing import NamedTuple
 
 from vagen_envs.replies.special_tokens import in_ascii
 from vagen_envs.replies.tags import TagNames
+from vagen_envs.replies.vocabulary import THINKING_TAGS
 
 Span = tuple[int, int]
 
-_XML_NAMES = (
-    "think",
-    "thinking",
-    "thought",
-    "thoughts",
-    "scratchpad",
-    "seed:think",
-    "mm:think",
-    "analysis",
-    "reflection",
-    "inner_monologue",
-    "internal_monologue",
-    "reason",
-    "details",
-)
 _MARKS = (
     (r"\[THINK\]", r"\[/THINK\]"),  # Mistral's
     ("◁think▷", "◁/think▷"),  # Kimi's
@@ -89,7 +75,9 @@ def find_thinking(text: str, names: TagNames, quoted: Sequence[Span] = ()) -> Th
             skip = next(spots, None)
         if skip is None or mark.start() < skip[0]:
             kind = str(mark.lastgroup)
-            kinds.setdefault(kind[1:], []).append((mark.start(), mark.end(), kind[0] == "o"))
+            named = mark["tag"] or kind[1:]
+            opens = kind[0] == "o" if mark["tag"] is None else not mark["slash"]
+            kinds.setdefault(named.lower(), []).append((mark.start(), mark.end(), opens))
     spans: list[Span] = []
     open_from: int | None = None
     in_doubt = implied = False
@@ -140,11 +128,9 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 @functools.lru_cache(maxsize=64)
 def _mark_pattern(names: TagNames) -> re.Pattern[str]:
-    """All marks: the group `o…` or `c…` that matched says whether it opens or closes, and the kind."""
-    foreign = [name for name in _XML_NAMES if name not in names]
-    kinds = [(f"x{i}", rf"<\s?{name}(?:\s[^<>]{{0,200}})?>", rf"<\s?/\s?{name}\s?>") for i, name in enumerate(foreign)]
-    kinds.append(("own", rf"<\s?{names[0]}(?:\s[^<>]{{0,200}}(?<!/))?>", rf"<\s?[/\\]\s?{names[0]}\s?>"))
-    kinds += [(f"m{i}", *marks) for i, marks in enumerate(_MARKS)]
-    kinds.append(("channel", *_CHANNEL))
+    """All marks: the kind is the name of a `tag`, or in the name of the group `o…` or `c…`, which opens or closes."""
+    called = "|".join(map(re.escape, [names[0], *(name for name in THINKING_TAGS if name not in names)]))
+    kinds = [*((f"m{i}", *marks) for i, marks in enumerate(_MARKS)), ("channel", *_CHANNEL)]
     forms = "|".join(f"(?P<o{kind}>{opening})|(?P<c{kind}>{closing})" for kind, opening, closing in kinds)
-    return re.compile(forms, re.IGNORECASE | re.MULTILINE)
+    tag = rf"<\s?(?P<slash>[/\\]?)\s?(?P<tag>{called})(?:\s[^<>]{{0,200}}(?<!/))?\s?>"
+    return re.compile(f"{tag}|{forms}", re.IGNORECASE | re.MULTILINE)

@@ -29,7 +29,7 @@ _FENCE = re.compile(r"\A\s*```[\w+-]*\s*(.*?)\s*(?:```\s*)?\Z", re.DOTALL)
 _KEYS = re.compile(
     r"(?:next|final|selected|chosen|best)?"
     r"(?:action|answer|move|direction|command|step|decision|choice|response|output|result)s?"
-    r"|(?:executable)?plan|(?:action|move)?sequence|action(?:list|plan)|toolcalls?|functioncall"
+    r"|chosen|selected|(?:executable)?plan|(?:action|move)?sequence|action(?:list|plan)|toolcalls?|functioncall"
 )
 """Keys whose values are actions, in lower case without `_` and `-`."""
 _NUMBERED = re.compile(r"(?:(?:action|move|step)s?)?\d+")

@@ -14,6 +14,7 @@ CONDITION, BE, MOVING, THINGS = _WORDS["condition"], _WORDS["be"], _WORDS["movin
 ASIDES: list[str] = _VOCABULARY["asides"]
 _ORDER = {"after", "before"}
 CROSSES, TICKS = "❌✗✘🚫⛔❎☒", "✅✔☑"
+ANSWER_TAGS, THINKING_TAGS = frozenset(_VOCABULARY["tags"]["answer"]), tuple(_VOCABULARY["tags"]["thinking"])
 SYNONYMS: dict[str, str] = _VOCABULARY["synonyms"]
 ARROWS = {arrow: name for name, arrows in _VOCABULARY["arrows"].items() for arrow in arrows}
 ONE_ARROW = {name: arrows[0] for name, arrows in _VOCABULARY["arrows"].items()}

@@ -19,6 +19,7 @@ MOST_TRACED = 12_000
 """Characters of a traced SVG, so that a reply has room for it."""
 
 _TAG = re.compile(r"<!--.*?(?:-->|\Z)|(?P<empty><svg\b[^<>]*/>)|(?P<open><svg\b)|(?P<close><\\?/svg\s*>)", re.DOTALL)
+_PLACEHOLDER = re.compile(r"<svg[^<>]*>[\s.…]*[.…][\s.…]*</svg\s*>")
 _ENTITIES = re.compile(r"<!DOCTYPE\s[^<>\[]*\[.*?\]\s*>", re.DOTALL)
 
 
@@ -33,6 +34,8 @@ class SvgText:
         if first < 0:
             return Refused("unknown_action", "the answer has no <svg>…</svg>")
         first, last = _last_document(piece) or (first, len(piece))
+        if _PLACEHOLDER.fullmatch(piece, first, last):
+            return Refused("unknown_action", "the answer repeats <svg>…</svg> without a drawing")
         declared = _ENTITIES.match(piece, max(0, piece.rfind("<!DOCTYPE", 0, first)), first)
         svg = (declared[0] if declared else "") + piece[first:last]
         if '\\"' in svg or "<\\/" in svg:
