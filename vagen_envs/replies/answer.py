@@ -11,11 +11,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from vagen_envs.replies.rejection import is_taken_back
 from vagen_envs.replies.special_tokens import in_ascii, without_tokens
 from vagen_envs.replies.tags import TAGS, Tag, TagNames, find_tags
 from vagen_envs.replies.thinking import Span, Thinking, code_spans, find_thinking, within
-from vagen_envs.replies.tool_calls import json_spans, tool_call_spans
-from vagen_envs.replies.vocabulary import DOUBT, VERDICTS
+from vagen_envs.replies.untagged import untagged_answers
 
 _TURN = re.compile(
     r"\n[ \t]*(?:#{1,4}[ \t]*|\*\*|<\|start_header_id\|>|<\|start\|>)?(?:user|human|system|environment|observation)"
@@ -33,50 +33,11 @@ _PLACEHOLDER = re.compile(
     r"(?:[,|; ]+action ?2)?(?:[,|; ]+)?)?[\s.…\[\](){}*_`'\"-]*",
     re.IGNORECASE,
 )
-_REJECTED_AFTER = re.compile(
-    r"[\s\"'`)*_.,;:–—-]*(?:\?|(?:but|no|nope|not|wait|hmm+|hm|however|oops|scratch|never ?mind|instead|or|isn't|"
-    r"won't|can't|cannot|wouldn't|leads? (?:to|into)|hits?|actually|sorry|"
-    r"(?:is|was|would be|looks|seems|that'?s|that (?:is|would be)|this (?:is|would be)) "
-    r"(?:a |an |too |so |very |also )?(?:bad|wrong|blocked|hole|wall|not|unsafe|danger\w*|invalid|impossible|risky|"
-    r"mistake|error|incorrect|example|worse|trap|fatal|out))\b)",
-    re.IGNORECASE,
-)
-_REJECTED_BEFORE = re.compile(
-    r"(?:\b(?:not|never|avoid(?:ed|ing|s)?|skip(?:ped|ping)?|refus\w+|dismiss\w+|"
-    r"instead of|rather than|reject(?:ed|ing)?|rejects?|don't|won't|can't|shouldn't|"
-    r"wouldn't|considered|thought (?:about|of)|tempted(?: by)?|could|might|maybe|perhaps|either|or|wrong|example|"
-    r"e\.g\.|unlike|ruled out|discard(?:ed)?|was|like|format(?: is)?)\b|\bno\b[,:]?)"
-    r"(?:[\s:,\"'`(*_-]+(?:be|choose|do|say|use|write|answer|go|with|output|was|is|to|as)){0,2}[\s:,\"'`(*_-]*\Z"
-    r"|\b(?:wrong|bad|incorrect) (?:answer|action|move)\b[^.\n<]{0,20}\Z",
-    re.IGNORECASE,
-)
 _CONNECTOR = re.compile(
     r"(?:[\s,;.&+*_>→|–—-]|<br>|\b(?:and|then|next|finally|after that|followed by)\b)*", re.IGNORECASE
 )
 _CUT_TAG = re.compile(r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z")  # of a reply that ends at its limit of tokens
 _BLANK_END = re.compile(r"[\s*_`\"'.)\]$!~]*(?:<[/\\]?[a-z_:]{1,20}>[\s*_`]*)*\Z", re.IGNORECASE)
-
-_OTHER_NAMES = "final_answer|final|answers|actions?|moves?|response|output|result|command|decision"
-_OTHER_PAIRS = re.compile(
-    rf"<\s?({_OTHER_NAMES})(?:\s[^<>]{{0,200}})?>(.*?)(?:<\s?[/\\]\s?\1\s?>|\Z)"
-    r"|<\|begin_of_(?:box|solution)\|>(.*?)(?:<\|end_of_(?:box|solution)\|>|\Z)"
-    r"|\[answer\](.*?)(?:\[/answer\]|\Z)"
-    r"|\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}",
-    re.IGNORECASE | re.DOTALL,
-)
-_LABEL = re.compile(
-    r"^(?P<lead>[^\n]{0,80}?)\b(?:final |next |best |chosen |my |the )*(?:answer|actions?|moves?|decision|output)"
-    r"\b(?:\(s\)|s)?"
-    r"(?:\s*(?:is|are|would be|will be))?[\s*_`\"]*[:：=][\s*_`]*(?:\n+)?(?P<text>[^\n]+)"
-    r"|\b(?:final |next |best )?(?:answer|action|move)s? (?:is|are)[\s:*_`]+(?P<after>[^\n]+)"
-    r"|^(?:#{1,6} *|\*\*)(?:final |next |best |my )?(?:answer|actions?|moves?)[*:_ ]*\n+(?P<heading>[^\n]+)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_OTHER_LABEL = re.compile(
-    rf"\b(?:last|previous|losing|legal|illegal|{'|'.join(VERDICTS | DOUBT)}) (?:answer|action|move|choice)s?\b",
-    re.IGNORECASE,
-)
-_OBSERVATION = re.compile(r"\n[ \t]*observation[ \t]*:", re.IGNORECASE)
 
 
 class Found(NamedTuple):
@@ -164,7 +125,9 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
             view, groups = bare, found
     tagged = bool(groups)
     if not groups and loosely:
-        groups = _otherwise(view)
+        thinks = view.thinking.open_from is not None
+        blank = [*view.thinking.spans, *view.shields]
+        groups = [] if thinks else untagged_answers(_blanked(in_ascii(text), blank), _blanked(view.plain, blank), code)
     first = groups[0][0][0] if groups else 0
     inside = [tag for tag in tags if tag.end <= end]
     pairs, _ = view.pairs()
@@ -225,10 +188,7 @@ def _closes_text(view: _View, pair: Span) -> bool:
 def _rejected(view: _View, pair: Span) -> bool:
     """Whether the words beside an answer take it back."""
     opened, closed = view.plain.rfind("<", 0, pair[0]), view.plain.find(">", pair[1]) + 1
-    return (
-        _REJECTED_AFTER.match(view.plain, closed, closed + 60) is not None
-        or _REJECTED_BEFORE.search(view.plain, max(0, opened - 60), opened) is not None
-    )
+    return is_taken_back(view.plain, opened, closed)
 
 
 def _last_group(view: _View, pairs: Sequence[Span]) -> list[Span]:
@@ -265,42 +225,6 @@ def _at_the_end_of_a_thought(view: _View) -> list[list[Span]]:
     if span is None or last is None or not view.ends_at(last.end) or _PLACEHOLDER.fullmatch(view.plain, *span):
         return []
     return [[span]]
-
-
-def _otherwise(view: _View) -> list[list[Span]]:
-    """Answers in other forms than between the format's tags."""
-    if view.thinking.open_from is not None:
-        return []
-    original = in_ascii(view.text)
-    blank = [*view.thinking.spans, *view.shields]
-    original, plain = _blanked(original, blank), _blanked(view.plain, blank)
-    groups: list[list[Span]] = []
-    pairs = [match for match in _OTHER_PAIRS.finditer(original) if not within(match.start(), view.code)]
-    for match in reversed(pairs):
-        at = next(i for i in (2, 3, 4, 5) if match[i] is not None)
-        beside = plain[max(0, match.start() - 60) : match.start()], plain[match.end() : match.end() + 60]
-        if not (_REJECTED_BEFORE.search(beside[0]) or _REJECTED_AFTER.match(beside[1])):
-            groups.append([match.span(at)])
-            break
-    if calls := tool_call_spans(original):
-        groups.append(calls)
-    groups += [[span] for span in json_spans(plain)]
-    observed = _OBSERVATION.search(plain)
-    labels = [
-        match
-        for match in _LABEL.finditer(plain, 0, observed.start() if observed else len(plain))
-        if not _REJECTED_BEFORE.search(match["lead"] or "")
-        and not _OTHER_LABEL.search(plain, match.start(), match.end())
-    ]
-    if labels:
-        groups.append([labels[-1].span(str(labels[-1].lastgroup))])
-    else:
-        start = len(plain) - len(plain.lstrip())
-        groups.append([(start, len(plain))])
-        paragraph = plain.rstrip().rfind("\n\n") + 2
-        if paragraph > 1 and "\n" not in plain[paragraph:].strip():
-            groups.append([(paragraph, len(plain))])
-    return groups
 
 
 def _blanked(text: str, spans: Sequence[Span]) -> str:

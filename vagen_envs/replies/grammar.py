@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -16,20 +16,21 @@ from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names
 from vagen_envs.replies.answer import Found, find_answers
 from vagen_envs.replies.execution import AnswerReader, Parsing
 from vagen_envs.replies.parsed import FORMAT_CODES, ParsedTurn, Problem
-from vagen_envs.replies.reference import ReferenceParser, Rule
+from vagen_envs.replies.reference import ReferenceParser, released_rule
 from vagen_envs.replies.special_tokens import in_ascii, without_tokens
 from vagen_envs.replies.tags import (
-    TAG_NAME,
     TAGS,
     Tag,
     TagNames,
+    check_tags,
     field_text,
     find_tags,
     format_problems,
+    tag_forms,
     tag_pattern,
     without_tags,
 )
-from vagen_envs.replies.thinking import Span, Thinking
+from vagen_envs.replies.thinking import native_end
 
 Strategy = Literal["no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -44,11 +45,6 @@ _FIELDS: dict[Strategy, tuple[str, ...]] = {
     "grounding": ("observation", "reasoning"),
     "world_modeling": ("reasoning", "prediction"),
     "grounding_world_modeling": ("observation", "reasoning", "prediction"),
-}
-
-_RELEASED_RULES: dict[str, dict[str, Rule]] = {
-    "nested": {"no_think": "whole", "free_think": "whole", "others": "either"},
-    "flat": {"no_think": "whole", "others": "anywhere"},
 }
 
 
@@ -106,8 +102,8 @@ class Grammar:
             leaves.pop("think", None)
         set_field = object.__setattr__
         set_field(self, "_leaves", {**leaves, "answer": "answer"})
-        full = self._forms(leaves)
-        without = self._forms([tag for tag, name in leaves.items() if name != "reasoning"])
+        full = tag_forms(leaves, self.layout)
+        without = tag_forms([tag for tag, name in leaves.items() if name != "reasoning"], self.layout)
         sequences = (full, without) if self.reasoning == "optional" and self.parsing != "released" else (full,)
         set_field(self, "_sequences", sequences)
         set_field(self, "_places", {self._written(forms): self._places_in(forms) for forms in sequences})
@@ -120,7 +116,7 @@ class Grammar:
                     "parsing='released' knows no layout 'untagged', which isn't VAGEN's; use nested or flat, "
                     "or another parsing"
                 )
-            rule = _RELEASED_RULES[self.layout].get(self.strategy, _RELEASED_RULES[self.layout]["others"])
+            rule = released_rule(self.layout, self.strategy)
             set_field(self, "_reference", ReferenceParser(self._written(full), self._places_in(full), rule))
 
     @property
@@ -137,20 +133,6 @@ class Grammar:
         """The tags as this grammar calls them, from the forms of `TAGS`."""
         called = dict(zip(TAGS, self.tags, strict=True))
         return tuple(form.replace(name := form.strip("</>"), called[name]) for form in forms)
-
-    def _forms(self, leaves: Collection[str]) -> tuple[str, ...]:
-        """The well-formed sequence of tags with texts in these, such as `("<think>", "</think>", …)`."""
-
-        def pair(name: str) -> list[str]:
-            return [f"<{name}>", f"</{name}>"]
-
-        if self.layout == "flat":
-            order = [name for name in leaves if name != "prediction"]
-            order += ["answer"] + ["prediction"] * ("prediction" in leaves)
-            return tuple(tag for name in order for tag in pair(name))
-        inner = [tag for name in leaves if name != "think" for tag in pair(name)]
-        think = ["<think>", *inner, "</think>"] if leaves and self.layout == "nested" else inner
-        return (*think, "<answer>", "</answer>")
 
     def _places_in(self, tags: tuple[str, ...]) -> dict[int, str]:
         """Which fields stand where in a text that is split at these tags: text, tag, text, tag, …, text."""
@@ -243,11 +225,10 @@ class Grammar:
             begin = tags[0].start if tags else found.end
             texts["think"] = without_tags(text[:begin], self.tags).strip() or None
         else:
-            begin = _native_end(text, tags, found.thinking, self._sequences)
+            begin = native_end(text, tags, found.thinking, self._sequences)
             tags = [tag for tag in tags if tag.start >= begin]
-        if begin and not self._thought_is_free:
-            native = without_tags(text[:begin], self.tags).strip()
-            if self.native_thinking == "reject":
+            native = without_tags(text[:begin], self.tags).strip() if begin else None
+            if begin and self.native_thinking == "reject":
                 message = "text of a thinking model stands before the reply"
                 problems.append(Problem("native_thinking", message, 0, begin))
         if self.strategy in ("no_think", "free_think"):  # their text is free, other tags in it are just text
@@ -256,7 +237,7 @@ class Grammar:
         problems += format_problems(shown, tags, begin, self._sequences, self.template(), self.tags)
         actions, answer = self._reader.execute(text, plain, found, problems, begin)
         texts.update((name, self._field(text, tags, tag, found, begin)) for tag, name in self._leaves.items())
-        texts["answer"] = self._answer_text(text, answer)
+        texts["answer"] = self.separator.join(text[start:end].strip() for start, end in answer) if answer else None
         well_formed = not any(problem.code in FORMAT_CODES for problem in problems)
         return _turn(texts, native, actions, well_formed, problems)
 
@@ -269,9 +250,6 @@ class Grammar:
                 if start >= begin and len(own) > 1 and own[0].start == start:
                     return text[own[0].end : own[-1].start].strip()
         return field_text(text, [tag for tag in tags if tag.start >= begin], name)
-
-    def _answer_text(self, text: str, answer: Sequence[Span]) -> str | None:
-        return self.separator.join(text[start:end].strip() for start, end in answer) if answer else None
 
     def _read_as_released(self, text: str, reference: ReferenceParser) -> ParsedTurn:
         """As VAGEN's released parsers read it."""
@@ -295,39 +273,6 @@ class Grammar:
         return _turn(texts, None, actions, found.well_formed and answer is not None, problems)
 
 
-_MOST_THOUGHTS = 8  # of a thinking model before its reply, so that time stays linear
-
-
-def _native_end(text: str, tags: list[Tag], thinking: Thinking, sequences: Sequence[tuple[str, ...]]) -> int:
-    """Where a thinking model's own text ends and its reply begins; 0 if there is no such text.
-
-    Chat templates of thinking models open `<think>` themselves, so replies arrive as "thought </think> reply"; others
-    write "<think>thought</think> reply" or never close it, and the reply may begin with `<think>` too.
-    """
-    begins, at = [0], 0
-    for start, end in thinking.spans:
-        if text[at:start].strip():
-            break
-        begins.append(end)
-        at = end
-    thinks = [tag for tag in tags if tag.name == "think"]
-    twice = len(thinks) > 1 and not thinks[0].closes and not thinks[1].closes
-    unclosed = thinks[1].start if twice and not text[: thinks[0].start].strip() else 0
-    for begin in (*begins[:_MOST_THOUGHTS], unclosed):
-        if tuple(tag.form for tag in tags if tag.start >= begin) in sequences:
-            return begin
-    if len(begins) == 1:
-        return unclosed
-    think_first = sequences[0][0] == "<think>"
-    own = bool(thinks) and not thinks[0].closes and thinks[0].start < begins[1]
-    if thinking.implied or not think_first or not own:
-        return begins[1]
-    follows = next((tag for tag in thinks if tag.start >= begins[1]), None)
-    if follows is not None and not follows.closes and not text[begins[1] : follows.start].strip():
-        return begins[1]
-    return unclosed if thinking.in_doubt else 0
-
-
 _same = functools.lru_cache(64)(Grammar)
 
 
@@ -343,25 +288,9 @@ def _turn(
     well_formed: bool,
     problems: Sequence[Problem],
 ) -> ParsedTurn:
-    get = texts.get
+    names = ("observation", "reasoning", "prediction", "think", "answer")
+    observation, reasoning, prediction, think, answer = map(texts.get, names)
     well_formed = well_formed and not any(problem.code == "markdown_answer" for problem in problems)
     return ParsedTurn(
-        get("observation"),
-        get("reasoning"),
-        get("prediction"),
-        get("think"),
-        get("answer"),
-        native_thinking,
-        actions,
-        well_formed,
-        tuple(problems),
+        observation, reasoning, prediction, think, answer, native_thinking, actions, well_formed, tuple(problems)
     )
-
-
-def check_tags(tags: Sequence[str]) -> None:
-    """Raise ValueError unless these are names for all of `TAGS`."""
-    if len(tags) != len(TAGS) or len(set(tags)) != len(TAGS) or not all(map(TAG_NAME.fullmatch, tags)):
-        raise ValueError(
-            f"tags {tuple(tags)!r} are not valid: give {len(TAGS)} different names, for {', '.join(TAGS)}, "
-            "each of lower-case letters, digits, '_' and '-', beginning with a letter"
-        )

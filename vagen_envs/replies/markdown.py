@@ -14,7 +14,7 @@ from vagen_envs.replies.deliberation import Deliberation, weighs
 from vagen_envs.replies.scanner import AnswerScanner
 from vagen_envs.replies.special_tokens import in_ascii, without_tokens
 from vagen_envs.replies.tool_calls import values
-from vagen_envs.replies.vocabulary import ASIDES, ONE_ARROW, is_rejected
+from vagen_envs.replies.vocabulary import ASIDES, LABELS, NUMBERS, ONE_ARROW, is_rejected
 
 _STRUCK = re.compile(
     r"(?<!~)~~(?!~).*?(?<!~)~~(?!~)|<(s|del|strike)>.*?</\1>|<!--.{0,2000}?-->|/\*.{0,2000}?\*/|<(think|thinking)>.*?</\2>",
@@ -39,7 +39,7 @@ _KEYCAP = re.compile(r"(\d)\s?\u20e3")
 _CIRCLED = re.compile(r"([①-⑨])\s")
 _ROMAN = re.compile(r"(?<!\w)(III|II|IV|I|V)([.)])(?=\s)")
 _ROMAN_DIGITS = {"I": "1", "II": "2", "III": "3", "IV": "4", "V": "5"}
-_WORD_NUMBERED = re.compile(r"\b(?:step|action|move|turn)\s+(?:one|two|three|four|five)[ \t]*[:.)-]", re.IGNORECASE)
+_WORD_NUMBERED = re.compile(rf"\b(?:{'|'.join(LABELS)})\s+(?:{'|'.join(NUMBERS)})[ \t]*[:.)-]", re.IGNORECASE)
 _BRACKETED = re.compile(r"<\s*([A-Za-z_ -]{1,30}?)\s*/?>")
 _ASIDE = re.compile(rf"\b(?:{'|'.join(ASIDES)})\b", re.IGNORECASE)
 _ESCAPED_BREAK = re.compile(r"\\[nrt](?![a-z])")

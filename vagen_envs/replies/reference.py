@@ -17,6 +17,15 @@ from typing import Literal
 
 MARK = "<image>"
 Rule = Literal["whole", "either", "anywhere"]
+_RULES: dict[str, dict[str, Rule]] = {
+    "nested": {"no_think": "whole", "free_think": "whole", "others": "either"},
+    "flat": {"no_think": "whole", "others": "anywhere"},
+}
+
+
+def released_rule(layout: str, strategy: str) -> Rule:
+    """The rule by which VAGEN's parser of a layout reads a strategy."""
+    return _RULES[layout].get(strategy, _RULES[layout]["others"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,21 @@
-"""Reading an answer word by word: which actions it names, how often, and which of them it takes back."""
+"""Reading an answer word by word: which actions it has, in which order and how often."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
 
-from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
-from vagen_envs.replies.calls import find_calls
+from vagen_envs.replies.actions import Action, ActionGrammar, Names
+from vagen_envs.replies.mentions import Mention, Mentions
 from vagen_envs.replies.vocabulary import (
     ARROWS,
     CAPTIONS,
     DENIAL,
     DOUBT,
+    LABELS,
     MOVING,
     NEUTRAL,
+    ORDER,
     REASON,
-    SYNONYMS,
     THINGS,
     is_rejected,
     words_of,
@@ -25,12 +24,7 @@ from vagen_envs.replies.vocabulary import (
 _LEADS = re.compile(r"[:(]|\s[-–—]+\s|[—–]|\[")
 _EMOJI = frozenset("⬆🔼⬇🔽⬅◀➡▶")
 _HANDS = frozenset("👆👇👈👉")
-_COUNTED = ("action", "actions", "step", "move", "turn")
 
-_TOKEN = re.compile(
-    r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d+)|(?P<arrow>[↑↓←→⬆⬇⬅➡🔼🔽◀▶⇧⇩⇦⇨👆👇👈👉])|(?P<other>.)",
-    re.DOTALL,
-)
 _COUNT_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "once": 1, "twice": 2, "thrice": 3}
 _UNITS = r"(?:times?|steps?|cells?|tiles?|squares?|spaces?)"
 _REPEAT = re.compile(
@@ -48,51 +42,26 @@ _KEYWORD_BEFORE = re.compile(r"\b(?:direction|action|move|answer)s?\s*\Z", re.IG
 _COUNT_BEFORE = re.compile(  # "2x Up", "two steps to the left", "2 Down"
     rf"(?P<count>\d{{1,2}}|one|two|three|four|five)\s*(?P<unit>[x×]|{_UNITS})?\s+(?:to\s+)?(?:the\s+)?", re.IGNORECASE
 )
-_COUNTS_BEFORE = re.compile(r"(?:\d|\b(?:two|three|four|five))\s*\Z", re.IGNORECASE)
 _JOINT = re.compile(r"[\s,;.&+|*_`]*(?:(?:and|then|next)\b[\s,]*)*\Z", re.IGNORECASE)
 _DESCRIBED = re.compile(  # "Push the box down: Up", but not "Up, step 2: Left"
-    r"(?:(?!action|step|move|turn|first|second|third|then|next|finally|final|answer|\d)[^:\n])*:\s*\Z", re.IGNORECASE
+    rf"(?:(?!{'|'.join(LABELS | ORDER)}|\d)[^:\n])*:\s*\Z", re.IGNORECASE
 )
 _NEUTRAL_MARKS = frozenset(" \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒↦➜➔、。「」『』【】，：；（）،؛")
 _PLACE = re.compile(r"[\s*_`]*(?::|(?:is|are)\b)?\s*(?:(?:on|to|at)\b\s*)?(?:(?:the|my)\s+)?", re.IGNORECASE)
 _MOST_REPEATS = 20
 
 
-class _Mention(NamedTuple):
-    """An action in an answer."""
-
-    action: Action
-    start: int
-    end: int
-
-
-class AnswerScanner:
+class AnswerScanner(Mentions):
     """Reads one answer from left to right."""
 
     def __init__(self, piece: str, offset: int, separator: str, grammar: ActionGrammar) -> None:
-        self.piece, self.offset, self.grammar = piece, offset, grammar
+        super().__init__(piece, offset, grammar)
         self.marks = _NEUTRAL_MARKS | set(separator)
-        self.tokens = list(_TOKEN.finditer(piece))
-        self.calls = dict(self._calls()) if isinstance(grammar, Calls) else {}
         self.found: list[Action] = []
         self.last_end = -1
-        words = [token[0] for token in self.tokens if token.lastgroup == "word"]
-        self.initials: dict[str, str] = {}
-        if isinstance(grammar, Names) and words and all(len(word) == 1 for word in words):  # "U, D"
-            initials = [name[0].casefold() for name in grammar.called]
-            self.initials = {} if len({*initials}) < len(initials) else dict(zip(initials, grammar.called, strict=True))
         self.numbers: list[int] = []
         self.bare_counts: list[int] = []
         self.count = 1  # of the next action
-
-    def names(self) -> list[tuple[str, int, int]]:
-        """The actions that the text mentions, each with its place."""
-        found: list[tuple[str, int, int]] = []
-        for i, token in enumerate(self.tokens):
-            if token.lastgroup == "word" and token.start() >= self.last_end and (mention := self._mention(i)):
-                self.last_end = mention.end
-                found.append((mention.action.text, mention.start, mention.end))
-        return found
 
     def actions(self, *, plain: bool = False) -> list[Action]:
         """The actions; none if any part of the answer is unclear.
@@ -115,7 +84,7 @@ class AnswerScanner:
                 action = self._read(ARROWS[token[0]], token.start(), token.end())
                 if action is None:
                     return []
-                self._take(_Mention(action, token.start(), token.end()))
+                self._take(Mention(action, token.start(), token.end()))
                 i += 1
             else:
                 i = i + 1 if token.lastgroup == "arrow" or self._is_mark(i) else -1
@@ -160,7 +129,7 @@ class AnswerScanner:
     def _number(self, i: int) -> int:
         token = self.tokens[i]
         before = self.piece[: token.start()].rstrip()
-        labels = before[-1:] == "#" or any(before.casefold().endswith(word) for word in _COUNTED)
+        labels = before[-1:] == "#" or any(before.casefold().endswith(word) for word in LABELS)
         if (counted := self._counted(i, with_unit=labels)) >= 0:
             return counted
         if labels and before[-1:] != "#":
@@ -220,64 +189,7 @@ class AnswerScanner:
             return after == ">" or _KEYWORD_BEFORE.search(self.piece, max(0, at - 12), at) is not None
         return mark in "✅✔👉" or ord(mark) >= 0x1F000 or (0x2300 <= ord(mark) < 0x2C00 and not mark.isalnum())
 
-    # -- the parts of an answer ----------------------------------------------------------------------------------------
-
-    def _mention(self, i: int) -> _Mention | None:
-        """The action that begins with this word: up to three words make a name."""
-        if i in self.calls:
-            return self.calls[i]
-        if isinstance(self.grammar, Calls):
-            return None
-        first = self.tokens[i]
-        words, end = [first[0]], first.end()
-        best = None
-        spans = [(list(words), end)]
-        for _ in range(2):
-            joint = self.piece[end : end + 1]
-            following = re.compile(r"[^\W\d_]+").match(self.piece, end + 1) if joint and joint in " _-" else None
-            if following is None:
-                break
-            words, end = [*words, following[0]], following.end()
-            spans.append((words, end))
-        for parts, stop in reversed(spans):
-            action = self._read_words(parts, first.start(), stop)
-            if action is not None:
-                best = _Mention(action, first.start(), stop)
-                break
-        return best
-
-    def _mention_at(self, at: int) -> _Mention | None:
-        """The action whose name begins at this place."""
-        i = self._after(at)
-        return self._mention(i) if i < len(self.tokens) and self.tokens[i].start() == at else None
-
-    def _read_words(self, parts: list[str], start: int, end: int) -> Action | None:
-        plain = "".join(parts)
-        meant = "".join(SYNONYMS.get(part.casefold(), part) for part in parts)
-        forms = ["_".join(parts), plain, self.initials.get(plain.casefold(), meant)]
-        if len(parts) == 1:
-            forms += [plain[:-1]] if plain[-1] in "sS" and _COUNTS_BEFORE.search(self.piece, 0, start) else []
-            forms += [f"move{meant}"] if meant in ("ahead", "back") else []
-            forms += [plain[len(lead) :] for lead in ("move", "go", "arrow") if plain.casefold().startswith(lead)]
-        for form in dict.fromkeys(forms):
-            action = self._read(form, start, end) if form else None
-            if action is not None:
-                return action
-        return None
-
-    def _read(self, written: str, start: int, end: int) -> Action | None:
-        action = self.grammar.read(written, self.offset + start, self.offset + end)
-        return None if isinstance(action, Refused) else action
-
-    def _calls(self) -> Iterator[tuple[int, _Mention]]:
-        """Calls by the index of their first token."""
-        index = {token.start(): i for i, token in enumerate(self.tokens)}
-        for start, end, read_to, call in find_calls(self.piece):
-            action = self._read(call, start, end) if call else None
-            if action is not None:
-                yield index[start], _Mention(action, start, read_to)
-
-    def _take(self, mention: _Mention) -> None:
+    def _take(self, mention: Mention) -> None:
         self.last_end = mention.end
         count, self.count = self.count, 1
         repeat = _REPEAT.match(self.piece, mention.end) if isinstance(self.grammar, Names) else None
@@ -287,9 +199,6 @@ class AnswerScanner:
             if repeat["given"]:
                 self.bare_counts.append(count)
         self.found += [mention.action] * min(count, _MOST_REPEATS)
-
-    def _after(self, at: int) -> int:
-        return next((j for j, token in enumerate(self.tokens) if token.start() >= at), len(self.tokens))
 
     def _next_word(self, i: int) -> str:
         return next((token[0].casefold() for token in self.tokens[i + 1 :] if token.lastgroup == "word"), "")

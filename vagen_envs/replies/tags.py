@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -79,6 +79,17 @@ def without_tags(text: str, names: TagNames = TAGS) -> str:
     return tag_pattern(names).sub("", text)
 
 
+def tag_forms(leaves: Collection[str], layout: str) -> tuple[str, ...]:
+    """The well-formed sequence of tags of a layout with texts in these, such as `("<think>", "</think>", …)`."""
+    first = [name for name in leaves if name != "prediction"] if layout == "flat" else [*leaves]
+    inner = first if layout == "flat" else [name for name in first if name != "think"]
+    pairs = [form for name in inner for form in (f"<{name}>", f"</{name}>")]
+    if leaves and layout == "nested":
+        pairs = ["<think>", *pairs, "</think>"]
+    last = ["<prediction>", "</prediction>"] if layout == "flat" and "prediction" in leaves else []
+    return (*pairs, "<answer>", "</answer>", *last)
+
+
 def field_text(text: str, tags: Sequence[Tag], name: str) -> str | None:
     """The text of the first `<name>` up to the `</name>` that follows it."""
     opened: Tag | None = None
@@ -150,3 +161,12 @@ def _empty_fields(text: str, tags: list[Tag], called: dict[str, str]) -> Iterato
     for left, right in itertools.pairwise(tags):
         if not left.closes and right.closes and left.name != "answer" and not text[left.end : right.start].strip():
             yield Problem("empty_field", f"<{called[left.name]}> is empty", left.start, right.end)
+
+
+def check_tags(tags: Sequence[str]) -> None:
+    """Raise ValueError unless these are names for all of `TAGS`."""
+    if len(tags) != len(TAGS) or len(set(tags)) != len(TAGS) or not all(map(TAG_NAME.fullmatch, tags)):
+        raise ValueError(
+            f"tags {tuple(tags)!r} are not valid: give {len(TAGS)} different names, for {', '.join(TAGS)}, "
+            "each of lower-case letters, digits, '_' and '-', beginning with a letter"
+        )

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vagen_envs.replies.special_tokens import in_ascii
-from vagen_envs.replies.tags import TagNames
+from vagen_envs.replies.tags import Tag, TagNames
 from vagen_envs.replies.vocabulary import THINKING_TAGS
 
 Span = tuple[int, int]
@@ -134,3 +134,36 @@ def _mark_pattern(names: TagNames) -> re.Pattern[str]:
     forms = "|".join(f"(?P<o{kind}>{opening})|(?P<c{kind}>{closing})" for kind, opening, closing in kinds)
     tag = rf"<\s?(?P<slash>[/\\]?)\s?(?P<tag>{called})(?:\s[^<>]{{0,200}}(?<!/))?\s?>"
     return re.compile(f"{tag}|{forms}", re.IGNORECASE | re.MULTILINE)
+
+
+_MOST_THOUGHTS = 8  # of a thinking model before its reply, so that time stays linear
+
+
+def native_end(text: str, tags: list[Tag], thinking: Thinking, sequences: Sequence[tuple[str, ...]]) -> int:
+    """Where a thinking model's own text ends and its reply begins; 0 if there is no such text.
+
+    Chat templates of thinking models open `<think>` themselves, so replies arrive as "thought </think> reply"; others
+    write "<think>thought</think> reply" or never close it, and the reply may begin with `<think>` too.
+    """
+    begins, at = [0], 0
+    for start, end in thinking.spans:
+        if text[at:start].strip():
+            break
+        begins.append(end)
+        at = end
+    thinks = [tag for tag in tags if tag.name == "think"]
+    twice = len(thinks) > 1 and not thinks[0].closes and not thinks[1].closes
+    unclosed = thinks[1].start if twice and not text[: thinks[0].start].strip() else 0
+    for begin in (*begins[:_MOST_THOUGHTS], unclosed):
+        if tuple(tag.form for tag in tags if tag.start >= begin) in sequences:
+            return begin
+    if len(begins) == 1:
+        return unclosed
+    think_first = sequences[0][0] == "<think>"
+    own = bool(thinks) and not thinks[0].closes and thinks[0].start < begins[1]
+    if thinking.implied or not think_first or not own:
+        return begins[1]
+    follows = next((tag for tag in thinks if tag.start >= begins[1]), None)
+    if follows is not None and not follows.closes and not text[begins[1] : follows.start].strip():
+        return begins[1]
+    return unclosed if thinking.in_doubt else 0

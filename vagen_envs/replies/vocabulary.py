@@ -11,8 +11,8 @@ _WORDS = {part: frozenset(words.split()) for part, words in _VOCABULARY["words"]
 NEUTRAL, DOUBT, DENIAL, REASON = _WORDS["neutral"], _WORDS["doubt"], _WORDS["denial"], _WORDS["reason"]
 VERDICTS, CAPTIONS, CHOICE, CONCLUSION = _WORDS["verdict"], _WORDS["caption"], _WORDS["choice"], _WORDS["conclusion"]
 CONDITION, BE, MOVING, THINGS = _WORDS["condition"], _WORDS["be"], _WORDS["moving"], _WORDS["things"]
+LABELS, ORDER, NUMBERS = _WORDS["labels"], _WORDS["order"], _WORDS["numbers"]
 ASIDES: list[str] = _VOCABULARY["asides"]
-_ORDER = {"after", "before"}
 CROSSES, TICKS = "❌✗✘🚫⛔❎☒", "✅✔☑"
 ANSWER_TAGS, THINKING_TAGS = frozenset(_VOCABULARY["tags"]["answer"]), tuple(_VOCABULARY["tags"]["thinking"])
 SYNONYMS: dict[str, str] = _VOCABULARY["synonyms"]
@@ -27,7 +27,7 @@ def is_doubtful(piece: str) -> bool:
 
 def is_rejected(piece: str) -> bool:
     """Whether a piece of an answer is doubtful or gives a verdict on an action, such as "blocked"."""
-    return is_doubtful(piece) or not (VERDICTS | _ORDER).isdisjoint(words_of(piece))
+    return is_doubtful(piece) or not (VERDICTS | {"after", "before"}).isdisjoint(words_of(piece))
 
 
 def words_of(piece: str) -> list[str]:

@@ -1,0 +1,111 @@
+"""The tokens of an answer, and the actions that they name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
+from vagen_envs.replies.calls import find_calls
+from vagen_envs.replies.vocabulary import SYNONYMS
+
+_TOKEN = re.compile(
+    r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d+)|(?P<arrow>[↑↓←→⬆⬇⬅➡🔼🔽◀▶⇧⇩⇦⇨👆👇👈👉])|(?P<other>.)",
+    re.DOTALL,
+)
+_COUNTS_BEFORE = re.compile(r"(?:\d|\b(?:two|three|four|five))\s*\Z", re.IGNORECASE)
+
+
+class Mention(NamedTuple):
+    """An action in an answer."""
+
+    action: Action
+    start: int
+    end: int
+
+
+class Mentions:
+    """An answer, or a part of one, whose actions are looked up token by token.
+
+    Args:
+        piece: the text.
+        offset: where it begins in the reply.
+        grammar: what names an action.
+    """
+
+    def __init__(self, piece: str, offset: int, grammar: ActionGrammar) -> None:
+        self.piece, self.offset, self.grammar = piece, offset, grammar
+        self.tokens = list(_TOKEN.finditer(piece))
+        self.calls = dict(self._calls()) if isinstance(grammar, Calls) else {}
+        words = [token[0] for token in self.tokens if token.lastgroup == "word"]
+        self.initials: dict[str, str] = {}
+        if isinstance(grammar, Names) and words and all(len(word) == 1 for word in words):  # "U, D"
+            initials = [name[0].casefold() for name in grammar.called]
+            self.initials = {} if len({*initials}) < len(initials) else dict(zip(initials, grammar.called, strict=True))
+
+    def names(self) -> list[tuple[str, int, int]]:
+        """The actions that the text mentions, each with its place."""
+        found: list[tuple[str, int, int]] = []
+        end = 0
+        for i, token in enumerate(self.tokens):
+            if token.lastgroup == "word" and token.start() >= end and (mention := self._mention(i)):
+                end = mention.end
+                found.append((mention.action.text, mention.start, mention.end))
+        return found
+
+    def _mention(self, i: int) -> Mention | None:
+        """The action that begins with this word: up to three words make a name."""
+        if i in self.calls:
+            return self.calls[i]
+        if isinstance(self.grammar, Calls):
+            return None
+        first = self.tokens[i]
+        words, end = [first[0]], first.end()
+        spans = [(list(words), end)]
+        for _ in range(2):
+            joint = self.piece[end : end + 1]
+            following = re.compile(r"[^\W\d_]+").match(self.piece, end + 1) if joint and joint in " _-" else None
+            if following is None:
+                break
+            words, end = [*words, following[0]], following.end()
+            spans.append((words, end))
+        for parts, stop in reversed(spans):
+            action = self._read_words(parts, first.start(), stop)
+            if action is not None:
+                return Mention(action, first.start(), stop)
+        return None
+
+    def _mention_at(self, at: int) -> Mention | None:
+        """The action whose name begins at this place."""
+        i = self._after(at)
+        return self._mention(i) if i < len(self.tokens) and self.tokens[i].start() == at else None
+
+    def _read_words(self, parts: list[str], start: int, end: int) -> Action | None:
+        plain = "".join(parts)
+        meant = "".join(SYNONYMS.get(part.casefold(), part) for part in parts)
+        forms = ["_".join(parts), plain, self.initials.get(plain.casefold(), meant)]
+        if len(parts) == 1:
+            forms += [plain[:-1]] if plain[-1] in "sS" and _COUNTS_BEFORE.search(self.piece, 0, start) else []
+            forms += [f"move{meant}"] if meant in ("ahead", "back") else []
+            forms += [plain[len(lead) :] for lead in ("move", "go", "arrow") if plain.casefold().startswith(lead)]
+        for form in dict.fromkeys(forms):
+            action = self._read(form, start, end) if form else None
+            if action is not None:
+                return action
+        return None
+
+    def _read(self, written: str, start: int, end: int) -> Action | None:
+        action = self.grammar.read(written, self.offset + start, self.offset + end)
+        return None if isinstance(action, Refused) else action
+
+    def _calls(self) -> Iterator[tuple[int, Mention]]:
+        """Calls by the index of their first token."""
+        index = {token.start(): i for i, token in enumerate(self.tokens)}
+        for start, end, read_to, call in find_calls(self.piece):
+            action = self._read(call, start, end) if call else None
+            if action is not None:
+                yield index[start], Mention(action, start, read_to)
+
+    def _after(self, at: int) -> int:
+        return next((j for j, token in enumerate(self.tokens) if token.start() >= at), len(self.tokens))

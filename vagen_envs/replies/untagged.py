@@ -1,0 +1,68 @@
+"""Answers in other forms than between the format's tags: other tags, tool calls, JSON, a label, the bare actions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from vagen_envs.replies.rejection import is_taken_back, leads_to_rejection
+from vagen_envs.replies.thinking import Span, within
+from vagen_envs.replies.tool_calls import json_spans, tool_call_spans
+from vagen_envs.replies.vocabulary import DOUBT, VERDICTS
+
+_OTHER_NAMES = "final_answer|final|answers|actions?|moves?|response|output|result|command|decision"
+_OTHER_PAIRS = re.compile(
+    rf"<\s?({_OTHER_NAMES})(?:\s[^<>]{{0,200}})?>(.*?)(?:<\s?[/\\]\s?\1\s?>|\Z)"
+    r"|<\|begin_of_(?:box|solution)\|>(.*?)(?:<\|end_of_(?:box|solution)\|>|\Z)"
+    r"|\[answer\](.*?)(?:\[/answer\]|\Z)"
+    r"|\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}",
+    re.IGNORECASE | re.DOTALL,
+)
+_LABEL = re.compile(
+    r"^(?P<lead>[^\n]{0,80}?)\b(?:final |next |best |chosen |my |the )*(?:answer|actions?|moves?|decision|output)"
+    r"\b(?:\(s\)|s)?"
+    r"(?:\s*(?:is|are|would be|will be))?[\s*_`\"]*[:：=][\s*_`]*(?:\n+)?(?P<text>[^\n]+)"
+    r"|\b(?:final |next |best )?(?:answer|action|move)s? (?:is|are)[\s:*_`]+(?P<after>[^\n]+)"
+    r"|^(?:#{1,6} *|\*\*)(?:final |next |best |my )?(?:answer|actions?|moves?)[*:_ ]*\n+(?P<heading>[^\n]+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_OTHER_LABEL = re.compile(
+    rf"\b(?:last|previous|losing|legal|illegal|{'|'.join(VERDICTS | DOUBT)}) (?:answer|action|move|choice)s?\b",
+    re.IGNORECASE,
+)
+_OBSERVATION = re.compile(r"\n[ \t]*observation[ \t]*:", re.IGNORECASE)
+
+
+def untagged_answers(original: str, plain: str, code: Sequence[Span]) -> list[list[Span]]:
+    """Groups of spans as in `Found.choices`.
+
+    Args:
+        original: the reply with blanks for its thoughts.
+        plain: the same without a template's tokens.
+        code: its code.
+    """
+    groups: list[list[Span]] = []
+    pairs = [match for match in _OTHER_PAIRS.finditer(original) if not within(match.start(), code)]
+    for match in reversed(pairs):
+        at = next(i for i in (2, 3, 4, 5) if match[i] is not None)
+        if not is_taken_back(plain, *match.span()):
+            groups.append([match.span(at)])
+            break
+    if calls := tool_call_spans(original):
+        groups.append(calls)
+    groups += [[span] for span in json_spans(plain)]
+    observed = _OBSERVATION.search(plain)
+    labels = [
+        match
+        for match in _LABEL.finditer(plain, 0, observed.start() if observed else len(plain))
+        if not leads_to_rejection(match["lead"] or "") and not _OTHER_LABEL.search(plain, match.start(), match.end())
+    ]
+    if labels:
+        groups.append([labels[-1].span(str(labels[-1].lastgroup))])
+    else:
+        start = len(plain) - len(plain.lstrip())
+        groups.append([(start, len(plain))])
+        paragraph = plain.rstrip().rfind("\n\n") + 2
+        if paragraph > 1 and "\n" not in plain[paragraph:].strip():
+            groups.append([(paragraph, len(plain))])
+    return groups
