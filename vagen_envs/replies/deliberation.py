@@ -154,6 +154,10 @@ class Deliberation:
                     return None
                 rejected |= names
                 offered -= names
+                if all(each.names <= names for each in run):  # "Right. But Right is a hole"
+                    run, ended = [], False
+            elif kind == "judges" and last in ("refuses", "judged"):
+                continue
             elif kind == "judges" or (kind == "doubts" and offered and not run):  # about what was named last
                 rejected |= offered.union(*(each.names for each in run))
                 offered, run, doubted, needed = set(), [], False, needed if needed > 1 else 0
@@ -202,7 +206,7 @@ class Deliberation:
             return "conditional"
         refuses, judged = held & _REFUSES, held & VERDICTS
         offers = held & _OFFERS and "only" not in held
-        reasons = not words or words[0] in REASON - {"which", "that"}
+        reasons = not words or words[0] in REASON - CONCLUSION - {"which", "that"}
         if not names:
             if reasons or (judged and refuses):
                 return "explains"

@@ -98,16 +98,24 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
     piece = _TEXT_COMMAND.sub(lambda text: text[1].rjust(len(text[0])), piece)
     piece = _ESCAPED_BREAK.sub("  ", piece)
     piece = _LATEX_ARROW.sub(lambda arrow: ONE_ARROW[(arrow[1] or "right").lower()].ljust(len(arrow[0])), piece)
-    piece = _blank(_MARKUP, _blank(_COMMENT, _blank(_COMMENT_LINE, piece) if calls else piece))
+
+    def scan(text: str) -> AnswerScanner:
+        return AnswerScanner(text, offset, separator, grammar)
+
+    def remark(comment: re.Match[str]) -> str:
+        """A comment as blanks, or as a sentence of its own if it calls the action before it bad."""
+        if scan(comment[0]).names() or not is_rejected(comment[0]):
+            return " " * len(comment[0])
+        return f".{comment[0][1:]}".replace("#", " ").replace("//", "  ")
+
+    piece = _COMMENT.sub(remark, _blank(_COMMENT_LINE, piece) if calls else piece)
+    piece = _blank(_MARKUP, piece)
     if isinstance(grammar, Names):  # a name in the place of a tag: `<Up>`
         piece = _BRACKETED.sub(
             lambda tag: tag[0] if isinstance(grammar.read(tag[1], 0, 0), Refused) else re.sub(r"[<>/]", " ", tag[0]),
             piece,
         )
         piece = _blank(_ASIDE, piece)
-
-    def scan(text: str) -> AnswerScanner:
-        return AnswerScanner(text, offset, separator, grammar)
 
     doubted = weighs(piece)
     found = [] if doubted else scan(piece).actions()
