@@ -18,8 +18,8 @@ from vagen_envs.replies.thinking import Span, Thinking, code_spans, find_thinkin
 from vagen_envs.replies.untagged import untagged_answers
 
 _TURN = re.compile(
-    r"\n[ \t]*(?:#{1,4}[ \t]*|\*\*|<\|start_header_id\|>|<\|start\|>)?(?:user|human|system|environment|observation)"
-    r"(?:\*\*|<\|end_header_id\|>|<\|message\|>)?[ \t]*(?::|\n)"
+    r"\n[ \t]*(?:#{1,4}[ \t]*|\*\*|\[|<\|start_header_id\|>|<\|start\|>)?(?:user|human|system|environment|observation)"
+    r"(?:\*\*|\]|<\|end_header_id\|>|<\|message\|>)?[ \t]*(?::|\n)"
     r"|\[(?:Turn result|Turn \d+|First observation|Initial Observation|(?:Next )?Observation)\]"
     r"|<\|(?:im_start|user|observation)\|>|<｜User｜>|\[INST\]|<start_of_turn>user|</?tool_response>"
     r"|(?<=/answer>)\s*<observation>|<\|eot_id\|>|<\|im_end\|>|\n[ \t]*<image>",

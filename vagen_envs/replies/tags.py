@@ -50,7 +50,7 @@ def tag_pattern(names: TagNames = TAGS) -> re.Pattern[str]:
     return re.compile(f"(</?(?:{'|'.join(map(re.escape, names))})>)", re.IGNORECASE | re.ASCII)
 
 
-_LOOSE = re.compile(r"<\s{0,4}([/\\]?)\s{0,4}([^\s<>/\\\"'=!]{2,32}+)(?:\s[^<>]{0,200}(?<!/))?\s{0,4}>", re.ASCII)
+_LOOSE = re.compile(r"<\s{0,4}([/\\]?)\s{0,4}([^\s<>/\\\"'=!]{1,32}+)(?:\s[^<>]{0,200}(?<!/))?\s{0,4}>", re.ASCII)
 """A tag with blanks, attributes or a backslash in it too: groups are the slash and the name."""
 
 
