@@ -129,6 +129,8 @@ NESTED = '<svg viewBox="0 0 9 9" xmlns="http://www.w3.org/2000/svg"><svg/><svg x
         (f"{TWO}~~{NESTED}", TWO),  # one action a turn
         (TWO.removesuffix("</svg>"), TWO.removesuffix("</svg>")),
         ("a red circle", None),
+        ("<svg>...</svg>", None),
+        (TWO.replace("<g ", f"<!-- {'x' * 20_000} --><g "), TWO.replace("<g ", f"<!-- {'x' * 20_000} --><g ")),
     ],
 )
 def test_what_stands_around_an_svg_is_dropped(answer, executed):

@@ -140,7 +140,7 @@ class Deliberation:
         last: Kind = "explains"
         for clause in self._clauses():
             kind, names = clause.kind, clause.names
-            if kind == "conditional":
+            if kind == "conditional" or (kind == "explains" and run and not ended and clause.after_comma):
                 return None
             if kind == "plans":
                 unmarked = offered and (clause.after_comma or not names <= offered)
