@@ -311,10 +311,10 @@ class VagenEnv(Forkable):
 
     def _feedback_text(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> str:
         done = f"Executed: {', '.join([each.text for each in executed])}." if executed else "Nothing was executed."
-        said = [each.feedback for each in executed if each.feedback]
-        if not said and not parsed.problems:
+        feedback = [each.feedback for each in executed if each.feedback]
+        if not feedback and not parsed.problems:
             return done
-        return " ".join([done, *said, *(f"Note: {problem.message}." for problem in parsed.problems)])
+        return " ".join([done, *feedback, *(f"Note: {problem.message}." for problem in parsed.problems)])
 
     def _observe(self, feedback: str | None) -> Observation:
         picture = self._look() if self._looks else None

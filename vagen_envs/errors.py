@@ -59,9 +59,9 @@ class SimulatorError(VagenError, RuntimeError):
     """A simulator broke. The episode has no score: it is not a failure of the agent."""
 
     def __init__(self, env_id: object, cause: str = "") -> None:
-        said = f"the simulator of {env_id} broke: {cause}. Reset the environment to go on." if cause else str(env_id)
-        super().__init__(said)
-        self.cause: str = cause or getattr(env_id, "cause", said)
+        message = f"the simulator of {env_id} broke: {cause}. Reset the environment to go on." if cause else str(env_id)
+        super().__init__(message)
+        self.cause: str = cause or getattr(env_id, "cause", message)
 
 
 class EpisodeOverError(VagenError, RuntimeError):

@@ -132,8 +132,8 @@ class Forkable(EnvironmentHooks):
         options = {
             field.name: getattr(config, field.name) for field in dataclasses.fields(config) if field.name not in apart
         }
-        said = json.dumps([options, config.level_key(), self.prompts.pack.sha256()], sort_keys=True)
-        return _heading_of(self.id, hashlib.blake2b(said.encode(), digest_size=16).hexdigest())
+        described = json.dumps([options, config.level_key(), self.prompts.pack.sha256()], sort_keys=True)
+        return _heading_of(self.id, hashlib.blake2b(described.encode(), digest_size=16).hexdigest())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, (type(self), *self._made_with, self.spec, self.snapshot())

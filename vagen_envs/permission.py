@@ -68,7 +68,7 @@ def make_permitted(env_id: str, options: Mapping[str, Any], offers: Offers) -> V
 
 def told(env: VagenEnv, options: Mapping[str, Any], offers: Offers) -> dict[str, Any]:
     """The environment's configuration as its client may see it: the name of what was offered, not its value."""
-    named = {name: said for name, said in options.items() if isinstance(said, str) and said in offers.get(name, {})}
+    named = {name: value for name, value in options.items() if isinstance(value, str) and value in offers.get(name, {})}
     return dataclasses.asdict(env.config) | named
 
 

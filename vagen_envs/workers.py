@@ -143,9 +143,9 @@ def answer_calls(connection: Connection, answer: Callable[..., Any], warm_up: Ca
 
 def _say(connection: Connection, call: Callable[..., Any], *message: Any) -> bool:
     try:
-        said = (True, call(*message))
+        answer = (True, call(*message))
     except Exception as error:
         cause = error.cause if isinstance(error, SimulatorError) else f"{type(error).__name__}: {error}"
-        said = (False, cause)
-    connection.send(said)
-    return said[0]
+        answer = (False, cause)
+    connection.send(answer)
+    return answer[0]

@@ -1,8 +1,8 @@
 """Find out whether an agent fails by perception, prediction or planning.
 
-The same levels are played twice: with the picture, and with the true state as text. What is lost only with the picture
-is due to perception. What is lost with the text as well is due to prediction if the agent predicted the outcome of its
-actions wrongly, else to planning.
+The same levels are played twice: with the picture, and with the true state as text. Losses that occur only with the
+picture are due to perception. Losses that occur with the text, too, are due to prediction if the agent predicted the
+outcome of its actions wrongly, else to planning.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _JUDGE = RuleJudge("claims")
 
 
 class TurnLoss(NamedTuple):
-    """What a turn lost, in actions.
+    """The loss of a turn, in actions.
 
     Attributes:
-        lost: by how many actions it moved the end away, compared with the best play; at most what was left to do.
+        lost: actions by which the turn moved the end away, compared with the best play; at most those that remained.
         unread: actions that were left out because none could be read.
         saw, foresaw: whether the observation and the prediction are true; `None` if nothing could be judged.
     """

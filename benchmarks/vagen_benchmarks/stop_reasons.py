@@ -94,9 +94,9 @@ def is_about_pictures(words: str) -> bool:
 def _first(kind: str, body: str) -> dict[str, Any] | None:
     """The first entry of a kind in the file that fits a body."""
     body = body[:LONGEST_BODY]
-    said = {*_said(body)}
+    found = {*_strings(body)}
     text = body.lower().replace('\\"', '"').replace("\\u0027", "'").replace("\\u2019", "’")
-    return next((entry for entry, fits in _known(kind) if fits(said, text)), None)
+    return next((entry for entry, fits in _known(kind) if fits(found, text)), None)
 
 
 @functools.cache
@@ -107,13 +107,13 @@ def _known(kind: str) -> list[tuple[dict[str, Any], Callable[[set[str], str], bo
         codes, never = frozenset(entry.get("codes", ())), r"(?!)"
         words = re.compile("|".join(entry.get("says", [never])))
         unless = re.compile(entry.get("unless", never))
-        return lambda said, text: bool((codes & said or words.search(text)) and not unless.search(text))
+        return lambda found, text: bool((codes & found or words.search(text)) and not unless.search(text))
 
     entries = tomllib.loads(PROVIDERS.read_text(encoding="utf-8"))[kind]
     return [(entry, fit(entry)) for entry in entries]
 
 
-def _said(body: str) -> Iterator[str]:
+def _strings(body: str) -> Iterator[str]:
     """Every `code`, `type`, `reason` and `status` within a JSON body, and in JSON that it quotes."""
     waiting: list[Any] = [body]
     while waiting:

@@ -32,6 +32,6 @@ def test_by_default_an_environments_own_agents_play_it_alone(tmp_path, monkeypat
     ]
     scores = {agent: rows[svg, agent]["metrics"]["score"] for agent in ("oracle", "tracer", "random")}
     assert scores["oracle"] == 1 > scores["tracer"] > 0.5 > scores["random"] > 0
-    assert rows[svg, "tracer"]["said"] == {"scorer": "classical-2"}
+    assert rows[svg, "tracer"]["labels"] == {"scorer": "classical-2"}
     page = (path / "report.html").read_text()
     assert json.loads(page.split('id="page">')[1].split("</script>")[0])["planned"] == 7 * 4

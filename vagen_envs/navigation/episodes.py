@@ -75,7 +75,7 @@ def _episode(task: Any, where: str) -> ThorEpisode:
             rotation = rotation["y"]
         numbers = at["x"], at["y"], at["z"], rotation, agent["horizon"], target["x"], target["z"]
         x, y, z, turn, horizon, *goal = map(_finite, numbers)
-        scene, kind, said = words = task["scene"], task["targetObjectType"], task["instruction"]
+        scene, kind, instruction = words = task["scene"], task["targetObjectType"], task["instruction"]
         if not all(isinstance(text, str) and text for text in words):
             raise TypeError("scene, targetObjectType and instruction must be non-empty strings")
     except KeyError as error:
@@ -83,7 +83,7 @@ def _episode(task: Any, where: str) -> ThorEpisode:
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{where} is malformed ({error}); write it as in EB-Navigation's files") from error
     start = Pose(x, z, round(turn) % 360, round(horizon))
-    return ThorEpisode(scene, NavigationEpisode(said, kind, (goal[0], goal[1]), start), y)
+    return ThorEpisode(scene, NavigationEpisode(instruction, kind, (goal[0], goal[1]), start), y)
 
 
 def _finite(value: Any) -> float:

@@ -189,8 +189,8 @@ class SampleEnv(VagenEnv):
             raise SimulatorError(self.id, f"the verifier failed: {verdict.reason}")
         weight = self.sample.reward_model.accuracy_ratio
         terms = (RewardTerm("accuracy", weight * verdict.accuracy),) if weight else ()
-        said = f"The answer is {'right' if verdict.correct else 'wrong'}: {verdict.reason}."
-        return Executed(action.text, True, terms, said)
+        feedback = f"The answer is {'right' if verdict.correct else 'wrong'}: {verdict.reason}."
+        return Executed(action.text, True, terms, feedback)
 
     def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
         terms = super()._reward_terms(parsed, executed)

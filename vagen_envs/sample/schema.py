@@ -93,8 +93,8 @@ class Sample:
     @property
     def content(self) -> bytes:
         """What makes the sample the one it is: pictures, question and truth."""
-        said = json.dumps([self.question, self.reward_model.ground_truth, self.reward_model.verifier])
-        return self.picture_key + said.encode()
+        content = json.dumps([self.question, self.reward_model.ground_truth, self.reward_model.verifier])
+        return self.picture_key + content.encode()
 
     def to_row(self, images: bool = True) -> dict[str, Any]:
         """The sample as a row, JSON-able but for the bytes of the pictures."""

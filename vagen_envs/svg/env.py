@@ -206,10 +206,10 @@ class SvgEnv(VagenEnv):
         drawing = self._drawn = self._draw(action.text)
         self._written = action.text
         self._looked_like = None if drawing.pixels is None else content_hash(drawing.pixels.tobytes())
-        said = f"an SVG of {len(action.text)} characters"
+        summary = f"an SVG of {len(action.text)} characters"
         if drawing.pixels is None:
             self._scores, self._score = dict.fromkeys(self._scores, 0.0), 0.0
-            return Executed(said, before is not None, (), f"It scores 0: {drawing.problem}.")
+            return Executed(summary, before is not None, (), f"It scores 0: {drawing.problem}.")
         self._scores = self._scorer.score([self._target], [drawing.pixels])[0]
         self._score = next(iter(self._scores.values()))
         self._best = max(self._best, self._score)
@@ -219,7 +219,7 @@ class SvgEnv(VagenEnv):
             for name, score in self._scores.items()
         ]
         feedback = f"Its similarity to the target is {self._score:.3f} of 1."
-        return Executed(said, before != self._looked_like, tuple(rewards), feedback)
+        return Executed(summary, before != self._looked_like, tuple(rewards), feedback)
 
     def _solved(self) -> bool:
         return self._turns >= self.config.max_turns - 1 and self._score >= self._enough

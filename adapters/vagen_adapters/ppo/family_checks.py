@@ -222,8 +222,8 @@ def _logprobs(encoder: ChatEncoder, model: ActorCritic, prompts: Sequence[Prompt
 def _prompts(encoder: ChatEncoder) -> list[Prompt]:
     """A conversation of two turns, and one of one."""
     first, second = (_show(encoder, number) for number in range(2))
-    said = SampledReply((*encoder.encode(REPLIES[0]), encoder.end_id), ())
-    turn: Any = PlayedTurn(first, said, None, ())  # type: ignore[arg-type]
+    reply = SampledReply((*encoder.encode(REPLIES[0]), encoder.end_id), ())
+    turn: Any = PlayedTurn(first, reply, None, ())  # type: ignore[arg-type]
     return [lay_out([turn], (), second).prompt, lay_out((), (), first).prompt]
 
 

@@ -148,15 +148,15 @@ class ChatAgent(AsyncAgent):
             "answer_tag": game.env.config.tags[-1],
         }
 
-    def _thoughtless(self, game: Game, said: list[Message]) -> list[Message]:
+    def _thoughtless(self, game: Game, messages: list[Message]) -> list[Message]:
         """Messages without the thoughts that `_whole` took from the endpoint's own field."""
         tags = game.env.config.tags
         if self.profile.hidden:
             opened, closed = f"<{tags[0]}>", f"</{tags[0]}>"
-            for message in said:
+            for message in messages:
                 if message["role"] == "assistant" and message["content"].startswith(opened):
                     message["content"] = message["content"].partition(closed)[2].lstrip()
-        return said
+        return messages
 
     def _whole(self, answer: Answer, game: Game) -> str:
         """The reply with the hidden reasoning as its thought, where that counts; shortened to what an action holds."""

@@ -90,8 +90,8 @@ class _Own(Agent):
 
 
 def _describer(own: Callable[[], dict[str, Any]], name: str, sha256: str) -> Callable[[], dict[str, Any]]:
-    said = {"name": name, "custom": True, "source_sha256": sha256}
-    return lambda: {**own(), **said}
+    identity = {"name": name, "custom": True, "source_sha256": sha256}
+    return lambda: {**own(), **identity}
 
 
 def _module(file: Path, name: str) -> Any:

@@ -120,9 +120,9 @@ def status_error(status: int, message: str, headers: Mapping[str, str], *, body:
 
     A refusal (`REJECTED`, `PROXY`) with `retry` is worth a second request, not the waiting that an outage is.
     """
-    words, said = f"HTTP {status}: {in_a_line(message)}", body or message
+    words, full = f"HTTP {status}: {in_a_line(message)}", body or message
     is_page = body.lstrip().startswith("<")
-    if (kind := recognise(status, said)) or is_permanent(said):
+    if (kind := recognise(status, full)) or is_permanent(full):
         return EndpointError(kind or Stop.REJECTED, words, retry=False, status=status)
     if status in (408, 504):
         kind = Stop.TIMEOUT

@@ -206,17 +206,17 @@ def transport_error(error: BaseException) -> Exception:
     while chain[-1].__cause__ is not None:
         chain.append(chain[-1].__cause__)
     for each in chain:
-        said = f"{type(each).__name__}: {each}" if str(each) else type(each).__name__
+        message = f"{type(each).__name__}: {each}" if str(each) else type(each).__name__
         if isinstance(each, TooLargeError):
             return EndpointError("nonsense", f"not an answer: {each}", retry=False)
         if isinstance(each, TimeoutError | httpx2.TimeoutException) and not isinstance(each, httpx2.ConnectTimeout):
             return EndpointError("timeout", "no whole answer in time")
         if isinstance(each, httpx2.DecodingError):
             return EndpointError("nonsense", f"not an answer: it can't be unpacked: {each}")
-        if isinstance(each, httpx2.RemoteProtocolError) and not re.search("disconnected|closed connection", said):
+        if isinstance(each, httpx2.RemoteProtocolError) and not re.search("disconnected|closed connection", message):
             return EndpointError("nonsense", f"not an answer in HTTP: {each}")
         if isinstance(each, httpx2.TransportError | httpx2.InvalidURL | OSError):
-            return EndpointError("unreachable", _root(each) or said)
+            return EndpointError("unreachable", _root(each) or message)
     return error if isinstance(error, Exception) else RuntimeError(str(error))
 
 

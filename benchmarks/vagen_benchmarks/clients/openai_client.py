@@ -112,8 +112,8 @@ def _written(usage: Any) -> int | None:
 def _thought(message: Mapping[str, Any]) -> str:
     """The hidden reasoning that a message shows, in the first of the fields that have any."""
     for name in _SHOWN:
-        if name in message and (said := _told(message[name])):
-            return said
+        if name in message and (thought := _told(message[name])):
+            return thought
     return ""
 
 
@@ -126,7 +126,7 @@ def _told(value: Any) -> str:
         return "".join(map(_told, value))
     if isinstance(value, Mapping):
         names = ("thinking", "text", "summary", "reasoning")
-        return next((said for name in names if (said := _told(value.get(name)))), "")
+        return next((thought for name in names if (thought := _told(value.get(name)))), "")
     return value if isinstance(value, str) else ""
 
 

@@ -46,11 +46,11 @@ class OpenAIResponsesClient(PostingClient):
         if data.get("status") in ("failed", "cancelled"):
             raise error_of({"message": f"the reply broke off: its status is {data['status']}"})
         parts = [part for item in output if item["type"] == "message" for part in item["content"]]
-        said = "".join(part["text"] for part in parts if part["type"] == "output_text")
+        written = "".join(part["text"] for part in parts if part["type"] == "output_text")
         refusal = "".join(part["refusal"] for part in parts if part["type"] == "refusal")
         reasoning = [item for item in output if item["type"] == "reasoning"]
         thoughts = [part["text"] for item in reasoning for part in item.get("content") or item.get("summary") or ()]
-        text, usage = said or refusal, data.get("usage")
+        text, usage = written or refusal, data.get("usage")
         cut = (data.get("incomplete_details") or {}).get("reason")
         return Answer(
             text,

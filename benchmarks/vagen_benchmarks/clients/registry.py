@@ -96,15 +96,15 @@ class Model:
         Args:
             asked: fields of `Sampling`; `None` leaves one to the model, a temperature of `"none"` to the endpoint.
         """
-        said = {name: value for name, value in (asked or {}).items() if value is not None}
+        given = {name: value for name, value in (asked or {}).items() if value is not None}
         own = {"max_tokens": self.max_tokens or Sampling.max_tokens, "reasoning_tokens": self.reasoning_tokens}
         heat = {} if isinstance(self.temperature, bool) else {"temperature": self.temperature}
-        told = {**own, **heat, "effort": self.effort, **said}
+        told = {**own, **heat, "effort": self.effort, **given}
         if told.get("temperature") == "none":
             told["temperature"] = None
         if self.temperature is False:
             told.update(temperature=None, top_p=None)
-        return Sampling(**{**told, "extra": {**(self.extra or {}), **said.get("extra", {})} or None})
+        return Sampling(**{**told, "extra": {**(self.extra or {}), **given.get("extra", {})} or None})
 
     def key(self) -> str:
         """The key from the environment. Raises ProtocolError if it must be there and isn't."""

@@ -37,9 +37,9 @@ def read_answer(response: httpx2.Response, reader: Callable[[Any], Answer]) -> A
         raise EndpointError("nonsense", f"not an answer: {_seen(response, text)}") from error
     if status >= 400:
         raise _status_error(response, text, data)
-    said = _error_in(data) if isinstance(data, Mapping) else None  # proxies say so with a status of 200
-    if said is not None:
-        raise error_of(said)
+    message = _error_in(data) if isinstance(data, Mapping) else None  # proxies say so with a status of 200
+    if message is not None:
+        raise error_of(message)
     try:
         return reader(data)
     except (TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
@@ -95,9 +95,9 @@ def _words(data: Any, depth: int = 4) -> str:
     if not isinstance(data, Mapping):
         return ""
     names = ("error", "message", "msg", "detail", "errors", "error_description")
-    said = next((words for name in names if (words := _words(data.get(name), depth - 1))), "")
-    if said and isinstance(data.get("loc"), list):  # pydantic's
-        said = f"{'.'.join(map(str, data['loc']))}: {said}"
+    message = next((words for name in names if (words := _words(data.get(name), depth - 1))), "")
+    if message and isinstance(data.get("loc"), list):  # pydantic's
+        message = f"{'.'.join(map(str, data['loc']))}: {message}"
     raw = data.get("metadata")  # OpenRouter's, of the provider behind it
     behind = raw.get("raw") if isinstance(raw, Mapping) else None
-    return f"{said}: {behind}" if said and isinstance(behind, str) else said
+    return f"{message}: {behind}" if message and isinstance(behind, str) else message

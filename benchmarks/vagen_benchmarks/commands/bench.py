@@ -86,7 +86,7 @@ def bench(
 
     Example: `vagen bench -e sokoban -e frozenlake -a gpt-5-mini -a random -n 32`
     """
-    said = {**locals(), "temperature": read_temperature(temperature), "extra": parse_options(extra) or None}
+    arguments = {**locals(), "temperature": read_temperature(temperature), "extra": parse_options(extra) or None}
     plan = load_plan(protocol) if protocol else None
     if plan is not None:
         _refuse_beside_protocol(given)
@@ -105,8 +105,8 @@ def bench(
         err.print(f"{each.env_id}: {each.reason}")
     if not tasks:
         raise ProtocolError("no environment can be made here; see above for what each lacks")
-    own, how = baselines_of(tasks), {name: said[name] for name in HOW}
-    sampling = {name: said[name] for name in SAMPLING if said[name] is not None}
+    own, how = baselines_of(tasks), {name: arguments[name] for name in HOW}
+    sampling = {name: arguments[name] for name in SAMPLING if arguments[name] is not None}
     contexts = [plan.context] if plan else [ContextPolicy.parse(text) for text in dict.fromkeys(context or ["all"])]
     asked = asked_by(
         how,
@@ -114,7 +114,7 @@ def bench(
         sampling={**(plan.data.get("sampling", {}) if plan else {}), **sampling},
         contexts=contexts,
     )
-    judged = {name: said[name] for name in JUDGING} if judge else None
+    judged = {name: arguments[name] for name in JUDGING} if judge else None
     job = make_job(
         folder,
         tasks,

@@ -126,10 +126,10 @@ def rescore_command(
 
     Example: `vagen judge rescore runs/a --judge rule`
     """
-    said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
+    settings = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     betas = {"grounding": beta_grounding, "world_modeling": beta_world_modeling}
     llm = _llm(price, cache=cache, max_dollars=max_dollars, base_url=base_url, concurrency=concurrency)
-    scoring = make_scoring({**said, "betas": betas}, **llm)
+    scoring = make_scoring({**settings, "betas": betas}, **llm)
     assert scoring is not None
     source = RunFolder(run)
     if trust:
@@ -139,7 +139,7 @@ def rescore_command(
         raise RunFolderError(f"{into} is there already, maybe from an earlier rescoring; name a new folder with --into")
     judged: list[tuple[str, str, Turn, TurnScores]] = []
     with RunWriter(into, source.protocol, new=True) as writer:
-        how = {**said, "judge": scoring.reward.judge.name, "betas": betas}
+        how = {**settings, "judge": scoring.reward.judge.name, "betas": betas}
         writer.note("rescore", source=str(run.name), **how)
         episodes = iter(source.episodes())
         with Meter("judging episodes", len(source.index()), console=err) as meter:
@@ -210,7 +210,7 @@ def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
 def _print_sentences(judged: list[tuple[str, str, Turn, TurnScores]], count: int) -> None:
     """What was rewarded most. A sentence that is true of most states says little about any."""
     turns, scores = [turn for _, _, turn, _ in judged], [each for *_, each in judged]
-    table = make_table(["most rewarded sentences"], ["said", "score in all", "true of the run's states"])
+    table = make_table(["most rewarded sentences"], ["sentence", "score in all", "true of the run's states"])
     for row in rewarded_sentences(turns, scores, RuleJudge("claims"), count):
         table.add_row(row.sentence, str(row.count), f"{row.value:.1f}", f"{row.truth_rate:.0%}")
     if table.row_count:

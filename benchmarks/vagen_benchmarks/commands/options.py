@@ -67,14 +67,14 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
     return options
 
 
-def read_temperature(said: str | None) -> float | str | None:
+def read_temperature(text: str | None) -> float | str | None:
     """A number, or `none` for leaving it to the endpoint. Raises ProtocolError for anything else."""
-    if said is None or said.lower() == "none":
-        return said and "none"
+    if text is None or text.lower() == "none":
+        return text and "none"
     try:
-        heat = float(said)
+        heat = float(text)
     except ValueError:
         heat = -1.0
     if not 0.0 <= heat < math.inf:
-        raise ProtocolError(f"temperature {said!r} is not valid: give a number of at least 0, or none")
+        raise ProtocolError(f"temperature {text!r} is not valid: give a number of at least 0, or none")
     return heat

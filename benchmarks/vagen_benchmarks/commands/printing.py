@@ -127,7 +127,7 @@ def print_table(summary: Summary) -> None:
             f"{name} {value:.0f}" if (value or 0) > 100 else f"{name} {_number(value)}"
             for name, value in {**row["metrics"], **row["judged"]}.items()
         ]
-        own += [f"{name} {value}" for name, value in row["said"].items()]
+        own += [f"{name} {value}" for name, value in row["labels"].items()]
         table.add_row(
             titles.get(row["task"], row["task"]),
             row["agent"],
@@ -148,8 +148,8 @@ def print_table(summary: Summary) -> None:
     for row in rows:
         ended = {name: share for name, share in row["errors"].items() if name in EARLY and share}
         if ended:
-            said = ", ".join(f"{share:.0%} by {name}" for name, share in ended.items())
-            out.print(f"{row['task'].removeprefix('vagen/')}, {row['agent']}: ended early, {said}", style="yellow")
+            shares = ", ".join(f"{share:.0%} by {name}" for name, share in ended.items())
+            out.print(f"{row['task'].removeprefix('vagen/')}, {row['agent']}: ended early, {shares}", style="yellow")
 
 
 VALID = "valid: turns whose actions could all be read; effective: turns in which an action changed the state"

@@ -71,8 +71,8 @@ def train(
             raise TrainingConfigError(f"--set {name}: the command has an option of its own for it, --env or --out")
         check_setting(name, value)
     environments = _environments(env or chosen.environments, parse_options(option))
-    said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
-    given = {name: value for name, value in said.items() if value is not None}
+    wanted = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
+    given = {name: value for name, value in wanted.items() if value is not None}
     if without_reasoning_reward and given:
         raise TrainingConfigError(
             f"--{next(iter(given))} has no part in a run --without-reasoning-reward; leave one out"
@@ -190,14 +190,14 @@ def _config(recipe: Recipe, environments: Sequence[Any], out: Path, settings: Ma
     except (ImportError, RuntimeError) as error:  # a tracker's library that is missing
         raise TrainingConfigError(f"report_to: {_in_short(error)}") from error
     except (TypeError, ValueError) as error:  # transformers' and Python's, of values that can't be read
-        said = " ".join(f"-s {name}={value}" for name, value in settings.items()) or "no -s"
+        wanted = " ".join(f"-s {name}={value}" for name, value in settings.items()) or "no -s"
         words = " ".join(str(error).split())
         if "use_cpu" in words:  # transformers' only sign that there is no GPU
             raise TrainingConfigError(
                 f"there is no GPU here that can train in bfloat16 ({words}); to train on the CPU add "
                 "-s use_cpu=true -s bf16=false"
             ) from error
-        raise TrainingConfigError(f"settings that can't be taken ({said}): {words}") from error
+        raise TrainingConfigError(f"settings that can't be taken ({wanted}): {words}") from error
 
 
 def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:

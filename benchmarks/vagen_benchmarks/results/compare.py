@@ -82,7 +82,7 @@ def read_side(place: str) -> Side:
     if agent not in agents:
         raise ProtocolError(f"{path} has no agent {agent!r}.{did_you_mean(agent, agents)}")
     conditions = read_conditions(folder)
-    said = next(each for each in folder.protocol.agents if each["name"] == agent)
+    entry = next(each for each in folder.protocol.agents if each["name"] == agent)
     played = {}
     scorers: set[str] = set()
     for each in folder.episodes():
@@ -95,7 +95,7 @@ def read_side(place: str) -> Side:
         folder,
         f"{agent} ({path})",
         conditions,
-        {name: each for name, each in said.items() if name not in WHO} if "sampling" in said else {},
+        {name: each for name, each in entry.items() if name not in WHO} if "sampling" in entry else {},
         played,
         planned,
     )
@@ -110,8 +110,8 @@ def read_conditions(folder: RunFolder) -> dict[str, Any]:
 def refuse_differing(one: str, first: Mapping[str, Any], other: str, second: Mapping[str, Any]) -> None:
     """Raise ProtocolError, saying in what they differ, unless both conditions are the same."""
     if differing := differences(first, second):
-        said = "\n  ".join(differing[:8])
-        raise ProtocolError(f"these runs can't be compared, their protocols differ ({one} / {other}):\n  {said}")
+        listed = "\n  ".join(differing[:8])
+        raise ProtocolError(f"these runs can't be compared, their protocols differ ({one} / {other}):\n  {listed}")
 
 
 def compare(one: Side, other: Side) -> list[Pairs]:

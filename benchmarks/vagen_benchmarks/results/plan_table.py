@@ -57,9 +57,9 @@ def plan_table(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> PlanTable:
             known = [_score(scores.get((labels.get((id(each), value), ""), agent)), each) for each in columns]
             figures = tuple(_with_averages(known, groups))
             made.append(Row(agent if value is None else f"{agent}, {value}", figures, published=False))
-    for name, said in plan.data.get("published", {}).items():
-        told: list[Estimate | None] = [Estimate(each, math.nan, math.nan, 0, 0.0) for each in said]
-        told += [None] * (len(columns) - len(said))
+    for name, values in plan.data.get("published", {}).items():
+        told: list[Estimate | None] = [Estimate(each, math.nan, math.nan, 0, 0.0) for each in values]
+        told += [None] * (len(columns) - len(values))
         made.append(Row(name, tuple(_with_averages(told, groups)), published=True))
     shown: list[tuple[str, str]] = []
     for group, members in groups.items():

@@ -96,7 +96,7 @@ class Cell:
     problems: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     metrics: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
-    said: dict[str, set[str]] = field(default_factory=dict)
+    labels: dict[str, set[str]] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     seconds: list[float] = field(default_factory=list)
 
@@ -123,7 +123,7 @@ class Cell:
             self.problems.update({problem["code"] for problem in turn["parsed"]["problems"]})
         for name, value in (episode.turns[-1]["metrics"] if episode.turns else {}).items():
             if isinstance(value, str) and name not in NOT_OWN:
-                self.said.setdefault(name, set()).add(value)
+                self.labels.setdefault(name, set()).add(value)
             elif isinstance(value, int | float) and name not in NOT_OWN:
                 self.metrics.setdefault(name, []).append((level, float(value)))
 
@@ -175,7 +175,7 @@ class Cell:
             "pass_at_bounds": {k: [each.low, each.high] for k, each in passed.items()},
             "metrics": {name: each.value for name, each in metrics.items()},
             "metric_bounds": {name: _bounds(each)[1:] for name, each in metrics.items()},
-            "said": {name: ", ".join(sorted(values)) for name, values in self.said.items()},
+            "labels": {name: ", ".join(sorted(values)) for name, values in self.labels.items()},
             **{name: getattr(usage, name) for name in ("prompt_tokens", "cached_tokens", "completion_tokens")},
             "dollars": usage.dollars if usage.requests else None,
             "counted_by_us": usage.estimated,

@@ -102,8 +102,8 @@ HOW = (*ASKED, *LIMITS, "models", "header")
 
 def asked_by(how: Mapping[str, Any], **more: Any) -> Asked:
     """Parameters of the models by what a call says, and by what belongs to the protocol."""
-    said = {name: how[name] for name in ASKED if how.get(name) is not None}
-    return Asked(**said, headers=parse_headers(how.get("header") or []), **more)
+    given = {name: how[name] for name in ASKED if how.get(name) is not None}
+    return Asked(**given, headers=parse_headers(how.get("header") or []), **more)
 
 
 def baselines_of(tasks: Sequence[Task]) -> list[str]:

@@ -88,8 +88,8 @@ class Protocol:
         if _sha256(body) != data.get("sha256"):
             raise ProtocolError("the protocol doesn't match its hash; it was changed after the run began")
         tasks = tuple(Task(**task) for task in body["tasks"])
-        said = body["plan"], body.get("scoring")
-        return cls(tasks, tuple(body["agents"]), body["repeats"], *said, body["versions"])
+        rest = body["plan"], body.get("scoring")
+        return cls(tasks, tuple(body["agents"]), body["repeats"], *rest, body["versions"])
 
     def keys(self, agent: str) -> Iterator[tuple[str, Task, int, int]]:
         """Key, task, seed and repeat of every episode that an agent plays."""

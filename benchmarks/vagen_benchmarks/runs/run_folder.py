@@ -95,11 +95,11 @@ class RunFolder:
 
     def judged_by(self) -> dict[str, Any] | None:
         """The judge of the turns and its settings, during the run or in a later rescoring. None without a judge."""
-        said = next((entry for entry in reversed(self.journal()) if entry["event"] == "rescore"), None)
-        judge = said["judge"] if said else (self.protocol.scoring or {}).get("version")
-        said = said or self.protocol.scoring
+        scoring = next((entry for entry in reversed(self.journal()) if entry["event"] == "rescore"), None)
+        judge = scoring["judge"] if scoring else (self.protocol.scoring or {}).get("version")
+        scoring = scoring or self.protocol.scoring
         settings = ("betas", "gate", "weighting", "penalty")
-        return None if said is None else {"judge": judge, **{name: said.get(name) for name in settings}}
+        return None if scoring is None else {"judge": judge, **{name: scoring.get(name) for name in settings}}
 
     def lines(self) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
         """Offset, line and its data; `None` where the line isn't a complete episode."""

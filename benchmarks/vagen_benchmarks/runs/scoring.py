@@ -19,21 +19,21 @@ MEASURED = {"weighting": "plain"}
 
 @dataclass(frozen=True)
 class RunScoring:
-    """A reward for reasoning, and how it was asked for.
+    """A reward for reasoning, and the settings that it was made from.
 
     Attributes:
-        said: its options, as `ReasoningReward.from_options` takes them.
-        reward: made of them.
+        settings: its options, as `ReasoningReward.from_options` takes them.
+        reward: the reward.
     """
 
-    said: Mapping[str, Any]
+    settings: Mapping[str, Any]
     reward: ReasoningReward
     _rewards: dict[str, ReasoningReward] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
         """What of it belongs to the protocol."""
         made = self.reward.describe()
-        own = {name: value for name, value in self.said.items() if name not in ("llm", "version", "betas", *PARTS)}
+        own = {name: value for name, value in self.settings.items() if name not in ("llm", "version", "betas", *PARTS)}
         return {**own, "version": made["judge"], "betas": made["betas"]}
 
     def scored(self, turns: Sequence[Turn], env_options: Mapping[str, Any]) -> list[tuple[Turn, TurnScores]]:
@@ -48,25 +48,25 @@ class RunScoring:
         return wait_for(reward.paid_all(turns))
 
 
-def make_scoring(said: Mapping[str, Any] | None, **llm: Any) -> RunScoring | None:
-    """From what a protocol says: `judge`, `betas` (0.5 for each part), `gate`, `weighting` and `penalty`.
+def make_scoring(settings: Mapping[str, Any] | None, **llm: Any) -> RunScoring | None:
+    """Make a protocol's scoring: `judge`, `betas` (0.5 for each part), `gate`, `weighting` and `penalty`.
 
     Args:
-        said: by a protocol; nothing is no scoring.
+        settings: of a protocol; None gives no scoring.
         llm: options of a language model's judge that don't belong to the protocol, such as its cache.
 
     Raises:
         ProtocolError: an entry is unknown.
     """
-    if said is None:
+    if settings is None:
         return None
-    if not isinstance(said.get("judge"), str):
+    if not isinstance(settings.get("judge"), str):
         raise ProtocolError(
             "the scoring names no judge: give judge = 'rule' or another of `vagen judge`, and betas = "
             "{grounding = …, world_modeling = …} if not 0.5"
         )
-    options = {**MEASURED, **{name: value for name, value in said.items() if name not in ("version", "betas")}}
-    betas = {**dict.fromkeys(PARTS, 0.5), **said.get("betas", {})}
+    options = {**MEASURED, **{name: value for name, value in settings.items() if name not in ("version", "betas")}}
+    betas = {**dict.fromkeys(PARTS, 0.5), **settings.get("betas", {})}
     try:
         return RunScoring(options, ReasoningReward.from_options({**options, **betas, "llm": llm}))
     except JudgeConfigError as error:

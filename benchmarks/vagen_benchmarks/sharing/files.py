@@ -142,8 +142,8 @@ def key_findings(run: RunFolder) -> Iterator[str]:
     planned, scored = _planned(run), Counter[str]()
     for episode in run.all_episodes():
         task = planned.get(episode.key)
-        said = episode.task, episode.split, task and episode_key(episode.agent, task, episode.seed, episode.repeat)
-        if task is None or said != (task.label, task.split, episode.key):
+        claimed = episode.task, episode.split, task and episode_key(episode.agent, task, episode.seed, episode.repeat)
+        if task is None or claimed != (task.label, task.split, episode.key):
             yield f"{episode.key}: the protocol names no such episode"
         scored[episode.key] += episode.failure is None
     for key, times in scored.items():

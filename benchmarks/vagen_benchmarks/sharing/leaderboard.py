@@ -73,9 +73,9 @@ def _verified(run: RunFolder, trusted: bool) -> list[str]:
     with Meter(f"replaying {run.path.name}", len(run.index())) as meter:
         verdict = verify(run, trusted=trusted, progress=meter.advance)
     if not verdict.ok:
-        said = "\n  ".join([*verdict.wrong, *verdict.unknown][:8])
+        findings = "\n  ".join([*verdict.wrong, *verdict.unknown][:8])
         raise NotVerifiedError(
-            f"{run.path} can't be shown: it isn't what it claims to be, or can't be played again here:\n  {said}\n"
+            f"{run.path} can't be shown: it isn't what it claims to be, or can't be played again here:\n  {findings}\n"
             f"See all with: vagen verify {run.path}"
         )
     return verdict.unknown

@@ -90,8 +90,8 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
     for task in run.protocol.tasks:
         is_named = named.get(task.label) == _asked(task)
         if plan and not is_named:
-            said = named.get(task.label)
-            verdict.wrong.append(f"{task.label}: {_asked(task)} isn't what protocol {plan.name} says, {said}")
+            claimed = named.get(task.label)
+            verdict.wrong.append(f"{task.label}: {_asked(task)} isn't what protocol {plan.name} says, {claimed}")
         closed = "" if trusted or (is_named and not altered) else _closed(task)
         if closed:
             verdict.unknown.append(f"{task.label}: {closed}")
@@ -197,7 +197,7 @@ def _replay(
         found += here
         if any(exact or not _is_close(*each) for each in here):
             break  # what comes after only follows
-    lines = [f"{path} is {said!r:.60} and should be {mine!r:.60}" for path, mine, said in found]
+    lines = [f"{path} is {claimed!r:.60} and should be {mine!r:.60}" for path, mine, claimed in found]
     if any(exact or not _is_close(*each) for each in found):
         return lines, []
     return _ending_findings(episode, over), lines
@@ -240,9 +240,9 @@ def _unjudged(stored: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, A
     return {**stored, "metrics": metrics, "rewards": rewards}
 
 
-def _is_close(path: str, mine: Any, said: Any) -> bool:
+def _is_close(path: str, mine: Any, claimed: Any) -> bool:
     """Whether a difference may be another machine's: a number's last digits, or a picture of another renderer."""
     if path.endswith("picture.sha256"):
         return True
-    numbers = isinstance(mine, float) and isinstance(said, float)
-    return numbers and math.isclose(mine, said, rel_tol=CLOSE, abs_tol=CLOSE)
+    numbers = isinstance(mine, float) and isinstance(claimed, float)
+    return numbers and math.isclose(mine, claimed, rel_tol=CLOSE, abs_tol=CLOSE)

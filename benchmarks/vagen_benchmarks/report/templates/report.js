@@ -41,7 +41,7 @@ function interval(row) {
 
 function drawTable() {
   // Each environment has metrics of its own; a column for each of all of them would not fit a page.
-  const own = page.rows.some((row) => Object.keys({ ...row.metrics, ...row.said }).length);
+  const own = page.rows.some((row) => Object.keys({ ...row.metrics, ...row.labels }).length);
   const spent = page.rows.some((row) => row.completion_tokens);
   const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Format", ...(page.judged ? ["Grounding", "Prediction"] : []), ...(spent ? ["Tokens in, out", "Cached", "Cost", "s a reply"] : []), "Failed", "Played", "Levels", ...(own ? [["Own metrics", "name"]] : [])];
   const named = head.map((name) => (Array.isArray(name) ? name : [name, ""]));
@@ -67,7 +67,7 @@ function drawTable() {
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
       el("td", { title: row.missing ? `${row.missing} more were planned and never played` : "" }, String(row.played) + (row.missing ? ` of ${row.played + row.failed + row.missing}` : "")),
       el("td", { title: `${number(row.independent_plays, 0)} independent episodes would be as informative` }, String(row.levels)),
-      ...(own ? [el("td", { className: "name own" }, [...Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, Number.isInteger(value) || value > 100 ? 0 : 3)}`), ...Object.entries(row.said).map((said) => said.join(" "))].join(", "))] : []));
+      ...(own ? [el("td", { className: "name own" }, [...Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, Number.isInteger(value) || value > 100 ? 0 : 3)}`), ...Object.entries(row.labels).map((label) => label.join(" "))].join(", "))] : []));
     tr.onclick = () => choose({ task: row.task, agent: row.agent, outcome: "", problem: "" });
     tr.dataset.cell = `${row.agent}|${row.task}`;
     tr.dataset.place = $("#results > .wide tbody").children.length;
