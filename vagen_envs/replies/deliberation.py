@@ -60,8 +60,10 @@ Kind = Literal[
     "explains",
     "describes",
     "unclear",
+    "unread",
     "conditional",
 ]
+"""`unread`: one or two words that name nothing, which may be an item of a list as in "Jump, Left"."""
 
 
 class _Clause(NamedTuple):
@@ -140,9 +142,12 @@ class Deliberation:
         last: Kind = "explains"
         for clause in self._clauses():
             kind, names = clause.kind, clause.names
-            if kind == "conditional" or (kind == "explains" and run and not ended and clause.after_comma):
+            explains = kind in ("explains", "unread")
+            if kind == "conditional" or (explains and run and not ended and clause.after_comma):
                 return None
             if kind == "plans":
+                if last == "unread" and clause.after_comma and not clause.weight:
+                    return None
                 unmarked = offered and (clause.after_comma or not names <= offered)
                 unmarked = unmarked or last == "judged" or (last == "refuses" and clause.after_comma)
                 if clause.weight < max(needed, 2 if run and ended else 0, 1 if unmarked else 0):
@@ -210,7 +215,9 @@ class Deliberation:
         if not names:
             if reasons or (judged and refuses):
                 return "explains"
-            return "judges" if judged else "doubts" if refuses else "hints" if offers else "explains"
+            if judged or refuses or offers:
+                return "judges" if judged else "doubts" if refuses else "hints"
+            return "unread" if len(words) <= 2 else "explains"
         if words[:2] == ["instead", "of"]:
             return "refuses"
         if words[0:1] == ["so"] and words[1:2] and words[1] in BE | {"does", "would"}:  # "so is Up"
