@@ -116,6 +116,9 @@ class Deliberation:
     def _names(self, start: int, end: int) -> frozenset[str]:
         return frozenset(name for name, left, right in self.named if start <= left and right <= end)
 
+    def _begins_sentence(self, start: int) -> bool:
+        return self.masked[:start].rstrip()[-1:] in tuple(".!?…:()")
+
     def _ticked(self) -> tuple[int, int] | None:
         """The one option with a tick among others with crosses."""
         marks = list(_MARK.finditer(self.masked))
@@ -146,7 +149,7 @@ class Deliberation:
             if kind == "conditional" or (explains and run and not ended and clause.after_comma):
                 return None
             if kind == "plans":
-                if last == "unread" and clause.after_comma and not clause.weight:
+                if last == "unread" and not clause.weight and not self._begins_sentence(clause.start):
                     return None
                 unmarked = offered and (clause.after_comma or not names <= offered)
                 unmarked = unmarked or last == "judged" or (last == "refuses" and clause.after_comma)

@@ -21,7 +21,7 @@ _STRUCK = re.compile(
     re.DOTALL,
 )
 _MARKUP = re.compile(
-    r"(?:```|~~~)[A-Za-z]*|\\(?:boxed|text(?:bf|it|tt|rm|sf)?|math(?:rm|bf|tt|sf|it)|operatorname|quad|left|right(?=[)\]\\]))(?![A-Za-z])"
+    r"(?:```|~~~)\w*|\\(?:boxed|text(?:bf|it|tt|rm|sf)?|math(?:rm|bf|tt|sf|it)|operatorname|quad|left|right(?=[)\]\\]))(?![A-Za-z])"
     r"|\\[,;!: ]"
     r"|</?(?:actions?|answer|moves?|step|item|b|i|em|strong|code|pre|p|br|ol|ul|li|span|div|text|center|u)(?:\s[^<>]{0,200})?/?>",
     re.IGNORECASE,
