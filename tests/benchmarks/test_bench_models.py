@@ -18,7 +18,7 @@ from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.clients.base import retry_after
 from vagen_benchmarks.clients.registry import Registry
-from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.runs.job import parse_headers
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.runs.runner import Policy
@@ -300,3 +300,10 @@ def test_the_timeout_is_of_the_whole_answer(tmp_path, endpoint, name):
     endpoint.script = lambda number, body: drip()
     _, (episode,) = play(tmp_path / "run", endpoint.root, name=name, timeout=0.5, attempts=1)
     assert episode.ended.kind == "timeout"
+
+
+def test_models_try_says_how_to_reach_an_endpoint():
+    with pytest.raises(EndpointError, match=r"127.0.0.1.*start the server, or fix --base-url"):
+        CliRunner().invoke(
+            app, ["models", "try", "openai:m", "--base-url", "http://127.0.0.1:9/v1"], catch_exceptions=False
+        )

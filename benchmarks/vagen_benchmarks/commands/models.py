@@ -17,7 +17,10 @@ from vagen_benchmarks.clients.registry import Model, Profile, Registry
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, make_table, out
+from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.results.advice import advise
 from vagen_benchmarks.runs.protocol import resolve_id
+from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.core import Turn, VagenEnv
 
 SHOWN = 200
@@ -75,7 +78,11 @@ def try_model(
     model = registry.find(name, base_url)
     agent = ChatAgent(model, base_url=base_url, timeout=timeout, attempts=2, patience=0.0)
     profiles = list(registry.profiles.values())
-    tried = _fit(agent, profiles, resolve_id(env), {"strategy": strategy, **parse_options(option)})
+    try:
+        tried = _fit(agent, profiles, resolve_id(env), {"strategy": strategy, **parse_options(option)})
+    except EndpointError as error:
+        (advice,) = advise({(Stop(error.kind).value, str(error)): 1})
+        raise EndpointError(error.kind, f"{error}; {advice.fix}") from error
     for each in tried:
         out.print(f"\nprofile {each.profile.name}:", style="bold")
         for reply, turn in each.played:
