@@ -54,7 +54,7 @@ def oracle_turns(env_id: str) -> list[Turn]:
 @pytest.mark.parametrize("known", [True, False], ids=["converged", "new"])
 @pytest.mark.parametrize("env_id", ENVS)
 def test_rule_judge_ours(benchmark: Any, env_id: str, known: bool) -> None:
-    """A turn's two statements; `new` forgets everything that was said before each round of 300 turns.
+    """A turn's two statements; `new` forgets all statements before each round of 300 turns.
 
     What a policy says again and again is read once. Descriptions of a whole lake or drawing take longest to read anew.
     """

@@ -37,7 +37,7 @@ def response(reply: str) -> bytes:
 
 
 class Replies:
-    """What is due after `delay` seconds, by one clock: a timer for each request took a sixth of the endpoint's time."""
+    """Calls due after `delay` seconds, by one clock: timers for each request took a sixth of the endpoint's time."""
 
     def __init__(self, delay: float, answer: bytes) -> None:
         self.delay, self.answer = delay, answer

@@ -127,7 +127,7 @@ def main(arguments: list[str] | None = None) -> None:
     for episodes in chosen.episodes:
         command = [sys.executable, "-m", "perf.rollout_memory", "--one", "--episodes", str(episodes)]
         command += ["--turns", str(chosen.turns), "--side", str(chosen.side), "--staleness", str(chosen.staleness)]
-        # What is in use is measured, not what glibc keeps of freed memory: by default it keeps as much again, since its
+        # Memory in use is measured, without freed memory that glibc keeps: by default it keeps as much again, since its
         # threshold for blocks of their own rises to 32 MiB.
         malloc = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
         environment = {**os.environ, **malloc, "OMP_NUM_THREADS": "1"}

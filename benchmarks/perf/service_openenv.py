@@ -45,10 +45,10 @@ class OpenEnvPlayer(Player):
         await self._ws.send(orjson.dumps({"type": kind, "data": data}).decode())
         frame = await self._ws.recv()
         self._load.received += len(frame)
-        said = orjson.loads(frame)
-        if said["type"] == "error":
-            raise RuntimeError(f"{kind}: {said['data']}")
-        return said["data"]
+        message = orjson.loads(frame)
+        if message["type"] == "error":
+            raise RuntimeError(f"{kind}: {message['data']}")
+        return message["data"]
 
     async def _open(self) -> None:
         """A connection is a session."""

@@ -120,7 +120,7 @@ class AnswerScanner(Mentions):
         return self._explained(i)
 
     def _is_described(self, i: int) -> bool:
-        """Whether it is said where this thing is, as in "player left", not how it moves."""
+        """Whether this thing is located, as in "player left", and doesn't move."""
         token = self.tokens[i]
         place = _PLACE.match(self.piece, token.end())
         sentence = re.split(r"[.;,:\n]", self.piece[: token.start()])[-1]

@@ -42,9 +42,9 @@ def names() -> dict[str, str]:
     return {**found, **_data()["colours"]}
 
 
-def canonical(said: str) -> str:
+def canonical(called: str) -> str:
     """A name as `names` spells it: "sky blue" is skyblue."""
-    return re.sub(r"[ -]", "", said).replace("grey", "gray")
+    return re.sub(r"[ -]", "", called).replace("grey", "gray")
 
 
 @functools.cache
@@ -88,27 +88,27 @@ def families(name: str) -> frozenset[str]:
     return frozenset(own | {family for family, kinds in _data()["families"].items() if name in kinds})
 
 
-def may_be_called(colour: str, said: str, tone: str = "") -> bool:
+def may_be_called(colour: str, called: str, tone: str = "") -> bool:
     """Whether `#rrggbb` may go by a name.
 
     Args:
         colour: as it is.
-        said: a canonical name, or `#rrggbb`.
+        called: a canonical name, or `#rrggbb`.
         tone: light, dark or nothing.
     """
-    if said.startswith("#"):
-        return _apart(colour, said) <= SAME
+    if called.startswith("#"):
+        return _apart(colour, called) <= SAME
     plain, exact, _, lightness = _seen(colour)
-    if tone and f"{tone}{said}" in exact:
+    if tone and f"{tone}{called}" in exact:
         return True
     if (tone == "light" and lightness < LIGHT) or (tone == "dark" and lightness > DARK):
         return False
-    if said in PLAIN:
-        return said in plain
+    if called in PLAIN:
+        return called in plain
     return (
-        said in exact
-        or _data()["loosely"].get(said) in plain
-        or (not plain.isdisjoint(families(said)) and _from_named(colour)[said] <= ALIKE)
+        called in exact
+        or _data()["loosely"].get(called) in plain
+        or (not plain.isdisjoint(families(called)) and _from_named(colour)[called] <= ALIKE)
     )
 
 
@@ -117,11 +117,11 @@ DOUBTED = 12.0
 
 
 @functools.lru_cache(maxsize=8192)
-def could_be_called(colour: str, said: str) -> bool:
+def could_be_called(colour: str, called: str) -> bool:
     """Whether one may differ on it: the name, or a plain one of which it is a kind, isn't far from the colour."""
-    if said.startswith("#"):
-        return _apart(colour, said) <= 2 * SAME
-    return not _seen(colour)[2].isdisjoint(families(said) | {said, _data()["loosely"].get(said, said)})
+    if called.startswith("#"):
+        return _apart(colour, called) <= 2 * SAME
+    return not _seen(colour)[2].isdisjoint(families(called) | {called, _data()["loosely"].get(called, called)})
 
 
 @functools.lru_cache(maxsize=4096)

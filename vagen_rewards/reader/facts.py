@@ -78,8 +78,8 @@ class Where(NamedTuple):
     def __str__(self) -> str:
         sides = ("above", "in the row of", "below"), ("left of", "in the column of", "right of")
         ways = zip(sides, (self.vertical, self.horizontal), strict=True)
-        said = [names[_sign(way) + 1] for names, way in ways if way is not None]
-        return f"{self.subject} {' and '.join(said) or 'next to'} {self.other}"
+        places = [names[_sign(way) + 1] for names, way in ways if way is not None]
+        return f"{self.subject} {' and '.join(places) or 'next to'} {self.other}"
 
 
 class At(NamedTuple):

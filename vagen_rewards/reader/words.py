@@ -108,7 +108,7 @@ def words_of(kind: str, text: str) -> list[Word]:
         plain = _ASIDE.sub(lambda aside: " " * len(aside[0]), plain)
         plain = _PLURAL.sub(lambda end: end[0][1:-1].ljust(len(end[0])), plain)
         plain = _ROW_COLUMN.sub(lambda place: f" {place[1]} ", plain)
-    plain = _HALF.sub(lambda said: f"{NUMBERS.get(said[1], said[1])}.5".ljust(len(said[0])), plain)
+    plain = _HALF.sub(lambda half: f"{NUMBERS.get(half[1], half[1])}.5".ljust(len(half[0])), plain)
     plain = _HYPHEN.sub(" ", plain).replace("i.e.", "  , ").replace("e.g.", " ?  ")
     raw = [(match[0], match.span()) for match in _WORD.finditer(plain)]
     known, longest, found, i = phrases(kind), _longest(kind), list[Word](), 0

@@ -45,8 +45,8 @@ def measure(env_id: str, strategy: str, representation: str, levels: int) -> str
                 accepted += [score.value == 1.0 for _, score in score_turn(info["turn"], direct).by_part()]
                 for part, score in reward.paid(info["turn"])[1].by_part():
                     paid[part].append(score.value if score.value is not None else -9.0)
-    said = [f"{part} {statistics.fmean(found):.2f} (lowest {min(found):.2f})" for part, found in paid.items() if found]
-    return f"{', '.join(said) or 'nothing judged'}; accepted {sum(accepted)} of {len(accepted)}"
+    lines = [f"{part} {statistics.fmean(found):.2f} (lowest {min(found):.2f})" for part, found in paid.items() if found]
+    return f"{', '.join(lines) or 'nothing judged'}; accepted {sum(accepted)} of {len(accepted)}"
 
 
 def main() -> None:

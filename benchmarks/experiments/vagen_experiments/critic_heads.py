@@ -59,7 +59,7 @@ class ReadingHead(nn.Module):
         nn.init.zeros_(self.value.bias)
 
     def forward(self, hidden: Tensor, tokens: Tensor, sizes: Tensor, latest: Tensor) -> Tensor:
-        """What is added to the value after each position, 0 where no picture has been seen. (B, L).
+        """The addition to the value after each position, 0 where no picture has been seen. (B, L).
 
         Args:
             hidden: (B, L, width) the last states.
@@ -146,7 +146,7 @@ def pictures_in(inputs: dict[str, Tensor], embeddings: Tensor, merge: int) -> tu
 
 
 def told_of(shown: Sequence[Shown], width: int) -> dict[str, Tensor]:
-    """What is true of observations with pictures, for critics that are told it: `things`, one token each.
+    """The true state of observations with pictures, for privileged critics: `things`, one token each.
 
     Returns:
         `THINGS`, (N, width), all things end to end, and `COUNTS`, (P,), how many each observation has.
@@ -170,7 +170,7 @@ def told_of(shown: Sequence[Shown], width: int) -> dict[str, Tensor]:
 def _token_of(
     name: str, at: tuple[float, float] | None, relations: tuple[tuple[str, float], ...], width: int
 ) -> Tensor:
-    """(width,) The sum of fixed random directions, one for each thing that is said: name, place and relations."""
+    """(width,) The sum of fixed random directions, one for each fact: name, place and relations."""
     token = _direction(name, width)
     for axis, share in zip("xy", at or (), strict=False):
         token = token + share * _direction(axis, width)

@@ -25,7 +25,7 @@ from vagen_experiments.supervised import Report, fit
 STATES = 512
 """States in an update of a critic's heads: 256 explained a little less in as many seconds."""
 SIGHT_MEMORY = 2**30
-"""Bytes that what towers said of pictures may take while a critic is taught: some 100,000 of the tiny model's."""
+"""Bytes of the vision features that are kept while a critic is trained: some 100,000 of the tiny model's."""
 
 Step = Callable[[], tuple[Tensor, float]]
 

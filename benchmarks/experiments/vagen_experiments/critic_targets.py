@@ -30,7 +30,7 @@ def values_at(turn_ids: Tensor, turn_values: Tensor) -> Tensor:
 def held_to_forks(values: Sequence[float], returns: Sequence[Sequence[float]]) -> dict[str, float]:
     """How much of what a critic could know it knows.
 
-    The variance of returns within a state is what nobody can foresee; what is left of the variance between the states'
+    The variance of returns within a state can't be foreseen; the rest of the variance between the states'
     means, once the noise in means of n is taken off (analysis of variance), is that of the states' worth V*. The
     variances are without bias from two returns a state on.
 

@@ -28,7 +28,7 @@ from vagen_experiments.supervised import Report, fit
 Read = tuple[PPOEpisode, ContextPolicy]
 """An episode, and the policy of memory under which its turns are read and written."""
 OTHER_LEVEL = 5_000_000
-"""What is added to a level's seed to find the one that false sentences tell of."""
+"""Added to a level's seed: the level that false sentences describe."""
 
 
 def demonstrate(
@@ -106,7 +106,7 @@ def sentences(description: str) -> list[str]:
 
 
 def _noisy_actions(core: Any, stream: HashStream, oracle_share: float, aim_noise: int) -> tuple[list[str], list[str]]:
-    """What is meant to be done, and what is done."""
+    """The planned actions, and the executed ones."""
 
     def aimed(number: re.Match[str]) -> str:
         return str(int(number[0]) + stream.below(2 * aim_noise + 1) - aim_noise)
@@ -146,7 +146,7 @@ def imitate(
     learning_rate: float = 2e-3,
     report: Report | None = None,
 ) -> None:
-    """Train a policy to say what demonstrations said: cross-entropy of their replies, AdamW, a cosine to zero.
+    """Train a policy on the replies of demonstrations: cross-entropy of their replies, AdamW, a cosine to zero.
 
     Episodes are taken as they come. A model that sees the same few thousand again and again learns them by heart:
     where play by rule costs a tenth of learning from it, let it see each once.

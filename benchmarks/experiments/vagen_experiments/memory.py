@@ -24,7 +24,7 @@ SIDES = ("ahead", "right", "behind", "left")
 
 
 def summary_of(turns: Sequence[Turn]) -> str:
-    """What one who has seen a Navigation episode's pictures so far knows: where the object is now, or where it isn't.
+    """The knowledge that a Navigation episode's pictures give so far: where the object is now, or where it isn't.
 
     An object that was in a picture is placed relative to the robot as it stands after the last action; of one that
     wasn't in any, the sides that were looked at are named. No other environment has summaries.

@@ -43,7 +43,7 @@ CURVES = (
     "policy/clip_fraction",
     "advantage/std",
 )
-"""What is kept of the trainer's log."""
+"""The part of the trainer's log that is kept."""
 
 Report = Callable[[str], None]
 

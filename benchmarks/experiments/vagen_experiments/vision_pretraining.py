@@ -72,7 +72,7 @@ def teach_sight(
         report: is told the number of each update and the error of relations, where 1 is to know nothing.
 
     Returns:
-        The reader, which measures what is told of other pictures.
+        The reader, which is measured on other pictures.
 
     Raises:
         TrainingConfigError: fewer than two pictures, not one each, several sizes, or no relation that differs.
@@ -154,7 +154,7 @@ class Reader(nn.Module):
         return tokens @ self.kept + self.kept_offset
 
     def read(self, tokens: Tensor, things: Sequence[Sequence[Thing]]) -> tuple[Tensor, Tensor, Tensor]:
-        """(N,) What is told of each relation of `things`, in its spread; (N,) which relation; (N,) what is true."""
+        """(N,) Predictions of the relations of `things`, in units of the spread; (N,) which relation; (N,) the truth."""
         entries = [
             (row, self._token(thing), number, value)
             for row, of_picture in enumerate(things)
