@@ -154,7 +154,7 @@ class Reader(nn.Module):
         return tokens @ self.kept + self.kept_offset
 
     def read(self, tokens: Tensor, things: Sequence[Sequence[Thing]]) -> tuple[Tensor, Tensor, Tensor]:
-        """(N,) Predictions of the relations of `things`, in units of the spread; (N,) which relation; (N,) the truth."""
+        """(N,) Predictions of the relations of `things`, in units of the spread; (N,) which relation; (N,) truth."""
         entries = [
             (row, self._token(thing), number, value)
             for row, of_picture in enumerate(things)
