@@ -117,7 +117,7 @@ class Deliberation:
         return frozenset(name for name, left, right in self.named if start <= left and right <= end)
 
     def _begins_sentence(self, start: int) -> bool:
-        return self.masked[:start].rstrip()[-1:] in tuple(".!?…:()")
+        return self.masked[:start].rstrip().endswith(tuple(".!?…:()"))
 
     def _ticked(self) -> tuple[int, int] | None:
         """The one option with a tick among others with crosses."""

@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
 from vagen_envs.replies.calls import find_calls
-from vagen_envs.replies.vocabulary import SYNONYMS
+from vagen_envs.replies.vocabulary import SEVERAL, SYNONYMS
 
 _TOKEN = re.compile(
     r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d+)|(?P<arrow>[↑↓←→⬆⬇⬅➡🔼🔽◀▶⇧⇩⇦⇨👆👇👈👉])|(?P<other>.)",
     re.DOTALL,
 )
-_COUNTS_BEFORE = re.compile(r"(?:\d|\b(?:two|three|four|five))\s*\Z", re.IGNORECASE)
+_COUNTS_BEFORE = re.compile(rf"(?:\d|\b(?:{SEVERAL}))\s*\Z", re.IGNORECASE)
+_LETTERS = re.compile(r"[^\W\d_]+")
 
 
 class Mention(NamedTuple):
@@ -65,7 +66,7 @@ class Mentions:
         spans = [(list(words), end)]
         for _ in range(2):
             joint = self.piece[end : end + 1]
-            following = re.compile(r"[^\W\d_]+").match(self.piece, end + 1) if joint and joint in " _-" else None
+            following = _LETTERS.match(self.piece, end + 1) if joint and joint in " _-" else None
             if following is None:
                 break
             words, end = [*words, following[0]], following.end()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 
+from vagen_envs.replies.vocabulary import VERDICTS
+
 _NEAR = 60  # characters on either side that are read
 
 _REJECTED_AFTER = re.compile(
     r"[\s\"'`)*_.,;:–—-]*(?:\?|(?:but|no|nope|not|wait|hmm+|hm|however|oops|scratch|never ?mind|instead|or|isn't|"
     r"won't|can't|cannot|wouldn't|leads? (?:to|into)|hits?|actually|sorry|"
     r"(?:is|was|would be|looks|seems|that'?s|that (?:is|would be)|this (?:is|would be)) "
-    r"(?:a |an |too |so |very |also )?(?:bad|wrong|blocked|hole|wall|not|unsafe|danger\w*|invalid|impossible|risky|"
-    r"mistake|error|incorrect|example|worse|trap|fatal|out))\b)",
+    rf"(?:a |an |too |so |very |also )?(?:{'|'.join(VERDICTS)}|not|error|example|out))\b)",
     re.IGNORECASE,
 )
 _REJECTED_BEFORE = re.compile(

@@ -14,8 +14,10 @@ from vagen_envs.replies.vocabulary import (
     LABELS,
     MOVING,
     NEUTRAL,
+    NUMBERS,
     ORDER,
     REASON,
+    SEVERAL,
     THINGS,
     is_rejected,
     words_of,
@@ -25,12 +27,12 @@ _LEADS = re.compile(r"[:(]|\s[-–—]+\s|[—–]|\[")
 _EMOJI = frozenset("⬆🔼⬇🔽⬅◀➡▶")
 _HANDS = frozenset("👆👇👈👉")
 
-_COUNT_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "once": 1, "twice": 2, "thrice": 3}
+_COUNT_WORDS = {**NUMBERS, "once": 1, "twice": 2, "thrice": 3}
 _UNITS = r"(?:times?|steps?|cells?|tiles?|squares?|spaces?)"
 _REPEAT = re.compile(
     r"(?:\(\))?[\s*_`\"']*?(?:\(?\s*(?:[x×]|(?<!\*)\*)\s*(?P<after>\d{1,2})\b\)?"
-    r"|[(\[]?\s*(?:(?P<times>\d{1,2})|(?P<word>two|three|four|five))\s*(?:x|×|" + _UNITS + r")\b[)\]]?"
-    r"| (?P<bare>\d|two|three|four|five)(?= *(?:[,;\n]|\.?\s*\Z|and\b|then\b))"
+    rf"|[(\[]?\s*(?:(?P<times>\d{{1,2}})|(?P<word>{SEVERAL}))\s*(?:x|×|{_UNITS})\b[)\]]?"
+    rf"| (?P<bare>\d|{SEVERAL})(?= *(?:[,;\n]|\.?\s*\Z|and\b|then\b))"
     r"|,?\s*(?P<adverb>once|twice|thrice)\b|(?:by\s+)?90\s*(?:°|deg(?:rees)?\b)"
     r"|\(\s*(?:[a-z_]{1,20}\s*=\s*)?(?:90|0?\.\d+)\s*\)"  # an angle or a length, no count
     r"|\(\s*\d+(?:\.\d+)?\s*(?:°|deg(?:rees)?|c?m|met(?:er|re)s?)\s*\)"
@@ -40,7 +42,7 @@ _REPEAT = re.compile(
 )
 _KEYWORD_BEFORE = re.compile(r"\b(?:direction|action|move|answer)s?\s*\Z", re.IGNORECASE)
 _COUNT_BEFORE = re.compile(  # "2x Up", "two steps to the left", "2 Down"
-    rf"(?P<count>\d{{1,2}}|one|two|three|four|five)\s*(?P<unit>[x×]|{_UNITS})?\s+(?:to\s+)?(?:the\s+)?", re.IGNORECASE
+    rf"(?P<count>\d{{1,2}}|{'|'.join(NUMBERS)})\s*(?P<unit>[x×]|{_UNITS})?\s+(?:to\s+)?(?:the\s+)?", re.IGNORECASE
 )
 _JOINT = re.compile(r"[\s,;.&+|*_`]*(?:(?:and|then|next)\b[\s,]*)*\Z", re.IGNORECASE)
 _DESCRIBED = re.compile(  # "Push the box down: Up", but not "Up, step 2: Left"

@@ -11,7 +11,10 @@ _WORDS = {part: frozenset(words.split()) for part, words in _VOCABULARY["words"]
 NEUTRAL, DOUBT, DENIAL, REASON = _WORDS["neutral"], _WORDS["doubt"], _WORDS["denial"], _WORDS["reason"]
 VERDICTS, CAPTIONS, CHOICE, CONCLUSION = _WORDS["verdict"], _WORDS["caption"], _WORDS["choice"], _WORDS["conclusion"]
 CONDITION, BE, MOVING, THINGS = _WORDS["condition"], _WORDS["be"], _WORDS["moving"], _WORDS["things"]
-LABELS, ORDER, NUMBERS = _WORDS["labels"], _WORDS["order"], _WORDS["numbers"]
+LABELS, ORDER = _WORDS["labels"], _WORDS["order"]
+NUMBERS = {word: number for number, word in enumerate(_VOCABULARY["words"]["numbers"].split(), 1)}
+SEVERAL = "|".join([*NUMBERS][1:])
+"""The words for numbers from two on, as a part of an expression."""
 ASIDES: list[str] = _VOCABULARY["asides"]
 CROSSES, TICKS = "❌✗✘🚫⛔❎☒", "✅✔☑"
 ANSWER_TAGS, THINKING_TAGS = frozenset(_VOCABULARY["tags"]["answer"]), tuple(_VOCABULARY["tags"]["thinking"])

@@ -190,19 +190,21 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _scores(self, sequences: Sequences, want: Sequence[str]) -> dict[str, Tensor]:
         """Log-probabilities, (B, L), and values, (B, L + 1); each process scores its share."""
         device, (rows, length) = self.args.device, sequences.turn_ids.shape
+        no_values = {"values": torch.zeros(rows, length + 1, device=device)}
+        if not want:
+            return no_values
         wanted_tokens = trained_tokens(sequences.turn_ids, with_observations=not self.args.masks_observations)
         found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in want}
         self.model_wrapped.eval()
         size = self.args.per_device_train_batch_size
-        order = shortest_first(sequences, torch.arange(rows)) if want else torch.empty(0, dtype=torch.int64)
-        for part, own in own_parts(self.accelerator, order, size):
+        for part, own in own_parts(self.accelerator, shortest_first(sequences, torch.arange(rows)), size):
             with self.accelerator.autocast():
                 scores = self._forward(sequences, part, want, wanted_tokens)
             for name in want if own else ():
                 found[name][part, : scores[name].shape[1]] = scores[name]
         if self.accelerator.num_processes > 1:
             found = {name: self.accelerator.reduce(tensor, "sum") for name, tensor in found.items()}
-        return {"values": torch.zeros(rows, length + 1, device=device), **found}
+        return {**no_values, **found}
 
     # -- what a subclass may replace ---------------------------------------------------------------
 

@@ -46,10 +46,10 @@ class OpenAIClient(PostingClient):
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
         # Replies go back with the fields of their reasoning.
-        told = [{**message, **message.get(HIDDEN, {})} for message in messages]
-        for message in told:
+        sent = [{**message, **message.get(HIDDEN, {})} for message in messages]
+        for message in sent:
             message.pop(HIDDEN, None)
-        body: dict[str, Any] = {"model": self.model, "messages": told, self._token_field: sampling.limit}
+        body: dict[str, Any] = {"model": self.model, "messages": sent, self._token_field: sampling.limit}
         body.update(sampling.chosen())
         if sampling.effort is not None:
             body["reasoning_effort"] = sampling.effort
@@ -71,8 +71,8 @@ class OpenAIClient(PostingClient):
         if isinstance(content, list):  # some servers answer in parts, and some of these are thoughts
             kinds = [part.get("type") if isinstance(part, Mapping) else "" for part in content]
             of_kind = list(zip(kinds, content, strict=True))
-            thought = thought or _told([part for kind, part in of_kind if kind in _THOUGHTS])
-            refusal = refusal or _told([part.get("refusal") for kind, part in of_kind if kind == "refusal"])
+            thought = thought or _text_of([part for kind, part in of_kind if kind in _THOUGHTS])
+            refusal = refusal or _text_of([part.get("refusal") for kind, part in of_kind if kind == "refusal"])
             content = _joined([part for kind, part in of_kind if kind not in (*_THOUGHTS, "refusal")])
         if not isinstance(content, str | None):
             raise TypeError("its content is not text")
@@ -112,7 +112,7 @@ def _written(usage: Any) -> int | None:
 def _thought(message: Mapping[str, Any]) -> str:
     """The hidden reasoning that a message shows, in the first of the fields that have any."""
     for name in _SHOWN:
-        if name in message and (thought := _told(message[name])):
+        if name in message and (thought := _text_of(message[name])):
             return thought
     return ""
 
@@ -120,13 +120,13 @@ def _thought(message: Mapping[str, Any]) -> str:
 _SHOWN = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "thinking_blocks", "reasoning_details")
 
 
-def _told(value: Any) -> str:
+def _text_of(value: Any) -> str:
     """The text in a field of a thought, whatever its form; what is no text, as where it is encrypted, is left out."""
     if isinstance(value, list):
-        return "".join(map(_told, value))
+        return "".join(map(_text_of, value))
     if isinstance(value, Mapping):
         names = ("thinking", "text", "summary", "reasoning")
-        return next((thought for name in names if (thought := _told(value.get(name)))), "")
+        return next((thought for name in names if (thought := _text_of(value.get(name)))), "")
     return value if isinstance(value, str) else ""
 
 

@@ -99,12 +99,12 @@ class Model:
         given = {name: value for name, value in (asked or {}).items() if value is not None}
         own = {"max_tokens": self.max_tokens or Sampling.max_tokens, "reasoning_tokens": self.reasoning_tokens}
         heat = {} if isinstance(self.temperature, bool) else {"temperature": self.temperature}
-        told = {**own, **heat, "effort": self.effort, **given}
-        if told.get("temperature") == "none":
-            told["temperature"] = None
+        sampling = {**own, **heat, "effort": self.effort, **given}
+        if sampling.get("temperature") == "none":
+            sampling["temperature"] = None
         if self.temperature is False:
-            told.update(temperature=None, top_p=None)
-        return Sampling(**{**told, "extra": {**(self.extra or {}), **given.get("extra", {})} or None})
+            sampling.update(temperature=None, top_p=None)
+        return Sampling(**{**sampling, "extra": {**(self.extra or {}), **given.get("extra", {})} or None})
 
     def key(self) -> str:
         """The key from the environment. Raises ProtocolError if it must be there and isn't."""
@@ -183,12 +183,12 @@ class Registry:
         for name, fields in data.get("profiles", {}).items():
             self.profiles[name] = Profile(name, **fields)
         for name, fields in data.get("models", {}).items():
-            told = {
+            objects = {
                 "provider": self.providers[fields["provider"]],
                 "profile": self.profile(fields.get("profile", "tagged")),
                 "price": Price(**fields["price"]) if "price" in fields else None,
             }
-            self.models[name] = Model(name, **{**fields, **told})
+            self.models[name] = Model(name, **{**fields, **objects})
 
     def profile(self, name: str) -> Profile:
         """The profile of a name. Raises ProtocolError if there is none."""

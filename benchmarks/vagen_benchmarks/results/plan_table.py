@@ -58,9 +58,9 @@ def plan_table(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> PlanTable:
             figures = tuple(_with_averages(known, groups))
             made.append(Row(agent if value is None else f"{agent}, {value}", figures, published=False))
     for name, values in plan.data.get("published", {}).items():
-        told: list[Estimate | None] = [Estimate(each, math.nan, math.nan, 0, 0.0) for each in values]
-        told += [None] * (len(columns) - len(values))
-        made.append(Row(name, tuple(_with_averages(told, groups)), published=True))
+        estimates: list[Estimate | None] = [Estimate(each, math.nan, math.nan, 0, 0.0) for each in values]
+        estimates += [None] * (len(columns) - len(values))
+        made.append(Row(name, tuple(_with_averages(estimates, groups)), published=True))
     shown: list[tuple[str, str]] = []
     for group, members in groups.items():
         shown += [names[i] if len(members) > 1 else ("", names[i][1]) for i in members]
