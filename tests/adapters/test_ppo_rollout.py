@@ -170,7 +170,7 @@ def test_turns_are_scored_and_environments_reset_at_the_same_time_when_threads_a
     episodes = rollout.play(LEVELS[:2], 0)
     assert [each.failure for each in episodes] == [None, None]
     assert ids_of(episodes) == ids_of(player(encoder, number=2).play(LEVELS[:2], 0))
-    assert rollout.times.keys() == {"generation", "environment", "judge"}
+    assert all(rollout.clock.spent[part] > 0 for part in ("generation", "environment", "judge"))
 
 
 def test_replies_never_hold_image_tokens_however_likely(loaded):

@@ -19,13 +19,9 @@ from vagen_adapters.ppo.rollout import Rollout
 
 
 class AsyncRollout:
-    """A rollout that is played in parts.
+    """A rollout that is played in parts, beside a number of `updates`.
 
-    Args:
-        rollout: with environments of its own. All of it happens in one thread, since simulators keep to theirs.
-        updates: beside how many updates parts are played.
-        autocast: makes the context in which models compute.
-        snapshots: see `Rollout.play_on`.
+    It has environments of its own and plays in one thread, because simulators belong to a thread.
     """
 
     def __init__(

@@ -24,13 +24,9 @@ def forks_of(episodes: Sequence[PPOEpisode], times: int) -> list[PPOEpisode]:
 def returns_of(
     episodes: Sequence[PPOEpisode], played: Sequence[PPOEpisode], times: int, gamma: float
 ) -> list[list[list[float]]]:
-    """For each episode and turn the discounted returns of its forks, those that failed left out.
+    """For each episode and turn the returns of its forks, without those that failed.
 
-    Args:
-        episodes: that were forked.
-        played: what `forks_of` gave for them, played to its end.
-        times: forks of each state.
-        gamma: discount from one turn to the next.
+    `played` are the forks from `forks_of`, played to their ends; `gamma` is the discount from one turn to the next.
     """
     left = iter(played)
 

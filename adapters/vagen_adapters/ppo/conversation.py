@@ -17,13 +17,10 @@ _PROBES = ("Qsystem", "Quser", "Qreply", "Qlater")
 class Conversation:
     """A chat template.
 
-    Args:
-        tokenizer: which renders it.
-        template: Jinja.
-        image_token: what the family's processor replaces by a picture's tokens.
+    `template` is its Jinja source. The family's processor replaces `image_token` by the tokens of a picture.
 
     Raises:
-        ValueError: it doesn't render all that a conversation holds.
+        ValueError: it doesn't render every part of a conversation.
     """
 
     def __init__(self, tokenizer: Any, template: str, image_token: str) -> None:

@@ -79,12 +79,8 @@ def trajectories_of(
 ) -> Trajectories:
     """The batch that advantage estimators take.
 
-    Args:
-        sequences: of the episodes.
-        args: settings.
-        values: (B, L + 1) of the critic.
-        kl_rewards: (B, L).
-        state_values: for each episode and turn the mean return of its Monte Carlo continuations, if there are any.
+    `values` are the critic's, (B, L + 1); `kl_rewards` (B, L); `state_values` the mean return of the Monte Carlo
+    continuations from each turn of each episode, if there are any.
     """
     device, rows = values.device, range(len(sequences.rows))
     rewards = torch.zeros(len(rows), int(sequences.turn_ids.max()) + 1, device=device)
@@ -145,14 +141,10 @@ def shortest_first(sequences: Sequences, rows: Tensor) -> Tensor:
 def policy_loss(
     experience: Experience, args: MultiTurnPPOConfig, rows: Tensor, weights: Tensor, found: dict[str, Tensor]
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The policy's loss on some rows, and its terms.
+    """The policy's loss on R of the rows, and its terms.
 
-    Args:
-        experience: of the rollout.
-        args: settings.
-        rows: (R,) which rows.
-        weights: (R, L) of each token in the mean over the mini-batch.
-        found: `logprobs` and `entropies`, (R, W), of the present policy; W ≤ L is the width of the longest row.
+    `weights`, (R, L), are those of tokens in the mean over the mini-batch. `found` has the present policy's `logprobs`
+    and `entropies`, (R, W), where W ≤ L is the width of the longest row.
     """
     logprobs, width = found["logprobs"], found["logprobs"].shape[1]
     weights = weights[:, :width]

@@ -108,10 +108,7 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
     Sampling has a cache and padding on the left, and reads no later turn; training has padding on the right, or none
     in one row for all conversations (`packed_rows`).
 
-    Args:
-        model: policy and critic.
-        encoder: theirs.
-        turn_by_turn: whether each turn is trained on as it was sampled, so that later ones can't change it.
+    With `turn_by_turn` each turn is trained on as it was sampled, so that later ones can't change it.
 
     Raises:
         TrainingConfigError: they differ, the model is blind, or it refuses its inputs.
@@ -152,13 +149,7 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
 
 
 def vision_cache_for(model: ActorCritic, encoder: ChatEncoder, most: int) -> VisionFeatureCache | None:
-    """What lets frozen towers look at each picture once, or None if they are trained or it makes a difference.
-
-    Args:
-        model: the policy, its critic and its reference.
-        encoder: theirs.
-        most: bytes that it may keep.
-    """
+    """A cache of `most` bytes for frozen vision features; None if towers are trained or cached features differ."""
     models = [one for one in (model.policy, model.critic, model.reference) if one is not None]
     trained = any(parameter.requires_grad for one in models for parameter in vision_parameters(one))
     if not most or trained or GIVEN not in encoder.accepted:

@@ -72,6 +72,12 @@ class Sampler(Protocol):
         """Take over the policy's weights as they are now. Every process calls it at the same time."""
 
 
+def check_pictures(prompts: Sequence[Prompt], encoder: ChatEncoder) -> None:
+    """Raise TrainingDataError unless each prompt has as many image tokens as its pictures need."""
+    for number, prompt in enumerate(prompts):
+        encoder.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
+
+
 def model_inputs(
     prompts: Sequence[Prompt],
     encoder: ChatEncoder,
@@ -88,8 +94,7 @@ def model_inputs(
     Raises:
         TrainingDataError: image tokens and picture features don't match, which would fail deep in the model.
     """
-    for number, prompt in enumerate(prompts):
-        encoder.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
+    check_pictures(prompts, encoder)
     rows, side = [torch.tensor(prompt.ids) for prompt in prompts], "left" if left else "right"
     ids = pad(rows, encoder.pad_id, side, multiple)
     inputs = {
@@ -106,11 +111,8 @@ def model_inputs(
 class TransformersSampler:
     """Sampling with `model.generate`, left-padded.
 
-    Args:
-        model: the policy.
-        encoder: its.
-        room: tokens that are held at a time, those of padding and of replies to come among them; a prompt at least.
-        vision_cache: where this is given, the model's tower is frozen and looks at a picture once.
+    A batch has at most `room` tokens, padding and replies included, but at least one prompt. With `vision_cache` the
+    model's frozen tower encodes each picture once.
     """
 
     def __init__(
@@ -129,17 +131,12 @@ class TransformersSampler:
         """See `Sampler.sample`."""
         was_training = self.model.training
         self.model.eval()
+        longest = max((len(prompt.ids) for prompt in prompts), default=0) + sampling.max_tokens
+        size = max(1, self.room // longest)
         replies: list[SampledReply] = []
-        start = 0
-        while start < len(prompts):
-            longest, stop = 0, start
-            while stop < len(prompts):
-                longest = max(longest, len(prompts[stop].ids) + sampling.max_tokens)
-                if stop > start and longest * (stop + 1 - start) > self.room:
-                    break
-                stop += 1
-            replies += self._sample(prompts[start:stop], sampling, seeds[start:stop])
-            start = stop
+        for start in range(0, len(prompts), size):
+            batch = slice(start, start + size)
+            replies += self._sample(prompts[batch], sampling, seeds[batch])
         self.model.train(was_training)
         return replies
 

@@ -17,15 +17,15 @@ def whole_of(policy: Any) -> Any:
 
 
 def backbone_of(policy: Any) -> Any:
-    """What of a policy looks and reads, with whatever adapters it has; a model without a language head is its own."""
+    """The model without its language head, with its adapters."""
     return whole_of(policy).base_model
 
 
 def decoder_of(model: Any) -> Any:
-    """Its language model, without a head.
+    """The language model, without its head.
 
     Raises:
-        TrainingConfigError: it doesn't tell that from the rest.
+        TrainingConfigError: the model has no accessor for it.
     """
     backbone = backbone_of(model)
     decoder = backbone.get_decoder()
@@ -38,7 +38,7 @@ def vision_parameters(model: Any) -> list[nn.Parameter]:
     """The parameters of a vision-language model outside its language model.
 
     Raises:
-        TrainingConfigError: it doesn't say which part is its language model.
+        TrainingConfigError: the model has no accessor for its language model.
     """
     parts = [decoder_of(model), whole_of(model).get_output_embeddings()]
     spoken = {id(parameter) for part in parts if part is not None for parameter in part.parameters()}
@@ -50,16 +50,16 @@ def logits_of(policy: Any, hidden: Tensor) -> Tensor:
 
     Families scale logits, cap them, or cut off what fills up a vocabulary, each by settings of its own names.
     """
-    speaker = whole_of(policy)
-    with _answering(speaker, hidden[None]):
+    model = whole_of(policy)
+    with _fixed_backbone(model, hidden[None]):
         # Not called as a module: what wraps it, and its hooks, are for whole passes.
-        found = type(speaker).forward(speaker, input_ids=hidden.new_zeros(1, len(hidden)).long(), use_cache=False)
+        found = type(model).forward(model, input_ids=hidden.new_zeros(1, len(hidden)).long(), use_cache=False)
     logits: Tensor = found.logits[0]
     return logits
 
 
-class _Said(nn.Module):
-    """Takes the place of a model's backbone, and gives states that are known already."""
+class _FixedBackbone(nn.Module):
+    """Replaces a model's backbone and returns given hidden states."""
 
     def __init__(self, states: Tensor) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class _Said(nn.Module):
 
 
 class _Output:
-    """Of a backbone: states, and nothing else that it is asked for."""
+    """A backbone's output that holds hidden states; every other attribute is None."""
 
     def __init__(self, states: Tensor) -> None:
         self.last_hidden_state = states
@@ -84,11 +84,11 @@ class _Output:
 
 
 @contextlib.contextmanager
-def _answering(speaker: Any, states: Tensor) -> Iterator[None]:
-    """While a model's forward pass runs, its backbone gives `states`."""
-    name, backbone = next(pair for pair in speaker.named_children() if pair[1] is speaker.base_model)
-    speaker._modules[name] = _Said(states)
+def _fixed_backbone(model: Any, states: Tensor) -> Iterator[None]:
+    """Let a model's backbone return `states` in the block."""
+    name, backbone = next(pair for pair in model.named_children() if pair[1] is model.base_model)
+    model._modules[name] = _FixedBackbone(states)
     try:
         yield
     finally:
-        speaker._modules[name] = backbone
+        model._modules[name] = backbone

@@ -172,23 +172,27 @@ def mean(numbers: Sequence[float]) -> float:
 
 
 class Clock:
-    """What a rollout and its updates spend their time on, in this process."""
+    """What a rollout and its updates spend their time on, in this process.
+
+    Attributes:
+        spent: seconds by name.
+    """
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
-        self._spent: dict[str, float] = defaultdict(float)
+        self.spent: dict[str, float] = defaultdict(float)
 
-    def add(self, name: str, seconds: float) -> None:
-        self._spent[name] += seconds
-
-    def spent(self, name: str) -> float:
-        return self._spent[name]
+    def take(self, other: Clock) -> None:
+        """Add what another clock has counted."""
+        for name, seconds in other.spent.items():
+            self.spent[name] += seconds
 
     @contextlib.contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
+    def __call__(self, name: str, threads: int = 1) -> Iterator[None]:
+        """Count the time of a block, divided by the number of threads that run it beside each other."""
         started = time.perf_counter()
         yield
-        self.add(name, time.perf_counter() - started)
+        self.spent[name] += (time.perf_counter() - started) / threads
 
     def shares(self, tokens: int) -> dict[str, float]:
         """`time/…` in seconds, `share/…` of the whole, and how many of the trained `tokens` that makes a second."""
@@ -196,6 +200,6 @@ class Clock:
         return {
             "time/whole": whole,
             "tokens_per_second": tokens / whole,
-            **{f"time/{name}": seconds for name, seconds in self._spent.items()},
-            **{f"share/{name}": seconds / whole for name, seconds in self._spent.items()},
+            **{f"time/{name}": seconds for name, seconds in self.spent.items()},
+            **{f"share/{name}": seconds / whole for name, seconds in self.spent.items()},
         }

@@ -94,14 +94,7 @@ def credit_words(
     The truths of a part are centred and scaled to variance 1 over the batch's tokens; words of which nothing was read
     have none. All of a reply that a gate keeps out, as those of wrong format, counts as false.
 
-    Args:
-        advantages: (B, L) of the task.
-        sequences: the B rows.
-        episodes: of each row.
-        encoder: of the model that wrote them.
-
-    Returns:
-        The advantages, and for the log the mean truth of each part.
+    Returns the advantages, (B, L), and for the log the mean truth of each part.
     """
     dense = advantages.advantages
     spoken = [

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +16,7 @@ from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.environments import EnvironmentPool
 from vagen_adapters.ppo.episodes import LevelSeed, PlayedSummary, PlayedTurn, PPOEpisode, lay_out, remembered
 from vagen_adapters.ppo.generation import Prompt, SampledReply, Sampler, SampleSettings
+from vagen_adapters.ppo.metrics import Clock
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.context import ContextPolicy, summary_request
 from vagen_envs.core import Observation
@@ -58,8 +57,7 @@ class Rollout:
             for a simulator or a server. 1 takes one after the other in the calling thread.
 
     Attributes:
-        times: seconds since `play` began that went into `generation`, `environment` and `judge`; those of several
-            threads are divided by their number.
+        clock: what has been spent on `generation`, `environment` and `judge` since `play` began.
         calls: how often replies have been sampled since.
         version: of the sampler's weights, which turns are marked with.
     """
@@ -83,7 +81,7 @@ class Rollout:
         self.context, self.max_length, self.score = context or ContextPolicy(), max_length, score
         self.pool = ThreadPoolExecutor(threads, "environment") if threads > 1 else None
         self.threads, self.snapshots = threads, False
-        self.times: dict[str, float] = {}
+        self.clock = Clock()
         self.calls = self.version = 0
 
     def play(self, levels: Sequence[LevelSeed], seed: int) -> list[PPOEpisode]:
@@ -108,7 +106,7 @@ class Rollout:
     def turns(self, episodes: Sequence[PPOEpisode], seed: int, *, snapshots: bool = False) -> Iterator[None]:
         """As `play_on`, a reply of each environment at a time: what gives replies may change between them."""
         self.snapshots, self.calls = snapshots, 0
-        self.times = dict.fromkeys(("generation", "environment", "judge"), 0.0)
+        self.clock = Clock()
         self.environments.reclaim()
         waiting, playing = deque(episodes), list[Playing]()
         while True:
@@ -135,7 +133,7 @@ class Rollout:
         return self._still_playing(pairs)
 
     def _reset(self, env: gym.Env[Any, Any], episode: PPOEpisode) -> dict[str, Any]:
-        with self._timed("environment"):
+        with self.clock("environment", self.threads):
             observation: dict[str, Any] = env.reset(seed=episode.level.seed, options={"split": episode.level.split})[0]
             if episode.begins_at:
                 env.unwrapped.restore(episode.begins_at)  # type: ignore[attr-defined]
@@ -143,7 +141,7 @@ class Rollout:
 
     def _sample(self, episodes: Sequence[PPOEpisode], seed: int) -> list[SampledReply]:
         replies: dict[int, SampledReply] = {}
-        with self._timed("generation", threads=1):
+        with self.clock("generation"):
             for limit in dict.fromkeys(map(self._limit, episodes)):
                 batch = [episode for episode in episodes if self._limit(episode) == limit]
                 prompts, seeds = map(self._prompt, batch), [self._seed(seed, episode) for episode in batch]
@@ -175,10 +173,10 @@ class Rollout:
 
     def _step(self, env: gym.Env[Any, Any], episode: PPOEpisode, reply: SampledReply, text: str) -> Step:
         """Step an environment and score the turn."""
-        with self._timed("environment"):
+        with self.clock("environment", self.threads):
             before = env.unwrapped.snapshot() if self.snapshots else b""  # type: ignore[attr-defined]
             observation, _, terminated, truncated, info = env.step(text)
-        with self._timed("judge"):
+        with self.clock("judge", self.threads):
             turn: Turn = info["turn"]
             score = self.score.get(episode.level.environment) if isinstance(self.score, Mapping) else self.score
             scored = score(turn) if score else ()
@@ -250,12 +248,6 @@ class Rollout:
                 return error
 
         return list(self.pool.map(tried, moves) if self.pool else map(tried, moves))
-
-    @contextlib.contextmanager
-    def _timed(self, part: str, threads: int | None = None) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        self.times[part] += (time.perf_counter() - started) / (threads or self.threads)
 
     def _held_turn(self, turn: Turn) -> Turn:
         """The turn with its pictures as PNG, which later observations share, encoded in the thread that plays."""

@@ -1,4 +1,4 @@
-"""What a training plays: its levels, its rollouts, what is begun beside updates, and what is played on from states."""
+"""Play a training's episodes: rollouts, asynchronous rollouts, evaluations and Monte Carlo continuations."""
 
 from __future__ import annotations
 
@@ -27,21 +27,14 @@ MOST_FAILED = 0.5
 
 
 class RolloutWorker:
-    """Plays for a training, each process its share of the episodes; then all of them hold all.
+    """Plays a training's episodes. Each process plays its share, then all processes hold all episodes.
 
-    Args:
-        path: of the model.
-        args: the settings.
-        model: plays by its policy.
-        encoder: of the model.
-        accelerator: of the trainer.
-        record: is given what is logged.
-        score: reward terms of a turn beside the environment's, or those of each task by name.
-        make_sampler: makes the sampler of a policy; None for what `args.generation` names.
+    `record` takes figures for the log. `score` and `make_sampler` are those of `MultiTurnPPOTrainer`; without
+    `make_sampler` the sampler is the one that `args.generation` names.
 
     Attributes:
         rollout: plays with the present weights.
-        clock: of what is played, and of whatever else its holder adds.
+        clock: time spent on playing, and on what the trainer adds.
     """
 
     def __init__(
@@ -166,8 +159,7 @@ class RolloutWorker:
     def _gathered(self, rollout: Rollout, mine: list[PPOEpisode], many: int) -> list[PPOEpisode]:
         """The `many` episodes that all processes have played, in their order."""
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
-        for part, seconds in rollout.times.items():
-            self.clock.add(part, seconds)
+        self.clock.take(rollout.clock)
         if world == 1:
             return mine
         with self.clock("exchange"):

@@ -149,7 +149,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self.worker.level_sampler.update(episodes)
         self._record(self.worker.level_sampler.metrics())
         sampled = sum(len(step.reply.ids) for episode in episodes for step in episode.steps)
-        self._record({"generation/tokens_per_second": sampled / max(clock.spent("generation"), 1e-9)})
+        self._record({"generation/tokens_per_second": sampled / max(clock.spent["generation"], 1e-9)})
         state_values: list[list[float]] = []
         if self.args.continuations:
             kept, state_values = self.worker.play_continuations(kept, number)

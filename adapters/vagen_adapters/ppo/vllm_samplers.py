@@ -19,7 +19,7 @@ from trl.generation.vllm_client import VLLMClient
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.generation import Prompt, SampledReply, SampleSettings
+from vagen_adapters.ppo.generation import Prompt, SampledReply, SampleSettings, check_pictures
 from vagen_adapters.ppo.vllm_weights import Weights
 
 WORKER_EXTENSION = "vagen_adapters.ppo.vllm_worker.PolicyReload"
@@ -32,12 +32,8 @@ _SLOWEST_START = 600.0  # seconds that a server may take to load its model
 class VLLMSampler:
     """vLLM in this process, with an engine of its own in each process.
 
-    Args:
-        model: the policy, whose weights `sync` takes over.
-        encoder: of the policy.
-        accelerator: of the trainer.
-        path: the folder or name that vLLM loads the model from.
-        options: of `vllm.LLM`. With `enable_sleep_mode` the engine gives its memory up for updates, see `rest`.
+    vLLM loads the model from `path`, with `options` of `vllm.LLM`. `sync` takes over the weights of `model`.
+    With the option `enable_sleep_mode` the engine gives its memory up for updates, see `rest`.
     """
 
     def __init__(self, model: Any, encoder: ChatEncoder, accelerator: Any, path: str, **options: Any) -> None:
@@ -72,7 +68,7 @@ class VLLMSampler:
         """See `Sampler.sample`."""
         from vllm import SamplingParams
 
-        _check(prompts, self.encoder)
+        check_pictures(prompts, self.encoder)
         self._wake()
         common = _sampling_settings(sampling, self.encoder.forbidden_ids)
         settings = [SamplingParams(seed=seed, logprobs=0, **common) for seed in seeds]
@@ -142,7 +138,7 @@ class VLLMServerSampler:
 
     def sample(self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]) -> list[SampledReply]:
         """See `Sampler.sample`."""
-        _check(prompts, self.encoder)
+        check_pictures(prompts, self.encoder)
         return list(self._pool.map(self._ask, prompts, itertools.repeat(sampling), seeds))
 
     def _ask(self, prompt: Prompt, sampling: SampleSettings, seed: int) -> SampledReply:
@@ -231,11 +227,6 @@ class _Engine(Weights):
         # TRL's share of a GPU beside a trainer, which the plan of memory counts with, too.
         self.llm = LLM(self._path, **{"gpu_memory_utilization": 0.3, **self._options, **fixed})
         self.accelerator.wait_for_everyone()
-
-
-def _check(prompts: Sequence[Prompt], encoder: ChatEncoder) -> None:
-    for number, prompt in enumerate(prompts):
-        encoder.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
 
 
 def _sampling_settings(sampling: SampleSettings, forbidden_ids: Sequence[int]) -> dict[str, Any]:
