@@ -48,7 +48,9 @@ class Whole:
         return type(value) is int and self.least <= value <= self.most
 
     def __str__(self) -> str:
-        return "an integer" + (f" from {self.least:,} to {self.most:,}" if self != Whole() else "")
+        if self == Whole():
+            return "an integer"
+        return f"an integer from {self.least:,} " + (f"to {self.most:,}" if self.most < math.inf else "up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ class Is:
 class Open:
     """Opens an option to clients of a server, within a bound.
 
-    Never one that is a path, a module, an address or a name that is looked up (see `vagen_envs.permission`).
+    Never one that is a path, a module, an address or a name that is looked up.
 
     Attributes:
         bound: of their values; by default the option's own.
@@ -142,7 +144,7 @@ REWARD = Number(-1000.0, 1000.0)
 COUNTED = Whole(1, 1_000_000)
 """Something that is counted and takes no memory, such as the turns of an episode."""
 SEED = Whole(0, 2**64 - 1)
-"""A seed of a reset."""
+"""A seed of a level."""
 
 
 def bound_of(kind: Any) -> Bound:

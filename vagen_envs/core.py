@@ -15,6 +15,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from vagen_envs.bounds import SEED
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, did_you_mean, shown
 from vagen_envs.forking import Forkable
 from vagen_envs.prompting import PromptPack, Prompts
@@ -145,9 +146,9 @@ class VagenEnv(Forkable):
         self._running = False  # a reset that raises leaves no episode to step in
         split, asked = self._asked(options)
         if seed is not None:
-            if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-                raise ConfigError(f"{self.id}: seed={seed!r} is not valid: it must be an integer of at least 0")
-            seed = int(seed)
+            seed = _plain(seed)
+            if not SEED.admits(seed):
+                raise ConfigError(f"{self.id}: seed={shown(seed)} is not valid: it must be {SEED}")
         gym.Env.reset(self, seed=seed)
         # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
         drawn = asked if asked is not None else seed if seed is not None else int(self.np_random.integers(2**31))
@@ -269,9 +270,7 @@ class VagenEnv(Forkable):
         for name in options or {}:
             if name not in known:
                 raise ConfigError(f"{self.id}: unknown reset option {shown(name)}.{did_you_mean(str(name), known)}")
-        given: dict[str, Any] = {
-            name: int(at) if isinstance(at, np.integer) else at for name, at in (options or {}).items()
-        }
+        given = {name: _plain(value) for name, value in (options or {}).items()}
         try:
             asked = dataclasses.replace(self.config, **given) if given else self.config
         except ConfigError as error:
@@ -334,3 +333,8 @@ class VagenEnv(Forkable):
         if observation.picture is None:
             return {"text": observation.text}
         return {"image": observation.picture.pixels.copy(), "text": observation.text}
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's integers as Python's own."""
+    return int(value) if isinstance(value, np.integer) else value

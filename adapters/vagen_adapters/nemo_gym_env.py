@@ -22,7 +22,6 @@ from vagen_envs.chat import Message, observation_parts
 from vagen_envs.context import HIDDEN, ContextPolicy, chat_messages, summary_messages
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError
-from vagen_envs.permission import permitted_reset
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import Split
 
@@ -87,13 +86,12 @@ class NeMoSession:
         """Start the level of a row."""
         try:
             level = LevelRow.model_validate(row)
-            seed, split = permitted_reset(level.env_id, level.seed, level.split)
             self._env = rows.make_from_row(level.env_id, level.options, level.reasoning)
         except (ValidationError, gym.error.Error) as error:
             raise ConfigError(
                 f"the row does not describe a level: {error}; make rows with vagen_adapters.nemo_gym_env.levels"
             ) from error
-        self._env.reset(seed=seed, options={"split": split} if split else None)
+        self._env.reset(seed=level.seed, options={"split": level.split} if level.split else None)
         return cast(VagenEnv, self._env.unwrapped).observed
 
     def step(self, reply: str, request: str | None) -> dict[str, Any]:

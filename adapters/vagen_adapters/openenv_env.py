@@ -19,7 +19,6 @@ import gymnasium as gym
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.errors import not_importable
 from vagen_envs.core import Turn, VagenEnv
-from vagen_envs.permission import permitted_reset
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import Split
 from vagen_rewards import with_reasoning
@@ -98,9 +97,8 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
     ) -> VagenObservation:
         """Start the level of this seed and split, level number `level` of published data, or the session's next one.
 
-        Raises ConfigError outside the bounds for remote clients (`vagen_envs.permission`).
+        Raises ConfigError for another seed, split or level than there is.
         """
-        seed, split = permitted_reset(self._core.id, seed, split)
         options = {name: value for name, value in (("split", split), ("level", level)) if value is not None}
         observation, info = self.env.reset(seed=seed, options=options)
         self._update_state(info, episode_id=episode_id, step_count=0)

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import gymnasium as gym
 
+from vagen_adapters.permission import make_permitted
 from vagen_envs.chat import Message
 from vagen_envs.context import ContextPolicy
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError
-from vagen_envs.permission import make_permitted
 from vagen_envs.seeding import Split
 from vagen_rewards import with_reasoning
 

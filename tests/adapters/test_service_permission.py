@@ -15,6 +15,7 @@ import gymnasium as gym
 import pytest
 from service_fixtures import SOKOBAN, Command
 
+from vagen_adapters.permission import check_offers, remote_bounds
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.host import EnvHost, HostAnswer, HostCall
 from vagen_adapters.service.remote_env import RemoteEnv
@@ -22,7 +23,6 @@ from vagen_benchmarks.commands.serve import read_offers
 from vagen_benchmarks.errors import BenchError
 from vagen_envs import ENV_IDS, VagenEnv
 from vagen_envs.errors import ConfigError
-from vagen_envs.permission import check_offers, remote_bounds
 
 ROOT = Path(__file__).parents[2]
 LIGHTS = "lights_out:example/LightsOut-v0"

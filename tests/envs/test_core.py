@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from oracle import finish
 
 import vagen_envs  # noqa: F401
+from vagen_envs.bounds import Number, Several, Whole, Words
 from vagen_envs.core import SCHEMA_VERSION, State, Turn
 from vagen_envs.errors import (
     ConfigError,
@@ -243,7 +244,8 @@ def test_wrong_render_mode_reset_options_and_seed_are_refused():
         with pytest.raises(ConfigError) as error:
             env.reset(seed=1, options=options)
         assert len(str(error.value)) < 600
-    for seed in (-1, 1.5, "7", True):
+    env.reset(seed=2**64 - 1)
+    for seed in (-1, 2**64, 1.0, 1.5, "7", True):
         with pytest.raises(ConfigError, match="seed="):
             env.reset(seed=seed)
 
@@ -316,6 +318,21 @@ gymnasium.make({env_id!r})
 
 
 # -- what a stranger may say -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bound", "good", "bad"),
+    [
+        (Whole(1, 3), [1, 3], [0, 4, True, 1.0, "1", None, 10**5000, [1]]),
+        (Number(0, 1), [0, 1, 0.5], [-0.1, float("nan"), float("inf"), True, "0", 10**5000, None]),
+        (Words(3), ["a", "é~"], ["", "abcd", "\0", "\n", "\ud800", 1, None, ["a"]]),
+        (Several(Whole(1, 3), 2), [[1], (1, 2)], [[], [1, 2, 3], [4], [[1]], "1", {1: 2}, None]),
+    ],
+)
+def test_bounds(bound, good, bad):
+    assert all(map(bound.admits, good))
+    assert not any(map(bound.admits, bad))
+    assert str(bound)
 
 
 @pytest.mark.parametrize(

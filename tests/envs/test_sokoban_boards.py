@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from oracle import finish, reply_of
 
 import vagen_envs  # noqa: F401
+from vagen_adapters.permission import permitted
 from vagen_envs.errors import ConfigError, EpisodeOverError, LevelError, SnapshotError
-from vagen_envs.permission import permitted
 from vagen_envs.seeding import SPLITS, HashStream
 from vagen_envs.sokoban.boards import load_boards
 from vagen_envs.sokoban.levels import cells, draw_level

@@ -12,8 +12,8 @@ import json
 import os
 import sys
 
+from vagen_adapters.permission import permitted
 from vagen_adapters.service.host import EnvHost, HostAnswer, HostCall
-from vagen_envs.permission import permitted
 
 WATCHED = (
     "open",

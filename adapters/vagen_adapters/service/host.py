@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters.permission import Offers, make_permitted, told
 from vagen_adapters.service.framing import written
 from vagen_adapters.service.limits import UNLIMITED, Guard, Limits, TooCostly
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, VagenError
-from vagen_envs.permission import Offers, make_permitted, told
 from vagen_envs.pictures import Picture
 
 MOVES = ("reset", "step")

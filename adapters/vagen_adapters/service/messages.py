@@ -66,7 +66,7 @@ class OpenSession(Item):
     """Make an environment, or have one again that was elsewhere.
 
     `move` is the number of the last move that was answered, if the session was open before. Options may be any JSON;
-    `vagen_envs.permission` decides what may be set.
+    `vagen_adapters.permission` decides what may be set.
     """
 
     env_id: Name

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from vagen_adapters.permission import Offers
 from vagen_adapters.service.host import Failure, HostAnswer, HostCall, Result
 from vagen_adapters.service.messages import read_items
 from vagen_adapters.service.metrics import Metrics
 from vagen_adapters.service.pool import Pool, Slot
 from vagen_adapters.service.tenants import Tenant
 from vagen_envs.errors import did_you_mean
-from vagen_envs.permission import Offers
 from vagen_envs.registration import ENV_IDS
 
 IDLE = 30.0
@@ -37,7 +37,8 @@ class ServiceConfig:
         client_sessions: sessions of one key, or of one address where there is no key; by default an equal share of
             `max_sessions` for each key, and half of it for an address.
         lease: seconds without a request after which a session expires.
-        offers: values of options that clients may choose by name beyond what is permitted, see `vagen_envs.permission`.
+        offers: values of options that clients may choose by name beyond what is permitted; see
+            `vagen_adapters.permission`.
     """
 
     env_ids: Sequence[str] = ENV_IDS

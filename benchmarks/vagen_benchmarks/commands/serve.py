@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import vagen_envs
+from vagen_adapters.permission import check_offers
 from vagen_benchmarks.commands.printing import out
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.runs.protocol import resolve_id
-from vagen_envs.permission import check_offers
 
 if TYPE_CHECKING:
     from vagen_adapters.service.limits import Limits
@@ -78,7 +78,7 @@ def serve(
 
 
 def read_offers(offers: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Parse `OPTION=NAME:VALUE` into `vagen_envs.permission.Offers`. Raises BenchError for anything else."""
+    """Parse `OPTION=NAME:VALUE` into `vagen_adapters.permission.Offers`. Raises BenchError for anything else."""
     read: dict[str, dict[str, str]] = {}
     for text in offers:
         option, found, rest = text.partition("=")

@@ -16,6 +16,7 @@ from typing import Any
 import gymnasium as gym
 
 import vagen_envs
+from vagen_adapters.permission import permitted
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
@@ -26,7 +27,6 @@ from vagen_benchmarks.sharing.files import HERE, edits, missing_findings, pictur
 from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.context import ContextPolicy
 from vagen_envs.errors import ConfigError, VagenError
-from vagen_envs.permission import permitted
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_rewards.scores import PARTS
 
@@ -79,7 +79,7 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
 
     Args:
         run: may be untrusted: only environments of this package are made, and only with options that a remote client
-            may set (`vagen_envs.permission`) or that the package's protocol file sets.
+            may set (`vagen_adapters.permission`) or that the package's protocol file sets.
         trusted: make whatever the run names. An id may import a module, and an option be a path.
         progress: called after each episode.
     """

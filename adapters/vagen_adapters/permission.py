@@ -14,12 +14,11 @@ from typing import Any, cast
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from vagen_envs.bounds import SEED, Bound, OneOf, bounds_of
+from vagen_envs.bounds import Bound, OneOf, bounds_of
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError, did_you_mean, shown
 from vagen_envs.registration import declared
-from vagen_envs.seeding import SPLITS, Split
 
 Offers = Mapping[str, Mapping[str, str]]
 """What an operator offers: option → the name that clients say → the value that it stands for."""
@@ -51,14 +50,6 @@ def permitted(env_id: str, options: Mapping[str, Any], offers: Offers) -> dict[s
     for name in spec.kwargs:  # what makes the id the one it is
         bounds[name] = OneOf((spec.kwargs[name],))
     return {name: _value(env_id, name, value, bounds, offers) for name, value in options.items()}
-
-
-def permitted_reset(env_id: str, seed: Any, split: Any) -> tuple[int | None, Split | None]:
-    """A client's seed and split. Raises ConfigError."""
-    for name, value, bound in (("seed", seed, SEED), ("split", split, OneOf(SPLITS))):
-        if value is not None and not bound.admits(value):
-            raise ConfigError(f"{env_id}: {name}={shown(value)} is not valid: it must be {bound}")
-    return seed, split
 
 
 def make_permitted(env_id: str, options: Mapping[str, Any], offers: Offers) -> VagenEnv:
