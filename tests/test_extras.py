@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vagen_envs.extras import extras_of
+from vagen_benchmarks.extras import extras_of
 
 ROOT = Path(__file__).parent.parent
 HIDE = "import sys; sys.modules[{module!r}] = None; "

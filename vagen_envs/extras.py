@@ -1,50 +1,10 @@
-"""Which extra brings a Python module that isn't installed."""
+"""Python modules that an extra brings."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
-import re
-from collections import Counter
 
 from vagen_envs.errors import MissingExtraError
-
-DISTRIBUTION = "vagen-envs"
-_NAMED_OTHERWISE = {
-    "PIL": "pillow",
-    "google.genai": "google-genai",
-    "google": "google-genai",
-    "skimage": "scikit-image",
-}
-"""Modules whose distribution has another name; `_` for `-` is no other name."""
-_OF_EXTRA = re.compile(r"([A-Za-z0-9._-]+).*extra == ['\"]([^'\"]+)['\"]")
-
-
-def extras_of(module: str) -> list[str]:
-    """The extras that ask for a module's distribution themselves, the smallest first; none if none does."""
-    wanted = _normal(_NAMED_OTHERWISE.get(module, module))
-    try:
-        asked = importlib.metadata.requires(DISTRIBUTION) or []
-    except importlib.metadata.PackageNotFoundError:  # run from a folder, not installed
-        return []
-    pairs = [(found[1], found[2]) for line in asked if (found := _OF_EXTRA.match(line))]
-    size = Counter(extra for _, extra in pairs)
-    return sorted((extra for name, extra in pairs if _normal(name) == wanted), key=lambda each: (size[each], each))
-
-
-def explained(needed_by: str, error: ModuleNotFoundError, likely: str = "") -> MissingExtraError | None:
-    """The same as an error that names the extra, or None where none brings the module.
-
-    Args:
-        needed_by: what couldn't be done, as the sentence's subject.
-        error: what the import raised.
-        likely: the extra to name if it is among those that bring the module.
-    """
-    module = (error.name or "").partition(".")[0]
-    found = extras_of(module)
-    if not found:
-        return None
-    return MissingExtraError(needed_by, likely if likely in found else found[0], module)
 
 
 def need(needed_by: str, extra: str, *modules: str) -> None:
@@ -60,7 +20,3 @@ def is_absent(module: str) -> bool:
         return importlib.util.find_spec(module) is None
     except ValueError:  # hidden in sys.modules
         return True
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from vagen_envs.extras import explained
+from vagen_benchmarks.extras import explained
 
 
 def main() -> None:

@@ -27,8 +27,8 @@ from vagen_benchmarks.commands.options import EXIT_BAD_INPUT, EXIT_STOPPED
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.commands.train_help import train_epilog
 from vagen_benchmarks.errors import BenchError, StorageError
+from vagen_benchmarks.extras import explained
 from vagen_envs.errors import VagenError
-from vagen_envs.extras import explained
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
 EXTRAS = {"train": "ppo", "warmstart": "ppo", "serve": "serve", "export": "export", "judge": "judge"}
