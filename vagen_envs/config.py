@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from vagen_envs.bounds import COUNTED, REWARD, Number, OneOf, Open, OrNone, Several, Whole, Words, bounds_of
 from vagen_envs.errors import ConfigError, did_you_mean, shown
 from vagen_envs.replies import TAGS, Layout, NativeThinking, Parsing, Reasoning, Strategy, TagNames, check_tags
-from vagen_envs.seeding import Shares, Split
+from vagen_envs.seeding import Split
 
 Representation = Literal["natural_language", "symbolic", "structured"]
 ObservationMode = Literal["image", "text", "both"]
@@ -27,9 +27,6 @@ class EnvConfig:
 
     level_fields: ClassVar[tuple[str, ...]] = ()
     """Options that a level depends on. Others (prompts, rewards, budgets) never change a seed's level."""
-
-    shares: ClassVar[Shares] = (80, 10)
-    """Of 100 levels so many are for train, and so many for val."""
 
     machine_fields: ClassVar[tuple[str, ...]] = ()
     """Options that say where and how something runs and change nothing that is to be seen: snapshots pass between
@@ -175,10 +172,6 @@ class EnvConfig:
         """Options that follow from the given ones, where they aren't given themselves."""
         return {}
 
-    @classmethod
-    def _default(cls, name: str) -> Any:
-        return next(field.default for field in dataclasses.fields(cls) if field.name == name)
-
     def level_key(self) -> dict[str, Any]:
         """The options that levels depend on, as JSON."""
         return {name: getattr(self, name) for name in self.level_fields}
@@ -218,7 +211,7 @@ class SolvableConfig(EnvConfig):
     @classmethod
     def _following(cls, given: Mapping[str, Any], least: int = 1) -> dict[str, Any]:
         """Turns, steps and window; where nothing else bounds the longest solution it is at least `least`."""
-        values = {name: cls._default(name) for name in _BUDGET} | dict(given)
+        values = {name: getattr(cls, name) for name in _BUDGET} | dict(given)
         longest = values["max_solution_length"]
         if "max_solution_length" not in given:
             allowed = [values["max_turns"] * values["max_actions_per_turn"]] if "max_turns" in given else []

@@ -120,15 +120,13 @@ def only_changes_are_effective(factory: Factory, seeds: Sequence[int]) -> None:
         for seed in seeds:
             env.reset(seed=seed)
             stream = HashStream("conformance", seed)
-            for _ in range(env.config.max_turns):
+            while env._running:
                 actions = list(env.random_actions(stream, 1))
                 words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I act.")
                 turn = _step(env, env.grammar.render(actions, **words))
                 effective = [executed.text for executed in turn.executed if executed.effective]
                 same = len(turn.executed) == 1 and turn.before == turn.after
                 _require(not (same and effective), f"seed {seed}: {effective} changed nothing and is called effective")
-                if turn.terminated or turn.truncated:
-                    break
 
 
 def the_oracle_succeeds(factory: Factory, seeds: Sequence[int]) -> None:
@@ -136,14 +134,12 @@ def the_oracle_succeeds(factory: Factory, seeds: Sequence[int]) -> None:
     with _made(factory) as env:
         for seed in seeds:
             env.reset(seed=seed)
-            for _ in range(env.config.max_turns):
+            while env._running:
                 actions = list(env.plan())[: env.config.max_actions_per_turn]
                 expected = env.imagine(actions)
                 turn = _step(env, env.oracle_reply())
                 _require(turn.parsed.format_correct, f"seed {seed}: the oracle's reply has {turn.parsed.problems}")
                 _require(turn.after == expected, f"seed {seed}: imagined {expected}, but then it was {turn.after}")
-                if turn.terminated or turn.truncated:
-                    break
             _require(turn.success, f"seed {seed}: the oracle did not solve the level in {turn.index + 1} turns")
             _require(turn.terminated, f"seed {seed}: solved, but not terminated")
 
@@ -223,6 +219,8 @@ def _step(env: VagenEnv, reply: str) -> Turn:
     """One turn, with all that must hold of any."""
     observation, reward, terminated, truncated, info = env.step(reply)
     turn: Turn = info["turn"]
+    most = env.config.max_turns
+    _require(turn.index < most, f"the episode goes on after max_turns={most} turns")
     wrong = {term.name: term.value for term in turn.rewards if not np.isfinite(term.value)}
     _require(not wrong, f"reward terms are not finite numbers: {wrong}")
     _require(reward == turn.reward, f"the reward is {reward}, the turn's terms add up to {turn.reward}")
@@ -241,27 +239,22 @@ def _step(env: VagenEnv, reply: str) -> Turn:
 
 def _episode(env: VagenEnv, seed: int) -> list[Any]:
     """All that is to be seen of the oracle's episode, as JSON."""
-    observation, info = env.reset(seed=seed)
-    seen: list[Any] = [[observation["text"], info["level"]["content"], _bytes(observation)]]
-    for _ in range(env.config.max_turns):
-        turn = _step(env, env.oracle_reply())
-        seen.append(turn.to_json())
-        if turn.terminated or turn.truncated:
-            return seen
-    raise ConformanceError(f"seed {seed}: the episode goes on after max_turns={env.config.max_turns} turns")
+    env.reset(seed=seed)
+    return [[env.level["content"], env.observed.to_json()], *_rest(env)]
+
+
+def _rest(env: VagenEnv) -> list[Any]:
+    """The oracle's turns to the end of the episode, as JSON."""
+    turns = []
+    while env._running:
+        turns.append(_step(env, env.oracle_reply()).to_json())
+    return turns
 
 
 def _follows(env: VagenEnv) -> list[Any]:
     """All that is to be seen from here: the rest of the episode, and the levels and pictures after it."""
-    seen: list[Any] = []
-    while env._running:
-        seen.append(_step(env, env.oracle_reply()).to_json())
+    seen = _rest(env)
     for _ in range(2):
-        observation, info = env.reset()
-        seen.append([info["level"], observation["text"], _bytes(observation)])
+        env.reset()
+        seen.append([env.level, env.observed.to_json()])
     return seen
-
-
-def _bytes(observation: Any) -> str:
-    image = observation.get("image")
-    return "" if image is None else image.tobytes().hex()

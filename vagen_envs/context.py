@@ -22,8 +22,9 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
+from vagen_envs.bounds import OrNone, Whole, bounds_of
 from vagen_envs.chat import Message, PictureForm, observation_parts, without_placeholder
 from vagen_envs.core import IMAGE_PLACEHOLDER, Observation, Turn
 from vagen_envs.errors import ConfigError, shown
@@ -41,15 +42,7 @@ HIDDEN = "hidden"
 """The key of a message under which a client finds the reasoning that its provider gave with the reply."""
 
 _FORMS = (
-    "all",
-    "last:N",
-    "summary:K",
-    "summary:K:TOKENS",
-    "answers",
-    "current-picture",
-    "reasoning=drop",
-    "reasoning=turn",
-    "reasoning=keep",
+    "all, last:N, summary:K, summary:K:TOKENS, answers, current-picture, reasoning=drop, reasoning=turn, reasoning=keep"
 )
 _PART = re.compile(
     r"(?P<all>all)|last:(?P<turns>\d{1,6})|summary:(?P<summary>\d{1,6})(?::(?P<summary_tokens>\d{1,6}))?|"
@@ -73,23 +66,18 @@ class ContextPolicy:
         ConfigError: a value is out of range, or two of them contradict each other.
     """
 
-    turns: int | None = None
+    turns: Annotated[int | None, OrNone(Whole(0))] = None
     answers: bool = False
     current_picture: bool = False
-    summary: int | None = None
-    summary_tokens: int = SUMMARY_TOKENS
+    summary: Annotated[int | None, OrNone(Whole(1))] = None
+    summary_tokens: Annotated[int, Whole(1)] = SUMMARY_TOKENS
     reasoning: HiddenReasoning = "drop"
 
     def __post_init__(self) -> None:
-        for name, value, least in (
-            ("turns", self.turns, 0),
-            ("summary", self.summary, 1),
-            ("summary_tokens", self.summary_tokens, 1),
-        ):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise ConfigError(f"context: {name}={shown(value)} is not valid: it must be an integer from {least} up")
-        if self.reasoning not in get_args(HiddenReasoning):
-            raise ConfigError(_unknown(f"reasoning={self.reasoning}"))
+        for name, (bound, _) in bounds_of(ContextPolicy).items():
+            value = getattr(self, name)
+            if not bound.admits(value):
+                raise ConfigError(f"context: {name}={shown(value)} is not valid: it must be {bound}")
         if self.turns is not None and self.summary is not None:
             raise ConfigError("context: last:N and summary:K both say which turns are shown; give one of them")
         if self.answers and self.reasoning == "keep":
@@ -123,16 +111,16 @@ class ContextPolicy:
         return cls(**fields)
 
     def __str__(self) -> str:
+        tokens = f":{self.summary_tokens}" if self.summary_tokens != SUMMARY_TOKENS else ""
         parts = [
+            "all" if self.grows and self.summary is None else "",
             f"last:{self.turns}" if self.turns is not None else "",
-            f"summary:{self.summary}" if self.summary is not None else "",
+            f"summary:{self.summary}{tokens}" if self.summary is not None else "",
             "answers" if self.answers else "",
             "current-picture" if self.current_picture else "",
+            f"reasoning={self.reasoning}" if self.reasoning != "drop" else "",
         ]
-        if self.summary is not None and self.summary_tokens != SUMMARY_TOKENS:
-            parts[1] += f":{self.summary_tokens}"
-        parts = [part for part in parts if part] or ["all"]
-        return ",".join([*parts, *([f"reasoning={self.reasoning}"] if self.reasoning != "drop" else [])])
+        return ",".join(filter(None, parts))
 
     @property
     def grows(self) -> bool:
@@ -154,11 +142,9 @@ class ContextPolicy:
 
         One for the whole episode, one for the turns between two summaries, or one a turn.
         """
-        if not self.grows:
-            yield from ((now, now + 1) for now in range(turns))
-        else:
-            step = self.summary or max(turns, 1)
-            yield from ((start, min(start + step, turns)) for start in range(0, turns, step))
+        step = (self.summary or max(turns, 1)) if self.grows else 1
+        for start in range(0, turns, step):
+            yield start, min(start + step, turns)
 
     def in_prompt(
         self, observation: Observation, now: int, *, earlier: bool, summaries: Mapping[int, str]
@@ -230,7 +216,7 @@ def chat_messages(
         messages.append({"role": "user", "content": observation_parts(seen, pictures)})
         if number < len(turns):
             short = context.answers and number < present
-            text = answer_only(turns[number], answer_tag) if short else turns[number].reply
+            text = f"<{answer_tag}>{turns[number].parsed.answer or ''}</{answer_tag}>" if short else turns[number].reply
             reasoning = hidden[number] if context.reasoning == "keep" and number < len(hidden) else None
             messages.append(reply_message(text, reasoning))
     return messages
@@ -257,12 +243,7 @@ def reply_message(text: str, hidden: Any = None) -> Message:
     return message if hidden is None else {**message, HIDDEN: hidden}
 
 
-def answer_only(turn: Turn, tag: str = "answer") -> str:
-    """The turn's reply without its reasoning."""
-    return f"<{tag}>{turn.parsed.answer or ''}</{tag}>"
-
-
 def _unknown(part: str) -> str:
-    near = difflib.get_close_matches(part[:40], _FORMS, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(part[:40], _FORMS.split(", "), n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"context {shown(part)} is not valid.{hint} Known, joined by commas: {', '.join(_FORMS)}"
+    return f"context {shown(part)} is not valid.{hint} Known, joined by commas: {_FORMS}"

@@ -70,7 +70,12 @@ class Forkable(EnvironmentHooks):
                 pixels = picture and base64.b64encode(picture.pixels.tobytes()).decode()
             place = [level["split"], level["seed"], level["content"]]
             episode = [*place, *counts, self._observed.text, world, state, pixels]
-        return _pack(self._heading, [self.np_random_seed, self.np_random.bit_generator.state, episode])
+        body = [self.np_random_seed, self.np_random.bit_generator.state, episode]
+        try:
+            rest = json.dumps(body, separators=(",", ":")).encode("ascii")
+        except (TypeError, ValueError) as error:
+            raise SnapshotError(f"this moment can't be written down as JSON ({error})") from error
+        return b"%b%08x\n%b" % (self._heading, zlib.crc32(rest), rest)
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from the moment that `snapshot()` wrote down here or elsewhere; `observed` is what was seen then.
@@ -126,14 +131,18 @@ class Forkable(EnvironmentHooks):
 
     @functools.cached_property
     def _heading(self) -> bytes:
-        """What a snapshot begins with: a digest of all options that could change what follows."""
+        """What a snapshot begins with. It ends with a digest of all options that could change what follows.
+
+        Environments of equal headings may take over each other's snapshots.
+        """
         config = self.config
         apart = {*config.level_fields, *config.machine_fields, "prompt_pack"}  # paths differ between machines
         options = {
             field.name: getattr(config, field.name) for field in dataclasses.fields(config) if field.name not in apart
         }
         described = json.dumps([options, config.level_key(), self.prompts.pack.sha256()], sort_keys=True)
-        return _heading_of(self.id, hashlib.blake2b(described.encode(), digest_size=16).hexdigest())
+        digest = hashlib.blake2b(described.encode(), digest_size=16).hexdigest()
+        return f"{_MAGIC} {VERSION} {self.id} {digest} ".encode()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, (type(self), *self._made_with, self.spec, self.snapshot())
@@ -228,20 +237,6 @@ def _made_again(cls: type[Forkable], args: Any, options: Any, spec: Any, snapsho
     env.spec = spec
     env.restore(snapshot)
     return env
-
-
-def _heading_of(env_id: str, fingerprint: str) -> bytes:
-    """The words before the checksum: equal for environments that may take over each other's snapshots."""
-    return f"{_MAGIC} {VERSION} {env_id} {fingerprint} ".encode()
-
-
-def _pack(head: bytes, body: list[Any]) -> bytes:
-    """A snapshot. Raises SnapshotError for what is no JSON."""
-    try:
-        rest = json.dumps(body, separators=(",", ":")).encode("ascii")
-    except (TypeError, ValueError) as error:
-        raise SnapshotError(f"this moment can't be written down as JSON ({error})") from error
-    return b"%b%08x\n%b" % (head, zlib.crc32(rest), rest)
 
 
 def _unpack(head: bytes, snapshot: bytes) -> list[Any]:

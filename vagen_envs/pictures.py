@@ -110,9 +110,6 @@ class Picture:
     def __hash__(self) -> int:
         return hash(self.sha256)
 
-    def __copy__(self) -> Picture:
-        return self
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Picture:
         return self
 

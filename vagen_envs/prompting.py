@@ -48,11 +48,13 @@ class PromptPack:
     def text(self, file: str) -> str:
         """The text of a file, without the newline at its end. Raises PromptPackError if no folder has it."""
         if file not in self._read:
-            found = (_text(folder, file) for folder in self.folders)
-            text = next((each for each in found if each is not None), None)
-            if text is None:
+            path = next((folder / file for folder in self.folders if (folder / file).is_file()), None)
+            if path is None:
                 raise PromptPackError(f"no {file} in {self.folders[0]}; add that file to the pack")
-            self._read[file] = text
+            try:
+                self._read[file] = path.read_text(encoding="utf-8").rstrip("\n")
+            except (OSError, UnicodeDecodeError) as error:
+                raise PromptPackError(f"{path} can't be read as UTF-8 text ({error}); save it as UTF-8") from error
         return self._read[file]
 
     def fill(self, file: str, values: Mapping[str, str]) -> str:
@@ -136,14 +138,3 @@ class Prompts:
         """The text of an observation; with `feedback` among the fields it isn't the first. `over`: it is the last."""
         parts = self._last if over else self._next if "feedback" in fields else self._first
         return "".join([fields[part] if i % 2 else part for i, part in enumerate(parts)])
-
-
-def _text(folder: Path, file: str) -> str | None:
-    """The text of a file, without the newline at its end; None if there is no such file."""
-    path = folder / file
-    if not path.is_file():
-        return None
-    try:
-        return path.read_text(encoding="utf-8").rstrip("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PromptPackError(f"{path} can't be read as UTF-8 text ({error}); save it as UTF-8") from error

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from vagen_envs.errors import MissingExtraError, VagenError
+from vagen_envs.errors import VagenError
+from vagen_envs.extras import need
 from vagen_envs.seeding import SPLITS, Split, split_of
 
 T = TypeVar("T")
@@ -71,11 +72,10 @@ def rows(file: Path, extra: str, failure: type[VagenError], columns: Collection[
                     except (ValueError, RecursionError) as error:
                         raise failure(f"{file} line {number} is not JSON ({error}); fix that line") from error
         return
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtraError(f"reading {file}", extra, "pyarrow") from error
+    need(f"reading {file}", extra, "pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         if file.suffix == ".parquet":
             with pq.ParquetFile(file) as table:

@@ -199,10 +199,10 @@ class Turn:
             "level": dict(self.level),
             "observed": self.observed.to_json(),
             "parsed": self.parsed.to_json(),
-            "executed": [{**_fields_of(each), "rewards": _as_json(each.rewards)} for each in self.executed],
+            "executed": [dataclasses.asdict(each) for each in self.executed],
             "before": self.before.to_json(),
             "after": self.after.to_json(),
-            "rewards": _as_json(self.rewards),
+            "rewards": [dataclasses.asdict(term) for term in self.rewards],
             "metrics": dict(self.metrics),
             "result": self.result.to_json(),
         }
@@ -242,10 +242,6 @@ class Turn:
 
 def _fields_of(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-
-
-def _as_json(terms: Sequence[RewardTerm]) -> list[dict[str, Any]]:
-    return list(map(_fields_of, terms))
 
 
 def _terms(data: Sequence[Mapping[str, Any]]) -> tuple[RewardTerm, ...]:

@@ -12,7 +12,6 @@ from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.frozen_lake.levels import (
     ACTIONS,
-    SHARES,
     distances,
     draw_lake,
     longest_way,
@@ -25,7 +24,7 @@ from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action, ActionGrammar, Names
-from vagen_envs.seeding import HashStream, Shares, Split, content_hash
+from vagen_envs.seeding import HashStream, Split, content_hash
 
 _HOLES_OF_CORNERS = 0.2
 """Gymnasium's chance of a hole. Of maps with 0.65, whose cells are drawn alike, hardly one of 8x8 can be crossed."""
@@ -45,7 +44,6 @@ class FrozenLakeConfig(SolvableConfig):
         "max_solution_length",
         "is_slippery",
     )
-    shares: ClassVar[Shares] = SHARES
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
@@ -145,11 +143,11 @@ class FrozenLakeConfig(SolvableConfig):
     @classmethod
     def _following(cls, given: Mapping[str, Any], least: int = 1) -> dict[str, Any]:
         if given.get("desc") is not None:
-            most = given.get("max_actions_per_turn", cls._default("max_actions_per_turn"))
-            return {"max_turns": max(cls._default("max_turns"), -(-_length(given["desc"]) // most))}
+            most = given.get("max_actions_per_turn", cls.max_actions_per_turn)
+            return {"max_turns": max(cls.max_turns, -(-_length(given["desc"]) // most))}
         if not given.get("corners"):
             return super()._following(given, least)
-        least = way_between_corners(given.get("size", cls._default("size")))
+        least = way_between_corners(given.get("size", cls.size))
         return super()._following(given, least) | {"hole_probability": _HOLES_OF_CORNERS}
 
 

@@ -118,7 +118,7 @@ class NavigationConfig(SolvableConfig):
     @classmethod
     def _needed(cls, given: Mapping[str, Any]) -> dict[str, int]:
         names = ("max_solution_length", "max_actions_per_turn")
-        longest, actions = values = [given.get(name, cls._default(name)) for name in names]
+        longest, actions = values = [given.get(name, getattr(cls, name)) for name in names]
         if any(type(value) is not int or value < 1 for value in values):
             return {}  # checked by the constructor
         if "max_solution_length" not in given or given.get("backend", "house") != "house":

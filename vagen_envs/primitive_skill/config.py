@@ -115,7 +115,7 @@ class PrimitiveSkillConfig(EnvConfig):
     @classmethod
     def _needed(cls, given: Mapping[str, Any]) -> dict[str, int]:
         task, cubes, covered, actions = (
-            given.get(name, cls._default(name)) for name in ("task", "cubes", "covered", "max_actions_per_turn")
+            given.get(name, getattr(cls, name)) for name in ("task", "cubes", "covered", "max_actions_per_turn")
         )
         if type(cubes) is not int or type(actions) is not int or actions < 1:
             return {}  # checked by the constructor
@@ -124,7 +124,7 @@ class PrimitiveSkillConfig(EnvConfig):
 
     @classmethod
     def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: max(cls._default(name), needed) for name, needed in cls._needed(given).items()}
+        return {name: max(getattr(cls, name), needed) for name, needed in cls._needed(given).items()}
 
     @property
     def workspace(self) -> Workspace:

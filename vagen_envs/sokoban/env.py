@@ -15,11 +15,10 @@ from vagen_envs.errors import LevelError
 from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action, ActionGrammar, Names
-from vagen_envs.seeding import HashStream, Shares, Split, content_hash
+from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.sokoban.boards import Boards, load_boards
 from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, draw_level, longest_solution
 from vagen_envs.sokoban.simulator import SokobanSimulator
-from vagen_envs.sokoban.splits import SHARES
 from vagen_envs.sokoban.state import SokobanState
 from vagen_envs.tables import SplitBy
 
@@ -39,7 +38,6 @@ class SokobanConfig(SolvableConfig):
         "max_solution_length",
         "boards",
     )
-    shares: ClassVar[Shares] = SHARES
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
@@ -112,7 +110,7 @@ class SokobanConfig(SolvableConfig):
             self.require(self.boards.strip() != "", "boards", "the path of a file or folder, or left out")
             for name in (*self.level_fields[:-1], "difficulty"):
                 self.require(
-                    getattr(self, name) == self._default(name), name, f"left out beside boards={self.boards!r}"
+                    getattr(self, name) == getattr(type(self), name), name, f"left out beside boards={self.boards!r}"
                 )
             largest = max(self.size)
             self.require(16 * largest * self.scale <= 2048, "scale", f"at most {128 // largest} for {largest} cells")
@@ -137,7 +135,7 @@ class SokobanConfig(SolvableConfig):
     def _following(cls, given: Mapping[str, Any], least: int = 1) -> dict[str, Any]:
         if given.get("boards") is None:
             return super()._following(given, least)
-        actions = given.get("max_actions_per_turn", cls._default("max_actions_per_turn"))
+        actions = given.get("max_actions_per_turn", cls.max_actions_per_turn)
         return {"max_steps": _STEPS, "max_turns": -(-_STEPS // actions)}
 
     def level_key(self) -> dict[str, Any]:
