@@ -111,7 +111,9 @@ def test_an_endpoint_that_breaks_for_good_leaves_the_complete_levels(tmp_path, e
     assert "no key" in done.stderr
     (found,) = json.loads((tmp_path / "found" / "diagnosis.json").read_text())
     assert 1 <= found["levels"] < 4
-    assert f"{found['levels']} levels" in (tmp_path / "found" / "diagnosis.html").read_text()
+    page = (tmp_path / "found" / "diagnosis.html").read_text()
+    assert f"{found['levels']} levels" in page
+    assert all(f"--{cause}: #" in page for cause in found["causes"]), "a bar has no colour"
     endpoint.script = lambda number, body: endpoint.good
     assert command(endpoint, tmp_path).returncode == 0  # goes on
     (found,) = json.loads((tmp_path / "found" / "diagnosis.json").read_text())
