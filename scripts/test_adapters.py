@@ -53,7 +53,15 @@ class Adapter:
 
 SHARED = "shared"
 ADAPTERS = {
-    "gymnasium": Adapter("", "vagen_envs.wrappers", "gymnasium", ("envs/test_wrappers.py",), "gymnasium", (), SHARED),
+    "gymnasium": Adapter(
+        "",
+        "vagen_adapters.gymnasium_env",
+        "gymnasium",
+        ("adapters/test_adapters_gymnasium.py",),
+        "gymnasium",
+        (),
+        SHARED,
+    ),
     "pettingzoo": Adapter(
         "pettingzoo",
         "vagen_adapters.pettingzoo_env",
@@ -102,14 +110,14 @@ ADAPTERS = {
     ),
     "sb3": Adapter(
         "sb3",
-        "vagen_envs.wrappers",
+        "vagen_adapters.gymnasium_env",
         "stable_baselines3",
         ("adapters/test_adapters_sb3.py",),
         "sb3",
         (),
         SHARED,
     ),
-    "rllib": Adapter("rllib", "vagen_envs.wrappers", "ray", (), "rllib"),
+    "rllib": Adapter("rllib", "vagen_adapters.gymnasium_env", "ray", (), "rllib"),
     "skyrl": Adapter(
         "skyrl",
         "vagen_adapters.skyrl_env",

@@ -95,30 +95,18 @@ class EnvConfig:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, self._read(field.name, getattr(self, field.name)))
-        self.require(
-            1 <= len(self.separator) <= 100 and "<" not in self.separator,
-            "separator",
-            "1 to 100 characters without '<'",
-        )
+        separates = 1 <= len(self.separator) <= 100 and "<" not in self.separator
+        self.require(separates, "separator", "1 to 100 characters without '<'")
         try:
             check_tags(self.tags)
         except ValueError as error:
             raise ConfigError(str(error)) from None
-        self.require(
-            all(name.strip() == name != "" and self.separator not in name for name in self.action_names),
-            "action_names",
-            "names without the separator and without blanks around",
-        )
-        self.require(
-            self.parsing != "released" or self.layout != "untagged",
-            "layout",
-            "nested or flat where parsing is released",
-        )
-        self.require(
-            self.representation in self.representations,
-            "representation",
-            f"one of {', '.join(self.representations)} in this environment",
-        )
+        readable = all(name.strip() == name != "" and self.separator not in name for name in self.action_names)
+        self.require(readable, "action_names", "names without the separator and without blanks around")
+        tagged = self.layout != "untagged"
+        self.require(tagged or self.parsing != "released", "layout", "nested or flat where parsing is released")
+        known = self.representations
+        self.require(self.representation in known, "representation", f"one of {', '.join(known)} in this environment")
 
     def require(self, condition: bool, field: str, must_be: str) -> None:
         """Raise a ConfigError that names the field, its value and what it must be, unless `condition`."""
@@ -193,11 +181,8 @@ class SolvableConfig(EnvConfig):
 
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
-        self.require(
-            self.min_solution_length <= self.max_solution_length,
-            "max_solution_length",
-            f"at least min_solution_length={self.min_solution_length}",
-        )
+        least = self.min_solution_length
+        self.require(self.max_solution_length >= least, "max_solution_length", f"at least min_solution_length={least}")
         longest = self.longest_solution()
         turns = -(-longest // self.max_actions_per_turn)
         why = f"a level may take {longest} actions, {self.max_actions_per_turn} a turn"

@@ -93,15 +93,15 @@ class ContextPolicy:
             ConfigError: a part is unknown or given twice, or parts contradict each other.
         """
         fields: dict[str, Any] = {}
-        for part in str(text).split(","):
-            found = _PART.fullmatch(part.strip())
+        for part in map(str.strip, str(text).split(",")):
+            found = _PART.fullmatch(part)
             if found is None:
-                raise ConfigError(_unknown(part.strip()))
+                near = difflib.get_close_matches(part[:40], _FORMS.split(", "), n=1, cutoff=0.5)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise ConfigError(f"context {shown(part)} is not valid.{hint} Known, joined by commas: {_FORMS}")
             given = {name: value for name, value in found.groupdict().items() if value is not None}
             if given.keys() & fields.keys():
-                raise ConfigError(
-                    f"context {shown(text)} is not valid: it gives {part.strip()!r} and another such part"
-                )
+                raise ConfigError(f"context {shown(text)} is not valid: it gives {part!r} and another such part")
             fields |= {
                 name: int(value) if value.isdigit() else value if name == "reasoning" else True
                 for name, value in given.items()
@@ -241,9 +241,3 @@ def reply_message(text: str, hidden: Any = None) -> Message:
     """A reply as a message, with its hidden reasoning if there is any."""
     message: Message = {"role": "assistant", "content": text}
     return message if hidden is None else {**message, HIDDEN: hidden}
-
-
-def _unknown(part: str) -> str:
-    near = difflib.get_close_matches(part[:40], _FORMS.split(", "), n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"context {shown(part)} is not valid.{hint} Known, joined by commas: {_FORMS}"

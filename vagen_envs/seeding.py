@@ -35,9 +35,8 @@ class HashStream:
 
     def child(self, name: int) -> HashStream:
         """Another stream, a pure function of this one's key and of `name`, however much was drawn from this one."""
-        twin = HashStream.__new__(HashStream)
+        twin = HashStream()
         twin._key = hashlib.blake2b(b"%d" % name, key=self._key).digest()
-        twin._counter = twin._bits = twin._left = 0
         return twin
 
     def bits(self, n: int) -> int:

@@ -58,8 +58,7 @@ class State:
 
     def describe(self, representation: str) -> str:
         """What a truthful agent would write in this representation."""
-        text: str = getattr(self, representation)()
-        return text
+        return str(getattr(self, representation)())
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary from which `State.from_json` makes an equal state."""

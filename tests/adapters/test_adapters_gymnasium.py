@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from vagen_adapters.gymnasium_env import ChatObservation, ChatSpace
 from vagen_envs import ENV_IDS, Picture
 from vagen_envs.errors import MissingExtraError, SimulatorError
-from vagen_envs.wrappers import ChatObservation, ChatSpace
 
 ID = "vagen/Sokoban-v0"
 
