@@ -17,8 +17,7 @@ from vagen_benchmarks.agents import Agent, Game
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.notebook import bench
-from vagen_envs.chat import Message
-from vagen_envs.context import ContextPolicy
+from vagen_envs.context import ContextPolicy, Message
 from vagen_envs.seeding import HashStream
 
 

@@ -1,4 +1,4 @@
-"""What a model is shown of an episode's past: one policy for the benchmark, the trainer and the adapters.
+"""Episodes as chat messages, and how much of the past these show: one policy for benchmark, trainer and adapters.
 
 A policy has one short text form, used on the command line, in protocol files, in run folders and in training
 configurations: parts joined by commas, such as `last:2,answers` or `summary:5,reasoning=keep`.
@@ -22,13 +22,15 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from vagen_envs.bounds import OrNone, Whole, bounds_of
-from vagen_envs.chat import Message, PictureForm, observation_parts, without_placeholder
 from vagen_envs.core import IMAGE_PLACEHOLDER, Observation, Turn
-from vagen_envs.errors import ConfigError, shown
+from vagen_envs.errors import ConfigError, did_you_mean, shown
+from vagen_envs.pictures import Picture
 
+PictureForm = Literal["data_url", "pil"]
+Message = dict[str, Any]
 HiddenReasoning = Literal["drop", "turn", "keep"]
 SUMMARY_TOKENS = 256
 EARLIER_PICTURE = "(earlier picture, no longer shown)"
@@ -169,7 +171,7 @@ class ContextPolicy:
                 raise ConfigError(
                     f"the summary before turn {now + 1} is missing: {self} needs an episode that was played with it"
                 )
-            summary = without_placeholder(summaries[now])
+            summary = _without_placeholder(summaries[now])
             text = SUMMARY_SHOWN.format(turns=now, summary=summary) + text
         return replace(observation, text=text, picture=picture)
 
@@ -241,3 +243,39 @@ def reply_message(text: str, hidden: Any = None) -> Message:
     """A reply as a message, with its hidden reasoning if there is any."""
     message: Message = {"role": "assistant", "content": text}
     return message if hidden is None else {**message, HIDDEN: hidden}
+
+
+def observation_parts(observation: Observation, pictures: PictureForm = "data_url") -> list[dict[str, Any]]:
+    """An observation as parts of a message, its picture where `<image>` stands.
+
+    A placeholder that got into the text otherwise (a reply quoted in the feedback) is taken out, so
+    that there are always as many pictures as placeholders. The picture takes the last one's place.
+    """
+    text, picture = observation.text, observation.picture
+    if picture is None:
+        return [{"type": "text", "text": _without_placeholder(text)}]
+    before, found, after = text.rpartition(IMAGE_PLACEHOLDER)
+    if not found:
+        before, after = text, ""
+    parts = [_text(before), _picture(picture, pictures), _text(after)]
+    return [part for part in parts if part is not None]
+
+
+def _text(text: str) -> dict[str, Any] | None:
+    text = _without_placeholder(text).strip("\n")
+    return {"type": "text", "text": text} if text else None
+
+
+def _picture(picture: Picture, form: PictureForm) -> dict[str, Any]:
+    if form == "pil":
+        return {"type": "image", "image": picture.pil}
+    if form == "data_url":
+        return {"type": "image_url", "image_url": {"url": picture.data_url}}
+    raise ConfigError(f"pictures={form!r} is not valid.{did_you_mean(str(form), get_args(PictureForm))}")
+
+
+def _without_placeholder(text: str) -> str:
+    """A text that shows no picture, whatever it quotes."""
+    while IMAGE_PLACEHOLDER in text:  # taking one out may put another together: "<ima<image>ge>"
+        text = text.replace(IMAGE_PLACEHOLDER, "")
+    return text

@@ -311,8 +311,6 @@ class VagenEnv(Forkable):
     def _feedback_text(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> str:
         done = f"Executed: {', '.join([each.text for each in executed])}." if executed else "Nothing was executed."
         feedback = [each.feedback for each in executed if each.feedback]
-        if not feedback and not parsed.problems:
-            return done
         return " ".join([done, *feedback, *(f"Note: {problem.message}." for problem in parsed.problems)])
 
     def _observe(self, feedback: str | None) -> Observation:
@@ -324,9 +322,8 @@ class VagenEnv(Forkable):
         fields = self._fields()
         fields["view"] = view
         if feedback is not None:
-            fields["feedback"] = feedback.replace(
-                IMAGE_PLACEHOLDER, ""
-            )  # quoted from a reply, it would stand for a picture
+            # Quoted from a reply, a placeholder would stand for a picture.
+            fields["feedback"] = feedback.replace(IMAGE_PLACEHOLDER, "")
         return Observation(self.prompts.observe(fields, over=not self._running)[:MAX_TEXT_LENGTH], picture)
 
     def _as_dict(self, observation: Observation) -> dict[str, Any]:

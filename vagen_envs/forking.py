@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import functools
-import hashlib
 import inspect
 import json
 import zlib
@@ -22,7 +21,7 @@ from vagen_envs.errors import SimulatorError, SnapshotError, VagenError, place_o
 from vagen_envs.hooks import EnvironmentHooks
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action
-from vagen_envs.seeding import SPLITS, HashStream, Split
+from vagen_envs.seeding import SPLITS, HashStream, Split, content_hash
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_envs.turn import Executed, Observation, State
 
@@ -141,8 +140,7 @@ class Forkable(EnvironmentHooks):
             field.name: getattr(config, field.name) for field in dataclasses.fields(config) if field.name not in apart
         }
         described = json.dumps([options, config.level_key(), self.prompts.pack.sha256()], sort_keys=True)
-        digest = hashlib.blake2b(described.encode(), digest_size=16).hexdigest()
-        return f"{_MAGIC} {VERSION} {self.id} {digest} ".encode()
+        return f"{_MAGIC} {VERSION} {self.id} {content_hash(described.encode())} ".encode()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, (type(self), *self._made_with, self.spec, self.snapshot())
@@ -203,21 +201,19 @@ class Forkable(EnvironmentHooks):
         """A simulator's failure is never the agent's: name the environment and the cause."""
         try:
             made = call(*args)
+            kind = RETURNED.get(getattr(call, "__name__", ""), object)
+            if not isinstance(made, kind):
+                code = inspect.unwrap(call).__code__
+                raise TypeError(
+                    f"{call.__qualname__}() returned a {type(made).__name__}; it must return a {kind.__name__} "
+                    f"({code.co_filename}, line {code.co_firstlineno})"
+                )
         except VagenError:
             self._running = False
             raise
         except Exception as error:
             self._running = False
             raise SimulatorError(self.id, f"{type(error).__name__}: {error}{place_of(error)}") from error
-        kind = RETURNED.get(getattr(call, "__name__", ""), object)
-        if not isinstance(made, kind):
-            self._running = False
-            code = inspect.unwrap(call).__code__
-            raise SimulatorError(
-                self.id,
-                f"{call.__qualname__}() returned a {type(made).__name__}; it must return a {kind.__name__} "
-                f"({code.co_filename}, line {code.co_firstlineno})",
-            )
         return made
 
 

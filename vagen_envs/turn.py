@@ -198,10 +198,12 @@ class Turn:
             "level": dict(self.level),
             "observed": self.observed.to_json(),
             "parsed": self.parsed.to_json(),
-            "executed": [dataclasses.asdict(each) for each in self.executed],
+            "executed": [
+                {**_fields_of(each), "rewards": list(map(_fields_of, each.rewards))} for each in self.executed
+            ],
             "before": self.before.to_json(),
             "after": self.after.to_json(),
-            "rewards": [dataclasses.asdict(term) for term in self.rewards],
+            "rewards": list(map(_fields_of, self.rewards)),
             "metrics": dict(self.metrics),
             "result": self.result.to_json(),
         }

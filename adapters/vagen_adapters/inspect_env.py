@@ -20,8 +20,7 @@ from vagen_adapters.episode_metrics import reward_terms
 from vagen_adapters.errors import not_importable
 from vagen_adapters.rows import make_from_row, seeds_of
 from vagen_envs import ENV_IDS
-from vagen_envs.chat import Message
-from vagen_envs.context import HIDDEN, ContextPolicy, chat_messages, summary_messages
+from vagen_envs.context import HIDDEN, ContextPolicy, Message, chat_messages, summary_messages
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.seeding import Split
 from vagen_rewards import ReasoningReward

@@ -18,8 +18,7 @@ import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
-from vagen_envs.chat import Message, observation_parts
-from vagen_envs.context import HIDDEN, ContextPolicy, chat_messages, summary_messages
+from vagen_envs.context import HIDDEN, ContextPolicy, Message, chat_messages, observation_parts, summary_messages
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError
 from vagen_envs.pictures import Picture

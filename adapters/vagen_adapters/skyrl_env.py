@@ -16,7 +16,7 @@ import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
-from vagen_envs.chat import Message, observation_parts
+from vagen_envs.context import Message, observation_parts
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError
 

@@ -21,7 +21,7 @@ import gymnasium as gym
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
 from vagen_adapters.errors import not_importable
-from vagen_envs.chat import observation_parts
+from vagen_envs.context import observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError
 from vagen_envs.seeding import Split

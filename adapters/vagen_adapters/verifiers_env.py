@@ -21,8 +21,7 @@ from vagen_adapters.env_thread import running, start
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
 from vagen_adapters.rows import levels, make_from_row, require_whole_context
-from vagen_envs.chat import Message
-from vagen_envs.context import HIDDEN, ContextPolicy, chat_messages, summary_messages
+from vagen_envs.context import HIDDEN, ContextPolicy, Message, chat_messages, summary_messages
 from vagen_envs.core import Observation, Turn
 from vagen_envs.seeding import Split
 from vagen_rewards import with_reasoning

@@ -16,8 +16,7 @@ from vagen_benchmarks.clients.retries import Retries
 from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.redaction import SHORTEST_SECRET, redact
 from vagen_benchmarks.stop_reasons import Stop, is_about_pictures
-from vagen_envs.chat import Message
-from vagen_envs.context import ContextPolicy, chat_messages, summary_messages
+from vagen_envs.context import ContextPolicy, Message, chat_messages, summary_messages
 from vagen_envs.replies import tag_pattern
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 

@@ -9,8 +9,7 @@ import anthropic
 from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.errors import ProtocolError
-from vagen_envs.chat import Message
-from vagen_envs.context import HIDDEN
+from vagen_envs.context import HIDDEN, Message
 
 THINKING = ("thinking", "redacted_thinking")
 """Blocks of hidden reasoning, with a signature or encrypted."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from vagen_benchmarks.errors import EndpointError
 from vagen_benchmarks.stop_reasons import Stop, is_permanent, recognise
-from vagen_envs.chat import Message, PictureForm
+from vagen_envs.context import Message, PictureForm
 
 Ending = Literal["stop", "length", "refusal", "filtered", "empty"]
 """How a reply came to its end: by itself, at the limit of tokens, as a refusal, cut by the provider's filter,

@@ -9,8 +9,7 @@ from typing import Any
 
 from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.stop_reasons import Stop
-from vagen_envs.chat import Message
-from vagen_envs.context import HIDDEN
+from vagen_envs.context import HIDDEN, Message
 from vagen_rewards.usage import Budget, Price, Usage
 
 BYTES_A_TOKEN = 4

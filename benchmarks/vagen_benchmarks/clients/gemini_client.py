@@ -15,8 +15,7 @@ from pydantic import ValidationError
 from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of, in_a_line, status_error
 from vagen_benchmarks.clients.http import SdkClient
 from vagen_benchmarks.errors import EndpointError
-from vagen_envs.chat import Message
-from vagen_envs.context import HIDDEN
+from vagen_envs.context import HIDDEN, Message
 
 
 class GeminiClient(SdkClient):

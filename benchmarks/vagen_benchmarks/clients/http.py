@@ -20,7 +20,7 @@ import httpx2
 from vagen_benchmarks.clients.base import Answer, Client, Sampling, encodable
 from vagen_benchmarks.clients.responses import read_answer
 from vagen_benchmarks.errors import EndpointError, ProtocolError
-from vagen_envs.chat import Message
+from vagen_envs.context import Message
 
 LONGEST_CONNECT = 10.0
 """Seconds."""

@@ -12,8 +12,7 @@ from vagen_benchmarks.clients.base import FINISH, Answer, Sampling, count, endin
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.clients.responses import error_of
 from vagen_benchmarks.errors import ProtocolError
-from vagen_envs.chat import Message
-from vagen_envs.context import HIDDEN
+from vagen_envs.context import HIDDEN, Message
 from vagen_envs.replies.tool_calls import tool_call_reply
 
 _THOUGHTS = ("thinking", "reasoning", "redacted_thinking")

@@ -10,8 +10,7 @@ from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.clients.responses import error_of
 from vagen_benchmarks.errors import ProtocolError
-from vagen_envs.chat import Message
-from vagen_envs.context import HIDDEN
+from vagen_envs.context import HIDDEN, Message
 
 
 class OpenAIResponsesClient(PostingClient):

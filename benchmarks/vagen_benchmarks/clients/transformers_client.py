@@ -12,7 +12,7 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.processors import Family
 from vagen_benchmarks.clients.base import Answer, Client, Ending, Sampling
 from vagen_benchmarks.errors import ProtocolError
-from vagen_envs.chat import Message, PictureForm
+from vagen_envs.context import Message, PictureForm
 
 # Typed as Any: whether these are installed, and how well typed, differs from machine to machine.
 torch: Any = importlib.import_module("torch")

@@ -17,8 +17,7 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.results.summary import OWN_METRICS, summarise
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.run_folder import RunFolder
-from vagen_envs.chat import Message
-from vagen_envs.context import ContextPolicy, chat_messages, summary_request
+from vagen_envs.context import ContextPolicy, Message, chat_messages, summary_request
 from vagen_envs.core import IMAGE_PLACEHOLDER, Turn
 from vagen_envs.pictures import Picture
 
