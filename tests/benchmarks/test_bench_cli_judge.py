@@ -51,6 +51,48 @@ def test_a_stored_run_is_scored_again(tmp_path):
     assert (tmp_path / "again" / "report.html").stat().st_size > 1000
 
 
+OWN_JUDGE = """
+from vagen_rewards import Judge, Score
+
+class Goal(Judge):
+    name = "names the goal"
+
+    def score(self, statement):
+        return Score(float("goal" in statement.text), "the word")
+
+def no_judge(statement):
+    return 1.0
+"""
+
+
+def test_a_judge_of_ones_own_pays_a_benchmark_and_a_stored_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(OWN_JUDGE)
+    words = "bench -e frozenlake -a oracle -n 2 --judge own.py:Goal --out run"
+    done = RUNNER.invoke(app, words.split())
+    assert done.exit_code == 0, done.output
+    done = RUNNER.invoke(app, ["judge", "rescore", "run", "--judge", "own.py:Goal", "--into", "again"])
+    assert done.exit_code == 0, done.output
+    for folder in ("run", "again"):
+        for episode in RunFolder(tmp_path / folder).episodes():
+            for data in episode.turns:
+                terms = {term.name: term.value for term in Turn.from_json(data).rewards}
+                assert terms["grounding"] == 0.0 or terms["grounding"] == 0.5
+        assert RunFolder(tmp_path / folder).judged_by()["judge"] == "names the goal"
+
+
+@pytest.mark.parametrize(
+    ("judge", "reason"),
+    [("own.py:Gaol", "Did you mean 'Goal'"), ("none.py:Goal", "no file"), ("own.py:no_judge", "Judge")],
+)
+def test_what_is_no_judge_is_refused_with_the_reason(tmp_path, monkeypatch, judge, reason):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(OWN_JUDGE)
+    done = RUNNER.invoke(app, f"bench -e frozenlake -a oracle -n 2 --judge {judge} --out run".split())
+    assert reason in str(done.exception), done.output
+    assert not (tmp_path / "run").exists()
+
+
 REPLY = (
     "<think><observation>The goal is above and to the left of the player.</observation><reasoning>So I go.</reasoning>"
     "<prediction>The goal is above and to the left of the player.</prediction></think><answer>{}</answer>"

@@ -21,6 +21,7 @@ from vagen_benchmarks.agents.trained import Trained
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_rewards.errors import JudgeConfigError
 
 PLAYED = ["-o", "strategy=no_think", "-o", "max_turns=2", "-o", f"prompt_pack={tiny.PROMPTS}"]
 WORDS = ["--recipe", "vagen-base", "-s", "bf16=false", "--env", "frozenlake", *PLAYED]
@@ -85,6 +86,16 @@ def test_what_cannot_be_trained_is_said_in_one_line(words, reason, folder, tmp_p
     assert reason in str(error)
     assert "\n" not in str(error)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_judge_of_ones_own_is_asked_how_it_scores(folder, tmp_path):
+    """One that gives verdicts can't be weighed by contrast, which is the default here."""
+    own = tmp_path / "own.py"
+    own.write_text("from vagen_rewards import Judge\n\nclass Own(Judge):\n    name = 'my own'\n    score = None\n")
+    words = ["--recipe", "vagen-full", "--judge", f"{own}:Own", "-s", "use_cpu=true"]
+    error = run("--model", folder, "--out", tmp_path / "out", *words).exception
+    assert isinstance(error, JudgeConfigError)
+    assert "the judge my own gives verdicts" in str(error)
 
 
 def test_a_run_with_evaluations_leaves_a_curve_and_its_best_model_plays(folder, tmp_path):

@@ -1,4 +1,4 @@
-"""Agents from a user's file: `my_agent.py:ReAct`."""
+"""Agents and judges from a user's file: `my_agent.py:ReAct`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from vagen_benchmarks.agents.base import Agent, AsyncAgent, Game, Reply
 from vagen_benchmarks.agents.identity import identity_of
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.errors import did_you_mean
+from vagen_rewards import Judge, make_judge
 
 
 def is_custom(name: str) -> bool:
@@ -29,21 +30,50 @@ def load_custom(name: str) -> Agent:
     Raises:
         ProtocolError: there is no such file or name, or it can't be made into an agent.
     """
+    made, module = _made("agent", name)
+    return custom_agent(made, name, module)
+
+
+def named_judge(name: str, **llm: Any) -> Judge:
+    """The judge of `FILE.py:CLASS`, or one of this package.
+
+    Args:
+        name: a file and the class of a judge in it, or a name for `make_judge`.
+        llm: options of `LLMJudge`, as for `make_judge`.
+
+    Raises:
+        ProtocolError: there is no such file or class, or it isn't a judge.
+        JudgeConfigError: there is no judge of this name, or its endpoint has no key.
+    """
+    if not is_custom(name):
+        return make_judge(name, **llm)
+    made, _ = _made("judge", name)
+    if not isinstance(made, Judge) or not isinstance(getattr(made, "name", None), str):
+        raise ProtocolError(
+            f"judge {name!r} is a {type(made).__name__}; derive its class from vagen_rewards.Judge, with a name"
+        )
+    return made
+
+
+def _made(kind: str, name: str) -> tuple[Any, ModuleType]:
+    """The object that `FILE.py:NAME` names, an instance if that is a class, and the file as a module."""
     path, _, attribute = name.rpartition(":")
     file = Path(path)
     if not file.is_file():
-        raise ProtocolError(f"agent {name!r}: there is no file {path}; name it as seen from {Path.cwd()}")
-    module = _module(file, name)
+        raise ProtocolError(f"{kind} {name!r}: there is no file {path}; name it as seen from {Path.cwd()}")
+    try:
+        module = _module(file)
+    except Exception as error:
+        raise ProtocolError(f"{kind} {name!r}: {file} can't be imported ({type(error).__name__}: {error})") from error
     found = getattr(module, attribute, None)
     if found is None:
-        raise ProtocolError(f"agent {name!r}: {path} has no {attribute!r}.{did_you_mean(attribute, vars(module))}")
+        raise ProtocolError(f"{kind} {name!r}: {path} has no {attribute!r}.{did_you_mean(attribute, vars(module))}")
     try:
-        made = found() if inspect.isclass(found) else found
+        return found() if inspect.isclass(found) else found, module
     except Exception as error:
         raise ProtocolError(
-            f"agent {name!r} can't be made ({type(error).__name__}: {error}); it must need no arguments"
+            f"{kind} {name!r} can't be made ({type(error).__name__}: {error}); it must need no arguments"
         ) from error
-    return custom_agent(made, name, module)
 
 
 def custom_agent(made: Any, name: str | None = None, module: ModuleType | None = None) -> Agent:
@@ -94,9 +124,9 @@ def _describer(own: Callable[[], dict[str, Any]], name: str, sha256: str) -> Cal
     return lambda: {**own(), **identity}
 
 
-def _module(file: Path, name: str) -> Any:
-    """The file as a module, imported once; files beside it can be imported by it."""
-    unique = f"custom_agent_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
+def _module(file: Path) -> ModuleType:
+    """The file as a module, imported anew; files beside it can be imported by it."""
+    unique = f"custom_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(unique, file)
     assert spec is not None
     assert spec.loader is not None
@@ -107,7 +137,7 @@ def _module(file: Path, name: str) -> Any:
         sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except BaseException:
         del sys.modules[unique]
-        raise ProtocolError(f"agent {name!r}: {file} can't be imported ({type(error).__name__}: {error})") from error
+        raise
     return module

@@ -68,7 +68,8 @@ def bench(
         Names, typer.Option(help="What prompts show of earlier turns: `all`, `last:2`, `answers` …; may be repeated.")
     ] = None,
     judge: Annotated[
-        str | None, typer.Option(help="Judge what agents say: `rule`, `llm:MODEL` …, as `vagen judge` does.")
+        str | None,
+        typer.Option(help="Judge what agents say: `rule`, `llm:MODEL`, `FILE.py:CLASS` …, as `vagen judge` does."),
     ] = None,
     gate: options.Gate = True,
     weighting: options.Weighting = "plain",

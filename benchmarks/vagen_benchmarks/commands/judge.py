@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vagen_benchmarks.agents.custom import named_judge
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import TrustModules
 from vagen_benchmarks.commands.printing import err, make_table, out
@@ -25,7 +26,7 @@ from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runs.scoring import RunScoring, make_scoring
 from vagen_envs.core import State, Turn
 from vagen_envs.pictures import Picture
-from vagen_rewards import RuleJudge, TurnScores, make_judge
+from vagen_rewards import RuleJudge, TurnScores
 from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
 from vagen_rewards.reward import share_unread
 from vagen_rewards.scores import PARTS, Part, Score, Statement
@@ -42,7 +43,7 @@ JudgeName = Annotated[
     str,
     typer.Option(
         "--judge",
-        help="`rule`, `rule-direct`, `llm:MODEL`, `llm-structured:MODEL`; several with commas "
+        help="`rule`, `rule-direct`, `llm:MODEL`, `llm-structured:MODEL`, `FILE.py:CLASS`; several with commas "
         "between (`rule,llm:MODEL`): each is asked about what the one before left unread or unscored.",
     ),
 ]
@@ -76,7 +77,7 @@ def calibrate_command(
     Example: `vagen judge calibrate statements.json --judge rule --misses 5`
     """
     llm = _llm(price, cache=cache, max_dollars=max_dollars, base_url=base_url, concurrency=concurrency)
-    made = make_judge(judge, **llm)
+    made = named_judge(judge, **llm)
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         states = {name: State.from_json(each.get("json", each)) for name, each in data["states"].items()}

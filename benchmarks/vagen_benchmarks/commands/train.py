@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_benchmarks.agents.custom import is_custom, named_judge
 from vagen_benchmarks.agents.trained import BEST, CARD
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
@@ -47,7 +48,9 @@ def train(
     ] = False,
     judge: Annotated[
         str | None,
-        typer.Option(help="Judge of the reasoning: `rule`, `llm-structured:MODEL`, or both, separated by a comma."),
+        typer.Option(
+            help="Judge of the reasoning: `rule`, `llm-structured:MODEL`, both with a comma, or `FILE.py:CLASS`."
+        ),
     ] = None,
     gate: options.Gate = None,
     weighting: options.Weighting = None,
@@ -113,6 +116,8 @@ def _scores(config: Any, recipe: Recipe, given: Mapping[str, Any]) -> dict[str, 
     for environment in config.training_environments:
         options = {**recipe.reward_options(environment.id), **given}
         if options:
+            if is_custom(str(options.get("judge", ""))):
+                options["judge"] = named_judge(options["judge"])
             tasks = environment.tasks()
             with contextlib.closing(tasks[0].make()) as env:
                 score = reasoning_score(make_reward(options, env), config.reasoning_credit)

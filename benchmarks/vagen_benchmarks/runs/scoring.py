@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from vagen_benchmarks.agents.custom import named_judge
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.core import Turn
 from vagen_rewards import ReasoningReward
@@ -68,6 +69,7 @@ def make_scoring(settings: Mapping[str, Any] | None, **llm: Any) -> RunScoring |
     options = {**MEASURED, **{name: value for name, value in settings.items() if name not in ("version", "betas")}}
     betas = {**dict.fromkeys(PARTS, 0.5), **settings.get("betas", {})}
     try:
-        return RunScoring(options, ReasoningReward.from_options({**options, **betas, "llm": llm}))
+        judge = named_judge(settings["judge"], **llm)
+        return RunScoring(options, ReasoningReward.from_options({**options, **betas, "judge": judge}))
     except JudgeConfigError as error:
         raise ProtocolError(f"the scoring is not valid: {error}") from error
