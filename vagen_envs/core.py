@@ -152,9 +152,8 @@ class VagenEnv(Forkable):
         gym.Env.reset(self, seed=seed)
         # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
         drawn = asked if asked is not None else seed if seed is not None else int(self.np_random.integers(2**31))
-        self._level_seed = seed = drawn
-        self._guarded(self._load, self._levels(split).child(seed), split)
-        self.level = {"split": split, "seed": seed, "content": self._content()}
+        self._load_level(split, drawn, self._load)
+        self.level = {"split": split, "seed": drawn, "content": self._content()}
         self._turns = 0
         self._steps = 0
         self._played = []

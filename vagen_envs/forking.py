@@ -41,7 +41,7 @@ class Forkable(EnvironmentHooks):
     _looks: bool
     _shape: tuple[int, ...]
     _loaded: tuple[Split, int] | None = None
-    """Split and seed of the level that is loaded, of environments that keep it over a restore."""
+    """Split and seed of the level that is loaded."""
     _made_with: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
@@ -153,37 +153,34 @@ class Forkable(EnvironmentHooks):
         return self._played
 
     def _restore(self, world: Any) -> None:
-        """Put the simulator where `_snapshot` was. By default `self.level` is loaded or rewound, and played again.
+        """Put the simulator where `_snapshot` was. By default `self.level` is played again.
 
         `world` is untrusted: raise KeyError, TypeError or ValueError to reject it. State and observation are restored
         already, unless `looks_when_restored`.
         """
         actions = self._actions_of(world)
-        self._load_again()
         self._rewind()
         for action in actions:
             self._guarded(self._execute, action)
             self._played.append(action.text)
 
     def _rewind(self) -> None:
-        """Put the level that is `_loaded` back to its start. An environment that sets `_loaded` overrides this."""
+        """Put `self.level` to its start. It is loaded anew; an override can reset what `_load_again` leaves loaded."""
+        self._loaded = None
+        self._load_again()
 
     def _load_again(self, load: Callable[[HashStream, Split], None] | None = None) -> None:
         """Load `self.level`, by `load` if given, unless it is `_loaded`. ValueError if its content is another now."""
-        split = self.level["split"]
-        self._level_seed = self.level["seed"]
-        if self._loaded != (split, self._level_seed):
-            stream = self._levels(split).child(self._level_seed)
-            if load is None:
-                self._guarded(self._load, stream, split)
-            else:
-                load(stream, split)
+        split, seed = self.level["split"], self.level["seed"]
+        if self._loaded != (split, seed):
+            self._load_level(split, seed, load or self._load)
         if self._content() != self.level["content"]:
             raise ValueError("the level's content is another one; it was drawn by another version")
 
-    def _levels(self, split: Split) -> HashStream:
-        """The stream from which the levels of a split descend, one child a seed."""
-        return HashStream(self.id, self.config.level_key(), split)
+    def _load_level(self, split: Split, seed: int, load: Callable[[HashStream, Split], None]) -> None:
+        self._level_seed, self._loaded = seed, None
+        self._guarded(load, HashStream(self.id, self.config.level_key(), split).child(seed), split)
+        self._loaded = (split, seed)
 
     def _actions_of(self, texts: Any) -> list[Action]:
         """The actions that a snapshot's texts say. Raises TypeError or ValueError if that can't be."""

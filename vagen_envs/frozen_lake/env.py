@@ -198,7 +198,6 @@ class FrozenLakeEnv(VagenEnv):
         return rows * self._tiles.side, columns * self._tiles.side, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
-        self._loaded = (split, self._level_seed)
         self.simulator = self._drawn(stream, split)
         self._beginning = self.simulator.copy()
 
@@ -261,6 +260,7 @@ class FrozenLakeEnv(VagenEnv):
         return self.simulator.lost
 
     def _rewind(self) -> None:
+        self._load_again()
         self.simulator = self._beginning.copy()
 
     def plan(self) -> Sequence[str]:

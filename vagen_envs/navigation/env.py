@@ -85,7 +85,6 @@ class NavigationEnv(VagenEnv):
         return reply, dataclasses.replace(parsed, actions=(), problems=(*parsed.problems, withheld))
 
     def _load(self, stream: HashStream, split: Split) -> None:
-        self._loaded = (split, self._level_seed)
         if self.config.backend == "thor":
             level = self._levels_of.load(self._published(self._levels_of.of_split(split)))
         else:
@@ -133,6 +132,7 @@ class NavigationEnv(VagenEnv):
         return {"last_action_success": self._last_success}
 
     def _rewind(self) -> None:
+        self._load_again()
         self.simulator.teleport(self.episode.start)
         self._last_success = True
 

@@ -86,7 +86,6 @@ class PrimitiveSkillEnv(VagenEnv):
         self._stage = tasks.stage(self._level, self._now)
 
     def _set_level(self, stream: HashStream, split: Split) -> None:
-        self._loaded = (split, self._level_seed)
         self._level = self._drawn(stream, split)
 
     def _drawn(self, stream: HashStream, split: Split) -> ManipulationLevel:

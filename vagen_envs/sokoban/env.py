@@ -177,7 +177,6 @@ class SokobanEnv(VagenEnv):
         return height * self._tiles.side, self._columns * self._tiles.side, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
-        self._loaded = (split, self._level_seed)
         config = self.config
         if config.boards is not None:
             boards = config.imported
@@ -239,6 +238,7 @@ class SokobanEnv(VagenEnv):
         return self.simulator.solved
 
     def _rewind(self) -> None:
+        self._load_again()
         self.simulator = SokobanSimulator(self.simulator.level)
 
     def plan(self) -> Sequence[str]:

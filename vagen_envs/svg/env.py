@@ -140,7 +140,6 @@ class SvgEnv(VagenEnv):
 
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
-        self._loaded = (split, self._level_seed)
         icons = self._icons(split)
         if not icons:
             raise LevelError(
