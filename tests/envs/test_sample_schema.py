@@ -86,6 +86,7 @@ def test_a_row_becomes_a_sample():
             ["images[0]='/nowhere/at all.png'", "neither an existing file nor base64"],
         ),
         ({"images": [{"bytes": None, "path": "missing.png"}]}, ["images[0]", "missing.png"]),
+        ({"images": ["~nobody/x.png"]}, ["images[0]='~nobody/x.png'", "neither an existing file nor base64"]),
     ],
     ids=str,
 )

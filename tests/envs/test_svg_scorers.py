@@ -226,8 +226,8 @@ def test_the_service_scores_as_the_scorer_does_for_many_at_once(pictures):
             RemoteScorer(service.address, "lpips")
         with pytest.raises(ScorerError, match="the scorer service failed"):
             remote.score(pictures[:1], [np.zeros((3, 3), np.uint8)])
-        service._process.kill()
-        service._process.wait()
+        service._worker.process.kill()
+        service._worker.process.wait()
         with pytest.raises(ScorerError, match="no scorer service answers"):
             remote.score(pictures[:1], pictures[:1])
 

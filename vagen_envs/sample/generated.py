@@ -7,7 +7,6 @@ shapes and strokes on a plain ground, drawn by this module and `generated.toml` 
 
 from __future__ import annotations
 
-import functools
 import json
 import tomllib
 from collections import Counter
@@ -47,13 +46,13 @@ _BOXES = (
 
 
 class _Made(NamedTuple):
-    """A question before its picture is drawn: all that the sample depends on, as JSON, and how to draw it."""
+    """A question before its picture is drawn, and the JSON-able scene that `draw` makes the picture of."""
 
     question: str
     answer: str
     facts: tuple[str, ...]
-    scene: object
-    picture: Callable[[], Pixels]
+    draw: Callable[..., Pixels]
+    scene: tuple[Any, ...]
 
 
 def generate(stream: HashStream, split: Split, sources: Sequence[str] = ()) -> Sample:
@@ -91,7 +90,7 @@ def _sample(source: str, made: _Made, name: str) -> Sample:
         rewarded = (0.9, 0.1, "detection", {"coordinates": "thousandths"})
     return Sample(
         source,
-        (SampleImage(Picture(made.picture()).png, source),),
+        (SampleImage(Picture(made.draw(*made.scene)).png, source),),
         ({"role": "user", "content": f"<image>\n{made.question} {_BOXES if boxes else _BOXED}"},),
         source.partition("/")[2],
         RewardModel(made.answer, made.answer, *rewarded),
@@ -107,7 +106,7 @@ def _kinds(stream: HashStream, count: int) -> list[tuple[str, str]]:
 def _scene(stream: HashStream, question: str, answer: str, shapes: Sequence[Shape]) -> _Made:
     ground = stream.choice(GROUNDS)
     facts = tuple([f"the picture has {shape.name} at {shape.box}" for shape in shapes])
-    return _Made(question, answer, facts, [shapes, ground], functools.partial(draw, shapes, ground))
+    return _Made(question, answer, facts, draw, (shapes, ground))
 
 
 def _counting(stream: HashStream) -> _Made:
@@ -181,8 +180,8 @@ def _arithmetic(stream: HashStream) -> _Made:
         "What is the value of the expression in the picture?",
         str(value),
         (f"the picture shows {text}",),
-        [text, colour, ground, top],
-        functools.partial(draw_signs, text, colour, ground, top),
+        draw_signs,
+        (text, colour, ground, top),
     )
 
 

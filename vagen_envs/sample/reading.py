@@ -9,20 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from vagen_envs import tables
 from vagen_envs.errors import ConfigError, SampleError
 from vagen_envs.sample.schema import Sample, sample_from_row
 from vagen_envs.seeding import Split
-from vagen_envs.tables import (
-    SUFFIXES,
-    DataItem,
-    DataSplits,
-    SplitBy,
-    distinct_by_split,
-    files_below,
-    rows,
-    split_of_file,
-    warn_of_left_out,
-)
+from vagen_envs.tables import DataItem, DataSplits, SplitBy
 
 
 def read_samples(path: str | Path) -> Iterator[Sample]:
@@ -43,12 +34,12 @@ def _samples_with_splits(path: str | Path) -> Iterator[tuple[Sample, Split | Non
     top = Path(path).expanduser()
     if not top.exists():
         raise SampleError(f"{top} is neither a file nor a folder; correct the path")
-    files = [top] if top.is_file() else files_below(top)
-    if not files or (top.is_file() and top.suffix not in SUFFIXES):
-        raise SampleError(f"{top} has no samples; it needs {', '.join(SUFFIXES)} files")
+    files = [top] if top.is_file() else tables.files_below(top)
+    if not files or (top.is_file() and top.suffix not in tables.SUFFIXES):
+        raise SampleError(f"{top} has no samples; it needs {', '.join(tables.SUFFIXES)} files")
     for file in files:
-        split = split_of_file(file, top)
-        for number, row in enumerate(rows(file, "verify", SampleError)):
+        split = tables.split_of_file(file, top)
+        for number, row in enumerate(tables.rows(file, "verify", SampleError)):
             yield sample_from_row(row, f"{file} row {number}", file.parent), split
 
 
@@ -82,7 +73,7 @@ def load_sample_set(
         SampleError: as for `read_samples`.
     """
     limits = f"larger than max_side={max_side} pixels or {max_question} characters"
-    left_out, seen, sizes = Counter[str](), set[str](), [(1, 1)]
+    left_out, seen = Counter[str](), set[str]()
 
     def usable() -> Iterator[DataItem[Sample]]:
         for sample, split in _samples_with_splits(path):
@@ -92,18 +83,18 @@ def load_sample_set(
             if max(sheet_size(sample)) > max_side or len(sample.question) > max_question:
                 left_out[limits] += 1
                 continue
-            sizes.append(sheet_size(sample))
             yield DataItem(sample, hashlib.sha256(sample.content).digest(), sample.picture_key, split)
 
-    found = distinct_by_split(usable(), split_by, left_out)
-    if not any(found.splits.values()):
+    found = tables.distinct_by_split(usable(), split_by, left_out)
+    kept = [sample for samples in found.splits.values() for sample in samples]
+    if not kept:
         raise ConfigError(
             f"dataset={path!r} has no sample left: {left_out[limits]} are {limits}, "
             f"sources={sources!r} of {', '.join(sorted(seen)) or 'none'}; choose others"
         )
-    warn_of_left_out(path, "samples", left_out, sum(map(len, found.splits.values())))
-    height, width = (max(size[axis] for size in sizes) for axis in (0, 1))
-    return SampleSet(found.fingerprint, found.splits, (height, width))
+    tables.warn_of_left_out(path, "samples", left_out, len(kept))
+    heights, widths = zip(*map(sheet_size, kept), strict=True)
+    return SampleSet(found.fingerprint, found.splits, (max(heights), max(widths)))
 
 
 GAP = 8

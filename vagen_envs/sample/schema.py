@@ -110,7 +110,7 @@ FIELDS = tuple(each.name for each in dataclasses.fields(Sample))
 REWARD_FIELDS = tuple(each.name for each in dataclasses.fields(RewardModel))
 
 
-def sample_from_row(row: Any, where: str = "row 0", folder: Path | None = None) -> Sample:
+def sample_from_row(row: Any, where: str = "row 0", folder: Path = Path()) -> Sample:
     """Check a row and make it a sample.
 
     Args:

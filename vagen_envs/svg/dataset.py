@@ -12,21 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vagen_envs import tables
 from vagen_envs.errors import ConfigError
 from vagen_envs.extras import need
 from vagen_envs.seeding import Split
-from vagen_envs.tables import (
-    SUFFIXES,
-    DataItem,
-    DataSplits,
-    SplitBy,
-    distinct_by_split,
-    files_below,
-    rows,
-    split_named,
-    split_of_file,
-    warn_of_left_out,
-)
+from vagen_envs.tables import DataItem, DataSplits, SplitBy
 
 BUILT_IN = ("builtin", "mono")
 _COLUMNS = ("Filename", "filename", "Svg", "svg", "SVG", "Split", "split")
@@ -94,7 +84,7 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
                 group = b"tabler" + Path(icon.name).stem.split("-")[0].encode() if name == "mono" else content
                 yield DataItem(icon, content, group, icon.split)
 
-    dataset = distinct_by_split(usable(), split_by, left_out)
+    dataset = tables.distinct_by_split(usable(), split_by, left_out)
     kept = sum(map(len, dataset.splits.values()))
     if not kept:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
@@ -104,7 +94,7 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
         )
     if name in BUILT_IN:
         return DataSplits(name, dataset.splits)
-    warn_of_left_out(name, "icons", left_out, kept)
+    tables.warn_of_left_out(name, "icons", left_out, kept)
     return dataset
 
 
@@ -119,14 +109,15 @@ def _read(name: str) -> Iterator[Icon]:
         path = Path(str(importlib.metadata.distribution("pytablericons").locate_file("pytablericons/icons")))
     if not path.exists():
         raise ConfigError(f"dataset={name!r} is neither {' nor '.join(map(repr, BUILT_IN))} nor a file or folder")
-    for file in files_below(path, (".svg", *SUFFIXES)) if path.is_dir() else [path]:
+    for file in tables.files_below(path, (".svg", *tables.SUFFIXES)) if path.is_dir() else [path]:
         if file.suffix == ".svg":
             # Its folder may be a split; its own name says nothing.
-            split = None if file == path else split_of_file(file.parent / "_", path)
+            split = None if file == path else tables.split_of_file(file.parent / "_", path)
             place = file.name if file == path else file.relative_to(path).as_posix()
             yield Icon(place, file.read_text(encoding="utf-8", errors="replace"), split)
-        elif file.suffix in SUFFIXES:
-            yield from _icons(rows(file, "svg", ConfigError, _COLUMNS), str(file), split_of_file(file, path))
+        elif file.suffix in tables.SUFFIXES:
+            rows = tables.rows(file, "svg", ConfigError, _COLUMNS)
+            yield from _icons(rows, str(file), tables.split_of_file(file, path))
 
 
 def _icons(rows: Iterable[Any], source: str, split: Split | None = None) -> Iterator[Icon]:
@@ -136,5 +127,5 @@ def _icons(rows: Iterable[Any], source: str, split: Split | None = None) -> Iter
             has = f"the columns {', '.join(row)}" if isinstance(row, Mapping) else f"a row {row!r:.40}"
             raise ConfigError(f"{source} has {has}; it needs Svg, and Filename for names")
         if isinstance(cells["svg"], str):
-            named = split_named(str(cells.get("split")))
+            named = tables.split_named(str(cells.get("split")))
             yield Icon(str(cells.get("filename") or number), cells["svg"], named or split)

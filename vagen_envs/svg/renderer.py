@@ -32,9 +32,6 @@ _TEXTS_FAULT = (signal.SIGPROF, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
 """Time, memory or the stack is spent. Other signals come from outside."""
 _TRIES = 2  # something else than the text may have ended the first worker
 
-_LOST: list[set[Worker]] = []
-"""Of the process before a fork, which alone may end them."""
-
 
 class RendererError(VagenError, RuntimeError):
     """The drawing process can't be started. It is not a failure of the agent."""
@@ -75,20 +72,16 @@ class Renderer:
         _check_that_it_works(renderer)
         self._most = workers or max(1, min(8, os.cpu_count() or 1))
         self.seconds, self.patience, self.renderer = seconds, patience, renderer
-        self._forget()
+        self._begin()
         atexit.register(self.close)
-        os.register_at_fork(after_in_child=self._after_fork)
+        os.register_at_fork(after_in_child=self._begin)  # the parent's processes are the parent's
 
-    def _forget(self) -> None:
+    def _begin(self) -> None:
         self._all: set[Worker] = set()
         # The last one that was used is the first to be used again; None is a process that may be started.
         self._idle: queue.LifoQueue[Worker | None] = queue.LifoQueue()
         for _ in range(self._most):
             self._idle.put(None)
-
-    def _after_fork(self) -> None:
-        _LOST.append(self._all)
-        self._forget()
 
     def draw(self, text: str, size: int = 224) -> Drawing:
         """Draw a text as SVG on white, `size` × `size` pixels, at most `MAX_SIZE`, whatever the text is.
@@ -147,9 +140,8 @@ class Renderer:
 
 
 def _check_that_it_works(renderer: RendererName) -> None:
-    need("SVG reconstruction", "svg", "resvg", "defusedxml", "tinycss2", "cssselect2", "fontTools")
+    need("SVG reconstruction", "svg", "resvg", renderer, "defusedxml", "tinycss2", "cssselect2", "fontTools")
     if renderer == "cairosvg":
-        need('renderer="cairosvg"', "svg", "cairosvg")
         try:
             import cairosvg  # noqa: F401
         except OSError as error:  # the cairo library itself

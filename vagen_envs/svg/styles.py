@@ -30,7 +30,6 @@ INHERITED = frozenset(
     | {"visibility"}
 )
 """Inherited properties that are read (SVG 2, property index)."""
-_READ = INHERITED | _PAINTS | {"display", "opacity", "stop-opacity", "transform", "transform-origin"}
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*(?:\([^()]*\)[^()]*)*))?\)")
 _CALC = re.compile(r"calc\(([\d.\s+*/px-]{1,100})\)")
 _MIX = re.compile(
@@ -80,7 +79,7 @@ def resolve(root: Element) -> dict[Element, Style]:
         for name in _GEOMETRY & css.keys():
             element.set(name, css[name])
         todo += [(child, variables) for child in element]
-        found[element] = {**{name: value for name, value in element.attrib.items() if name in _READ}, **css}
+        found[element] = {**element.attrib, **css}
     return found
 
 
@@ -92,15 +91,12 @@ def style_of(own: Style, parent: Style) -> Style:
 
 def _declarations(css: str | list[Any]) -> list[_Declaration]:
     """Those of a `style` attribute or of a rule's block."""
-    return [
-        (
-            part.important,
-            part.name if part.name[:2] == "--" else part.lower_name,
-            tinycss2.serialize(part.value).strip(),
-        )
-        for part in tinycss2.parse_declaration_list(css, skip_comments=True, skip_whitespace=True)
-        if part.type == "declaration"
-    ]
+    found: list[_Declaration] = []
+    for part in tinycss2.parse_declaration_list(css, skip_comments=True, skip_whitespace=True):
+        if part.type == "declaration":
+            name = part.name if part.name.startswith("--") else part.lower_name
+            found.append((part.important, name, tinycss2.serialize(part.value).strip()))
+    return found
 
 
 def _sheet_styles(root: Element) -> dict[Element, list[_Declaration]]:

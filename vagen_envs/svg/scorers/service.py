@@ -22,11 +22,10 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vagen_envs.errors import ScorerError, VagenError
+from vagen_envs.errors import ScorerError, SimulatorError
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers import make_scorer
-from vagen_envs.svg.scorers.base import Scorer
-from vagen_envs.workers import started
+from vagen_envs.svg.scorers import Scorer, make_scorer
+from vagen_envs.workers import Worker, WorkerDied, answer_calls
 
 _Scores = list[Mapping[str, float]]
 _PATIENCE = 5.0  # seconds until a client that has connected and asks nothing is given up
@@ -45,21 +44,17 @@ class ScorerService(contextlib.AbstractContextManager["ScorerService"]):
     def __init__(self, scorer: str = "auto", weights: str = "", device: str = "auto") -> None:
         self._folder = tempfile.mkdtemp(prefix="vagen-scorer-")
         self.address = str(Path(self._folder) / "socket")
-        self._process, ours = started(__name__, self.address, scorer, weights, device)
-        self._connection = Connection(ours.detach())
+        self._worker = Worker("the scorer service", __name__, self.address, scorer, weights, device)
         try:
-            problem = self._connection.recv()
-        except EOFError:
-            problem = "the scorer service did not start; its messages are on the standard error"
-        if problem:
+            self._worker.call()  # returns once it serves
+        except (SimulatorError, WorkerDied) as error:
             self.close()
-            raise ScorerError(problem)
+            cause = error.cause if isinstance(error, SimulatorError) else error
+            raise ScorerError(f"the scorer service did not start: {cause}") from error
 
     def close(self) -> None:
         """End the process. May be called twice."""
-        self._connection.close()
-        self._process.kill()
-        self._process.wait()
+        self._worker.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def __exit__(self, *_: object) -> None:
@@ -136,24 +131,15 @@ def _score(scorer: Scorer, waiting: queue.Queue[_Request]) -> None:
                 request.connection.send(answer)
 
 
-def main() -> None:
-    """Serve until the process that started this one ends."""
-    parent = Connection(int(sys.argv[1]))
-    address, *arguments = sys.argv[2:]
-    try:
-        scorer = make_scorer(*arguments)
-    except VagenError as error:
-        parent.send(str(error))
-        return
+def _serve(address: str, *arguments: str) -> None:
+    scorer = make_scorer(*arguments)
     listener, waiting = Listener(address, "AF_UNIX", backlog=128), queue.Queue[_Request]()
-    parent.send("")
     about = scorer.name, scorer.version
     threading.Thread(target=_receive, args=(listener, about, waiting), daemon=True).start()
     threading.Thread(target=_score, args=(scorer, waiting), daemon=True).start()
-    with contextlib.suppress(EOFError):
-        parent.recv()
-    os._exit(0)
 
 
 if __name__ == "__main__":
-    main()
+    with contextlib.suppress(EOFError, OSError):  # the process that started this one has ended
+        answer_calls(Connection(int(sys.argv[1])), lambda: None, lambda: _serve(*sys.argv[2:]))
+    os._exit(0)
