@@ -70,7 +70,7 @@ def walked(env: Any, name: str) -> float:
     simulator, action = env.simulator, ACTIONS[name]
     pose = simulator.pose
     if not simulator.blocked(pose, action):
-        pose = pose.moved(action, env.config.step_length)
+        pose = pose.after(action, env.config.step_length)
     return metres_between(pose, *env.episode.target_position)
 
 

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+from typing import get_args
 
 import gymnasium as gym
 import numpy as np
@@ -22,7 +23,7 @@ from vagen_envs import conformance
 from vagen_envs.core import State
 from vagen_envs.errors import ConfigError
 from vagen_envs.navigation.floor_plan import moves_to
-from vagen_envs.navigation.instructions import EVAL_SETS
+from vagen_envs.navigation.instructions import EvalSet
 from vagen_envs.navigation.scene import Pose
 from vagen_envs.navigation.state import NavigationState
 
@@ -53,7 +54,7 @@ def test_conformance(options):
     conformance.check(ID, seeds=range(2), **options)
 
 
-@pytest.mark.parametrize("eval_set", EVAL_SETS)
+@pytest.mark.parametrize("eval_set", get_args(EvalSet))
 @pytest.mark.parametrize("count", [15, pytest.param(500, marks=pytest.mark.slow)])
 def test_the_oracle_solves_every_test_episode(eval_set, count):
     env = make(eval_set=eval_set, split="test", observation="text")
@@ -67,7 +68,7 @@ def test_the_oracle_solves_every_test_episode(eval_set, count):
 
 def test_levels_states_and_words_are_golden():
     digest = hashlib.sha256()
-    for eval_set in EVAL_SETS:
+    for eval_set in get_args(EvalSet):
         env = make(eval_set=eval_set, observation="text")
         for seed in range(4):
             _observation, info = env.reset(seed=seed)

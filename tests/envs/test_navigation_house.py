@@ -15,6 +15,7 @@ import time
 from collections import deque
 from concurrent.futures import Future
 from pathlib import Path
+from typing import get_args
 
 import gymnasium as gym
 import numpy as np
@@ -27,7 +28,7 @@ from vagen_envs.errors import SimulatorError
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.furnishing import draw_house
 from vagen_envs.navigation.house import ROOM_KINDS
-from vagen_envs.navigation.instructions import EVAL_SETS, book, candidates
+from vagen_envs.navigation.instructions import BOOK, EvalSet, candidates
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, scene
 from vagen_envs.navigation.objects import COLORS, FURNITURE, TARGETS, geoms
 from vagen_envs.navigation.rects import overlap
@@ -270,19 +271,18 @@ def test_the_search_finds_a_shortest_way_that_step_goes(seed):
 
 
 def test_instructions_are_known_for_every_type():
-    entries = book()
-    assert set(entries) - {"frames"} == EB_NAV_TYPES
-    assert set(entries["frames"]) == set(EVAL_SETS)
+    assert set(BOOK) - {"frames"} == EB_NAV_TYPES
+    assert set(BOOK["frames"]) == set(get_args(EvalSet))
     known = EB_NAV_TYPES | set(FURNITURE)
     for kind in EB_NAV_TYPES:
-        for phrase in entries[kind]["needs"] + entries[kind]["looks"]:
+        for phrase in BOOK[kind]["needs"] + BOOK[kind]["looks"]:
             assert set(phrase.get("fits", ())) <= known - {kind}
             assert "{name}" not in phrase["text"]
             needle = re.sub(r"(?<!^)(?=[A-Z])", " ", kind).lower()
             assert needle not in phrase["text"].lower(), f"{kind}: an indirect phrase names its type"
 
 
-@given(seeds, st.sampled_from(EVAL_SETS))
+@given(seeds, st.sampled_from(get_args(EvalSet)))
 @settings(max_examples=40)
 def test_instructions_are_true_of_one_type_in_the_room(seed, eval_set):
     levels = HouseLevels(NavigationConfig(eval_set=eval_set))

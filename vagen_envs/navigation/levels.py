@@ -6,24 +6,21 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vagen_envs.errors import LevelError
 from vagen_envs.navigation.camera import mujoco
+from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.floor_plan import GRID, FloorPlan, draw_plan, moves_to, out_of_sight
 from vagen_envs.navigation.furnishing import draw_house, furnish
 from vagen_envs.navigation.house import House, HouseObject
-from vagen_envs.navigation.instructions import say
+from vagen_envs.navigation.instructions import candidates
 from vagen_envs.navigation.mjcf import AGENT_HEIGHT
 from vagen_envs.navigation.scene import NavigationEpisode, NavigationLevel, Pose, bearing, distance
 from vagen_envs.navigation.search import FARTHEST_START, NEAREST_START, fewest_moves, shortest_path
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream, Split, split_of
-
-if TYPE_CHECKING:
-    from vagen_envs.navigation.config import NavigationConfig
 
 _MOST_STARTS = 60
 _MOST_ROOMS, _MOST_LOOKS, _MOST_HOUSES = 60, 1500, 100
@@ -33,18 +30,14 @@ rooms and 36 looks at most; ways of 18 to 20 moves needed up to 8 and 800."""
 
 
 class HouseLevels:
-    """Draws levels in furnished rooms.
-
-    Args:
-        config: the environment's options.
-    """
+    """Draws levels in furnished rooms."""
 
     def __init__(self, config: NavigationConfig) -> None:
         mujoco()
         self.config = config
         self._looks = 0
 
-    def draw(self, stream: HashStream, split: Split) -> NavigationLevel[HouseSimulator]:
+    def draw(self, stream: HashStream, split: Split) -> NavigationLevel:
         """A level of the split. Rooms and floor plans belong to splits, and so do the poses of target and start.
 
         Raises:
@@ -78,11 +71,11 @@ class HouseLevels:
         targets = house.targets
         stream.shuffle(targets)
         for target in targets:
-            instruction = say(stream, self.config.eval_set, target, {it.kind for it in house.objects} - {target.kind})
-            if instruction is not None:
-                yield target, instruction
+            texts = candidates(self.config.eval_set, target, {it.kind for it in house.objects} - {target.kind})
+            if texts:  # else every one would be true of something else as well
+                yield target, stream.choice(texts)
 
-    def _in_rooms(self, stream: HashStream, split: Split, house: House) -> Iterator[NavigationLevel[HouseSimulator]]:
+    def _in_rooms(self, stream: HashStream, split: Split, house: House) -> Iterator[NavigationLevel]:
         """Levels whose target no turn brings into sight. A way that is sure is at least as long as the shortest one."""
         config = self.config
         near, tall = round(100 * config.success_threshold), round(100 * AGENT_HEIGHT)
@@ -100,7 +93,7 @@ class HouseLevels:
                     episode = NavigationEpisode(instruction, target.kind, (target.x / 100, target.y / 100), start)
                     yield NavigationLevel(HouseSimulator(house, start, config), episode, house.content() + pose)
 
-    def _in_a_room(self, stream: HashStream, split: Split, house: House) -> Iterator[NavigationLevel[HouseSimulator]]:
+    def _in_a_room(self, stream: HashStream, split: Split, house: House) -> Iterator[NavigationLevel]:
         """Levels whose target is seen from the start, or would be if the agent turned round."""
         config = self.config
         step, threshold, longest = config.step_length, config.success_threshold, config.max_solution_length
@@ -122,18 +115,16 @@ class HouseLevels:
                 path = shortest_path(start, at, simulator.blocked, step=step, threshold=threshold, longest=longest)
                 if not path or len(path) < config.min_solution_length:
                     continue
-                first = replace(start, rotation=self._first_look(stream, start.rotation))
+                first = start
+                if config.facing == "any":
+                    first = replace(start, rotation=90 * stream.below(4))
+                elif config.eval_set == "long_horizon":
+                    first = replace(start, rotation=(start.rotation + 180) % 360)
                 simulator.teleport(first)
                 # A level is named by where it begins to look, too, but its split isn't drawn from that.
                 look = b"" if config.facing == "target" else b"%d" % first.rotation
                 episode = NavigationEpisode(instruction, target.kind, at, first)
                 yield NavigationLevel(simulator, episode, house.content() + pose + look)
-
-    def _first_look(self, stream: HashStream, towards: int) -> int:
-        """Degrees: where the robot looks at first, if the target is `towards`."""
-        if self.config.facing == "any":
-            return 90 * stream.below(4)
-        return (towards + 180) % 360 if self.config.eval_set == "long_horizon" else towards
 
 
 def _starts(stream: HashStream, x: float, z: float) -> Iterator[Pose]:

@@ -27,22 +27,19 @@ def scene(house: House, step: float, field_of_view: float, cast_shadows: bool = 
     Body `i + 1` is `house.objects[i]`. The building follows, and the agent is the last body, with two slides and a
     hinge. Group 2 is the ceiling, which lets light through if lamps cast shadows; group 5 is the agent.
     """
-    text = (
-        model_file("room.xml")
-        .decode()
-        .format(
-            kind=house.kind,
-            middle=f"{house.width / 200} {house.depth / 200}",
-            field_of_view=field_of_view,
-            shadow_size=1024 if cast_shadows else 0,
-            cast_shadows=str(cast_shadows).lower(),
-            ceiling=WALL_HEIGHT + 0.02,
-            ceiling_alpha=0.99 if cast_shadows else 1,
-            floor=house.floor,
-            sweep=_sweep(step),
-            objects="".join(_body(i, placed) for i, placed in enumerate(house.objects)),
-            building="".join(_box(*box) for box in _building(house)),
-        )
+    text = model_file("room.xml").decode()
+    text = text.format(
+        kind=house.kind,
+        middle=f"{house.width / 200} {house.depth / 200}",
+        field_of_view=field_of_view,
+        shadow_size=1024 if cast_shadows else 0,
+        cast_shadows=str(cast_shadows).lower(),
+        ceiling=WALL_HEIGHT + 0.02,
+        ceiling_alpha=0.99 if cast_shadows else 1,
+        floor=house.floor,
+        sweep=_sweep(step),
+        objects="".join(_body(i, placed) for i, placed in enumerate(house.objects)),
+        building="".join(_building(house)),
     )
     return text, {f"{floor}.png": model_file(f"{floor}.png") for floor in FLOORS}
 
@@ -69,8 +66,8 @@ def _body(index: int, thing: HouseObject) -> str:
     )
 
 
-def _building(house: House) -> Iterator[tuple[str, Rect, float, float, float, str]]:
-    """The arguments of `_box` for walls, skirting, rug and shadows."""
+def _building(house: House) -> Iterator[str]:
+    """Walls, skirting, rug and shadows."""
     wide, deep, thick, wall = house.width, house.depth, 10, Tint(house.wall)
     sides = [
         (-thick, deep, wide + thick, deep + thick),
@@ -81,18 +78,18 @@ def _building(house: House) -> Iterator[tuple[str, Rect, float, float, float, st
         *house.walls,
     ]
     for door in house.doors:
-        yield "solid", door, 0, _DOOR_HEIGHT, WALL_HEIGHT, f"{wall} 1"
+        yield _box("solid", door, 0, _DOOR_HEIGHT, WALL_HEIGHT, f"{wall} 1")
     for i, side in enumerate(sides):
-        yield "solid", side, 0, 0, WALL_HEIGHT, f"{wall:{_SIDE_SHADES[min(i, 4)]}} 1"
-        yield "solid", side, 1.2, 0, 0.09, f"{Tint(_SKIRTING)} 1"
+        yield _box("solid", side, 0, 0, WALL_HEIGHT, f"{wall:{_SIDE_SHADES[min(i, 4)]}} 1")
+        yield _box("solid", side, 1.2, 0, 0.09, f"{Tint(_SKIRTING)} 1")
     if house.rug is not None:
         rect, color = house.rug
-        yield "sheet", rect, 0, 0, 0.008, f"{Tint(color):0.7} 1"
-        yield "sheet", rect, -9, 0, 0.011, f"{Tint(color)} 1"
+        yield _box("sheet", rect, 0, 0, 0.008, f"{Tint(color):0.7} 1")
+        yield _box("sheet", rect, -9, 0, 0.011, f"{Tint(color)} 1")
     # Dark, see-through sheets under what stands on the floor: shadows that cost nothing.
-    for thing in house.objects:
-        for grown, high, alpha in ((7, 0.012, 0.16), (3, 0.0125, 0.20), (-1, 0.013, 0.25)) if thing.z <= 0 else ():
-            yield "sheet", thing.rect, grown, high - 0.0002, high + 0.0002, f"0.05 0.04 0.04 {alpha}"
+    for rect in (thing.rect for thing in house.objects if thing.z <= 0):
+        for grown, high, alpha in ((7, 0.012, 0.16), (3, 0.0125, 0.20), (-1, 0.013, 0.25)):
+            yield _box("sheet", rect, grown, high - 0.0002, high + 0.0002, f"0.05 0.04 0.04 {alpha}")
 
 
 def _box(kind: str, rect: Rect, grown: float, low: float, high: float, rgba: str) -> str:

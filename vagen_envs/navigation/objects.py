@@ -9,25 +9,18 @@ import functools
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from vagen_envs.navigation.rects import Rect
 
 Color = tuple[float, float, float]
 
-FOLDER = files("vagen_envs.navigation")
+_FOLDER = Path(__file__).parent
 
 
-@dataclass(frozen=True, slots=True)
-class Surface:
-    """Where small objects can stand on furniture.
-
-    Attributes:
-        kind: the name that `ObjectType.places` uses.
-        rect: west, south, east and north edge in cm, in the furniture's own frame.
-        z: height in cm.
-    """
+class Surface(NamedTuple):
+    """Where small objects can stand on furniture: a kind of place, its edges in the furniture's frame, its height."""
 
     kind: str
     rect: Rect
@@ -43,15 +36,14 @@ class ObjectType:
         colors: names in `COLORS` that a target may have; of furniture the palettes of its main and its second colour,
             in which a room has one colour each, or `any` for any cloth.
         places: kinds of surfaces that a target may stand on, `"Floor"` among them.
-        surfaces: surfaces of furniture.
         aisle: cm of free floor in front of furniture.
     """
 
     size: tuple[int, int, int]
     colors: tuple[str, ...]
-    places: tuple[str, ...]
-    surfaces: tuple[Surface, ...]
-    aisle: int
+    places: tuple[str, ...] = ()
+    surfaces: tuple[Surface, ...] = ()
+    aisle: int = 55
 
 
 class Tint(tuple[float, ...]):
@@ -76,21 +68,23 @@ def geoms(kind: str, main: Color, second: Color) -> str:
 @functools.cache
 def model_file(name: str) -> bytes:
     """A file of the folder `models`."""
-    return FOLDER.joinpath("models", name).read_bytes()
+    return (_FOLDER / "models" / name).read_bytes()
 
 
-def _object_type(entry: Mapping[str, Any]) -> ObjectType:
-    surfaces = tuple(Surface(given["kind"], tuple(given["rect"]), given["z"]) for given in entry.get("surfaces", ()))
-    colors, places = tuple(entry.get("colors", ())), tuple(entry.get("places", ()))
-    return ObjectType(tuple(entry["size"]), colors, places, surfaces, entry.get("aisle", 55))
+def _typed(value: Any) -> Any:
+    """TOML's data with tuples for lists, surfaces and types."""
+    if isinstance(value, list):
+        return tuple(map(_typed, value))
+    if not isinstance(value, dict):
+        return value
+    entries = {name: _typed(entry) for name, entry in value.items()}
+    return Surface(**entries) if "rect" in entries else ObjectType(**entries) if "size" in entries else entries
 
 
-_DATA = tomllib.loads(FOLDER.joinpath("objects.toml").read_text("utf-8"))
+_DATA = _typed(tomllib.loads((_FOLDER / "objects.toml").read_text("utf-8")))
 
-TARGETS: Mapping[str, ObjectType] = {kind: _object_type(entry) for kind, entry in _DATA["targets"].items()}
-FURNITURE: Mapping[str, ObjectType] = {kind: _object_type(entry) for kind, entry in _DATA["furniture"].items()}
-COLORS: Mapping[str, Color] = {name: tuple(color) for name, color in _DATA["colors"].items()}
-PALETTES: Mapping[str, tuple[Color, ...]] = {
-    name: tuple(map(tuple, colors)) for name, colors in _DATA["palettes"].items()
-}
+TARGETS: Mapping[str, ObjectType] = _DATA["targets"]
+FURNITURE: Mapping[str, ObjectType] = _DATA["furniture"]
+COLORS: Mapping[str, Color] = _DATA["colors"]
+PALETTES: Mapping[str, tuple[Color, ...]] = _DATA["palettes"]
 """Colours that rooms draw from: `cabinet`, `top`, `wood`, `cloth` and `wall`."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from vagen_envs.navigation.state import NavigationState
 
-Simulator = TypeVar("Simulator")
+if TYPE_CHECKING:
+    from vagen_envs.navigation.simulator import HouseSimulator
+    from vagen_envs.navigation.thor import ThorSimulator
 
 ACTIONS: Mapping[str, str] = {
     "moveahead": "MoveAhead",
@@ -30,8 +32,12 @@ ACTIONS: Mapping[str, str] = {
 MOVES: Mapping[str, int] = {"MoveAhead": 0, "MoveRight": 90, "MoveBack": 180, "MoveLeft": 270}
 """Where each move goes, clockwise in degrees from where the agent looks."""
 
-HIGHEST_LOOK, LOWEST_LOOK, LOOK_STEP, TURN_STEP = -30, 60, 30, 90
-"""AI2-THOR's limits of the camera and VAGEN's steps, in degrees."""
+TURNS: Mapping[str, int] = {"RotateRight": 90, "RotateLeft": -90}
+LOOKS: Mapping[str, int] = {"LookDown": 30, "LookUp": -30}
+"""VAGEN's steps in degrees."""
+
+HIGHEST_LOOK, LOWEST_LOOK = -30, 60
+"""AI2-THOR's limits of the camera, in degrees."""
 
 VISIBILITY_DISTANCE = 10.0
 """Metres; EB-Navigation's setting."""
@@ -49,9 +55,12 @@ class Pose:
     rotation: int
     horizon: int = 0
 
-    def moved(self, action: str, step: float) -> Pose:
-        """The pose after a move that isn't blocked."""
-        dx, dz = heading((self.rotation + MOVES[action]) % 360)
+    def after(self, action: str, step: float) -> Pose:
+        """The pose after one of AI2-THOR's actions that succeeds; moves are of `step` metres."""
+        if action not in MOVES:
+            turned = (self.rotation + TURNS.get(action, 0)) % 360
+            return Pose(self.x, self.z, turned, self.horizon + LOOKS.get(action, 0))
+        dx, dz = heading(self.rotation + MOVES[action])
         return Pose(round(self.x + step * dx, 6), round(self.z + step * dz, 6), self.rotation, self.horizon)
 
 
@@ -69,10 +78,8 @@ class NavigationEpisode:
     """A task in some scene.
 
     Attributes:
-        instruction: what the human says.
         target_type: AI2-THOR's name of the type looked for.
         target_position: x and z in metres; success is measured to it.
-        start: the agent's first pose.
     """
 
     instruction: str
@@ -82,25 +89,21 @@ class NavigationEpisode:
 
 
 @dataclass(frozen=True, slots=True)
-class NavigationLevel(Generic[Simulator]):
-    """An episode ready to be played.
+class NavigationLevel:
+    """An episode, the scene with the agent at its start, and the canonical content of scene, target and start.
 
-    Attributes:
-        simulator: the scene with the agent at the start. Its `step` and `blocked` use the same move test.
-        episode: the task.
-        content: the canonical content of scene, target and start.
+    The simulator's `step` and `blocked` use the same move test.
     """
 
-    simulator: Simulator
+    simulator: HouseSimulator | ThorSimulator
     episode: NavigationEpisode
     content: bytes
 
 
 def heading(rotation: int) -> tuple[float, float]:
     """X and z of a step of 1 m; exact for quarter turns."""
-    exact = {0: (0.0, 1.0), 90: (1.0, 0.0), 180: (0.0, -1.0), 270: (-1.0, 0.0)}
-    turned = rotation % 360
-    return exact.get(turned) or (math.sin(math.radians(turned)), math.cos(math.radians(turned)))
+    angle = math.radians(rotation % 360)
+    return round(math.sin(angle), 15), round(math.cos(angle), 15)
 
 
 def bearing(pose: Pose, x: float, z: float) -> float:

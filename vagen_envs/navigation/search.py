@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Callable
 
-from vagen_envs.navigation.scene import MOVES, Pose, bearing, distance
+from vagen_envs.navigation.scene import MOVES, TURNS, Pose, bearing, distance
 
 NEAREST_START, FARTHEST_START = 2.5, 3.0
 """Metres between the start and the target, as in EB-Navigation."""
@@ -26,45 +26,31 @@ def shortest_path(
 ) -> list[str] | None:
     """Fewest moves, without turning, to within `threshold` of the target, by A*; `None` if it takes over `longest`.
 
-    Args:
-        start: where the agent is.
-        target: x and z in metres.
-        blocked: the simulator's move test.
-        step: metres of a move.
-        threshold: metres from the target that are near enough.
-        longest: most moves.
+    `blocked` is the simulator's move test; lengths are in metres.
     """
-    x, z = target
 
     def least(pose: Pose) -> int:
         # No move brings it nearer than by its length; what rounding adds must not count as a move.
-        return max(0, math.ceil((distance(pose, x, z) - threshold) / step - 1e-9))
+        return max(0, math.ceil((distance(pose, *target) - threshold) / step - 1e-9))
 
-    ahead, right = start.moved("MoveAhead", step), start.moved("MoveRight", step)
     cells = {"MoveAhead": (0, 1), "MoveBack": (0, -1), "MoveRight": (1, 0), "MoveLeft": (-1, 0)}
-
-    def at(cell: tuple[int, int]) -> Pose:
-        i, j = cell
-        x = start.x + i * (right.x - start.x) + j * (ahead.x - start.x)
-        z = start.z + i * (right.z - start.z) + j * (ahead.z - start.z)
-        return Pose(round(x, 6), round(z, 6), start.rotation)
-
-    ways: dict[tuple[int, int], list[str]] = {(0, 0): []}
+    found: dict[tuple[int, int], tuple[list[str], Pose]] = {(0, 0): ([], start)}
     open_cells: list[tuple[int, int, tuple[int, int]]] = [(least(start), 0, (0, 0))]
-    while open_cells and len(ways) < _MOST_POSES:
+    while open_cells and len(found) < _MOST_POSES:
         estimate, negative_cost, cell = heapq.heappop(open_cells)
         if estimate > longest:
             return None
-        way, pose = ways[cell], at(cell)
+        way, pose = found[cell]
         if len(way) < -negative_cost:
             continue
-        if distance(pose, x, z) <= threshold:
+        if distance(pose, *target) <= threshold:
             return way
         for action, (i, j) in cells.items():
             following = (cell[0] + i, cell[1] + j)
-            if (following not in ways or len(way) + 1 < len(ways[following])) and not blocked(pose, action):
-                ways[following] = [*way, action]
-                heapq.heappush(open_cells, (len(way) + 1 + least(at(following)), -len(way) - 1, following))
+            shorter = following not in found or len(way) + 1 < len(found[following][0])
+            if shorter and not blocked(pose, action):
+                found[following] = [*way, action], pose.after(action, step)
+                heapq.heappush(open_cells, (len(way) + 1 + least(found[following][1]), -len(way) - 1, following))
     return None
 
 
@@ -89,6 +75,6 @@ def turns_towards(pose: Pose, target: tuple[float, float]) -> list[str]:
 
 def turned_path(path: list[str], turns: list[str]) -> list[str]:
     """The same way for an agent that has turned first."""
-    quarter = (turns.count("RotateRight") - turns.count("RotateLeft")) * 90
+    quarter = sum(TURNS[turn] for turn in turns)
     names = {way: action for action, way in MOVES.items()}
     return [names[(MOVES[action] - quarter) % 360] for action in path]

@@ -7,31 +7,26 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vagen_envs.navigation.camera import draw, mujoco
+from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.house import House
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, WALL_HEIGHT, scene
 from vagen_envs.navigation.scene import (
     ACTIONS,
     HIGHEST_LOOK,
-    LOOK_STEP,
     LOWEST_LOOK,
     MOVES,
-    TURN_STEP,
     VISIBILITY_DISTANCE,
     Pose,
     SceneObject,
     heading,
 )
 from vagen_envs.pictures import Pixels
-
-if TYPE_CHECKING:
-    from vagen_envs.navigation.config import NavigationConfig
 
 EYE_Y = 1.576
 """Metres; AI2-THOR's default agent."""
@@ -46,23 +41,13 @@ that is shown, and needs no OpenGL."""
 
 
 class HouseSimulator:
-    """One room and the agent in it.
-
-    Args:
-        house: the room.
-        start: the agent's first pose.
-        config: the environment's options.
-    """
+    """A house, the agent in it and its camera."""
 
     def __init__(self, house: House, start: Pose, config: NavigationConfig) -> None:
         self._mj = mj = mujoco()
-        self.house, self.pose, self.resolution, self._cast_shadows = (
-            house,
-            start,
-            config.resolution,
-            config.cast_shadows,
-        )
+        self.house, self.pose = house, start
         self.step_length, self.field_of_view = config.step_length, config.fov
+        self.resolution, self._cast_shadows = config.resolution, config.cast_shadows
         xml, files = scene(house, self.step_length, self.field_of_view, self._cast_shadows)
         self._model = mj.MjModel.from_xml_string(xml, files)
         self._data = mj.MjData(self._model)
@@ -73,35 +58,23 @@ class HouseSimulator:
         self._agent = self._model.nbody - 1
         self._known: dict[tuple[float, float, int], bool] = {}
         self._scene: Any = None
-        self.objects = [
-            SceneObject(
-                f"{it.kind}|{it.x / 100:+06.2f}|{it.z / 100:+06.2f}|{it.y / 100:+06.2f}",
-                it.kind,
-                it.x / 100,
-                it.y / 100,
-            )
-            for it in house.objects
-        ]
+        self.objects = []
+        for it in house.objects:
+            x, y, z = it.x / 100, it.y / 100, it.z / 100
+            self.objects.append(SceneObject(f"{it.kind}|{x:+06.2f}|{z:+06.2f}|{y:+06.2f}", it.kind, x, y))
 
     # -- acting ------------------------------------------------------------------------------------
 
     def step(self, action: str) -> bool:
         """Carry out one of AI2-THOR's eight actions, all or nothing. Whether it succeeded. Raises ValueError."""
-        pose = self.pose
-        if action in MOVES:
-            possible = not self.blocked(pose, action)
-            after = pose.moved(action, self.step_length)
-        elif action in ("RotateRight", "RotateLeft"):
-            turn = TURN_STEP if action == "RotateRight" else -TURN_STEP
-            possible, after = True, replace(pose, rotation=(pose.rotation + turn) % 360)
-        elif action in ("LookUp", "LookDown"):
-            after = replace(pose, horizon=pose.horizon + (LOOK_STEP if action == "LookDown" else -LOOK_STEP))
-            possible = HIGHEST_LOOK <= after.horizon <= LOWEST_LOOK
-        else:
+        if action not in ACTIONS.values():
             raise ValueError(f"{action!r} is not an action; use one of {', '.join(ACTIONS.values())}")
-        if possible:
-            self.pose = after
-        return possible
+        after = self.pose.after(action, self.step_length)
+        stopped = action in MOVES and self.blocked(self.pose, action)
+        if stopped or not HIGHEST_LOOK <= after.horizon <= LOWEST_LOOK:
+            return False
+        self.pose = after
+        return True
 
     def teleport(self, pose: Pose) -> None:
         """Put the agent somewhere."""
@@ -141,7 +114,7 @@ class HouseSimulator:
 
     def seen(self) -> list[SceneObject]:
         """The objects that are `visible`."""
-        return [thing for thing, visible in zip(self.objects, self.visible().tolist(), strict=True) if visible]
+        return [self.objects[i] for i in np.flatnonzero(self.visible())]
 
     # -- rendering ---------------------------------------------------------------------------------
 
@@ -188,8 +161,6 @@ def _raster(field_of_view: float) -> NDArray[np.float64]:
 
 def free_pose(simulator: HouseSimulator, pose: Pose) -> bool:
     """Whether the agent can stand here: one can leave it in some direction, so nothing touches it."""
-    margin = AGENT_RADIUS
     wide, deep = simulator.house.width / 100, simulator.house.depth / 100
-    if not (margin <= pose.x <= wide - margin and margin <= pose.z <= deep - margin):
-        return False
-    return any(not simulator.blocked(pose, action) for action in MOVES)
+    inside = all(AGENT_RADIUS <= at <= side - AGENT_RADIUS for at, side in ((pose.x, wide), (pose.z, deep)))
+    return inside and not all(simulator.blocked(pose, action) for action in MOVES)

@@ -12,7 +12,7 @@ from vagen_envs.errors import ConfigError, LevelError, SimulatorError
 from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.episodes import ThorEpisode, read_episodes
-from vagen_envs.navigation.scene import LOOK_STEP, MOVES, TURN_STEP, NavigationLevel, Pose, SceneObject
+from vagen_envs.navigation.scene import LOOKS, MOVES, TURNS, NavigationLevel, Pose, SceneObject
 from vagen_envs.navigation.thor_player import POOL, Player, ai2thor
 from vagen_envs.pictures import Pixels
 from vagen_envs.seeding import Split, split_of
@@ -23,16 +23,12 @@ class ThorSimulator:
     """One episode in AI2-THOR."""
 
     def __init__(self, player: Player, record: ThorEpisode, step_length: float) -> None:
-        self._player, self._step_length, self._y = player, step_length, record.y
+        self._player, self._move, self._y = player, {"moveMagnitude": step_length}, record.y
         self._event = player.reset(record.scene)
         if player.config.multiview:
-            properties = player.step("GetMapViewCameraProperties", raise_for_failure=True).metadata["actionReturn"]
-            player.step(
-                "AddThirdPartyCamera",
-                **{**properties, "orthographic": True},
-                skyboxColor="white",
-                raise_for_failure=True,
-            )
+            camera = player.step("GetMapViewCameraProperties", raise_for_failure=True).metadata["actionReturn"]
+            camera |= {"orthographic": True, "skyboxColor": "white"}
+            player.step("AddThirdPartyCamera", **camera, raise_for_failure=True)
         self._moves: dict[tuple[float, float, int], bool] = {}
         self._away = False
         self.teleport(record.episode.start)
@@ -53,13 +49,9 @@ class ThorSimulator:
         """Carry out one of AI2-THOR's eight actions. Whether it succeeded."""
         if self._away:
             self.teleport(self.pose)
-        self._event = self._act(action)
+        how = {"degrees": abs({**TURNS, **LOOKS}[action])} if action not in MOVES else self._move
+        self._event = self._player.step(action, **how)
         return bool(self._event.metadata["lastActionSuccess"])
-
-    def _act(self, action: str) -> Any:
-        if action in MOVES:
-            return self._player.step(action, moveMagnitude=self._step_length)
-        return self._player.step(action, degrees=TURN_STEP if action.startswith("Rotate") else LOOK_STEP)
 
     def blocked(self, pose: Pose, action: str) -> bool:
         """Whether a move from this pose fails: it is tried, and the agent is put back before its next step."""
@@ -68,7 +60,7 @@ class ThorSimulator:
             self._away = True
             tried = self._teleported(pose, renderImage=False)
             if tried.metadata["lastActionSuccess"]:
-                tried = self._player.step(action, moveMagnitude=self._step_length, renderImage=False)
+                tried = self._player.step(action, **self._move, renderImage=False)
             self._moves[key] = not tried.metadata["lastActionSuccess"]
         return self._moves[key]
 
@@ -101,8 +93,7 @@ class ThorSimulator:
 
     def map_frame(self) -> Pixels:
         """The scene from above."""
-        frames = self._event.third_party_camera_frames
-        return self._checked(frames[-1] if frames else None)
+        return self._checked((self._event.third_party_camera_frames or [None])[-1])
 
     def _checked(self, frame: Any) -> Pixels:
         side = self._player.config.resolution
@@ -137,7 +128,7 @@ class ThorLevels:
         published = split_named(Path(self._config.episodes or "").name) or "test"
         return list(self._episodes) if split == published else []
 
-    def load(self, record: ThorEpisode) -> NavigationLevel[ThorSimulator]:
+    def load(self, record: ThorEpisode) -> NavigationLevel:
         """An episode in a player that is started, or restarted, if need be."""
         if self._player is None or not self._player.alive:
             self.close()

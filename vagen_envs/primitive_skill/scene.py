@@ -16,7 +16,6 @@ import torch
 from mani_skill.envs.sapien_env import BaseEnv
 from mani_skill.sensors.camera import CameraConfig
 from mani_skill.utils import sapien_utils
-from mani_skill.utils.structs.pose import Pose
 
 from vagen_envs.errors import ConfigError
 from vagen_envs.primitive_skill.cabinets import STANDS, TRAVEL, TURN, Cabinet, PublishedCabinet
@@ -58,7 +57,7 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         return [CameraConfig("third_person", pose, side, side, view.field, 0.05, 10.0, shader_pack="default")]
 
     def _load_agent(self, options: dict[str, Any]) -> None:
-        super()._load_agent(options, sapien.Pose(p=[self.level.arm_x / 1000, 0, 0]))
+        super()._load_agent(options, _pose((self.level.arm_x, 0, 0)))
 
     def _load_lighting(self, options: dict[str, Any]) -> None:
         self.scene.set_ambient_light([0.45, 0.45, 0.47])
@@ -66,8 +65,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
 
     def _load_scene(self, options: dict[str, Any]) -> None:
         level, published = self.level, self._published
-        for box in _DATA["surroundings"]["published" if published else "simple"]:
-            self._fixed_box(**box)
+        for thing in _DATA["surroundings"]["published" if published else "simple"]:
+            self._fixed(**thing)
         self.bodies = {body.name: self._movable(body.name) for body in level.bodies}
         self.cabinet: Any = None
         if level.cabinet:
@@ -75,20 +74,18 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
             slides = published.joint if published else "slide"
             self._slide = [joint.name for joint in self.cabinet.active_joints].index(slides)
         for name in level.targets:
-            self._disc(name)
+            self._fixed(name, [value / 1000 for value in TARGETS[name]], _DATA["looks"]["target"])
         if level.task == "align":
-            self._fixed_box(**_DATA["surroundings"]["line"])
+            self._fixed(**_DATA["surroundings"]["line"])
 
     def _initialize_episode(self, env_idx: torch.Tensor, options: dict[str, Any]) -> None:
         self.agent.reset(torch.tensor([[*HOME_JOINTS, 0.04, 0.04]]))
         for body in self.level.bodies:
             turn = math.radians(body.yaw) / 2
-            at = torch.tensor([body.at]) / 1000
-            quaternion = torch.tensor([[math.cos(turn), 0, 0, math.sin(turn)]])
-            self.bodies[body.name].set_pose(Pose.create_from_pq(at, quaternion))
+            self.bodies[body.name].set_pose(_pose(body.at, [math.cos(turn), 0, 0, math.sin(turn)]))
         cabinet = self.level.cabinet
         if isinstance(cabinet, Cabinet):
-            self.cabinet.set_pose(Pose.create_from_pq(torch.tensor([[cabinet.x, cabinet.front, 0.0]]) / 1000))
+            self.cabinet.set_pose(_pose((cabinet.x, cabinet.front, 0)))
         if cabinet:
             joints = self.cabinet.get_qlimits()[:, :, 0].clone()
             joints[:, self._slide] += torch.tensor(float(cabinet.opened)) / 1000
@@ -113,21 +110,13 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
 
     # -- the things --------------------------------------------------------------------------------
 
-    def _fixed_box(
-        self, name: str, half: Sequence[float], at: Sequence[float], colour: Sequence[float], *, solid: bool = True
-    ) -> None:
+    def _fixed(self, name: str, at: Sequence[float], parts: list[dict[str, Any]], *, solid: bool = False) -> None:
         builder = self.scene.create_actor_builder()
-        if solid:
-            builder.add_box_collision(half_size=half)
-        self._draw(builder, "box", colour, half_size=half)
-        builder.initial_pose = sapien.Pose(p=at)
-        builder.build_static(name=name)
-
-    def _disc(self, name: str) -> None:
-        builder = self.scene.create_actor_builder()
-        for part in _DATA["looks"]["target"]:
+        for part in parts:
             self._draw(builder, **part)
-        builder.initial_pose = sapien.Pose(p=[value / 1000 for value in TARGETS[name]])
+            if solid:
+                builder.add_box_collision(half_size=part["half_size"])
+        builder.initial_pose = sapien.Pose(p=at)
         builder.build_static(name=name)
 
     def _movable(self, name: str) -> Any:
@@ -136,7 +125,7 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         if name != "apple":
             half = [CUBE / 2000] * 3
             builder.add_box_collision(half_size=half)
-            self._draw(builder, "box", _DATA["cubes"][name], half_size=half)
+            self._draw(builder, _DATA["cubes"][name], half_size=half)
             return builder.build(name=name)
         if self._published:
             collision, look = self._published.apple_files
@@ -163,9 +152,9 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         drawer = builder.create_link_builder(shell)
         drawer.set_name("drawer")
         for link, name in ((shell, "shell"), (drawer, "drawer")):
-            for box in _DATA["cabinet"][name]:
-                link.add_box_collision(pose=sapien.Pose(p=box["at"]), half_size=box["half"], density=300)
-                self._draw(link, "box", box["colour"], at=box["at"], half_size=box["half"])
+            for board in _DATA["cabinet"][name]:
+                link.add_box_collision(pose=sapien.Pose(p=board["at"]), half_size=board["half_size"], density=300)
+                self._draw(link, **board)
         along_y = sapien.Pose(q=[math.sqrt(0.5), 0, 0, math.sqrt(0.5)])  # a joint slides along its own x
         drawer.set_joint_name("slide")
         drawer.set_joint_properties("prismatic", [[0, TRAVEL / 1000]], along_y, along_y, friction=0.3, damping=15.0)
@@ -175,8 +164,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
     def _draw(
         self,
         builder: Any,
-        shape: str,
         colour: Sequence[float],
+        shape: str = "box",
         roughness: float = 0.8,
         at: Sequence[float] = (0, 0, 0),
         turn: Sequence[float] = (1, 0, 0, 0),
@@ -186,6 +175,11 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         if self.scene.can_render():
             paint = sapien.render.RenderMaterial(base_color=[*colour, 1.0], roughness=roughness, specular=0.3)
             getattr(builder, f"add_{shape}_visual")(pose=sapien.Pose(at, turn), material=paint, **size)
+
+
+def _pose(at: Sequence[int], turn: Sequence[float] = (1, 0, 0, 0)) -> sapien.Pose:
+    """A pose in millimetres, with a quaternion."""
+    return sapien.Pose([value / 1000 for value in at], turn)
 
 
 def _build_published_cabinet(scene: Any, cabinet: PublishedCabinet) -> Any:
