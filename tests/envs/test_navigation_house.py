@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import json
@@ -327,7 +328,7 @@ def test_a_driver_that_hangs_is_tried_again_and_then_an_error(monkeypatch, where
 
         return call
 
-    monkeypatch.setattr(camera, "_SEATS", camera._seats())
+    monkeypatch.setattr(camera, "_seats", functools.cache(camera._seats.__wrapped__))
     monkeypatch.setattr(camera, "HUNG_AFTER", 1.5)
     monkeypatch.setattr(camera, "Future", Impatient)
     if where == "render":

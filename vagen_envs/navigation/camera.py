@@ -7,6 +7,7 @@ threads, and a driver that hangs, which nothing can interrupt, is given up toget
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import queue
@@ -48,10 +49,11 @@ def mujoco() -> Any:
         raise MissingExtraError(ENV_ID, "navigation", "mujoco") from error
 
 
-def draw(model: Any, scene: Any, resolution: int, cast_shadows: bool = False) -> Pixels:
+def draw(model: Any, scene: Any, resolution: int, cast_shadows: bool) -> Pixels:
     """Draw a scene of a room: uint8 (resolution, resolution, 3). Raises SimulatorError if OpenGL fails."""
+    seats = _seats(os.getpid())
     for _ in range(2):
-        painter = _SEATS.get() or _Painter()
+        painter = seats.get() or _Painter()
         left: _Painter | None = painter
         try:
             fine = painter.draw(model, scene, _FINER * resolution, cast_shadows)
@@ -59,7 +61,7 @@ def draw(model: Any, scene: Any, resolution: int, cast_shadows: bool = False) ->
         except TimeoutError:
             left = None
         finally:
-            _SEATS.put(left)
+            seats.put(left)
     raise SimulatorError(
         ENV_ID,
         f"the OpenGL driver made no picture within {HUNG_AFTER:g} s, twice; restart the process, or draw on the "
@@ -133,9 +135,8 @@ class _Painter(threading.Thread):
 
 
 def _context() -> Any:
-    asked = os.environ.get("MUJOCO_GL", "").lower()
-    causes = []
-    for name in (asked,) if asked in ("egl", "osmesa") else ("egl", "osmesa"):
+    asked, known, causes = os.environ.get("MUJOCO_GL", "").lower(), ("egl", "osmesa"), []
+    for name in (asked,) if asked in known else known:
         try:
             if os.environ.get("PYOPENGL_PLATFORM", name) != name:  # as the last try left it
                 del os.environ["PYOPENGL_PLATFORM"]
@@ -172,25 +173,13 @@ def _alone_and_without_threads() -> Iterator[None]:
 
 
 _LOST: list[Any] = []
-"""Contexts of a display that is gone, or of the process before a fork: they must not be freed."""
+"""Contexts of a display that is gone: they must not be freed."""
 
 
-def _seats() -> queue.LifoQueue[_Painter | None]:
+@functools.cache  # for good: nor must contexts of the process before a fork be freed
+def _seats(process: int) -> queue.LifoQueue[_Painter | None]:  # noqa: ARG001 - the cache's key
     """One seat per processor, with a painter once one was needed; a thread holds one while it waits for a picture."""
     seats: queue.LifoQueue[_Painter | None] = queue.LifoQueue()
     for _ in range(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1):
         seats.put(None)
     return seats
-
-
-_SEATS = _seats()
-
-
-def _forked() -> None:
-    global _SEATS
-    _LOST.append(_SEATS)
-    _SEATS = _seats()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)

@@ -64,16 +64,15 @@ class NavigationEnv(VagenEnv):
         }
 
     def _picture_shape(self) -> tuple[int, int, int]:
-        side, self._levels_of = self.config.shown_pixels, self._make_levels()
-        return side, 2 * side if self.config.multiview else side, 3
-
-    def _make_levels(self) -> Any:
-        """Find what the simulator needs, so that a missing extra is told when the environment is made."""
+        side = self.config.shown_pixels
+        # Here, so that a missing extra is told when the environment is made.
         if self.config.backend == "house":
-            return HouseLevels(self.config)
-        from vagen_envs.navigation.thor import ThorLevels
+            self._levels_of: Any = HouseLevels(self.config)
+        else:
+            from vagen_envs.navigation.thor import ThorLevels
 
-        return ThorLevels(self.config)
+            self._levels_of = ThorLevels(self.config)
+        return side, 2 * side if self.config.multiview else side, 3
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
         """The released code of this environment, unlike its parser, executes nothing unless the format is right."""
@@ -148,7 +147,7 @@ class NavigationEnv(VagenEnv):
         turns = turns_towards(pose, target)
         if len(turns) + len(path) <= left:
             path = [*turns, *turned_path(path, turns)]
-        return [_NAMES[action] for action in path]
+        return [action.lower() for action in path]
 
     def imagine(self, actions: Sequence[str]) -> NavigationState:
         simulator, start = self.simulator, self.simulator.pose
@@ -181,7 +180,3 @@ class NavigationEnv(VagenEnv):
         super().close()
         if self.config.backend == "thor":
             self._levels_of.close()
-
-
-_NAMES = {name: action for action, name in ACTIONS.items()}
-"""AI2-THOR's names and the paper's."""

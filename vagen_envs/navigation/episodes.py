@@ -15,13 +15,7 @@ from vagen_envs.navigation.scene import NavigationEpisode, Pose
 
 @dataclass(frozen=True, slots=True)
 class ThorEpisode:
-    """One episode in one of AI2-THOR's scenes.
-
-    Attributes:
-        scene: such as `FloorPlan11`.
-        episode: the task.
-        y: height of the agent's middle at the start in metres.
-    """
+    """An episode in a scene of AI2-THOR such as `FloorPlan11`; y is the height of the agent's middle in metres."""
 
     scene: str
     episode: NavigationEpisode

@@ -24,14 +24,7 @@ _CLEAR = 24
 
 @dataclass(frozen=True, slots=True)
 class FloorPlan:
-    """Rooms that share walls. Each is reached from each other one.
-
-    Attributes:
-        width, depth: extent along x and y.
-        rooms: what each encloses.
-        walls: between rooms, doorways left out.
-        doors: the doorways.
-    """
+    """Rooms that share walls, which the doorways interrupt. Each is reached from each other one."""
 
     width: int
     depth: int
@@ -40,7 +33,7 @@ class FloorPlan:
     doors: tuple[Rect, ...]
 
     def content(self) -> bytes:
-        """The plan's canonical content."""
+        """The canonical content."""
         return json.dumps(["navigation plan", self.width, self.depth, self.walls]).encode()
 
 
@@ -103,7 +96,7 @@ def moves_to(width: int, depth: int, obstacles: Iterable[Rect], x: int, y: int, 
     obstacle, so that there may be a shorter one.
     """
     columns, rows = width // GRID - 1, depth // GRID - 1
-    free = np.zeros((columns + 2, rows + 2), np.bool_)  # a rim that isn't free
+    free = np.zeros((columns + 2, rows + 2), np.bool_)  # a rim that isn't free, so that no way leads round an edge
     across, along = GRID * np.arange(columns + 2), GRID * np.arange(rows + 2)
     free[1:-1, 1:-1] = True
     free[(across < _CLEAR) | (across > width - _CLEAR)] = False
@@ -119,12 +112,8 @@ def moves_to(width: int, depth: int, obstacles: Iterable[Rect], x: int, y: int, 
     while front.any():
         moves[front] = count
         free &= ~front
-        spread = np.zeros_like(front)
-        spread[1:] |= front[:-1]
-        spread[:-1] |= front[1:]
-        spread[:, 1:] |= front[:, :-1]
-        spread[:, :-1] |= front[:, 1:]
-        front, count = spread & free, count + 1
+        neighbours = [np.roll(front, by, axis) for by in (1, -1) for axis in (0, 1)]
+        front, count = free & np.logical_or.reduce(neighbours), count + 1
     return moves[1:-1, 1:-1]
 
 

@@ -27,10 +27,9 @@ def draw_house(stream: HashStream, kind: RoomKind | None = None) -> House:
         _FURNISH[room.kind](room)
         room.hang()
         room.fill()
-        if len([thing for thing in room.objects if thing.kind in TARGETS]) >= 8:
+        if sum(thing.kind in TARGETS for thing in room.objects) >= 8:
             floor = stream.choice(FLOORS[:2] if room.kind == "kitchen" else (FLOORS[0], FLOORS[2]))
-            wall = stream.choice(PALETTES["wall"])
-            things = tuple(room.objects)
+            wall, things = stream.choice(PALETTES["wall"]), tuple(room.objects)
             return House(room.kind, room.width, room.depth, room.notch, wall, floor, room.rug, things)
     raise LevelError(f"no {kind or 'room'} could be furnished in {_TRIES} tries; use another seed")
 
@@ -79,8 +78,6 @@ class _Room:
         self.rug: tuple[Rect, Color] | None = None
         self.paints = {name: stream.choice(PALETTES[name]) for name in ("cabinet", "top", "wood", "cloth")}
 
-    # -- furniture ---------------------------------------------------------------------------------
-
     def make(self, kind: str, x: int, y: int, z: int, turn: int) -> HouseObject:
         if kind in TARGETS:
             color = self.stream.choice(TARGETS[kind].colors)
@@ -91,9 +88,9 @@ class _Room:
         )
         return HouseObject(kind, x, y, z, turn, "", main, second)
 
-    def fits(self, rect: Rect, margin: int = 0) -> bool:
-        """Whether it is within the room, off the aisles, and `margin` cm from what stands there."""
-        return self.is_free(rect, margin) and not overlaps_any(rect, self.aisles)
+    def fits(self, rect: Rect) -> bool:
+        """Whether it is within the room and off the aisles, and nothing stands there."""
+        return self.is_free(rect) and not overlaps_any(rect, self.aisles)
 
     def is_free(self, rect: Rect, margin: int = 0) -> bool:
         """Whether it is within the room, and nothing stands there, or within `margin` cm."""
@@ -143,8 +140,8 @@ class _Room:
         for _ in range(_TRIES):
             x, y = 5 * self.stream.below(self.width // 5), 5 * self.stream.below(self.depth // 5)
             thing = self.make(kind, x, y, 0, self.stream.choice((_SOUTH, _EAST)))
-            if self.fits(thing.rect, margin) and is_inside(grown(thing.rect, margin), self.width, self.depth):
-                self.put(thing)
+            inside = is_inside(grown(thing.rect, margin), self.width, self.depth)
+            if inside and self.is_free(thing.rect, margin) and self.put(thing):
                 return thing
         return None
 
@@ -172,8 +169,6 @@ class _Room:
         rect = (max(10, x0), max(10, y0), min(self.width - 10, x1), min(self.depth - 10, y1))
         if not (self.notch and overlap(rect, self.notch)):
             self.rug = (rect, self.stream.choice(PALETTES["cloth"]))
-
-    # -- walls and small things --------------------------------------------------------------------
 
     def hang(self) -> None:
         """A window and a painting or two, where nothing tall stands."""
@@ -204,10 +199,8 @@ class _Room:
     def _spots(self, kind: str) -> Iterator[HouseObject]:
         places = TARGETS[kind].places
         small = [item for item in self.objects if item.kind in TARGETS or item.kind == "Television"]
-        for holder in self.objects:
-            for surface in FURNITURE[holder.kind].surfaces if holder.kind in FURNITURE else ():
-                if surface.kind not in places:
-                    continue
+        for holder in (item for item in self.objects if item.kind in FURNITURE):
+            for surface in (surface for surface in FURNITURE[holder.kind].surfaces if surface.kind in places):
                 turn = self.stream.choice(_TURNS) if holder.kind == "DiningTable" else holder.turn
                 x0, y0, x1, y1 = moved(turned(surface.rect, holder.turn), holder.x, holder.y)
                 model = self.make(kind, 0, 0, holder.z + surface.z, turn)

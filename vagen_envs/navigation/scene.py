@@ -17,24 +17,15 @@ if TYPE_CHECKING:
     from vagen_envs.navigation.simulator import HouseSimulator
     from vagen_envs.navigation.thor import ThorSimulator
 
-ACTIONS: Mapping[str, str] = {
-    "moveahead": "MoveAhead",
-    "moveback": "MoveBack",
-    "moveright": "MoveRight",
-    "moveleft": "MoveLeft",
-    "rotateright": "RotateRight",
-    "rotateleft": "RotateLeft",
-    "lookup": "LookUp",
-    "lookdown": "LookDown",
-}
-"""The paper's names (table 10, prompts of appendix B) and AI2-THOR's."""
-
-MOVES: Mapping[str, int] = {"MoveAhead": 0, "MoveRight": 90, "MoveBack": 180, "MoveLeft": 270}
+MOVES: Mapping[str, int] = {"MoveAhead": 0, "MoveBack": 180, "MoveRight": 90, "MoveLeft": 270}
 """Where each move goes, clockwise in degrees from where the agent looks."""
 
 TURNS: Mapping[str, int] = {"RotateRight": 90, "RotateLeft": -90}
-LOOKS: Mapping[str, int] = {"LookDown": 30, "LookUp": -30}
+LOOKS: Mapping[str, int] = {"LookUp": -30, "LookDown": 30}
 """VAGEN's steps in degrees."""
+
+ACTIONS: Mapping[str, str] = {action.lower(): action for action in (*MOVES, *TURNS, *LOOKS)}
+"""AI2-THOR's names by the paper's (table 10, prompts of appendix B), which are in lower case."""
 
 HIGHEST_LOOK, LOWEST_LOOK = -30, 60
 """AI2-THOR's limits of the camera, in degrees."""

@@ -104,12 +104,7 @@ class ThorSimulator:
 
 
 class ThorLevels:
-    """Levels from a file of episodes.
-
-    Raises:
-        ConfigError: the file or the executable is not to be used.
-        MissingExtraError: ai2thor isn't installed.
-    """
+    """Levels from a file of episodes. Raises ConfigError if that file or the executable can't be used."""
 
     def __init__(self, config: NavigationConfig) -> None:
         ai2thor("ai2thor.controller")

@@ -33,18 +33,12 @@ _LAST_WORDS = 0.3
 
 
 class Player:
-    """One Unity process behind ai2thor's Controller, under a watchdog.
-
-    Raises:
-        MissingExtraError: ai2thor isn't installed.
-        SimulatorError: the player didn't come up.
-    """
+    """One Unity process behind ai2thor's Controller, under a watchdog. Raises SimulatorError if it doesn't come up."""
 
     def __init__(self, config: NavigationConfig, scene: str) -> None:
         module = ai2thor("ai2thor.controller")
         platform = getattr(ai2thor("ai2thor.platform"), config.thor_platform)  # the class: a string would fail
-        self.config = config
-        self.broken = ""
+        self.config, self.broken = config, ""
         # Made in two steps, so that there is something to kill while the constructor hangs.
         self._controller: Any = module.Controller.__new__(module.Controller)
         self._controller.server = None
@@ -89,16 +83,17 @@ class Player:
 
         thread = threading.Thread(target=work, name=f"ai2thor {name}", daemon=True)
         thread.start()
+        why, cause = "it was interrupted", None  # its call would go on beside the next one
         try:
             why = self._trouble(answer, timeout)
-        except BaseException:
-            self._give_up(f"{name}: it was interrupted", thread)  # else its call would go on beside the next one
-            raise
-        cause = None if why else answer.exception()
-        if not why and cause is None:
-            return answer.result()
-        self._give_up(f"{name}: {why or f'{type(cause).__name__}: {cause}'}", thread)
-        raise SimulatorError(ENV_ID, f"the AI2-THOR player failed at {self.broken}") from cause
+            if not why and (cause := answer.exception()):
+                why = f"{type(cause).__name__}: {cause}"
+        finally:
+            if why:
+                self._give_up(f"{name}: {why}", thread)
+        if why:
+            raise SimulatorError(ENV_ID, f"the AI2-THOR player failed at {self.broken}") from cause
+        return answer.result()
 
     def _trouble(self, answer: Future[Any], timeout: float) -> str:
         """Wait for an answer. Why there is none, or nothing."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,6 @@ BEHIND = 170
 """The drawer's position is the point this many millimetres behind the handle."""
 PALM = 115
 """The hand is as wide as this to either side, and mustn't come down on the drawers above."""
-_YCB = Path("assets") / "mani_skill2_ycb"
 _FIX = (
     "Download ManiSkill's assets, `python -m mani_skill.utils.download_asset ycb` and `… download_asset "
     f"partnet_mobility/{CABINET}`, and give the folder `data` that they are in (in ~/.maniskill, or in what "
@@ -98,39 +96,33 @@ class PublishedCabinet:
     """The cabinet as it stands in the scene, in millimetres.
 
     Attributes:
-        assets: the folder.
-        urdf: of the cabinet.
-        scale: of the cabinet, and of the apple.
         lift: metres by which the cabinet's origin is above the floor, so that it stands on it.
         joint: the name of the drawer's joint.
-        travel: how far the drawer opens.
-        opened: how far it starts open.
+        opened: how far the drawer starts open.
         closed: where the handle is when the drawer is closed.
         bottom, top: lowest and highest z of the drawer.
-        apple_scale, apple_density, apple_height: of the apple; the height is its centre's when it lies.
+        apple_files: the apple's collision mesh and its look.
+        apple_height: of its centre when it lies.
     """
 
-    assets: str
     urdf: str
     scale: float
     lift: float
     joint: str
-    travel: int
     opened: int
     closed: Vector
     bottom: int
     top: int
+    apple_files: tuple[str, str]
     apple_scale: float
     apple_density: float
     apple_height: int
 
     content = ("published",)
-    """What tells layouts apart: there is one."""
     arm_x = -500
     room = 2 * PALM - 60
-    """Open by less than this many millimetres it doesn't take the apple and the hand."""
     shut = 100
-    """Closed is open by at most this much: 0.1 m, as released."""
+    """0.1 m, as released."""
 
     def box_at(self, opened: int) -> Vector:
         """The drawer's position."""
@@ -152,12 +144,6 @@ class PublishedCabinet:
         x, y, _ = self.box_at(opened)
         return x, max(y, self.closed[1] + PALM), self.top + 24
 
-    @property
-    def apple_files(self) -> tuple[str, str]:
-        """The apple's collision mesh and its look."""
-        model = Path(self.assets) / _YCB / "models" / APPLE
-        return str(model / "collision.ply"), str(model / "textured.obj")
-
 
 def read_published(assets: str) -> PublishedCabinet:
     """Find and measure the assets in a folder. Needs the extra primitive-skill.
@@ -167,13 +153,13 @@ def read_published(assets: str) -> PublishedCabinet:
     """
     folder = Path(assets).expanduser()
     try:
-        apple = _read_apple(folder / _YCB)
+        apple = _read_apple(folder / "assets" / "mani_skill2_ycb")
         model = folder / "partnet_mobility" / "dataset" / CABINET
         urdf = model / "mobility_cvx.urdf"
         if not urdf.is_file():
             urdf = model / "mobility_fixed.urdf"
             urdf.open("rb").close()
-        return PublishedCabinet(assets=str(folder), urdf=str(urdf), **_measure(urdf), **apple)
+        return PublishedCabinet(urdf=str(urdf), **_measure(urdf), **apple)
     except FileNotFoundError as error:
         raise ConfigError(f"assets={assets!r} is not valid: there is no {error.filename}. {_FIX}") from error
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
@@ -183,12 +169,16 @@ def read_published(assets: str) -> PublishedCabinet:
 
 def _read_apple(ycb: Path) -> dict[str, Any]:
     info = json.loads((ycb / "info_pick_v0.json").read_text(encoding="utf-8"))[APPLE]
-    for name in ("collision.ply", "textured.obj"):
-        (ycb / "models" / APPLE / name).open("rb").close()
+    files = [ycb / "models" / APPLE / name for name in ("collision.ply", "textured.obj")]
+    for file in files:
+        file.open("rb").close()
     scale = float(info.get("scales", [1.0])[0])
-    height = -float(info["bbox"]["min"][2]) * scale
-    density, height = float(info.get("density", 1000)), round(height * 1000)
-    return {"apple_scale": scale, "apple_density": density, "apple_height": height}
+    return {
+        "apple_files": tuple(map(str, files)),
+        "apple_scale": scale,
+        "apple_density": float(info.get("density", 1000)),
+        "apple_height": round(-float(info["bbox"]["min"][2]) * scale * 1000),
+    }
 
 
 def _measure(urdf: Path) -> dict[str, Any]:
@@ -202,41 +192,41 @@ def _measure(urdf: Path) -> dict[str, Any]:
     slides = [joint for joint in robot.joints if joint.joint_type == "prismatic"]
     closed = {joint.name: float(joint.limit.lower) for joint in slides}
     frames = robot.link_fk(cfg=closed, use_names=True)
+    parts = {link.name: _corners(link, frames[link.name], scale) for link in robot.links}
     # Made so that its lowest point is on the floor, as ManiSkill places these cabinets.
-    parts = {link.name: _points(link, frames[link.name], scale) for link in robot.links}
-    lift = -min(float(points[:, 2].min()) for named in parts.values() for points in named.values())
+    lift = -min(corners[:, 2].min() for named in parts.values() for corners in named.values())
     drawers: list[tuple[float, str, Any]] = []
     for joint in slides:
-        handles = [points for name, points in parts[joint.child].items() if "handle" in name]
+        handles = [corners for name, corners in parts[joint.child].items() if "handle" in name]
         if handles:
-            handle = tuple(round((a + b) / 2) for a, b in zip(*_bounds(handles, lift), strict=True))
-            drawers.append((math.dist(handle, NEAR), joint.name, handle))
+            ends = np.concatenate(handles)
+            x, y, z = np.rint((ends.min(0) + ends.max(0)) / 2 + (0, 0, lift)).astype(int).tolist()
+            drawers.append((math.dist((x, y, z), NEAR), joint.name, (x, y, z)))
     if not drawers:
         raise ValueError(f"{urdf} has no sliding part with a visual named handle")
     _, name, handle = min(drawers)
     joint = robot.joint_map[name]
-    bottom, top = (round(ends[2]) for ends in _bounds(parts[joint.child].values(), lift))
-    travel = round((float(joint.limit.upper) - float(joint.limit.lower)) * scale * 1000)
-    opened = min(round(OPENED * travel), FARTHEST)
-    measured = {"travel": travel, "opened": opened, "closed": handle, "bottom": bottom, "top": top}
-    return {"scale": scale, "lift": lift, "joint": name, **measured}
+    travel = round((joint.limit.upper - joint.limit.lower) * scale * 1000)
+    heights = np.concatenate(list(parts[joint.child].values()))[:, 2] + lift
+    return {
+        "scale": scale,
+        "lift": float(lift) / 1000,
+        "joint": name,
+        "opened": min(round(OPENED * travel), FARTHEST),
+        "closed": handle,
+        "bottom": round(heights.min()),
+        "top": round(heights.max()),
+    }
 
 
-def _points(link: Any, frame: NDArray[np.float64], scale: float) -> dict[str, NDArray[np.float64]]:
-    """The corners of a link's visual meshes, by their names, in metres, the cabinet's origin at z = 0."""
-    cos, sin = math.cos(TURN), math.sin(TURN)
-    turn = np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]])
+def _corners(link: Any, frame: NDArray[np.float64], scale: float) -> dict[str, NDArray[np.float64]]:
+    """The corners of a link's visual meshes, by their names, in millimetres, the cabinet's origin at z = 0."""
+    from trimesh.transformations import rotation_matrix, scale_matrix, translation_matrix
+
+    stands = translation_matrix((*STANDS, 0)) @ rotation_matrix(TURN, (0, 0, 1)) @ scale_matrix(scale) @ frame
     named: dict[str, NDArray[np.float64]] = {}
     for i, visual in enumerate(link.visuals):
-        mesh = visual.geometry.mesh
-        size = np.ones(3) if mesh.scale is None else mesh.scale
-        corners = np.concatenate([np.asarray(part.vertices) for part in mesh.meshes]) * size
-        matrix = frame @ visual.origin
-        placed = (corners @ matrix[:3, :3].T + matrix[:3, 3]) * scale
-        named[f"{visual.name} {i}"] = placed @ turn.T + (*STANDS, 0)
+        mesh, matrix = visual.geometry.mesh, 1000 * stands @ visual.origin
+        corners = np.concatenate([part.vertices for part in mesh.meshes]) * (1 if mesh.scale is None else mesh.scale)
+        named[f"{visual.name} {i}"] = corners @ matrix[:3, :3].T + matrix[:3, 3]
     return named
-
-
-def _bounds(points: Iterable[NDArray[np.float64]], lift: float) -> tuple[Any, Any]:
-    every = (np.concatenate(list(points)) + np.array((0, 0, lift))) * 1000
-    return every.min(0), every.max(0)

@@ -141,15 +141,11 @@ class SkillCalls(Calls):
         numbers = tuple(map(round, action.args))
         if numbers != action.args:
             action = replace(action, args=numbers, text=call_text(action.name, numbers))
-        if self._workspace is None or self._workspace.clip(numbers) == numbers:
-            return action
-        axis, value, (low, high) = next(
-            (axis, value, limit)
-            for axis, value, limit in zip("xyzxyz", numbers, self._workspace * 2, strict=False)
-            if not limit[0] <= value <= limit[1]
-        )
-        why = f"{action.text} is out of the workspace: {axis}={value} is not between {low} and {high}"
-        return Refused("bad_argument", why)
+        for axis, value, (low, high) in zip("xyzxyz", numbers, (self._workspace or ()) * 2, strict=False):
+            if not low <= value <= high:
+                why = f"{action.text} is out of the workspace: {axis}={value} is not between {low} and {high}"
+                return Refused("bad_argument", why)
+        return action
 
     def summary(self) -> str:
         return "pick(x, y, z), place(x, y, z), push(x1, y1, z1, x2, y2, z2)"
