@@ -253,6 +253,7 @@ def test_any_text_is_read_or_refused(text):
         ("[{'bbox_2d': [1, 2, 3], 'label': 'a'}]", "four numbers"),
         ("[{'bbox_2d': [1, 2, 3, 'x'], 'label': 'a'}]", "finite"),
         ("[{'bbox_2d': [1, 2, 3, 1e999], 'label': 'a'}]", "finite"),
+        ("[{'bbox_2d': [1, 2, 3, 1" + "0" * 400 + "], 'label': 'a'}]", "finite"),
         ("[{'bbox_2d': [1, 2, 3, 4], 'label': 5}]", "label of entry 0"),
         ("[{'bbox_2d': [1, 2, 3, 2**9]}]", "neither JSON nor Python"),
         ("[__import__('os').system('true')]", "neither JSON nor Python"),

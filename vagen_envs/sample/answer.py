@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import contextlib
 import json
-import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from vagen_envs.bounds import Number, Several
 from vagen_envs.replies import Action, Refused
 from vagen_envs.seeding import HashStream
 
@@ -18,6 +18,7 @@ MOST_BOXES = 1_000
 LONGEST = 200_000
 """Characters of a list of boxes; longer ones aren't read."""
 
+_EDGES = Several(Number(), 4, 4)
 _BRACES = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
 
 
@@ -112,14 +113,11 @@ def _literal(text: str) -> object:
 def _box(entry: object, number: int) -> Box:
     if not isinstance(entry, dict):
         raise NotBoxesError(f"entry {number} is not a dictionary")
-    edges = entry.get("bbox_2d")
-    if not isinstance(edges, list | tuple) or len(edges) != 4:
-        raise NotBoxesError(f"bbox_2d of entry {number} is not a list of four numbers")
-    label = entry.get("label", "")
+    edges, label = entry.get("bbox_2d", ()), entry.get("label", "")
+    if not _EDGES.admits(edges):
+        raise NotBoxesError(f"bbox_2d of entry {number} is not a list of four numbers, all finite")
     if not isinstance(label, str):
         raise NotBoxesError(f"label of entry {number} is not a string")
-    if not all(type(edge) in (int, float) and math.isfinite(edge) for edge in edges):
-        raise NotBoxesError(f"bbox_2d of entry {number} is not four finite numbers")
     x1, y1, x2, y2 = map(float, edges)
     return Box(x1, y1, x2, y2, " ".join(label.split()).casefold())
 

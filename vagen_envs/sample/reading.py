@@ -65,8 +65,8 @@ def load_sample_set(
         split_by: `published` keeps the splits that files and folders are named after, and goes by content where there
             are none; `content` puts 80, 10 and 10 % of all pictures into train, val and test.
         sources: the data sources that are kept; all if empty.
-        max_side: samples whose pictures, side by side, are larger in any direction are left out, in pixels.
-        max_question: samples with a longer question are left out, in characters.
+        max_side: the longest side in pixels of a sample's pictures, side by side; larger samples are left out.
+        max_question: the most characters of a question.
 
     Raises:
         ConfigError: nothing is left.

@@ -10,7 +10,6 @@ import dataclasses
 import difflib
 import hashlib
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from vagen_envs.bounds import Number
 from vagen_envs.errors import SampleError, did_you_mean
 from vagen_envs.sample.images import SampleImage
 
@@ -166,7 +166,7 @@ class _Check:
         return text
 
     def ratio(self, name: str, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
+        if not Number(0.0).admits(value):
             self.fail(name, value, "is not a weight", "give a finite number of at least 0")
         # Figure 9 has float32, in which 0.9 is 0.89999998: a number that fits into one is read as the decimal meant.
         short = np.float32(value)

@@ -134,12 +134,14 @@ def _parse(text: str) -> Element:
     try:
         parser.feed(text.encode())
         root: Element = parser.close()
+    except UnicodeEncodeError:
+        raise SvgError("the SVG has characters that are not Unicode text") from None
     except ParseError as error:
         hint = '; add xmlns:xlink="http://www.w3.org/1999/xlink" to <svg>' if "unbound prefix" in str(error) else ""
         raise SvgError(f"the SVG is not well-formed XML ({error}{hint})") from None
     except DefusedXmlException:
         raise SvgError("the SVG declares entities other than short plain text, which are not allowed") from None
-    except (ValueError, LookupError) as error:  # a surrogate, or an encoding declaration that doesn't fit
+    except (ValueError, LookupError) as error:  # an encoding declaration that doesn't fit
         raise SvgError(f"the SVG can't be read as UTF-8 XML ({error})") from None
     return root
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vagen_envs import tables
-from vagen_envs.errors import ConfigError
+from vagen_envs.errors import ConfigError, shown
 from vagen_envs.extras import need
 from vagen_envs.seeding import Split
 from vagen_envs.tables import DataItem, DataSplits, SplitBy
@@ -52,17 +52,14 @@ def icons_of(name: str, max_length: int, split_by: SplitBy, split: Split, fewest
 
 @functools.lru_cache(maxsize=4)
 def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") -> DataSplits[Icon]:
-    """The icons of a dataset that have at most `max_length` characters.
-
-    Icons that are left out are counted in one warning. An icon that stands in several published splits is in the last
-    of train, val, test.
+    """The icons of a dataset, by split. One warning counts those that are left out.
 
     Args:
         name: `"builtin"`: about 1,050 flat colour icons that come with this package. `"mono"`: Tabler's
             icons from the pip package pytablericons, black. Else a path: a folder of `.svg` files; a
             `.parquet` or `.jsonl` file with a column `Svg` and, if there are, `Filename` and `split`; or a folder of
             such files or of Arrow files, as a Hugging Face dataset's repository or `save_to_disk` makes it.
-        max_length: longer ones are left out.
+        max_length: the most characters of an icon.
         split_by: `published` takes the splits from the column `split`, or the names of files and folders, and goes by
             content where nothing says one; `content` puts 80, 10 and 10 % of all icons into train, val and test.
 
@@ -124,8 +121,7 @@ def _icons(rows: Iterable[Any], source: str, split: Split | None = None) -> Iter
     for number, row in enumerate(rows):
         cells = {name.lower(): value for name, value in row.items()} if isinstance(row, Mapping) else {}
         if "svg" not in cells:
-            has = f"the columns {', '.join(row)}" if isinstance(row, Mapping) else f"a row {row!r:.40}"
-            raise ConfigError(f"{source} has {has}; it needs Svg, and Filename for names")
+            raise ConfigError(f"{source} has the row {shown(row)}; it needs Svg, and Filename for names")
         if isinstance(cells["svg"], str):
             named = tables.split_named(str(cells.get("split")))
             yield Icon(str(cells.get("filename") or number), cells["svg"], named or split)

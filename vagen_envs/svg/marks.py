@@ -215,10 +215,9 @@ class _Walk:
         return red, green, blue, total / len(found)
 
     def _note(self, shape: str, how: str, seen: str | None, low: Points, high: Points) -> None:
-        if seen is None or not np.isfinite(low).all() or not np.isfinite(high).all():
+        if seen is None or not np.isfinite((low, high)).all():
             return
-        left, top = (min(max(float(edge), 0.0), self.size) for edge in low)
-        right, bottom = (min(max(float(edge), 0.0), self.size) for edge in high)
+        left, top, right, bottom = np.clip((*low, *high), 0.0, self.size).tolist()
         if (left < right or top < bottom) and len(self.marks) < MAX_MARKS:
             self.marks.append((shape, how, seen, left, top, right, bottom))
 

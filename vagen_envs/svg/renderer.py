@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from vagen_envs.errors import VagenError
 from vagen_envs.extras import need
 from vagen_envs.pictures import Pixels
@@ -23,11 +21,11 @@ RendererName = Literal["resvg", "cairosvg"]
 
 SECONDS = 1.0
 """CPU time for one drawing, some 300 times what an icon takes. On a busy machine it is several seconds by the clock."""
-MEMORY = 1 << 30
-"""Address space of a worker, in bytes."""
 MAX_SIZE = 1024
 """Pixels a side of a drawing."""
 
+_QUIET = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
+"""A pool of threads has stacks that count as memory; a panic's backtrace takes longer than most drawings."""
 _TEXTS_FAULT = (signal.SIGPROF, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
 """Time, memory or the stack is spent. Other signals come from outside."""
 _TRIES = 2  # something else than the text may have ended the first worker
@@ -71,7 +69,16 @@ class Renderer:
     ) -> None:
         _check_that_it_works(renderer)
         self._most = workers or max(1, min(8, os.cpu_count() or 1))
-        self.seconds, self.patience, self.renderer = seconds, patience, renderer
+        self._seconds = seconds
+        self._start = functools.partial(
+            Worker,
+            "SVG renderer",
+            "vagen_envs.svg.worker",
+            str(seconds),
+            renderer,
+            timeout=seconds + patience,
+            **_QUIET,
+        )
         self._begin()
         atexit.register(self.close)
         os.register_at_fork(after_in_child=self._begin)  # the parent's processes are the parent's
@@ -93,15 +100,14 @@ class Renderer:
         for _ in range(_TRIES):
             try:
                 with self._worker() as worker:
-                    unfit, marks, pixels = worker.call(text, size)
-                drawn = np.frombuffer(pixels, np.uint8).reshape(size, size, 3) if unfit is None else None
-                return Drawing(drawn, unfit, tuple(marks))
+                    drawing: Drawing = worker.call(text, size)
+                return drawing
             except WorkerDied as death:
                 ended = -worker.process.returncode
                 problem = "makes the drawing process fail" if death.during else problem
                 if death.during and ended in _TEXTS_FAULT:
                     spent = ended == signal.SIGPROF
-                    problem = f"takes longer than {self.seconds:g} seconds" if spent else "is too deep or too large"
+                    problem = f"takes longer than {self._seconds:g} seconds" if spent else "is too deep or too large"
                     break
         if not problem:
             raise RendererError("the drawing process does not start; its messages are on the standard error")
@@ -115,14 +121,10 @@ class Renderer:
     @contextmanager
     def _worker(self) -> Iterator[Worker]:
         """An idle process, or a new one. One in which something is raised is replaced, since it may be at work."""
-        # A pool of threads has stacks that count as memory; a panic's backtrace takes longer than most drawings.
-        quiet = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
-        limits = str(self.seconds), str(MEMORY), self.renderer
         worker, kept = self._idle.get(), None
         try:
             if worker is None or worker.dead:
-                timeout = self.seconds + self.patience
-                worker = Worker("SVG renderer", "vagen_envs.svg.worker", *limits, timeout=timeout, **quiet)
+                worker = self._start()
                 self._all.add(worker)
             yield worker
             kept = worker

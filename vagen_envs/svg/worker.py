@@ -1,4 +1,4 @@
-"""A process that draws one SVG after the other within limits: `python -m … DESCRIPTOR SECONDS BYTES RENDERER`.
+"""A process that draws one SVG after the other within limits: `python -m … DESCRIPTOR SECONDS RENDERER`.
 
 The kernel ends it when a drawing takes too much CPU time (a timer whose default action kills, also within C code) or
 too much memory. Once warm, it refuses to open files, sockets or processes.
@@ -17,14 +17,19 @@ from multiprocessing.connection import Connection
 from typing import Any
 from xml.etree.ElementTree import Element, tostring
 
+import numpy as np
 from fontTools.ttLib import TTFont
 from PIL import Image, ImageFont
 from resvg import render, usvg
 
 from vagen_envs.svg.check import SvgError, clean
-from vagen_envs.svg.marks import Mark, letterbox, marks_of
+from vagen_envs.svg.marks import letterbox, marks_of
+from vagen_envs.svg.renderer import Drawing
 from vagen_envs.svg.styles import resolve
 from vagen_envs.workers import answer_calls
+
+MEMORY = 1 << 30
+"""Bytes of this process's address space."""
 
 WARM_UP = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><linearGradient id="g"><stop offset="0"
 stop-color="red"/></linearGradient><style>.a{fill:hsl(9 9% 9% / 9%)}</style><path class="a"
@@ -81,18 +86,18 @@ def _options() -> Any:
     return options
 
 
-def answer(text: str, size: int, renderer: str) -> tuple[str | None, list[Mark], bytes]:
-    """Draw a text, whatever it is: the problem, if there is one; marks and pixels otherwise."""
+def answer(text: str, size: int, renderer: str) -> Drawing:
+    """Draw a text, whatever it is."""
     try:
         root = clean(text)
         marks = marks_of(root, resolve(root), size)
-        return None, marks, draw(root, size, renderer).tobytes()
+        return Drawing(np.asarray(draw(root, size, renderer)), None, tuple(marks))
     except SvgError as error:
         problem = str(error)
     except BaseException as error:  # a panic in Rust is no Exception
         kind = type(error).__name__
         problem = f"the SVG can't be drawn: {_IN_WORDS.get(kind) or f'{kind}: {error}'[:200]}"
-    return problem, [], b""
+    return Drawing(None, problem)
 
 
 def limit(memory: int) -> None:
@@ -113,18 +118,18 @@ def forbid_the_outside() -> None:
     sys.addaudithook(refuse)
 
 
-def main(connection: Connection, seconds: float, memory: int, renderer: str) -> None:
+def main(connection: Connection, seconds: float, renderer: str) -> None:
     """Warm up, give up all rights, and serve."""
 
     def warm_up() -> None:
         Image.init()  # all formats, while files may be opened
-        if problem := answer(WARM_UP, 32, renderer)[0]:
+        if problem := answer(WARM_UP, 32, renderer).problem:
             raise RuntimeError(f"it does not work here ({problem}); reinstall vagen-envs[svg]")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a panic in Rust writes its backtrace there
-        limit(memory)
+        limit(MEMORY)
         forbid_the_outside()
 
-    def timed(text: str, size: int) -> tuple[str | None, list[Mark], bytes]:
+    def timed(text: str, size: int) -> Drawing:
         signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             return answer(text, size, renderer)
@@ -137,4 +142,4 @@ def main(connection: Connection, seconds: float, memory: int, renderer: str) -> 
 
 
 if __name__ == "__main__":
-    main(Connection(int(sys.argv[1])), float(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+    main(Connection(int(sys.argv[1])), float(sys.argv[2]), sys.argv[3])

@@ -51,11 +51,7 @@ def command_for(folder: Path) -> str:
 
 
 class DreamSimScorer(FeatureScorer[tuple[Tensor, Tensor]]):
-    """DreamSim and DINO together: `{"dreamsim": …, "dino": …}`.
-
-    Args:
-        folder: of the weights, which has all `FILES`; see this module.
-        device: where to compute, such as `cuda`.
+    """DreamSim and DINO together: `{"dreamsim": …, "dino": …}`, from a folder that has all `FILES`.
 
     Raises:
         ScorerError: the packages can't read a file.
