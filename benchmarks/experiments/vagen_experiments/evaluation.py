@@ -62,12 +62,12 @@ def evaluate(experiment: Experiment, folder: Path, model: Any = None, context: s
             threads, policy = settings.get("env_threads", 1), ContextPolicy.parse(shown)
             rollout = Rollout(players, encoder, sampler, sampling, context=policy, threads=threads)
             played = rollout.play(levels, seed=0)
-            found[name] = _figures(played, representation) | true_summaries(played, encoder)
+            found[name] = figures(played, representation) | true_summaries(played, encoder)
     under = {other: found.pop(f"under {other}", found["sampled"]) for other in experiment.evaluation.contexts}
     found |= {"under": under} if under else {}
     if model is None:  # the same for every training
         random = [demonstrate(envs[0], encoder, level, oracle_share=0.0) for level in levels]
-        found["random"] = _figures(random, representation)
+        found["random"] = figures(random, representation)
     for env in envs:
         env.close()
     return found
@@ -89,7 +89,7 @@ class ShuffledImages(gym.Wrapper[Any, Any, Any, Any]):
         return {**observation, "image": self.image}, reward, terminated, truncated, info
 
 
-def _figures(episodes: Sequence[Any], representation: str | None) -> dict[str, Any]:
+def figures(episodes: Sequence[Any], representation: str | None) -> dict[str, Any]:
     """Figures of episodes.
 
     `idle_moves` is the share of executed actions without effect, such as pushes into walls; `fatal_moves` that of

@@ -16,8 +16,8 @@ import torch
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SIDE = 256
 """Pixels of a tile's side (SmolVLM-256M: 512), which makes 16 tokens of it instead of 64."""
-PATCH, SHUFFLE = 16, 4
-"""Pixels of a patch's side, and patches of a side that are joined to one token, as in SmolVLM."""
+PATCH, TOKENS = 16, 4
+"""Pixels of a patch's side, as in SmolVLM, and tokens of a tile's side."""
 TILES = tuple(f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7))
 SPECIAL = ("<image>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>", *TILES)
 
@@ -37,14 +37,17 @@ CHATML = (
 TEMPLATES = {"smolvlm": (SMOLVLM, "<end_of_utterance>"), "chatml": (CHATML, "<|im_end|>")}
 
 
-def save_smolvlm(folder: Path, *, template: str = "smolvlm", splitting: bool = False, vision_layers: int = 4) -> str:
+def save_smolvlm(
+    folder: Path, *, template: str = "smolvlm", splitting: bool = False, vision_layers: int = 4, side: int = SIDE
+) -> str:
     """Write the model to `folder` in the layout of a published SmolVLM checkpoint and return the folder.
 
     Args:
         folder: an existing or new folder.
         template: `smolvlm` or `chatml`; also selects the token that ends a reply.
-        splitting: whether the image processor cuts a picture into tiles of 256 x 256 pixels, as SmolVLM's default.
+        splitting: whether the image processor cuts a picture into tiles, as SmolVLM's default.
         vision_layers: layers of the random vision tower (SmolVLM-256M: 12).
+        side: pixels of a tile's side; a tile always makes 16 tokens.
     """
     from transformers import (
         AutoModelForCausalLM,
@@ -72,11 +75,11 @@ def save_smolvlm(folder: Path, *, template: str = "smolvlm", splitting: bool = F
             "intermediate_size": 768,
             "num_hidden_layers": vision_layers,
             "num_attention_heads": 3,
-            "image_size": SIDE,
+            "image_size": side,
             "patch_size": PATCH,
         },
         image_token_id=words.convert_tokens_to_ids("<image>"),
-        scale_factor=SHUFFLE,
+        scale_factor=side // PATCH // TOKENS,
         pad_token_id=words.pad_token_id,
         tie_word_embeddings=True,
     )
@@ -91,9 +94,9 @@ def save_smolvlm(folder: Path, *, template: str = "smolvlm", splitting: bool = F
     words.save_pretrained(folder)
     model.save_pretrained(folder)
     SmolVLMImageProcessorPil(
-        size={"longest_edge": 2 * SIDE}, max_image_size={"longest_edge": SIDE}, do_image_splitting=splitting
+        size={"longest_edge": 2 * side}, max_image_size={"longest_edge": side}, do_image_splitting=splitting
     ).save_pretrained(folder)
-    processor = {"processor_class": "SmolVLMProcessor", "image_seq_len": (SIDE // PATCH // SHUFFLE) ** 2}
+    processor = {"processor_class": "SmolVLMProcessor", "image_seq_len": TOKENS**2}
     (folder / "processor_config.json").write_text(json.dumps(processor))
     return str(folder)
 
