@@ -18,7 +18,8 @@ from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.svg.answer import SvgText, trace
 from vagen_envs.svg.dataset import Icon, content_of, icons_of, load_dataset
 from vagen_envs.svg.renderer import MAX_SIZE, Drawing, RendererName, shared_renderer
-from vagen_envs.svg.scorers import SAME_PICTURE, SCORERS, Scorer, ScorerName, make_scorer, missing
+from vagen_envs.svg.scorers import SAME_PICTURE, SCORERS, ScorerName, make_scorer, missing
+from vagen_envs.svg.scorers.base import Scorer
 from vagen_envs.svg.scorers.service import RemoteScorer
 from vagen_envs.svg.state import SvgState, elements
 from vagen_envs.tables import SplitBy

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from xml.etree.ElementTree import Element
 
 import numpy as np
-from fontTools.misc.transform import Offset, Transform
+from fontTools.misc.transform import Identity, Offset, Transform
 
 from vagen_envs.svg.check import XLINK, local_name, natural_size, pixels, view_box
 from vagen_envs.svg.outlines import Points, apply, outlines_of, read_transform, shape_of
@@ -44,9 +44,8 @@ def marks_of(root: Element, styles: Mapping[Element, Style], size: int) -> list[
     """The marks of a cleaned SVG with its resolved `styles` on a `size` × `size` picture; at most `MAX_MARKS`."""
     width, height = letterbox(root, size)
     walk = _Walk(root, styles, size)
-    left, top = (size - width) // 2, (size - height) // 2
-    matrix, viewport = _viewport(root, left, top, width, height)
-    walk.visit_children(root, _Place(matrix, style_of(styles[root], {}), viewport, 1.0))
+    outside = _Place(Identity, style_of(styles[root], {}), (size, size), 1.0)
+    walk.visit_viewport(root, outside, (size - width) // 2, (size - height) // 2, width, height)
     return walk.marks
 
 
@@ -65,6 +64,11 @@ class _Place:
         whole = {"x": width, "y": height}.get(axis, math.hypot(width, height) / math.sqrt(2))
         found = pixels(text, whole)
         return 0.0 if math.isnan(found) else found
+
+    def size(self, attributes: Mapping[str, str]) -> tuple[float, float]:
+        """Width and height; all of the viewport where attributes don't state them."""
+        width, height = (attributes.get(side) or "100%" for side in ("width", "height"))
+        return self.length(width, "x"), self.length(height, "y")
 
     def around(self, matrix: Transform, origin: str | None) -> Transform:
         """A transform around a `transform-origin`."""
@@ -121,20 +125,30 @@ class _Walk:
         x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
         place = replace(place, matrix=place.matrix.translate(x, y))
         if local_name(target) in ("symbol", "svg"):
-            self._visit_nested(target, replace(place, style=style_of(self.styles[target], place.style)), element)
+            place = replace(place, style=style_of(self.styles[target], place.style))
+            self.visit_viewport(target, place, 0.0, 0.0, *place.size({**target.attrib, **element.attrib}))
         else:
             self.visit(target, place)
 
-    def _visit_nested(self, element: Element, place: _Place, use: Element | None = None) -> None:
-        """A nested viewport. A `use` has placed it already, and may state its width and height."""
-        sized = element if use is None else use
-        x, y = (place.length(element.get(axis), axis) if use is None else 0.0 for axis in "xy")
-        width = place.length(sized.get("width") or element.get("width") or "100%", "x")
-        height = place.length(sized.get("height") or element.get("height") or "100%", "y")
+    def _visit_svg(self, element: Element, place: _Place) -> None:
+        x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
+        self.visit_viewport(element, place, x, y, *place.size(element.attrib))
+
+    def visit_viewport(self, element: Element, place: _Place, x: float, y: float, width: float, height: float) -> None:
+        """Visit what is in a viewport, which has this position and size in its parent's units."""
         if width <= 0 or height <= 0:
             return
-        matrix, viewport = _viewport(element, x, y, width, height)
-        self.visit_children(element, replace(place, matrix=place.matrix.transform(matrix), viewport=viewport))
+        left, top, *inside = view_box(element) or (0.0, 0.0, width, height)
+        across, down = width / inside[0], height / inside[1]
+        words = element.get("preserveAspectRatio", "xMidYMid").split()
+        if words[:1] != ["none"]:
+            across = down = max(across, down) if "slice" in words else min(across, down)
+            match = re.fullmatch(r"x(Min|Mid|Max)Y(Min|Mid|Max)", words[0] if words else "")
+            align = (_ALIGN[match[1]], _ALIGN[match[2]]) if match else (0.5, 0.5)
+            x += (width - across * inside[0]) * align[0]
+            y += (height - down * inside[1]) * align[1]
+        matrix = place.matrix.transform((across, 0.0, 0.0, down, x - across * left, y - down * top))
+        self.visit_children(element, replace(place, matrix=matrix, viewport=(inside[0], inside[1])))
 
     def _note_shape(self, element: Element, place: _Place) -> None:
         name, outlines = outlines_of(element, place.length)
@@ -226,29 +240,11 @@ _SIDES = {"left": "0%", "top": "0%", "center": "50%", "right": "100%", "bottom":
 _PAINTED: Mapping[str, Callable[[_Walk, Element, _Place], None]] = {
     **dict.fromkeys(("path", "rect", "circle", "ellipse", "line", "polyline", "polygon"), _Walk._note_shape),
     **dict.fromkeys(("g", "a", "switch"), _Walk.visit_children),
-    "svg": _Walk._visit_nested,
+    "svg": _Walk._visit_svg,
     "text": _Walk._note_text,
     "use": _Walk._visit_use,
 }
 _ALIGN = {"Min": 0.0, "Mid": 0.5, "Max": 1.0}
-
-
-def _viewport(
-    element: Element, x: float, y: float, width: float, height: float
-) -> tuple[Transform, tuple[float, float]]:
-    """The transform from a viewport's content to its parent, and the content's width and height."""
-    box = view_box(element)
-    if box is None:
-        return Offset(x, y), (width, height)
-    across, down = width / box[2], height / box[3]
-    words = element.get("preserveAspectRatio", "xMidYMid").split()
-    if words[:1] != ["none"]:
-        across = down = max(across, down) if "slice" in words else min(across, down)
-        match = re.fullmatch(r"x(Min|Mid|Max)Y(Min|Mid|Max)", words[0] if words else "")
-        place = (_ALIGN[match[1]], _ALIGN[match[2]]) if match else (0.5, 0.5)
-        x += (width - across * box[2]) * place[0]
-        y += (height - down * box[3]) * place[1]
-    return Transform(across, 0.0, 0.0, down, x - across * box[0], y - down * box[1]), (box[2], box[3])
 
 
 def _runs(element: Element) -> Iterator[tuple[str, Element]]:

@@ -25,7 +25,8 @@ from vagen_envs.pictures import Pixels
 from vagen_envs.seeding import HashStream, Split
 from vagen_envs.svg.dataset import Icon, load_dataset
 from vagen_envs.svg.renderer import Renderer, shared_renderer
-from vagen_envs.svg.scorers import Scorer, make_scorer
+from vagen_envs.svg.scorers import make_scorer
+from vagen_envs.svg.scorers.base import Scorer
 
 SIZE = 224
 """Pixels a side of the pictures."""

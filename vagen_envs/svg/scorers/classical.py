@@ -19,7 +19,7 @@ from skimage.color import deltaE_cie76, rgb2lab
 from skimage.feature import hog
 
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers import FeatureScorer
+from vagen_envs.svg.scorers.base import FeatureScorer
 
 Floats = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from vagen_envs.errors import ScorerError
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers import FeatureScorer
+from vagen_envs.svg.scorers.base import FeatureScorer
 
 DINO_SMALL = "checkpoints/dino_deitsmall16_pretrain.pth"
 FILES: tuple[str, ...] = (

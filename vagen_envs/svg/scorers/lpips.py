@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from vagen_envs.errors import ScorerError
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers import FeatureScorer
+from vagen_envs.svg.scorers.base import FeatureScorer
 
 # A forked process has none of the parent's threads, and torch waits for them for ever.
 os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))

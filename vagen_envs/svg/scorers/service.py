@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 
 from vagen_envs.errors import ScorerError, SimulatorError
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers import Scorer, make_scorer
+from vagen_envs.svg.scorers import make_scorer
+from vagen_envs.svg.scorers.base import Scorer
 from vagen_envs.workers import Worker, WorkerDied, answer_calls
 
 _Scores = list[Mapping[str, float]]
