@@ -124,14 +124,18 @@ def test_the_notebook_runs_from_top_to_bottom(here, monkeypatch):
     assert (here / "runs" / "trained" / "model.safetensors").is_file()
 
 
-def test_a_run_of_an_own_environment_is_exported_and_rescored_with_trust(tmp_path):
+def test_a_run_of_an_own_environment_is_verified_exported_and_rescored_with_trust(tmp_path):
     """In processes of their own, which know nothing of the environment."""
 
-    def command(*words):
-        process = [sys.executable, "-m", "vagen_benchmarks", *words]
-        return subprocess.run(process, cwd=LIGHTS, capture_output=True, text=True, timeout=100, check=False)
+    def command(*words, folder=LIGHTS):
+        process = [sys.executable, "-P", "-m", "vagen_benchmarks", *words]  # the path is that of a console script
+        return subprocess.run(process, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
 
     assert command("bench", "-e", ENV_ID, "-a", "oracle", "-n", "1", "--out", tmp_path / "run").returncode == 0
+    assert "1 episodes and" in command("verify", tmp_path / "run", "--trust").stdout
+    elsewhere = command("verify", tmp_path / "run", "--trust", folder=tmp_path).stderr
+    assert elsewhere.count("call vagen in its folder") == 1
+    assert "call vagen in that folder" in command("bench", "-e", ENV_ID, "-a", "oracle", folder=EXAMPLES).stderr
     refused = command("export", tmp_path / "run", tmp_path / "d.jsonl")
     assert refused.returncode == 2
     assert "--trust" in refused.stderr

@@ -94,3 +94,10 @@ def test_a_tool_call_in_the_field_of_the_api_is_a_reply(tmp_path, endpoint):
     endpoint.script = lambda number, asked: {"content": None, "tool_calls": [call]}
     assert bench(endpoint.url, tmp_path / "run").exit_code == 0
     assert "<tool_call>" in (tmp_path / "run" / "episodes.jsonl").read_text()
+
+
+def test_a_level_that_is_missing_for_an_agent_is_the_environments_fault(tmp_path):
+    own = tmp_path / "own.py"
+    own.write_text("from vagen_envs.errors import LevelError\n\ndef own(game):\n    raise LevelError('no board')\n")
+    words = ["bench", "-e", "frozenlake", "-a", f"{own}:own", "-n", "1", "--out", str(tmp_path / "run")]
+    assert "fix its _load" in named(CliRunner().invoke(app, words))[1]

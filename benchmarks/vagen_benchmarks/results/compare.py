@@ -104,14 +104,18 @@ def read_side(place: str) -> Side:
 def read_conditions(folder: RunFolder) -> dict[str, Any]:
     """What a run was played under, whoever played."""
     protocol = {name: value for name, value in folder.protocol.to_json().items() if name not in ("agents", "scoring")}
-    return {**protocol, "judged by": folder.judged_by()}
+    return {**protocol, "judged by": folder.judged_by() or {}}
 
 
 def refuse_differing(one: str, first: Mapping[str, Any], other: str, second: Mapping[str, Any]) -> None:
     """Raise ProtocolError, saying in what they differ, unless both conditions are the same."""
     if differing := differences(first, second):
         listed = "\n  ".join(differing[:8])
-        raise ProtocolError(f"these runs can't be compared, their protocols differ ({one} / {other}):\n  {listed}")
+        is_judge = all(each.startswith("judged by") for each in differing)
+        fix = "score both with one judge: vagen judge rescore RUN" if is_judge else "play both with the same options"
+        raise ProtocolError(
+            f"these runs can't be compared, their protocols differ ({one} / {other}):\n  {listed}\n{fix}"
+        )
 
 
 def compare(one: Side, other: Side) -> list[Pairs]:

@@ -187,7 +187,10 @@ def _own_code(env_id: str) -> Iterator[None]:
     except VagenError:
         raise
     except gym.error.Error as error:
-        raise ProtocolError(f"{env_id} can't be made: {error}") from error
+        module = sys.modules.get(env_id.rpartition(":")[0])
+        is_folder = module is not None and getattr(module, "__file__", None) is None  # a namespace package
+        fix = " Its module is a folder here; call vagen in that folder" if is_folder else ""
+        raise ProtocolError(f"{env_id} can't be made: {error}{fix}") from error
     except TypeError as error:
         raise ProtocolError(f"{env_id} isn't an environment of this contract ({error!s:.200})") from error
     except Exception as error:

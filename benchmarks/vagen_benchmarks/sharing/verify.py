@@ -17,11 +17,18 @@ import gymnasium as gym
 
 import vagen_envs
 from vagen_adapters.permission import permitted
-from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.errors import BenchError, ProtocolError
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.runs.playing import is_quick
-from vagen_benchmarks.runs.protocol import Task, agent_options, differences, differing, make_task
+from vagen_benchmarks.runs.protocol import (
+    Task,
+    agent_options,
+    differences,
+    differing,
+    import_environments,
+    make_task,
+)
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import HERE, edits, missing_findings, picture_findings, plain
 from vagen_benchmarks.stop_reasons import Stop
@@ -92,7 +99,7 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
         if plan and not is_named:
             claimed = named.get(task.label)
             verdict.wrong.append(f"{task.label}: {_asked(task)} isn't what protocol {plan.name} says, {claimed}")
-        closed = "" if trusted or (is_named and not altered) else _closed(task)
+        closed = _unimportable(task) if trusted or (is_named and not altered) else _closed(task)
         if closed:
             verdict.unknown.append(f"{task.label}: {closed}")
         else:
@@ -107,16 +114,16 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
     contexts = {str(agent["name"]): ContextPolicy.parse(agent.get("context", "all")) for agent in run.protocol.agents}
     there, judged = run.pictures.names(), run.judged_by() is not None
     for (agent, label), episodes in itertools.groupby(run.episodes(), key=lambda each: (each.agent, each.task)):
-        here, env, why = makeable.get(label), None, ""
+        here, env = makeable.get(label), None
         if here is not None:
             env, why = _made(here, options.get(agent, {}))
+            verdict.unknown += [f"{agent} on {label}: {why}"] if why else []
         for episode in episodes:
             lost = len(episode.picture_names() - there)
             verdict.wrong += [f"{episode.key}: {lost} of its pictures are missing"] if lost else []
             verdict.wrong += _summary_findings(episode, contexts.get(agent, ContextPolicy()))
             if here is None or env is None:
                 verdict.unplayed += 1
-                verdict.unknown += [f"{episode.key}: {why}"] if why else []
             else:
                 verdict.add(episode, *_replay(episode, here, env, judged))
             progress()
@@ -137,6 +144,15 @@ def _made(task: Task, options: Mapping[str, Any]) -> tuple[gym.Env[dict[str, Any
         return task.make(options), ""
     except (VagenError, gym.error.Error, ImportError, OSError, TypeError) as error:
         return None, f"its environment can't be made here: {type(error).__name__}: {error}"
+
+
+def _unimportable(task: Task) -> str:
+    """Return why the module of a trusted task can't be imported, or an empty string."""
+    try:
+        import_environments([task])
+    except ProtocolError as error:
+        return str(error)
+    return ""
 
 
 def _closed(task: Task) -> str:
