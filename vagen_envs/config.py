@@ -196,7 +196,7 @@ class SolvableConfig(EnvConfig):
     @classmethod
     def _following(cls, given: Mapping[str, Any], least: int = 1) -> dict[str, Any]:
         """Turns, steps and window; where nothing else bounds the longest solution it is at least `least`."""
-        values = {name: getattr(cls, name) for name in _BUDGET} | dict(given)
+        values: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(cls)} | dict(given)
         longest = values["max_solution_length"]
         if "max_solution_length" not in given:
             allowed = [values["max_turns"] * values["max_actions_per_turn"]] if "max_turns" in given else []
@@ -209,6 +209,3 @@ class SolvableConfig(EnvConfig):
             "max_turns": max(values["max_turns"], -(-steps // values["max_actions_per_turn"])),
             "max_steps": max(values["max_steps"], steps),
         }
-
-
-_BUDGET = ("max_turns", "max_actions_per_turn", "max_steps", "min_solution_length", "max_solution_length")

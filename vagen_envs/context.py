@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self, get_args
 
 from vagen_envs.bounds import OrNone, Whole, bounds_of
-from vagen_envs.core import IMAGE_PLACEHOLDER, Observation, Turn
 from vagen_envs.errors import ConfigError, did_you_mean, shown
 from vagen_envs.pictures import Picture
+from vagen_envs.turn import IMAGE_PLACEHOLDER, Observation, Turn
 
 PictureForm = Literal["data_url", "pil"]
 Message = dict[str, Any]

@@ -22,11 +22,9 @@ from vagen_envs.prompting import PromptPack, Prompts
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem, grammar_of
 from vagen_envs.seeding import Split
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
-from vagen_envs.turn import IMAGE_PLACEHOLDER, SCHEMA_VERSION, Executed, Observation, RewardTerm, State, Turn
+from vagen_envs.turn import IMAGE_PLACEHOLDER, Executed, Observation, RewardTerm, State, Turn
 
 __all__ = [
-    "IMAGE_PLACEHOLDER",
-    "SCHEMA_VERSION",
     "Executed",
     "Observation",
     "RewardTerm",

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 MAX_TEXT_LENGTH = 49_152  # the longest SVG that is drawn, and thoughts beside it
 """Longest reply or observation, in Unicode code points."""
 
-_SAMPLE_LENGTH = 64  # characters of a text that is drawn, which nobody reads
-
 
 class _CodePoints(Sequence[str]):
     """All code points, lone surrogates included, as `Text` asks for its characters."""
@@ -65,7 +63,7 @@ class UnicodeText(Text):
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
         if mask is not None or probability is not None:
             raise ValueError("UnicodeText can't be sampled with a mask or probabilities; leave both out")
-        length = int(self.np_random.integers(0, min(_SAMPLE_LENGTH, self.max_length) + 1))
+        length = int(self.np_random.integers(0, min(64, self.max_length) + 1))
         # From the space to the surrogates, which are no characters by themselves.
         points = self.np_random.integers(0x20, 0xD800, size=length)
         return "".join(map(chr, points))

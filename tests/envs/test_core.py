@@ -15,7 +15,6 @@ from oracle import finish
 
 import vagen_envs  # noqa: F401
 from vagen_envs.bounds import Number, Several, Whole, Words
-from vagen_envs.core import SCHEMA_VERSION, State, Turn
 from vagen_envs.errors import (
     ConfigError,
     EpisodeOverError,
@@ -26,6 +25,7 @@ from vagen_envs.errors import (
 )
 from vagen_envs.replies import STRATEGIES
 from vagen_envs.spaces import MAX_TEXT_LENGTH
+from vagen_envs.turn import SCHEMA_VERSION, State, Turn
 
 GRIDS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"]
 

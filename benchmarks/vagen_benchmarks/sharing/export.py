@@ -18,8 +18,8 @@ from vagen_benchmarks.results.summary import OWN_METRICS, summarise
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_envs.context import ContextPolicy, Message, chat_messages, summary_request
-from vagen_envs.core import IMAGE_PLACEHOLDER, Turn
 from vagen_envs.pictures import Picture
+from vagen_envs.turn import IMAGE_PLACEHOLDER, Turn
 
 Form = Literal["turns", "chat"]
 CALL = ("ending", "prompt_tokens", "completion_tokens", "cached_tokens", "dollars")
