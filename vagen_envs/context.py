@@ -219,8 +219,10 @@ def chat_messages(
         if number < len(turns):
             short = context.answers and number < present
             text = f"<{answer_tag}>{turns[number].parsed.answer or ''}</{answer_tag}>" if short else turns[number].reply
-            reasoning = hidden[number] if context.reasoning == "keep" and number < len(hidden) else None
-            messages.append(reply_message(text, reasoning))
+            reply: Message = {"role": "assistant", "content": text}
+            if context.reasoning == "keep" and number < len(hidden) and hidden[number] is not None:
+                reply[HIDDEN] = hidden[number]
+            messages.append(reply)
     return messages
 
 
@@ -230,19 +232,13 @@ def summary_messages(
     """The messages that ask the model for a summary of the latest turns; arguments as for `chat_messages`."""
     messages = chat_messages(system_prompt, turns, context=context, hidden=hidden, **how)
     if context.reasoning == "turn" and hidden and hidden[-1] is not None:
-        messages[-1] = reply_message(messages[-1]["content"], hidden[-1])
+        messages[-1][HIDDEN] = hidden[-1]
     return [*messages, {"role": "user", "content": [{"type": "text", "text": summary_request(context)}]}]
 
 
 def summary_request(context: ContextPolicy) -> str:
     """The text that asks for a summary."""
     return SUMMARY_REQUEST.format(tokens=context.summary_tokens)
-
-
-def reply_message(text: str, hidden: Any = None) -> Message:
-    """A reply as a message, with its hidden reasoning if there is any."""
-    message: Message = {"role": "assistant", "content": text}
-    return message if hidden is None else {**message, HIDDEN: hidden}
 
 
 def observation_parts(observation: Observation, pictures: PictureForm = "data_url") -> list[dict[str, Any]]:
@@ -257,13 +253,12 @@ def observation_parts(observation: Observation, pictures: PictureForm = "data_ur
     before, found, after = text.rpartition(IMAGE_PLACEHOLDER)
     if not found:
         before, after = text, ""
-    parts = [_text(before), _picture(picture, pictures), _text(after)]
-    return [part for part in parts if part is not None]
+    return [*_text(before), _picture(picture, pictures), *_text(after)]
 
 
-def _text(text: str) -> dict[str, Any] | None:
+def _text(text: str) -> list[dict[str, Any]]:
     text = _without_placeholder(text).strip("\n")
-    return {"type": "text", "text": text} if text else None
+    return [{"type": "text", "text": text}] if text else []
 
 
 def _picture(picture: Picture, form: PictureForm) -> dict[str, Any]:

@@ -61,14 +61,13 @@ class Forkable(EnvironmentHooks):
         """
         episode: list[Any] | None = None
         if hasattr(self, "_observed"):
-            level, counts = self.level, [self._turns, self._steps, self._running]
             world = self._guarded(self._snapshot)
             state, pixels = None, None
             if not self.looks_when_restored:
                 state, picture = self._state.to_json(), self._observed.picture
                 pixels = picture and base64.b64encode(picture.pixels.tobytes()).decode()
-            place = [level["split"], level["seed"], level["content"]]
-            episode = [*place, *counts, self._observed.text, world, state, pixels]
+            counts = [self._turns, self._steps, self._running]
+            episode = [*self.level.values(), *counts, self._observed.text, world, state, pixels]
         body = [self.np_random_seed, self.np_random.bit_generator.state, episode]
         try:
             rest = json.dumps(body, separators=(",", ":")).encode("ascii")
