@@ -9,13 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from vagen_envs.navigation.state import NavigationState
-
-if TYPE_CHECKING:
-    from vagen_envs.navigation.simulator import HouseSimulator
-    from vagen_envs.navigation.thor import ThorSimulator
 
 MOVES: Mapping[str, int] = {"MoveAhead": 0, "MoveBack": 180, "MoveRight": 90, "MoveLeft": 270}
 """Where each move goes, clockwise in degrees from where the agent looks."""
@@ -86,7 +82,7 @@ class NavigationLevel:
     The simulator's `step` and `blocked` use the same move test.
     """
 
-    simulator: HouseSimulator | ThorSimulator
+    simulator: Any  # HouseSimulator or ThorSimulator, which import this module
     episode: NavigationEpisode
     content: bytes
 
