@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -17,7 +18,7 @@ from vagen_envs.replies import Action, ActionGrammar
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.svg.answer import SvgText, trace
 from vagen_envs.svg.dataset import Icon, content_of, icons_of, load_dataset
-from vagen_envs.svg.renderer import MAX_SIZE, Drawing, RendererName, shared_renderer
+from vagen_envs.svg.renderer import MAX_SIZE, RendererName, shared_renderer
 from vagen_envs.svg.scorers import SAME_PICTURE, SCORERS, ScorerName, make_scorer, missing
 from vagen_envs.svg.scorers.base import Scorer
 from vagen_envs.svg.scorers.service import RemoteScorer
@@ -128,8 +129,10 @@ class SvgEnv(VagenEnv):
         return {"similarity_reward": f"{self.config.similarity_reward:g}"}
 
     def _picture_shape(self) -> tuple[int, int, int]:
-        self._renderer = shared_renderer(self.config.renderer)
         config = self.config
+        self._renderer = shared_renderer(config.renderer)
+        # A drawing is asked for several times in a turn, and drawn anew after a restore.
+        self._draw = functools.lru_cache(maxsize=2)(functools.partial(self._renderer.draw, size=config.size))
         self._scorer: Scorer
         if config.scorer_address:
             self._scorer = RemoteScorer(config.scorer_address, config.scorer)
@@ -160,8 +163,6 @@ class SvgEnv(VagenEnv):
         self._target: Pixels = target.pixels
         self._target_elements = elements(target.marks, self.config.size)
         self._written: str | None = None
-        self._drawn: Drawing | None = None
-        self._looked_like: str | None = None
         self._scores: Mapping[str, float] = {}
         self._score = self._best = 0.0
 
@@ -175,37 +176,31 @@ class SvgEnv(VagenEnv):
     def _content(self) -> str:
         return content_hash(content_of(self.icon.svg))
 
-    def _draw(self, svg: str) -> Drawing:
-        return self._renderer.draw(svg, self.config.size)
-
     @property
-    def _drawing(self) -> Drawing | None:
-        """What came of the last SVG. After a restore it is drawn when somebody asks: to draw takes most of a turn."""
-        if self._drawn is None and self._written is not None:
-            self._drawn = self._draw(self._written)
-        return self._drawn
+    def _drawn(self) -> Pixels | None:
+        """What the last SVG looks like, uint8 (size, size, 3); `None` while there is none that can be drawn."""
+        return None if self._written is None else self._draw(self._written).pixels
 
-    def _state_of(self, drawing: Drawing | None) -> SvgState:
+    def _state_of(self, written: str | None) -> SvgState:
+        drawing = None if written is None else self._draw(written)
         if drawing is None or drawing.pixels is None:
             return SvgState(self._target_elements)
         return SvgState(self._target_elements, elements(drawing.marks, self.config.size))
 
     def _extract(self) -> SvgState:
-        return self._state_of(self._drawing)
+        return self._state_of(self._written)
 
     def _picture(self) -> Picture:
         size = self.config.size
         pixels = np.full(self._shape, _GREY, np.uint8)
         pixels[:, :size] = self._target
-        if (drawing := self._drawing) is not None and drawing.pixels is not None:
-            pixels[:, size + GAP :] = drawing.pixels
+        if (drawn := self._drawn) is not None:
+            pixels[:, size + GAP :] = drawn
         return Picture(pixels)
 
     def _execute(self, action: Action) -> Executed:
-        before = self._looked_like
-        drawing = self._drawn = self._draw(action.text)
+        before, drawing = self._drawn, self._draw(action.text)
         self._written = action.text
-        self._looked_like = None if drawing.pixels is None else content_hash(drawing.pixels.tobytes())
         summary = f"an SVG of {len(action.text)} characters"
         if drawing.pixels is None:
             self._scores, self._score = dict.fromkeys(self._scores, 0.0), 0.0
@@ -219,7 +214,8 @@ class SvgEnv(VagenEnv):
             for name, score in self._scores.items()
         ]
         feedback = f"Its similarity to the target is {self._score:.3f} of 1."
-        return Executed(summary, before != self._looked_like, tuple(rewards), feedback)
+        effective = before is None or not np.array_equal(before, drawing.pixels)
+        return Executed(summary, effective, tuple(rewards), feedback)
 
     def _solved(self) -> bool:
         return self._turns >= self.config.max_turns - 1 and self._score >= self._enough
@@ -234,20 +230,19 @@ class SvgEnv(VagenEnv):
         }
 
     def _snapshot(self) -> Any:
-        """The last SVG and what it was found to be, so that a restore has nothing to draw and nothing to score."""
-        return [self._written, self._looked_like, dict(self._scores), self._score, self._best]
+        """The last SVG and its scores, so that a restore has nothing to score."""
+        return [self._written, dict(self._scores), self._score, self._best]
 
     def _restore(self, world: Any) -> None:
         """A target that is loaded already is kept; another one is drawn."""
-        written, looked_like, scores, score, best = world
-        if not all(each is None or type(each) is str for each in (written, looked_like)):
+        written, scores, score, best = world
+        if not isinstance(written, str | None):
             raise ValueError("an SVG is no text")
         numbers = [*scores.values(), score, best]
         if not all(type(each) in (int, float) and 0 <= each <= 1 for each in numbers):
             raise ValueError("a score is no number from 0 to 1")
         self._load_again()
-        self._written, self._looked_like, self._drawn = written, looked_like, None
-        self._scores, self._score, self._best = scores, score, best
+        self._written, self._scores, self._score, self._best = written, scores, score, best
 
     def options_missing(self) -> Sequence[tuple[str, str, str]]:
         found = {name: missing(name, self.config.scorer_weights) for name in SCORERS}
@@ -258,7 +253,7 @@ class SvgEnv(VagenEnv):
         return [self.icon.svg]
 
     def imagine(self, actions: Sequence[str]) -> SvgState:
-        return self._state_of(self._draw(actions[-1])) if actions else self._extract()
+        return self._state_of(actions[-1] if actions else self._written)
 
     def _reason(self, actions: Sequence[str]) -> str:
         return "I draw each element of the target with its shape, colour and place."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import atexit
 import functools
 import os
-import queue
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -84,11 +84,8 @@ class Renderer:
         os.register_at_fork(after_in_child=self._begin)  # the parent's processes are the parent's
 
     def _begin(self) -> None:
-        self._all: set[Worker] = set()
-        # The last one that was used is the first to be used again; None is a process that may be started.
-        self._idle: queue.LifoQueue[Worker | None] = queue.LifoQueue()
-        for _ in range(self._most):
-            self._idle.put(None)
+        self._free = threading.Semaphore(self._most)
+        self._idle: list[Worker] = []  # the last one that was used is the first to be used again
 
     def draw(self, text: str, size: int = 224) -> Drawing:
         """Draw a text as SVG on white, `size` × `size` pixels, at most `MAX_SIZE`, whatever the text is.
@@ -115,30 +112,28 @@ class Renderer:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The processes now."""
-        return tuple(worker.process.pid for worker in self._all)
+        """The processes that wait for a drawing."""
+        return tuple(worker.process.pid for worker in self._idle)
 
     @contextmanager
     def _worker(self) -> Iterator[Worker]:
-        """An idle process, or a new one. One in which something is raised is replaced, since it may be at work."""
-        worker, kept = self._idle.get(), None
-        try:
-            if worker is None or worker.dead:
+        """An idle process, or a new one. One in which something is raised is ended, since it may be at work."""
+        with self._free:
+            try:
+                worker = self._idle.pop()
+            except IndexError:
                 worker = self._start()
-                self._all.add(worker)
-            yield worker
-            kept = worker
-        finally:
-            if worker and not kept:
+            try:
+                yield worker
+            except BaseException:
                 worker.close()
-                self._all.discard(worker)
-            self._idle.put(kept)
+                raise
+            self._idle.append(worker)
 
     def close(self) -> None:
         """End all processes. The next drawing starts a new one."""
-        for worker in list(self._all):
-            worker.close()
-        self._all.clear()
+        while self._idle:
+            self._idle.pop().close()
 
 
 def _check_that_it_works(renderer: RendererName) -> None:
