@@ -12,10 +12,7 @@ def main() -> None:
     try:
         from vagen_benchmarks.cli import main as command
     except ModuleNotFoundError as error:
-        message = explained("the command vagen", error, "bench")
-        if message is None:
-            raise
-        sys.exit(f"vagen: {message}")
+        sys.exit(f"vagen: {explained('the command vagen', error, 'bench')}")
     command()
 
 

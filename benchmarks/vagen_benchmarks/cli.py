@@ -43,10 +43,7 @@ def main() -> None:
         _fail(error)
     except ModuleNotFoundError as error:
         command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-        message = explained(f"vagen {command}".strip(), error, EXTRAS.get(command, ""))
-        if message is None:  # a fault of this package, or of a user's file
-            raise
-        _fail(message)
+        _fail(explained(f"vagen {command}".strip(), error, EXTRAS.get(command, "")))
 
 
 def _fail(error: Exception) -> None:

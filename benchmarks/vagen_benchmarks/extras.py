@@ -8,13 +8,7 @@ from collections import Counter
 
 from vagen_envs.errors import MissingExtraError
 
-DISTRIBUTION = "vagen-envs"
-_NAMED_OTHERWISE = {
-    "PIL": "pillow",
-    "google.genai": "google-genai",
-    "google": "google-genai",
-    "skimage": "scikit-image",
-}
+_NAMED_OTHERWISE = {"PIL": "pillow", "google": "google-genai", "skimage": "scikit-image"}
 """Modules whose distribution has another name; `_` for `-` is no other name."""
 _OF_EXTRA = re.compile(r"([A-Za-z0-9._-]+).*extra == ['\"]([^'\"]+)['\"]")
 
@@ -23,7 +17,7 @@ def extras_of(module: str) -> list[str]:
     """The extras that ask for a module's distribution themselves, the smallest first; none if none does."""
     wanted = _normal(_NAMED_OTHERWISE.get(module, module))
     try:
-        asked = importlib.metadata.requires(DISTRIBUTION) or []
+        asked = importlib.metadata.requires("vagen-envs") or []
     except importlib.metadata.PackageNotFoundError:  # run from a folder, not installed
         return []
     pairs = [(found[1], found[2]) for line in asked if (found := _OF_EXTRA.match(line))]
@@ -31,8 +25,8 @@ def extras_of(module: str) -> list[str]:
     return sorted((extra for name, extra in pairs if _normal(name) == wanted), key=lambda each: (size[each], each))
 
 
-def explained(needed_by: str, error: ModuleNotFoundError, likely: str = "") -> MissingExtraError | None:
-    """The same as an error that names the extra, or None where none brings the module.
+def explained(needed_by: str, error: ModuleNotFoundError, likely: str = "") -> MissingExtraError:
+    """The same as an error that names the extra. Raises `error` itself where no extra brings the module.
 
     Args:
         needed_by: what couldn't be done, as the sentence's subject.
@@ -41,8 +35,8 @@ def explained(needed_by: str, error: ModuleNotFoundError, likely: str = "") -> M
     """
     module = (error.name or "").partition(".")[0]
     found = extras_of(module)
-    if not found:
-        return None
+    if not found:  # a fault of this package, or of a user's file
+        raise error
     return MissingExtraError(needed_by, likely if likely in found else found[0], module)
 
 
