@@ -8,7 +8,7 @@ conversation isn't read at all.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vagen_envs.replies.rejection import is_taken_back
@@ -64,44 +64,62 @@ class Found(NamedTuple):
     empty: Span | None
 
 
+class _Pair(NamedTuple):
+    """The tags of an answer."""
+
+    opened: Tag
+    closed: Tag
+
+    @property
+    def span(self) -> Span:
+        """Where the answer stands between them."""
+        return self.opened.end, self.closed.start
+
+
 class _View(NamedTuple):
     """A reply under one assumption about code spans."""
 
     plain: str
-    text: str
     tags: list[Tag]
     thinking: Thinking
-    code: Sequence[Span]
     shields: Sequence[Span]
 
     @classmethod
     def of(cls, text: str, names: TagNames, code: Sequence[Span]) -> _View:
         tags = [tag for tag in find_tags(text, names) if not within(tag.start, code)]
-        thinking = find_thinking(text, names, code)
-        return cls(without_tokens(in_ascii(text), names), text, tags, thinking, code, _fields(tags))
+        return cls(without_tokens(in_ascii(text), names), tags, find_thinking(text, names, code), _fields(tags))
 
-    def pairs(self) -> tuple[list[Span], Span | None]:
+    def pairs(self) -> tuple[list[_Pair], Span | None]:
         """Complete answers outside thoughts and fields, and one that isn't closed after them."""
-        pairs: list[Span] = []
-        opened: Tag | None = None
-        last = len(self.plain.rstrip())
-        for tag in self.tags:
-            if tag.name != "answer" or self.thinking.holds(tag.start) or within(tag.start, self.shields):
-                continue
-            closes = tag.closes or (opened is not None and tag.end >= last)  # the slash was forgotten
-            if not closes:
-                opened = tag
-            elif opened is not None:
-                pairs.append((opened.end, tag.start))
-                opened = None
-        if opened is None:
-            return pairs, None
-        cut = _CUT_TAG.search(self.plain, opened.end)
-        return pairs, (opened.end, cut.start() if cut else len(self.text))
+        tags = [tag for tag in self.tags if not self.thinking.holds(tag.start) and not within(tag.start, self.shields)]
+        tags = [tag for tag in tags if tag.name == "answer"]
+        if not tags or tags[-1].closes:
+            return _pairs(tags), None
+        if len(tags) > 1 and not tags[-2].closes and tags[-1].end >= len(self.plain.rstrip()):
+            return [*_pairs(tags[:-1]), _Pair(tags[-2], tags[-1])], None  # the slash was forgotten
+        start = tags[-1].end
+        cut = _CUT_TAG.search(self.plain, start)
+        return _pairs(tags), (start, cut.start() if cut else len(self.plain))
 
     def ends_at(self, at: int) -> bool:
         """Whether nothing of weight follows this place."""
         return _BLANK_END.match(self.plain, at) is not None
+
+    def is_placeholder(self, pair: _Pair) -> bool:
+        """Whether an answer is empty or says no more than "your answer here"."""
+        return _PLACEHOLDER.fullmatch(self.plain, *pair.span) is not None
+
+
+def _pairs(tags: Iterable[Tag]) -> list[_Pair]:
+    """The closing tags of answers, each with the last opening tag before it."""
+    pairs: list[_Pair] = []
+    opened: Tag | None = None
+    for tag in tags:
+        if tag.name == "answer":
+            if tag.closes and opened is not None:
+                pairs.append(_Pair(opened, tag))
+            opened = None if tag.closes else tag
+    return pairs
 
 
 def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
@@ -131,9 +149,10 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
     first = groups[0][0][0] if groups else 0
     inside = [tag for tag in tags if tag.end <= end]
     pairs, _ = view.pairs()
-    empty = pairs[-1] if pairs and not tagged and _PLACEHOLDER.fullmatch(view.plain, *pairs[-1]) else None
-    earlier = [pair[1] for pair in pairs if pair[1] < first]
-    differ = _differ(view.plain, inside)
+    empty = pairs[-1].span if pairs and not tagged and view.is_placeholder(pairs[-1]) else None
+    earlier = [pair.closed.start for pair in pairs if pair.closed.start < first]
+    complete = [view.plain[slice(*pair.span)] for pair in _pairs(inside) if not view.is_placeholder(pair)]
+    differ = len({"".join(answer.casefold().split()) for answer in complete}) > 1
     return Found(groups, tagged, inside, view.thinking, end, max(earlier, default=0), differ, empty)
 
 
@@ -168,71 +187,51 @@ def _tagged(view: _View, *, quoted: bool = False) -> list[list[Span]]:
     """Groups of answers between the format's own tags, the best first; `quoted` ones aren't taken from a thought."""
     pairs, unclosed = view.pairs()
     thinking = view.thinking
-    kept = [pair for pair in pairs if not _PLACEHOLDER.fullmatch(view.plain, *pair)]
-    kept = [pair for pair in kept if not _rejected(view, pair)]
+    kept = [
+        pair
+        for pair in pairs
+        if not view.is_placeholder(pair) and not is_taken_back(view.plain, pair.opened.start, pair.closed.end)
+    ]
     if thinking.open_from is not None:
-        kept = [pair for pair in kept if pair[1] < thinking.open_from or _closes_text(view, pair)]
+        kept = [p for p in kept if p.closed.start < thinking.open_from or view.ends_at(p.closed.end)]
     elif thinking.in_doubt:
-        kept = [pair for pair in kept if _closes_text(view, pair)]
+        kept = [p for p in kept if view.ends_at(p.closed.end)]
     groups = [_last_group(view, kept)] if kept else []
     if unclosed is not None and not view.plain[slice(*unclosed)].isspace():
         groups.insert(0, [unclosed])
     return groups or ([] if quoted else _at_the_end_of_a_thought(view))
 
 
-def _closes_text(view: _View, pair: Span) -> bool:
-    close = view.plain.find(">", pair[1])
-    return close >= 0 and view.ends_at(close + 1)
-
-
-def _rejected(view: _View, pair: Span) -> bool:
-    """Whether the words beside an answer take it back."""
-    opened, closed = view.plain.rfind("<", 0, pair[0]), view.plain.find(">", pair[1]) + 1
-    return is_taken_back(view.plain, opened, closed)
-
-
-def _last_group(view: _View, pairs: Sequence[Span]) -> list[Span]:
+def _last_group(view: _View, pairs: Sequence[_Pair]) -> list[Span]:
     """The last answer, with those before it that it goes on from: "one answer for each action"."""
     group = [pairs[-1]]
-    first = pairs[-1]
     joined = False
     for left in reversed(pairs[:-1]):
-        begin, end = view.plain.find(">", left[1]) + 1, view.plain.rfind("<", 0, first[0])
-        if begin > end or not _CONNECTOR.fullmatch(view.plain, begin, end):
+        begin, end = left.closed.end, group[0].opened.start
+        if not _CONNECTOR.fullmatch(view.plain, begin, end):
             break
         joined = joined or (not view.plain[begin:end].isspace() and begin < end)
-        group.append(left)
-        first = left
-    group.reverse()
-    texts = {view.plain[slice(*pair)].strip().casefold() for pair in group}
-    return group[-1:] if len(texts) == 1 and not joined else group
+        group.insert(0, left)
+    texts = {view.plain[slice(*pair.span)].strip().casefold() for pair in group}
+    return [pair.span for pair in (group[-1:] if len(texts) == 1 and not joined else group)]
 
 
 def _at_the_end_of_a_thought(view: _View) -> list[list[Span]]:
     """The answer that a thought ends with, if the reply ends with that thought."""
-    spans = view.thinking.spans
-    if not spans or not view.ends_at(spans[-1][1]):
+    if not view.thinking.spans or not view.ends_at(view.thinking.spans[-1][1]):
         return []
-    opened: Tag | None = None
-    last: Tag | None = None
-    span: Span | None = None
-    for tag in view.tags:
-        if tag.name == "answer" and spans[-1][0] <= tag.start < spans[-1][1]:
-            if not tag.closes:
-                opened = tag
-            elif opened is not None:
-                span, last, opened = (opened.end, tag.start), tag, None
-    if span is None or last is None or not view.ends_at(last.end) or _PLACEHOLDER.fullmatch(view.plain, *span):
+    start, end = view.thinking.spans[-1]
+    pairs = _pairs(tag for tag in view.tags if start <= tag.start < end)
+    if not pairs or not view.ends_at(pairs[-1].closed.end) or view.is_placeholder(pairs[-1]):
         return []
-    return [[span]]
+    return [[pairs[-1].span]]
 
 
 def _blanked(text: str, spans: Sequence[Span]) -> str:
-    pieces, at = [], 0
-    for start, end in sorted(spans):
-        pieces += [text[at:start], " " * (end - max(at, start))]
-        at = max(at, end)
-    return "".join([*pieces, text[at:]])
+    letters = list(text)
+    for start, end in spans:
+        letters[start:end] = " " * (end - start)
+    return "".join(letters)
 
 
 def _fields(tags: Sequence[Tag]) -> list[Span]:
@@ -247,17 +246,3 @@ def _fields(tags: Sequence[Tag]) -> list[Span]:
         elif tag.name in opened:
             spans.append((opened.pop(tag.name).start, tag.end))
     return sorted(spans)
-
-
-def _differ(plain: str, tags: Sequence[Tag]) -> bool:
-    answers = set()
-    opened: Tag | None = None
-    for tag in tags:
-        if tag.name == "answer":
-            if not tag.closes:
-                opened = tag
-            elif opened is not None:
-                if not _PLACEHOLDER.fullmatch(plain, opened.end, tag.start):
-                    answers.add("".join(plain[opened.end : tag.start].casefold().split()))
-                opened = None
-    return len(answers) > 1
