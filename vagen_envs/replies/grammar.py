@@ -208,7 +208,7 @@ class Grammar:
                 return None
         problems: list[Problem] = []
         actions = self._reader.read(text, (start, end), problems)
-        return _turn(texts, None, actions, True, problems)
+        return _turn(texts, None, actions, problems)
 
     def _read_any(self, text: str) -> ParsedTurn:
         """The careful way, which names every problem."""
@@ -238,8 +238,7 @@ class Grammar:
         actions, answer = self._reader.execute(text, plain, found, problems, begin)
         texts.update((name, self._field(text, tags, tag, found, begin)) for tag, name in self._leaves.items())
         texts["answer"] = self.separator.join(text[start:end].strip() for start, end in answer) if answer else None
-        well_formed = not any(problem.code in FORMAT_CODES for problem in problems)
-        return _turn(texts, native, actions, well_formed, problems)
+        return _turn(texts, native, actions, problems)
 
     def _field(self, text: str, tags: list[Tag], name: str, found: Found, begin: int) -> str | None:
         """The text of a field that belongs to the answer, not to a draft or a quoted example before it."""
@@ -253,24 +252,21 @@ class Grammar:
 
     def _read_as_released(self, text: str, reference: ReferenceParser) -> ParsedTurn:
         """As VAGEN's released parsers read it."""
-        found = reference.read(text)
+        spans, well_formed = reference.read(text)
         problems: list[Problem] = []
-        if not found.well_formed:
+        if not well_formed:
             tags = find_tags(text, self.tags)
             problems += format_problems(text, tags, 0, self._sequences, self.template(), self.tags)
-            if not problems or all(problem.code == "empty_field" for problem in problems):
+            if all(problem.code == "empty_field" for problem in problems):
                 message = f"the tags don't stand as in {self.template()}"
                 problems = [Problem("tag_order", message, 0, len(text))]
         actions: tuple[Action, ...] = ()
-        answer = found.spans.get("answer")
-        if answer is None:
-            problems.append(
-                Problem("no_answer", f"there is no <{self.tags[-1]}>…</{self.tags[-1]}> in its place", 0, len(text))
-            )
+        if "answer" in spans:
+            actions = self._reader.read(text, spans["answer"], problems)
         else:
-            actions = self._reader.read(text, answer, problems)
-        texts = {name: text[start:end].strip() for name, (start, end) in found.spans.items()}
-        return _turn(texts, None, actions, found.well_formed and answer is not None, problems)
+            message = f"there is no <{self.tags[-1]}>…</{self.tags[-1]}> in its place"
+            problems.append(Problem("no_answer", message, 0, len(text)))
+        return _turn({name: text[slice(*span)].strip() for name, span in spans.items()}, None, actions, problems)
 
 
 _same = functools.lru_cache(64)(Grammar)
@@ -282,15 +278,14 @@ def grammar_of(actions: ActionGrammar, **how: Any) -> Grammar:
 
 
 def _turn(
-    texts: Mapping[str, str | None],
-    native_thinking: str | None,
-    actions: tuple[Action, ...],
-    well_formed: bool,
-    problems: Sequence[Problem],
+    texts: Mapping[str, str | None], native_thinking: str | None, actions: tuple[Action, ...], problems: list[Problem]
 ) -> ParsedTurn:
-    names = ("observation", "reasoning", "prediction", "think", "answer")
-    observation, reasoning, prediction, think, answer = map(texts.get, names)
-    well_formed = well_formed and not any(problem.code == "markdown_answer" for problem in problems)
+    fields = {name: texts.get(name) for name in ("observation", "reasoning", "prediction", "think", "answer")}
+    well_formed = FORMAT_CODES.isdisjoint(problem.code for problem in problems)
     return ParsedTurn(
-        observation, reasoning, prediction, think, answer, native_thinking, actions, well_formed, tuple(problems)
+        **fields,
+        native_thinking=native_thinking,
+        actions=actions,
+        well_formed=well_formed,
+        problems=tuple(problems),
     )

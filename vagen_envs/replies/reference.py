@@ -10,35 +10,21 @@ The successor of 2026 (the layout `flat`) asks only the first and pays for it.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from vagen_envs.replies.thinking import Span
+
 MARK = "<image>"
 Rule = Literal["whole", "either", "anywhere"]
-_RULES: dict[str, dict[str, Rule]] = {
-    "nested": {"no_think": "whole", "free_think": "whole", "others": "either"},
-    "flat": {"no_think": "whole", "others": "anywhere"},
-}
 
 
 def released_rule(layout: str, strategy: str) -> Rule:
     """The rule by which VAGEN's parser of a layout reads a strategy."""
-    return _RULES[layout].get(strategy, _RULES[layout]["others"])
-
-
-@dataclass(frozen=True, slots=True)
-class ReleasedParse:
-    """The result of such a parser.
-
-    Attributes:
-        spans: where the text of each field stands, by its name; none if nothing is executed.
-        well_formed: whether the format is paid.
-    """
-
-    spans: Mapping[str, tuple[int, int]]
-    well_formed: bool
+    if strategy == "no_think" or (strategy == "free_think" and layout == "nested"):
+        return "whole"
+    return "either" if layout == "nested" else "anywhere"
 
 
 @dataclass(frozen=True)
@@ -66,52 +52,29 @@ class ReferenceParser:
         patterns = tuple(re.compile(r"\s*".join(map(re.escape, joint))) for joint in joints)
         object.__setattr__(self, "_joints", patterns)
 
-    def read(self, text: str) -> ReleasedParse:
-        """The fields of a reply. Never raises."""
-        if MARK not in text:
-            return self._read(text)
-        # These parsers take the mark out first, which may put a tag together: the spans are led back.
-        pieces = text.split(MARK)
-        starts, lost = [0], [0]
-        for i, piece in enumerate(pieces[:-1], start=1):
-            starts.append(starts[-1] + len(piece))
-            lost.append(i * len(MARK))
-        found = self._read("".join(pieces))
-
-        def back(at: int) -> int:
-            return at + lost[bisect_right(starts, at) - 1]
-
-        # An end is led back through the character before it, so that a mark after it stays outside.
-        spans = {tag: (back(a), back(b - 1) + 1 if b > a else back(a)) for tag, (a, b) in found.spans.items()}
-        return ReleasedParse(spans, found.well_formed)
-
-    def _read(self, text: str) -> ReleasedParse:
+    def read(self, text: str) -> tuple[dict[str, Span], bool]:
+        """Where the text of each field stands, none if nothing is executed, and whether the format is paid."""
+        # These parsers take the mark out first, which may put a tag together.
+        edges = [0, *(edge for mark in re.finditer(MARK, text) for edge in mark.span()), len(text)]
+        kept = [at for start, end in zip(edges[::2], edges[1::2], strict=True) for at in range(start, end)]
+        text = text.replace(MARK, "")
         found = self._search(text)
-        whole = found is not None and self._is_whole(text.strip())
-        if found is None or (self.rule == "whole" and not whole):
-            return ReleasedParse({}, False)
-        return ReleasedParse(found, whole or self.rule == "anywhere")
+        whole = bool(found) and self._joints[0].match(text.lstrip()) and text.rstrip().endswith(self.tags[-1])
+        if self.rule == "whole" and not whole:
+            return {}, False
+        # An end is led back through the character before it, so that a mark after it stays outside.
+        spans = {name: (kept[a], kept[b - 1] + 1 if b > a else kept[a]) for name, (a, b) in found.items()}
+        return spans, bool(found) and (bool(whole) or self.rule == "anywhere")
 
-    def _search(self, text: str) -> dict[str, tuple[int, int]] | None:
+    def _search(self, text: str) -> dict[str, Span]:
         """The first place of the sequence, each field as short as can be; what a lazy regular expression finds."""
         spans = {}
         at = -1
         for joint, name in zip(self._joints, [None, *self.places.values()], strict=True):
             match = joint.search(text, max(at, 0))
             if match is None:
-                return None
+                return {}
             if name is not None:
                 spans[name] = (at, match.start())
             at = match.end()
         return spans
-
-    def _is_whole(self, text: str) -> bool:
-        """Whether the stripped text is the sequence with nothing around it."""
-        first, inner = self._joints[0], self._joints[1:-1]
-        match = first.match(text)
-        for joint in inner:
-            if match is None:
-                return False
-            match = joint.search(text, match.end())
-        closing = self.tags[-1]
-        return match is not None and text.endswith(closing) and len(text) - len(closing) >= match.end()
