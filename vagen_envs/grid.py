@@ -1,4 +1,4 @@
-"""What boards of cells have in common: symmetries, relations in words, pictures made of tiles.
+"""What boards of cells have in common: symmetries, relations in words, pictures made of tiles, the environment.
 
 A board is a flat sequence of cells, row by row from the upper left; a position is (row, column).
 """
@@ -6,15 +6,23 @@ A board is a flat sequence of cells, row by row from the upper left; a position 
 from __future__ import annotations
 
 import functools
+from abc import abstractmethod
+from collections.abc import Sequence
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from vagen_envs.core import VagenEnv
 from vagen_envs.pictures import Picture, Pixels
+from vagen_envs.replies import ActionGrammar, Names
+from vagen_envs.seeding import HashStream, Split
+from vagen_envs.turn import State
 
 Position = tuple[int, int]
+ACTIONS = ("Up", "Down", "Left", "Right")
 
 KEPT_PICTURES = 512
 """Boards whose pictures a tile set remembers, at some 30 kB each."""
@@ -89,3 +97,59 @@ class TileSet:
 def tile_set(package: str, file: str, scale: int) -> TileSet:
     """The tile set, loaded once in a process: its arrays are only ever read."""
     return TileSet(package, file, scale)
+
+
+class GridEnv(VagenEnv):
+    """A board of cells seen from above, on which a player moves by `ACTIONS`."""
+
+    quick = True
+    blind_search = (200, 64)
+    looks_when_restored = True
+    simulator: Any
+    """The level being played, with `step`, `copy`, `state`, `tiles`, `solved` and `lost`."""
+
+    @abstractmethod
+    def _drawn(self, stream: HashStream, split: Split) -> Any:
+        """The simulator of the level that `stream` says, at its start."""
+
+    def _actions(self) -> ActionGrammar:
+        return Names(*ACTIONS)
+
+    def _tiled(self, rows: int, columns: int, scale: int) -> tuple[int, int, int]:
+        """The shape of a picture of so many tiles, which are in `tiles.png` in the environment's folder."""
+        self._tiles = tile_set(f"vagen_envs.{self.prompt_folder}", "tiles.png", scale)
+        self._columns = columns
+        return rows * self._tiles.side, columns * self._tiles.side, 3
+
+    def _load(self, stream: HashStream, split: Split) -> None:
+        self._beginning = self._drawn(stream, split)
+        self.simulator = self._beginning.copy()
+
+    def _rewind(self) -> None:
+        self._load_again()
+        self.simulator = self._beginning.copy()
+
+    def _extract(self) -> State:
+        state: State = self.simulator.state()
+        return state
+
+    def _picture(self) -> Picture:
+        return self._tiles.picture(self.simulator.tiles(), self._columns)
+
+    def _view_text(self) -> str:
+        return self._state.symbolic()
+
+    def _solved(self) -> bool:
+        return bool(self.simulator.solved)
+
+    def _lost(self) -> bool:
+        return bool(self.simulator.lost)
+
+    def imagine(self, actions: Sequence[str]) -> State:
+        ahead = self.simulator.copy()
+        for action in actions:
+            if ahead.solved or ahead.lost:
+                break
+            ahead.step(action)
+        state: State = ahead.state()
+        return state

@@ -19,7 +19,8 @@ from vagen_adapters.two_player_sokoban.board import Board
 from vagen_adapters.two_player_sokoban.seat import TwoPlayerSokobanSeat
 from vagen_envs import ENV_IDS, conformance
 from vagen_envs.errors import ConfigError, EpisodeOverError, LevelError
-from vagen_envs.sokoban.levels import ACTIONS, Level
+from vagen_envs.grid import ACTIONS
+from vagen_envs.sokoban.levels import Level
 
 GRIDS = [env_id for env_id in ENV_IDS if env_id in ("vagen/Sokoban-v0", "vagen/FrozenLake-v0")]
 PAIRS = {

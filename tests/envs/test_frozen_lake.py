@@ -15,8 +15,8 @@ from oracle import finish, reply_of
 import vagen_envs  # noqa: F401
 from vagen_envs.config import RUNGS
 from vagen_envs.errors import ConfigError, LevelError
-from vagen_envs.frozen_lake.levels import ACTIONS
 from vagen_envs.frozen_lake.state import FrozenLakeState
+from vagen_envs.grid import ACTIONS
 
 THEIRS = ("Left", "Down", "Right", "Up")
 

@@ -8,10 +8,9 @@ from typing import Annotated, Any, ClassVar
 
 from vagen_envs.bounds import REWARD, Number, Open, OrNone, Several, Whole, Words
 from vagen_envs.config import Representation, SolvableConfig
-from vagen_envs.core import Executed, RewardTerm, VagenEnv
+from vagen_envs.core import Executed, RewardTerm
 from vagen_envs.errors import LevelError
 from vagen_envs.frozen_lake.levels import (
-    ACTIONS,
     distances,
     draw_lake,
     longest_way,
@@ -20,10 +19,8 @@ from vagen_envs.frozen_lake.levels import (
     way_between_corners,
 )
 from vagen_envs.frozen_lake.simulator import FrozenLakeSimulator
-from vagen_envs.frozen_lake.state import FrozenLakeState
-from vagen_envs.grid import tile_set
-from vagen_envs.pictures import Picture
-from vagen_envs.replies import Action, ActionGrammar, Names
+from vagen_envs.grid import GridEnv
+from vagen_envs.replies import Action
 from vagen_envs.seeding import HashStream, Split, content_hash
 
 _HOLES_OF_CORNERS = 0.2
@@ -158,7 +155,7 @@ def _length(desc: Sequence[str]) -> int:
     return max(far[at] or 0 for at, letter in enumerate("".join(desc)) if letter == "S")
 
 
-class FrozenLakeEnv(VagenEnv):
+class FrozenLakeEnv(GridEnv):
     """Walk over a frozen lake to the goal, and keep out of the holes, seen from above.
 
     Actions: `Up`, `Down`, `Left`, `Right` (VAGEN, table 8), several a turn. Falling into a hole
@@ -171,13 +168,8 @@ class FrozenLakeEnv(VagenEnv):
     id = "vagen/FrozenLake-v0"
     config_class = FrozenLakeConfig
     prompt_folder = "frozen_lake"
-    quick = True
-    blind_search = (200, 64)
-    looks_when_restored = True
     config: FrozenLakeConfig
-
-    def _actions(self) -> ActionGrammar:
-        return Names(*ACTIONS)
+    simulator: FrozenLakeSimulator
 
     def _constants(self) -> dict[str, str]:
         legend = "Symbols: _ frozen, O hole, G goal, P you, X you in a hole, * you on the goal.\n"
@@ -192,14 +184,9 @@ class FrozenLakeEnv(VagenEnv):
         }
 
     def _picture_shape(self) -> tuple[int, int, int]:
-        self._tiles = tile_set("vagen_envs.frozen_lake", "tiles.png", self.config.scale)
         desc, size = self.config.desc, self.config.size
         rows, columns = (len(desc), len(desc[0])) if desc else (size, size)
-        return rows * self._tiles.side, columns * self._tiles.side, 3
-
-    def _load(self, stream: HashStream, split: Split) -> None:
-        self.simulator = self._drawn(stream, split)
-        self._beginning = self.simulator.copy()
+        return self._tiled(rows, columns, self.config.scale)
 
     def _drawn(self, stream: HashStream, split: Split) -> FrozenLakeSimulator:
         config = self.config
@@ -227,15 +214,6 @@ class FrozenLakeEnv(VagenEnv):
     def _content(self) -> str:
         return content_hash(self.simulator.lake.map())
 
-    def _extract(self) -> FrozenLakeState:
-        return self.simulator.state()
-
-    def _picture(self) -> Picture:
-        return self._tiles.picture(self.simulator.tiles(), self.simulator.lake.size)
-
-    def _view_text(self) -> str:
-        return self._state.symbolic()
-
     def _execute(self, action: Action) -> Executed:
         went = self.simulator.step(action.name)
         rewards: tuple[RewardTerm, ...] = ()
@@ -253,16 +231,6 @@ class FrozenLakeEnv(VagenEnv):
             feedback = f"{feedback} You fell into a hole.".strip()
         return Executed(action.text, went is not None, rewards, feedback)
 
-    def _solved(self) -> bool:
-        return self.simulator.solved
-
-    def _lost(self) -> bool:
-        return self.simulator.lost
-
-    def _rewind(self) -> None:
-        self._load_again()
-        self.simulator = self._beginning.copy()
-
     def plan(self) -> Sequence[str]:
         """A shortest safe way from here. It knows the slips to come. Raises LevelError where there is none."""
         lake = self.simulator.lake
@@ -270,11 +238,3 @@ class FrozenLakeEnv(VagenEnv):
         if way is None:
             raise LevelError("there is no safe way to the goal from here; reset for another level")
         return way
-
-    def imagine(self, actions: Sequence[str]) -> FrozenLakeState:
-        ahead = self.simulator.copy()
-        for action in actions:
-            if ahead.solved or ahead.lost:
-                break
-            ahead.step(action)
-        return ahead.state()

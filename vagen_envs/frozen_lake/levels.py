@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from vagen_envs.errors import ConfigError, LevelError
-from vagen_envs.grid import canonical
+from vagen_envs.grid import ACTIONS, canonical
 from vagen_envs.seeding import HashStream, Split, split_of
 
-ACTIONS = ("Up", "Down", "Left", "Right")
 MOVES = {"Up": (-1, 0), "Down": (1, 0), "Left": (0, -1), "Right": (0, 1)}
 
 FROZEN, HOLE, GOAL = range(3)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 
-from vagen_envs.frozen_lake.levels import ACTIONS, GOAL, HOLE, Lake, move
+from vagen_envs.frozen_lake.levels import GOAL, HOLE, Lake, move
 from vagen_envs.frozen_lake.state import FrozenLakeState
+from vagen_envs.grid import ACTIONS
 from vagen_envs.seeding import HashStream
 
 # Order of the tiles in tiles.png: FROZEN, HOLE, GOAL as in a Lake, then the player on each of them.

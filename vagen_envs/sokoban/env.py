@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +9,14 @@ from typing import Annotated, Any, ClassVar
 
 from vagen_envs.bounds import REWARD, Open, Several, Whole
 from vagen_envs.config import Representation, SolvableConfig
-from vagen_envs.core import Executed, RewardTerm, VagenEnv
+from vagen_envs.core import Executed, RewardTerm
 from vagen_envs.errors import LevelError
-from vagen_envs.grid import tile_set
-from vagen_envs.pictures import Picture
-from vagen_envs.replies import Action, ActionGrammar, Names
+from vagen_envs.grid import ACTIONS, GridEnv
+from vagen_envs.replies import Action
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.sokoban.boards import Boards, load_boards
-from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, draw_level, longest_solution
+from vagen_envs.sokoban.levels import Level, Solutions, draw_level, longest_solution
 from vagen_envs.sokoban.simulator import SokobanSimulator
-from vagen_envs.sokoban.state import SokobanState
 from vagen_envs.tables import SplitBy
 
 _STEPS = 120
@@ -145,7 +142,7 @@ class SokobanConfig(SolvableConfig):
         return {name: getattr(self, name) for name in self.level_fields[:-1]}
 
 
-class SokobanEnv(VagenEnv):
+class SokobanEnv(GridEnv):
     """Push every box onto a target, seen from above.
 
     Actions: `Up`, `Down`, `Left`, `Right` (VAGEN, table 6), several a turn. A board is carved by a
@@ -159,24 +156,22 @@ class SokobanEnv(VagenEnv):
     id = "vagen/Sokoban-v0"
     config_class = SokobanConfig
     prompt_folder = "sokoban"
-    quick = True
-    blind_search = (200, 64)
-    looks_when_restored = True
     config: SokobanConfig
-
-    def _actions(self) -> ActionGrammar:
-        return Names(*ACTIONS)
+    simulator: SokobanSimulator
 
     def _constants(self) -> dict[str, str]:
         legend = "Symbols: # wall, _ floor, O target, X box, P you, * box on a target, S you on a target.\n"
         return {"legend": "" if self.config.observation == "image" else legend}
 
     def _picture_shape(self) -> tuple[int, int, int]:
-        self._tiles = tile_set("vagen_envs.sokoban", "tiles.png", self.config.scale)
-        height, self._columns = self.config.size
-        return height * self._tiles.side, self._columns * self._tiles.side, 3
+        return self._tiled(*self.config.size, self.config.scale)
 
-    def _load(self, stream: HashStream, split: Split) -> None:
+    def _drawn(self, stream: HashStream, split: Split) -> SokobanSimulator:
+        level = self._level(stream, split)
+        self._solutions = Solutions(level.width, level.floor, level.targets)
+        return SokobanSimulator(level)
+
+    def _level(self, stream: HashStream, split: Split) -> Level:
         config = self.config
         if config.boards is not None:
             boards = config.imported
@@ -186,9 +181,8 @@ class SokobanEnv(VagenEnv):
                     f"boards={config.boards!r} has no board for {split} ({has}); use another split or "
                     'split_by="content", or name more boards'
                 )
-            self._take(boards.level(split, self._published(range(len(boards.splits[split])))))
-            return
-        level = draw_level(
+            return boards.level(split, self._published(range(len(boards.splits[split]))))
+        return draw_level(
             stream,
             split,
             height=config.dim_room[0],
@@ -198,26 +192,12 @@ class SokobanEnv(VagenEnv):
             longest=config.max_solution_length,
             on_target=config.boxes_on_target,
         )
-        self._take(level)
 
     def _level_count(self, split: Split) -> int | None:
         return None if self.config.boards is None else len(self.config.imported.splits[split])
 
-    def _take(self, level: Level) -> None:
-        self.simulator = SokobanSimulator(level)
-        self._solutions = Solutions(level.width, level.floor, level.targets)
-
     def _content(self) -> str:
         return content_hash(self.simulator.level.board)
-
-    def _extract(self) -> SokobanState:
-        return self.simulator.state()
-
-    def _picture(self) -> Picture:
-        return self._tiles.picture(self.simulator.tiles(), self._columns)
-
-    def _view_text(self) -> str:
-        return self._state.symbolic()
 
     def _execute(self, action: Action) -> Executed:
         config = self.config
@@ -234,22 +214,6 @@ class SokobanEnv(VagenEnv):
         blocked = f"{action.name} was blocked." if gained is None else ""
         return Executed(action.text, gained is not None, tuple(rewards), blocked)
 
-    def _solved(self) -> bool:
-        return self.simulator.solved
-
-    def _rewind(self) -> None:
-        self._load_again()
-        self.simulator = SokobanSimulator(self.simulator.level)
-
     def plan(self) -> Sequence[str]:
         """A shortest solution from here. Raises LevelError if a box is stuck."""
         return [ACTIONS[i] for i in self._solutions.moves(self.simulator.boxes, self.simulator.player)]
-
-    def imagine(self, actions: Sequence[str]) -> SokobanState:
-        now = self.simulator
-        ahead = SokobanSimulator(dataclasses.replace(now.level, boxes=now.boxes, player=now.player))
-        for action in actions:
-            if ahead.solved:
-                break
-            ahead.step(action)
-        return ahead.state()

@@ -18,8 +18,6 @@ from vagen_envs.grid import canonical
 from vagen_envs.seeding import HashStream, Split
 from vagen_envs.sokoban.splits import split_of_board
 
-ACTIONS = ("Up", "Down", "Left", "Right")
-
 _MOST_STATES = 700_000
 """Placements of boxes that are searched: four boxes in 10x10 cells without an inner wall have 635,376."""
 _FEW_STATES = 2_000

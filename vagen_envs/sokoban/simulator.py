@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from vagen_envs.grid import Position
-from vagen_envs.sokoban.levels import ACTIONS, Level, cells, push
+import copy
+
+from vagen_envs.grid import ACTIONS, Position
+from vagen_envs.sokoban.levels import Level, cells, push
 from vagen_envs.sokoban.state import SokobanState
 
 # Order of the tiles in tiles.png.
@@ -15,7 +17,10 @@ class SokobanSimulator:
 
     Attributes:
         boxes: a bit a cell; player: a cell's number.
+        lost: never: a stuck box doesn't end the game.
     """
+
+    lost = False
 
     def __init__(self, level: Level) -> None:
         self.level = level
@@ -32,6 +37,10 @@ class SokobanSimulator:
         were, targets = self.boxes, self.level.targets
         self.boxes, self.player = moved
         return (self.boxes & targets).bit_count() - (were & targets).bit_count()
+
+    def copy(self) -> SokobanSimulator:
+        """The same moment again."""
+        return copy.copy(self)
 
     @property
     def solved(self) -> bool:

@@ -55,26 +55,19 @@ class SokobanState(State):
 
     def sentences(self) -> tuple[str, ...]:
         """Boxes and targets seen from the player, then targets seen from boxes (VAGEN, appendix D.1)."""
-        return self._relations(_numbered("box", len(self.boxes)), _numbered("target", len(self.targets)))
+        boxes = [(f"box{i}", at) for i, at in enumerate(self.boxes)]
+        targets = [(f"target{i}", at) for i, at in enumerate(self.targets)]
+        return (
+            *(relation(name, at, "the player", self.player) for name, at in (*boxes, *targets)),
+            *(relation(target, at, box, box_at) for target, at in targets for box, box_at in boxes),
+        )
 
     def natural_language(self) -> str:
         """The sentences as prose; with one box there is nothing to number."""
+        prose = State.natural_language(self)
         if len(self.boxes) > 1:
-            return State.natural_language(self)
-        return " ".join(
-            f"{sentence[0].upper()}{sentence[1:]}." for sentence in self._relations(["the box"], ["the target"])
-        )
-
-    def _relations(self, boxes: list[str], targets: list[str]) -> tuple[str, ...]:
-        return (
-            *(relation(name, at, "the player", self.player) for name, at in zip(boxes, self.boxes, strict=True)),
-            *(relation(name, at, "the player", self.player) for name, at in zip(targets, self.targets, strict=True)),
-            *(
-                relation(target, at, box, box_at)
-                for target, at in zip(targets, self.targets, strict=True)
-                for box, box_at in zip(boxes, self.boxes, strict=True)
-            ),
-        )
+            return prose
+        return prose.replace("Box0", "The box").replace("Target0", "The target").replace("box0", "the box")
 
     def structured(self) -> str:
         """As in VAGEN, appendix C.2."""
@@ -88,20 +81,14 @@ class SokobanState(State):
 
         `#` wall, `_` floor, `O` target, `X` box, `P` you, `*` box on target, `S` you on target.
         """
-        boxes, targets, floor, width = set(self.boxes), set(self.targets), self.floor, self.width
-
-        def symbol(row: int, column: int) -> str:
-            at = (row, column)
-            if at == self.player:
-                return "S" if at in targets else "P"
-            if at in boxes:
-                return "*" if at in targets else "X"
-            if at in targets:
-                return "O"
-            return "_" if floor >> row * width + column & 1 else "#"
-
-        return "\n".join("".join(symbol(row, column) for column in range(width)) for row in range(self.height))
-
-
-def _numbered(name: str, count: int) -> list[str]:
-    return [f"{name}{i}" for i in range(count)]
+        rows = [
+            ["_" if self.floor >> row * self.width + column & 1 else "#" for column in range(self.width)]
+            for row in range(self.height)
+        ]
+        for row, column in self.targets:
+            rows[row][column] = "O"
+        for row, column in self.boxes:
+            rows[row][column] = "*" if rows[row][column] == "O" else "X"
+        row, column = self.player
+        rows[row][column] = "S" if rows[row][column] == "O" else "P"
+        return "\n".join(map("".join, rows))

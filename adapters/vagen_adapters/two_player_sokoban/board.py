@@ -13,8 +13,9 @@ from typing import Any
 
 from vagen_adapters.two_player_sokoban.state import TwoPlayerSokobanState
 from vagen_envs.errors import LevelError
+from vagen_envs.grid import ACTIONS
 from vagen_envs.seeding import HashStream, Split
-from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, cells, draw_level, push
+from vagen_envs.sokoban.levels import Level, Solutions, cells, draw_level, push
 from vagen_envs.sokoban.simulator import SokobanSimulator
 
 PLAYERS = (0, 1)

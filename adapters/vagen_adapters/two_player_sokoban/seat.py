@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from vagen_adapters.two_player_sokoban.board import PLAYERS, Board, Moved, draw_board
 from vagen_adapters.two_player_sokoban.state import TwoPlayerSokobanState
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
-from vagen_envs.grid import tile_set
+from vagen_envs.grid import ACTIONS, tile_set
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.sokoban.env import SokobanConfig
-from vagen_envs.sokoban.levels import ACTIONS, Level
+from vagen_envs.sokoban.levels import Level
 
 
 @dataclass(frozen=True, kw_only=True)
