@@ -122,19 +122,16 @@ class Deliberation:
     def _ticked(self) -> tuple[int, int] | None:
         """The one option with a tick among others with crosses."""
         marks = list(_MARK.finditer(self.masked))
-        leads = not self._names(0, marks[0].start())
-        edges = [*(mark.end() for mark in marks), len(self.piece)] if leads else [0, *(mark.start() for mark in marks)]
-        ticked = [i for i, mark in enumerate(marks) if mark[0] in TICKS]
-        if len(ticked) != 1 or len(marks) < 2 or (not leads and self._names(marks[-1].end(), len(self.piece))):
+        starts, ends = [0, *(mark.end() for mark in marks)], [*(mark.start() for mark in marks), len(self.piece)]
+        parts = list(zip(starts, ends, strict=True))
+        before_names = not self._names(*parts[0])
+        if len(marks) < 2 or (not before_names and self._names(*parts[-1])):
             return None
-        start, end = edges[ticked[0]], edges[ticked[0] + 1]
-        if leads and ticked[0] + 1 < len(marks):
-            end = marks[ticked[0] + 1].start()
-        if not leads and ticked[0]:
-            start = marks[ticked[0] - 1].end()
-        crossed = self._names(0, start) | self._names(end, len(self.piece))
-        clear = crossed and not crossed & self._names(start, end)
-        return (start, end) if clear and self.plans(start, end) else None
+        options = parts[1:] if before_names else parts[:-1]
+        ticked = [option for mark, option in zip(marks, options, strict=True) if mark[0] in TICKS]
+        crossed = frozenset[str]().union(*(self._names(*option) for option in options if option not in ticked))
+        clear = len(ticked) == 1 and crossed and not crossed & self._names(*ticked[0])
+        return ticked[0] if clear and self.plans(*ticked[0]) else None
 
     def _chosen(self) -> tuple[int, int] | None:
         rejected: set[str] = set()

@@ -49,19 +49,16 @@ class AnswerReader:
             last = found.choices[0][-1]
             problems.append(Problem("withheld", "nothing was executed because the format is broken", *last))
             return (), found.choices[0]
-        best: tuple[tuple[Action, ...], Sequence[Span], list[Problem]] | None = None
+        readings: list[tuple[tuple[Action, ...], Sequence[Span], list[Problem]]] = []
         for group in found.choices:
             amiss: list[Problem] = []
             actions = ()
             for span in group:
                 actions += self.read(plain if self.parsing == "lenient" else text, span, amiss, len(actions))
-            if best is None or actions:
-                best = (actions, group, amiss)
-            if actions:
-                break
-        assert best is not None  # noqa: S101  (there is a group where an answer is tagged)
-        problems += best[2]
-        return best[0], best[1]
+            readings.append((actions, group, amiss))
+        actions, answer, amiss = next((reading for reading in readings if reading[0]), readings[0])
+        problems += amiss
+        return actions, answer
 
     def read(self, text: str, span: Span, problems: list[Problem], before: int = 0) -> tuple[Action, ...]:
         """The actions of an answer, after `before` others; adds to the problems."""

@@ -50,16 +50,16 @@ class Mentions:
         found: list[tuple[str, int, int]] = []
         end = 0
         for i, token in enumerate(self.tokens):
-            if token.lastgroup == "word" and token.start() >= end and (mention := self._mention(i)):
+            if token.start() >= end and (mention := self._mention(i)):
                 end = mention.end
                 found.append((mention.action.text, mention.start, mention.end))
         return found
 
     def _mention(self, i: int) -> Mention | None:
-        """The action that begins with this word: up to three words make a name."""
-        if i in self.calls:
-            return self.calls[i]
+        """The action that begins with this token, if there is one: up to three words make a name."""
         if isinstance(self.grammar, Calls):
+            return self.calls.get(i)
+        if i >= len(self.tokens) or self.tokens[i].lastgroup != "word":
             return None
         first = self.tokens[i]
         words, end = [first[0]], first.end()
@@ -79,8 +79,8 @@ class Mentions:
 
     def _mention_at(self, at: int) -> Mention | None:
         """The action whose name begins at this place."""
-        i = self._after(at)
-        return self._mention(i) if i < len(self.tokens) and self.tokens[i].start() == at else None
+        mention = self._mention(self._after(at))
+        return mention if mention is not None and mention.start == at else None
 
     def _read_words(self, parts: list[str], start: int, end: int) -> Action | None:
         plain = "".join(parts)

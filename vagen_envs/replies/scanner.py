@@ -9,8 +9,6 @@ from vagen_envs.replies.mentions import Mention, Mentions
 from vagen_envs.replies.vocabulary import (
     ARROWS,
     CAPTIONS,
-    DENIAL,
-    DOUBT,
     LABELS,
     MOVING,
     NEUTRAL,
@@ -50,6 +48,9 @@ _DESCRIBED = re.compile(  # "Push the box down: Up", but not "Up, step 2: Left"
 )
 _NEUTRAL_MARKS = frozenset(" \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒↦➜➔、。「」『』【】，：；（）،؛")
 _PLACE = re.compile(r"[\s*_`]*(?::|(?:is|are)\b)?\s*(?:(?:on|to|at)\b\s*)?(?:(?:the|my)\s+)?", re.IGNORECASE)
+_CAPTION_END = re.compile(r"[ *_]*(?:\w+[ *_]*)?:")
+_NEXT_ITEM = re.compile(r"[,;|]\s*(?:(?:and|then|next)\s+)*|\)\s*[,;|]?\s*(?=\S)|\s(?=\d{1,2}[.)]\s)")
+_ITEM_END = re.compile(r"[\s*_`]*(?:[:(,;|.\n–—-]|\Z)")
 _MOST_REPEATS = 20
 
 
@@ -73,8 +74,7 @@ class AnswerScanner(Mentions):
         """
         self.plain = plain
         arrows = {token[0] for token in self.tokens if token.lastgroup == "arrow"}
-        worded = any(self._mention(i) for i, token in enumerate(self.tokens) if token.lastgroup == "word")
-        walk = frozenset() if worded else arrows & _EMOJI or arrows & _HANDS or arrows
+        walk = frozenset() if self.names() else arrows & _EMOJI or arrows & _HANDS or arrows
         i = 0
         while 0 <= i < len(self.tokens):
             token = self.tokens[i]
@@ -90,11 +90,11 @@ class AnswerScanner(Mentions):
                 i += 1
             else:
                 i = i + 1 if token.lastgroup == "arrow" or self._is_mark(i) else -1
-        if i < 0 or (self.numbers and self.numbers != [*range(1, len(self.numbers) + 1)]):
+        if i < 0 or not _counts_up(self.numbers) or len(self.numbers) > len(self.found):
             return []
-        if len(self.bare_counts) > 1 and self.bare_counts == [*range(1, len(self.bare_counts) + 1)]:
+        if len(self.bare_counts) > 1 and _counts_up(self.bare_counts):
             return []  # "1 Up 2 Left" may count or number
-        return self.found if not self.numbers or self.numbers[-1] <= len(self.found) else []
+        return self.found
 
     # -- tokens: each gives the index of the next one, or -1 where the answer is unclear ------------------------------
 
@@ -111,7 +111,7 @@ class AnswerScanner(Mentions):
             return counted
         if word in THINGS and self._is_described(i):
             return -1
-        if word in DOUBT or word in DENIAL or (word == "one" and self._next_word(i) == "of"):
+        if word == "one" and self.piece[token.end() :].casefold().startswith(" of "):
             return -1
         if word in ("after", "before") and self._mention_at(token.end() + 1):  # the order is another
             return -1
@@ -159,7 +159,7 @@ class AnswerScanner(Mentions):
         ):
             return -1
         j = self._after(match.end())
-        mention = self._mention(j) if j < len(self.tokens) and self.tokens[j].lastgroup == "word" else None
+        mention = self._mention(j)
         if mention is None or self.piece[mention.end : mention.end + 4].casefold() == " of ":
             return -1
         self.count = _count(match["count"])
@@ -169,10 +169,10 @@ class AnswerScanner(Mentions):
 
     def _next_mention_before_number(self, i: int) -> bool:
         for j in range(i + 1, len(self.tokens)):
-            if self.tokens[j].lastgroup == "number" and j not in self.calls:
-                return False
-            if self.tokens[j].lastgroup == "arrow" or (self.tokens[j].lastgroup == "word" and self._mention(j)):
+            if self.tokens[j].lastgroup == "arrow" or self._mention(j):
                 return True
+            if self.tokens[j].lastgroup == "number":
+                return False
         return False
 
     def _is_mark(self, i: int) -> bool:
@@ -202,57 +202,42 @@ class AnswerScanner(Mentions):
                 self.bare_counts.append(count)
         self.found += [mention.action] * min(count, _MOST_REPEATS)
 
-    def _next_word(self, i: int) -> str:
-        return next((token[0].casefold() for token in self.tokens[i + 1 :] if token.lastgroup == "word"), "")
-
     def _explains(self, i: int) -> bool:
         """Whether "to" leads to an explanation and not to an action."""
-        return self.last_end >= 0 and not any(
-            self._mention(j) for j in range(i + 1, min(i + 6, len(self.tokens))) if self.tokens[j].lastgroup == "word"
-        )
+        return self.last_end >= 0 and not any(map(self._mention, range(i + 1, i + 6)))
 
     def _explained(self, i: int) -> int:
         """Past the explanation that this word belongs to, if it follows an action."""
         if self.last_end < 0 or self.plain:
             return -1
-        token = self.tokens[i]
-        word = token[0].casefold()
-        if word in CAPTIONS and re.match(r"[ *_]*(?:\w+[ *_]*)?:", self.piece[token.end() :]):
+        start, end = self.tokens[i].span()
+        word, gap = self.tokens[i][0].casefold(), self.piece[self.last_end : start]
+        if word in CAPTIONS and _CAPTION_END.match(self.piece, end):
             return len(self.tokens)
-        gap = self.piece[self.last_end : token.start()]
-        words = re.findall(r"[^\W\d_]+", gap.casefold())
-        leads = _LEADS.search(gap) or word in REASON or any(word in REASON for word in words)
-        sentence = re.search(r"[.!\n]", gap)
-        if not leads and not sentence:
+        leads = _LEADS.search(gap) or not REASON.isdisjoint((word, *words_of(gap)))
+        if not leads and not re.search(r"[.!\n]", gap):
             return -1
-        line = self.piece.find("\n", token.start())
-        end = self._next_item(token.start(), len(self.piece) if line < 0 else line)
-        explanation = self.piece[token.start() : end]
-        if is_rejected(explanation):
+        end = self._next_item(start, (self.piece + "\n").index("\n", start))
+        if is_rejected(self.piece[start:end]):
             return -1
-        if not leads and any(
-            self._mention(j)
-            for j, other in enumerate(self.tokens)
-            if other.lastgroup == "word" and token.start() <= other.start() < end
-        ):
+        if not leads and any(start <= place < end for _, place, _ in self.names()):
             return -1
         return self._after(end)
 
     def _next_item(self, start: int, end: int) -> int:
         """Where the next action of a list begins: after a separator, alone or with an explanation of its own."""
-        for match in re.finditer(
-            r"[,;|]\s*(?:(?:and|then|next)\s+)*|\)\s*[,;|]?\s*(?=\S)|\s(?=\d{1,2}[.)]\s)", self.piece[start:end]
-        ):
-            at = start + match.end()
-            j = self._after(at)
-            if j < len(self.tokens) and self.tokens[j].start() < end:
-                token = self.tokens[j]
-                if token.lastgroup == "number":
-                    return at
-                mention = self._mention(j) if token.lastgroup == "word" else None
-                if mention and re.match(r"[\s*_`]*(?:[:(,;|.\n–—-]|\Z)", self.piece[mention.end :]):
-                    return at
+        for match in _NEXT_ITEM.finditer(self.piece, start, end):
+            j = self._after(match.end())
+            if j == len(self.tokens) or self.tokens[j].start() >= end:
+                break
+            mention = self._mention(j)
+            if self.tokens[j].lastgroup == "number" or (mention and _ITEM_END.match(self.piece, mention.end)):
+                return match.end()
         return end
+
+
+def _counts_up(numbers: list[int]) -> bool:
+    return numbers == [*range(1, len(numbers) + 1)]
 
 
 def _count(written: str) -> int:
