@@ -7,7 +7,7 @@ import functools
 import math
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -16,7 +16,7 @@ import numpy as np
 import tinycss2
 import tinycss2.color5
 
-from vagen_envs.svg.check import local_name
+from vagen_envs.svg.check import local_name, pixels
 from vagen_envs.svg.outlines import read_transform
 
 Style = Mapping[str, str]
@@ -39,19 +39,20 @@ _MIX = re.compile(
 )
 _KEYWORDS = {word.lower(): word for word in ("none", "currentColor", "inherit", "initial", "transparent")}
 
-_LINEAR = (
-    (12831 / 3959, -329 / 214, -1974 / 3959),
-    (-851781 / 878810, 1648619 / 878810, 36519 / 878810),
-    (705 / 12673, -2585 / 12673, 705 / 667),
-)
-"""From XYZ to linear sRGB, CSS Color 4, section 17."""
-_LINEAR_D50 = (
-    (3.1341359, -1.6173864, -0.4906620),
-    (-0.9787955, 1.9162543, 0.0334423),
-    (0.0719554, -0.2289768, 1.4053860),
-)
-"""The same from XYZ relative to D50, by the Bradford adaptation of CSS Color 4, section 12.3."""
-
+_LINEAR_OF_XYZ = {
+    "xyz-d65": (
+        (12831 / 3959, -329 / 214, -1974 / 3959),
+        (-851781 / 878810, 1648619 / 878810, 36519 / 878810),
+        (705 / 12673, -2585 / 12673, 705 / 667),
+    ),
+    "xyz-d50": (
+        (3.1341359, -1.6173864, -0.4906620),
+        (-0.9787955, 1.9162543, 0.0334423),
+        (0.0719554, -0.2289768, 1.4053860),
+    ),
+}
+"""From XYZ to linear sRGB (CSS Color 4, section 17), with D50 by the Bradford adaptation of its section 12.3."""
+_XYZ_OF_LAB = {"oklab": "xyz-d65", "oklch": "xyz-d65", "lab": "xyz-d50", "lch": "xyz-d50"}
 
 _Declaration = tuple[bool, str, str]
 """Whether it is `!important`, the property and its value."""
@@ -169,21 +170,16 @@ def colour(text: str, current: str = "black") -> Rgba | None:
         return _mixed(mix, current)
     try:
         parsed = tinycss2.color5.parse_color(current if word.lower() == "currentcolor" else word)
-        space = parsed.space
-        if space.startswith(("ok", "la", "lc")):
-            red, green, blue = _from_lab(parsed, _LINEAR if space.startswith("ok") else _LINEAR_D50)
+        if white := _XYZ_OF_LAB.get(parsed.space):  # CSS Color 4, section 17
+            linear = np.array(_LINEAR_OF_XYZ[white]) @ parsed.to(white).coordinates
+            red, green, blue = (
+                12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055 for c in linear.tolist()
+            )
         else:
             red, green, blue = parsed.to("srgb").coordinates
     except (AttributeError, NotImplementedError, TypeError, ValueError):  # no colour, or of an unknown space
         return None
     return red, green, blue, parsed.alpha
-
-
-def _from_lab(parsed: Any, matrix: Sequence[Sequence[float]]) -> list[float]:
-    """The sRGB of OKLab, OKLCH, Lab and LCH (CSS Color 4, section 17)."""
-    white = "xyz-d65" if matrix is _LINEAR else "xyz-d50"
-    linear = np.array(matrix) @ parsed.to(white).coordinates
-    return [12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055 for c in linear.tolist()]
 
 
 def _mixed(mix: re.Match[str], current: str) -> Rgba | None:
@@ -202,9 +198,5 @@ def _mixed(mix: re.Match[str], current: str) -> Rgba | None:
 
 def opacity(text: str | None) -> float:
     """An opacity, as a number or in percent, from 0 to 1; 1 for what isn't one."""
-    word = (text or "1").strip()
-    try:
-        share = float(word[:-1]) / 100 if word.endswith("%") else float(word)
-    except ValueError:
-        return 1.0
-    return min(1.0, max(0.0, share))
+    share = pixels(text, 1.0)
+    return 1.0 if math.isnan(share) else min(1.0, max(0.0, share))
