@@ -50,7 +50,7 @@ def test_turn_ours(benchmark: Any, env: Any) -> None:
 def test_turn_theirs(benchmark: Any, env: Any) -> None:
     """ManiSkill's own steps, as many as our turn takes with the same targets, and one capture of its camera."""
     env.reset(seed=7)
-    scene = env._session._now._scene
+    scene = env._session._scene
     targets: list[Any] = []
     control = scene.control
     scene.control = lambda target: (targets.append(target.clone()), control(target))[1]  # type: ignore[func-returns-value]
@@ -60,7 +60,7 @@ def test_turn_theirs(benchmark: Any, env: Any) -> None:
     def physics_and_picture() -> None:
         for target in targets:
             control(target)
-        env._session._now.picture()
+        env._session.picture(env._level, env._calls)
 
     benchmark.pedantic(physics_and_picture, rounds=25, warmup_rounds=2)
 
@@ -93,7 +93,7 @@ def test_skills_again(benchmark: Any, env: Any) -> None:
         env.step(REPLY)
         env.restore(moment)
 
-    benchmark.pedantic(lambda: env._simulated().run(env._level, env._calls), setup=one_too_many, rounds=8)
+    benchmark.pedantic(lambda: env._simulated().picture(env._level, env._calls), setup=one_too_many, rounds=8)
 
 
 @pytest.mark.benchmark(group="PrimitiveSkill, reset with a picture", timer=time.process_time)
@@ -106,7 +106,7 @@ def test_reset(benchmark: Any, env: Any) -> None:
 @pytest.mark.benchmark(group="PrimitiveSkill, one picture", timer=time.process_time)
 def test_picture(benchmark: Any, env: Any) -> None:
     env.reset(seed=7)
-    benchmark.pedantic(env._session._now.picture, rounds=20, warmup_rounds=2)
+    benchmark.pedantic(env._session.picture, (env._level, env._calls), rounds=20, warmup_rounds=2)
 
 
 @pytest.mark.benchmark(group="PrimitiveSkill, one more env (ms are MB)", timer=time.process_time)

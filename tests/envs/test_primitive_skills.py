@@ -91,7 +91,7 @@ def arm():
     from vagen_envs.seeding import HashStream
 
     simulator = ManipulationSimulator(0)
-    simulator.play(draw_level("place", HashStream("arm"), "train"), [])
+    simulator.run(draw_level("place", HashStream("arm"), "train"), [])
     yield simulator._scene.agent
     simulator.close()
 

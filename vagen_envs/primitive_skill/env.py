@@ -13,7 +13,7 @@ from vagen_envs.primitive_skill import ENV_ID, tasks
 from vagen_envs.primitive_skill.cabinets import PublishedCabinet, read_published
 from vagen_envs.primitive_skill.config import PrimitiveSkillConfig
 from vagen_envs.primitive_skill.levels import APPLE_RADIUS, CUBE, TARGETS, ManipulationLevel, draw_level
-from vagen_envs.primitive_skill.sessions import LocalSession, PooledSession, make_session
+from vagen_envs.primitive_skill.sessions import make_session
 from vagen_envs.primitive_skill.skills import ARITY, SkillCall, SkillCalls
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.primitive_skill.text_only import text_only_reply
@@ -56,7 +56,7 @@ class PrimitiveSkillEnv(VagenEnv):
     field_names = ("instruction", "limits", "positions", "other")
     config: PrimitiveSkillConfig
     _cabinet: PublishedCabinet | None = None
-    _session: LocalSession | PooledSession | None = None
+    _session: Any = None
     _seen: Picture | None = None
 
     def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
@@ -182,7 +182,7 @@ class PrimitiveSkillEnv(VagenEnv):
             if isinstance(action, Refused) or tasks.solved(self._level, state):
                 break
             calls.append(self._call(action)[0])
-            state = self._simulated().run(self._level, [*self._calls, *calls], True)[1]
+            state = self._simulated().run(self._level, [*self._calls, *calls])[1]
         return state
 
     def random_actions(self, stream: HashStream, count: int) -> list[str]:
@@ -228,7 +228,7 @@ class PrimitiveSkillEnv(VagenEnv):
         self._calls = [self._call(action)[0] for action in actions]
         self._played = [action.text for action in actions]
 
-    def _simulated(self) -> LocalSession | PooledSession:
+    def _simulated(self) -> Any:
         config = self.config
         if self._session is None:
             size = config.picture_size if self._looks or self.render_mode == "rgb_array" else 0  # 0 if nobody looks

@@ -18,48 +18,21 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections import defaultdict
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vagen_envs.errors import SimulatorError
-from vagen_envs.pictures import Pixels
 from vagen_envs.primitive_skill import ENV_ID
-from vagen_envs.primitive_skill.levels import ManipulationLevel, draw_level
-from vagen_envs.primitive_skill.skills import SkillCall
-from vagen_envs.primitive_skill.state import PrimitiveSkillState
+from vagen_envs.primitive_skill.levels import draw_level
 from vagen_envs.seeding import HashStream
 from vagen_envs.workers import Worker, WorkerDied, answer_calls
 
+if TYPE_CHECKING:
+    from vagen_envs.primitive_skill.simulator import ManipulationSimulator
+
 _owner: int | None = None
 """The process that first started a simulator here. Its driver's threads don't survive a fork."""
-
-
-class LocalSession:
-    """Simulators of this process: one at the episode's moment, and one that looks ahead, without pictures."""
-
-    def __init__(self, picture_size: int, device: str) -> None:
-        global _owner
-        from vagen_envs.primitive_skill.simulator import ManipulationSimulator  # brings torch and ManiSkill
-
-        _owner = _owner or os.getpid()
-        self._now, self._ahead = ManipulationSimulator(picture_size, device), ManipulationSimulator(0, device)
-
-    def run(
-        self, level: ManipulationLevel, calls: Sequence[SkillCall], ahead: bool = False
-    ) -> tuple[str, PrimitiveSkillState]:
-        """What the last of the skills reports as failed, if anything, and the state then."""
-        return (self._ahead if ahead else self._now).play(level, calls)
-
-    def picture(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> Pixels:
-        """What the camera sees after the skills, uint8 (size, size, 3). A fresh array."""
-        self._now.play(level, calls)
-        return self._now.picture()
-
-    def close(self) -> None:
-        """Free the scenes. May be called twice."""
-        self._now.close()
-        self._ahead.close()
 
 
 class WorkerPool:
@@ -91,7 +64,7 @@ class WorkerPool:
 
 
 class PooledSession:
-    """A `LocalSession` in a worker of a pool."""
+    """A `ManipulationSimulator` in a worker of a pool."""
 
     _numbers = itertools.count()
 
@@ -99,12 +72,6 @@ class PooledSession:
         self._pool = pool
         self._worker: Worker | None = None
         self._number = next(self._numbers)
-
-    def run(self, *played: Any) -> Any:
-        return self._ask("run", *played)
-
-    def picture(self, *played: Any) -> Any:
-        return self._ask("picture", *played)
 
     def close(self) -> None:
         worker, self._worker = self._worker, None
@@ -126,16 +93,23 @@ class PooledSession:
                     raise SimulatorError(ENV_ID, f"{death}; another takes its place") from death
         raise AssertionError("unreachable")
 
+    run = functools.partialmethod(_ask, "run")
+    picture = functools.partialmethod(_ask, "picture")
+
 
 _pools: dict[tuple[int, int, int, str], WorkerPool] = {}
 """By process, size and what the workers are started with: environments with the same options share one."""
 _pools_lock = threading.Lock()
 
 
-def make_session(workers: int, picture_size: int, device: str) -> LocalSession | PooledSession:
+def make_session(workers: int, picture_size: int, device: str) -> ManipulationSimulator | PooledSession:
     """A session in a pool of so many workers, or in this process for 0, unless it is forked from one that simulated."""
+    global _owner
     if not workers and _owner in (None, os.getpid()):
-        return LocalSession(picture_size, device)
+        from vagen_envs.primitive_skill.simulator import ManipulationSimulator  # brings torch and ManiSkill
+
+        _owner = os.getpid()
+        return ManipulationSimulator(picture_size, device)
     key = (os.getpid(), max(1, workers), picture_size, device)
     with _pools_lock:
         if key not in _pools:
@@ -156,25 +130,21 @@ def close_pools() -> None:
 
 def main(connection: Connection, picture_size: int, device: str) -> None:
     """Serve until the other end is gone."""
-    sessions: dict[int, LocalSession] = {}
+    sessions: dict[int, Any] = defaultdict(lambda: make_session(0, picture_size, device))
 
     def answer(session: int, method: str, *played: Any) -> Any:
-        if session not in sessions:
-            sessions[session] = LocalSession(picture_size, device)
         try:
             return getattr(sessions[session], method)(*played)
         finally:
             if method == "close":
-                del sessions[session]
+                sessions.pop(session, None)
 
     def warm_up() -> None:
         """Take a first picture, which costs a process seconds."""
-        session = LocalSession(picture_size, device)
+        first = make_session(0, picture_size, device)
         level = draw_level("place", HashStream("warm-up"), "train")
-        session.run(level, [])
-        if picture_size:
-            session.picture(level, [])
-        session.close()
+        (first.picture if picture_size else first.run)(level, [])
+        first.close()
 
     answer_calls(connection, answer, warm_up)
 

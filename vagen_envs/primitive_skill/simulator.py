@@ -72,22 +72,32 @@ class ManipulationSimulator:
             renderer(device)
         self._picture_size, self._device = picture_size, device
         self._scene: Any = None
-        self._played: tuple[ManipulationLevel, list[SkillCall]] | None = None
+        self._level: ManipulationLevel | None = None
+        self._calls: list[SkillCall] = []
+        self._results: list[tuple[str, PrimitiveSkillState]] = []
 
-    def play(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, PrimitiveSkillState]:
-        """Play what is missing of these skills. What the last of them reports as failed, if anything, and the state."""
-        played, self._played = self._played, None  # unknown, should the simulator break
-        known = len(played[1]) if played and played == (level, list(calls[: len(played[1])])) else None
-        if known is None:
+    def run(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, PrimitiveSkillState]:
+        """What the last of the skills reports as failed, if anything, and the state then.
+
+        What is missing is played. What was played before, further skills among it, is remembered.
+        """
+        known, self._level = self._level, None  # unknown, should the simulator break
+        shared = min(len(calls), len(self._calls))
+        if known != level or self._calls[:shared] != list(calls[:shared]):
             self._load(level)
-        failed = ""
-        for call in calls[known or 0 :]:
-            failed = self._run(call)
-        self._played = level, list(calls)
-        return failed, self._state(level)
+            self._calls, self._results = [], [("", self._state(level))]
+        for call in calls[len(self._calls) :]:
+            failed = self._play(call)
+            self._calls.append(call)
+            self._results.append((failed, self._state(level)))
+        self._level = level
+        return self._results[len(calls)]
 
-    def picture(self) -> Pixels:
-        """Take a picture: uint8 (size, size, 3), a fresh array."""
+    def picture(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> Pixels:
+        """What the camera sees after the skills: uint8 (size, size, 3), a fresh array."""
+        if len(self._calls) > len(calls):
+            self._level = None  # the scene is further on
+        self.run(level, calls)
         self._scene.scene.update_render()
         camera = self._scene._sensors["third_person"]
         camera.capture()
@@ -99,7 +109,7 @@ class ManipulationSimulator:
         """Free the scene."""
         if self._scene is not None:
             self._scene.close()
-            self._scene = self._played = None
+            self._scene = self._level = None
 
     # -- moving ------------------------------------------------------------------------------------
 
@@ -119,7 +129,7 @@ class ManipulationSimulator:
         self._ik = InverseKinematics(self._agent.robot._objs[0])
         self._settle()
 
-    def _run(self, call: SkillCall) -> str:
+    def _play(self, call: SkillCall) -> str:
         """Carry out a skill. Returns what failed, or nothing."""
         name, numbers = call
         skill = SKILLS[name](*numbers, holding=self._held())
