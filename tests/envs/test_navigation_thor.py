@@ -90,11 +90,11 @@ def made(episodes, tmp_path, monkeypatch):
         return env
 
     yield make
-    from vagen_envs.navigation.thor import POOL
+    from vagen_envs.navigation.thor_player import close_players
 
     for env in environments:
         env.close()
-    POOL.close()
+    close_players()
 
 
 def no_thread_is_left():
@@ -135,7 +135,7 @@ def test_it_agrees_with_the_rooms_behind_it(made, player, episodes):
 
 
 def test_players_are_used_again(made):
-    from vagen_envs.navigation.thor import POOL
+    from vagen_envs.navigation.thor_player import close_players
 
     first = made()
     first.reset(seed=0)
@@ -145,7 +145,7 @@ def test_players_are_used_again(made):
     second.reset(seed=0)
     assert second._levels_of._player._controller.server.unity_proc.pid == process
     second.close()
-    POOL.close()
+    close_players()
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
 

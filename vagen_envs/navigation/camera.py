@@ -20,10 +20,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import mujoco as mj
 import numpy as np
 from PIL import Image
 
-from vagen_envs.errors import MissingExtraError, SimulatorError
+from vagen_envs.errors import SimulatorError
 from vagen_envs.navigation import ENV_ID
 from vagen_envs.pictures import Pixels
 
@@ -39,14 +40,6 @@ samples a pixel (12 ms, 25 ms), and evens out textures too."""
 _MESA = {"LP_NUM_THREADS": "0", "MESA_SHADER_CACHE_DISABLE": "true"}
 """Have Mesa's software renderer start no threads. A forked process lacks them: with the shader cache's thread one of
 four children died of a damaged heap. Without that cache the first picture of a process takes 0.25 s longer."""
-
-
-def mujoco() -> Any:
-    """The module. Raises MissingExtraError where it isn't installed."""
-    try:
-        return importlib.import_module("mujoco")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(ENV_ID, "navigation", "mujoco") from error
 
 
 def draw(model: Any, scene: Any, resolution: int, cast_shadows: bool) -> Pixels:
@@ -70,10 +63,7 @@ def draw(model: Any, scene: Any, resolution: int, cast_shadows: bool) -> Pixels:
 
 
 class _Painter(threading.Thread):
-    """A thread with an OpenGL context, and what MuJoCo keeps in it for each size of pictures.
-
-    With Mesa's software renderer that is 20 MB a size.
-    """
+    """A thread with an OpenGL context, and what MuJoCo keeps in it for each size of pictures: 20 MB with Mesa."""
 
     def __init__(self) -> None:
         super().__init__(name="opengl", daemon=True)
@@ -98,7 +88,6 @@ class _Painter(threading.Thread):
             del request, answer  # or the room would live on until the next picture
 
     def _pixels(self, model: Any, scene: Any, side: int, cast_shadows: bool) -> Pixels:
-        mj = mujoco()
         self._make_current()
         key = (side, cast_shadows)
         if key not in self._renderers:  # it draws every room: all have the same materials
@@ -113,10 +102,7 @@ class _Painter(threading.Thread):
         return pixels[::-1]  # OpenGL begins at the bottom
 
     def _make_current(self) -> None:
-        """Make the context current, and make it anew if something else ended EGL for the whole process.
-
-        SDL does that when its last window is closed.
-        """
+        """Make the context current, anew if something ended EGL for the process, as SDL does with its last window."""
         try:
             self._gl = self._gl or _context()
             self._gl.make_current()

@@ -117,12 +117,9 @@ class NavigationConfig(SolvableConfig):
 
     @classmethod
     def _needed(cls, given: Mapping[str, Any]) -> dict[str, int]:
-        names = ("max_solution_length", "max_actions_per_turn")
-        longest, actions = values = [given.get(name, getattr(cls, name)) for name in names]
-        if any(type(value) is not int or value < 1 for value in values):
-            return {}  # checked by the constructor
         if "max_solution_length" not in given or given.get("backend", "house") != "house":
             return {}  # it follows from turns and steps, or a file says it
+        longest, actions = given["max_solution_length"], given.get("max_actions_per_turn", cls.max_actions_per_turn)
         return {"max_turns": math.ceil(longest / actions), "max_steps": longest}
 
     def level_key(self) -> dict[str, Any]:

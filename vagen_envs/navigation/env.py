@@ -11,9 +11,9 @@ from PIL import Image
 
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
+from vagen_envs.extras import need
 from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.config import NavigationConfig
-from vagen_envs.navigation.levels import HouseLevels
 from vagen_envs.navigation.scene import ACTIONS, NavigationEpisode, distance, extract
 from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
 from vagen_envs.navigation.state import NavigationState, words
@@ -67,8 +67,12 @@ class NavigationEnv(VagenEnv):
         side = self.config.shown_pixels
         # Here, so that a missing extra is told when the environment is made.
         if self.config.backend == "house":
+            need(self.id, "navigation", "mujoco")
+            from vagen_envs.navigation.levels import HouseLevels
+
             self._levels_of: Any = HouseLevels(self.config)
         else:
+            need(f'{self.id} with backend="thor"', "thor", "ai2thor")
             from vagen_envs.navigation.thor import ThorLevels
 
             self._levels_of = ThorLevels(self.config)

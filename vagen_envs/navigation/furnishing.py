@@ -9,7 +9,7 @@ from vagen_envs.errors import LevelError
 from vagen_envs.navigation.floor_plan import DOOR, FloorPlan
 from vagen_envs.navigation.house import FLOORS, ROOM_KINDS, House, HouseObject, RoomKind
 from vagen_envs.navigation.objects import COLORS, FURNITURE, PALETTES, TARGETS, Color
-from vagen_envs.navigation.rects import Rect, grown, is_inside, moved, overlap, overlaps_any, turned
+from vagen_envs.navigation.rects import Rect, grown, is_inside, moved, overlap, overlaps_any
 from vagen_envs.seeding import HashStream
 
 _TURNS = _SOUTH, _EAST, _NORTH, _WEST = 0, 90, 180, 270
@@ -17,11 +17,7 @@ _TRIES = 30
 
 
 def draw_house(stream: HashStream, kind: RoomKind | None = None) -> House:
-    """A furnished room with eight or more things to look for, each of another type.
-
-    Raises:
-        LevelError: no room could be furnished, which a fixed generator makes a matter of luck beyond reason.
-    """
+    """A furnished room with eight or more things to look for, each of another type."""
     for _ in range(_TRIES):
         room = _Room(stream, stream.choice(ROOM_KINDS) if kind is None else kind)
         _FURNISH[room.kind](room)
@@ -103,7 +99,7 @@ class _Room:
     def put(self, thing: HouseObject, aisle: int = 0) -> bool:
         """Place furniture if it fits and its aisle is free."""
         wide, deep, _ = FURNITURE[thing.kind].size
-        front = moved(turned((-wide // 2, -deep // 2 - aisle, wide // 2, -deep // 2), thing.turn), thing.x, thing.y)
+        front = thing.in_room((-wide // 2, -deep // 2 - aisle, wide // 2, -deep // 2))
         if not self.fits(thing.rect) or (aisle and not self.is_free(front)):
             return False
         self.keep(thing)
@@ -183,11 +179,7 @@ class _Room:
                     break
 
     def fill(self, elsewhere: Iterable[str] = ()) -> None:
-        """Things to look for, each type at most once, on surfaces and on the floor at the walls.
-
-        Args:
-            elsewhere: types that another room has.
-        """
+        """Things to look for, of types that aren't `elsewhere`, on surfaces and on the floor at the walls."""
         kinds = sorted(set(TARGETS) - set(elsewhere))
         self.stream.shuffle(kinds)
         left = 5 if self.doors else 12
@@ -202,7 +194,7 @@ class _Room:
         for holder in (item for item in self.objects if item.kind in FURNITURE):
             for surface in (surface for surface in FURNITURE[holder.kind].surfaces if surface.kind in places):
                 turn = self.stream.choice(_TURNS) if holder.kind == "DiningTable" else holder.turn
-                x0, y0, x1, y1 = moved(turned(surface.rect, holder.turn), holder.x, holder.y)
+                x0, y0, x1, y1 = holder.in_room(surface.rect)
                 model = self.make(kind, 0, 0, holder.z + surface.z, turn)
                 wide, deep, _ = model.size
                 if wide > x1 - x0 or deep > y1 - y0:
@@ -240,8 +232,7 @@ def _kitchen(room: _Room) -> None:
                 room.objects.append(room.at_wall("Cabinet", turn, at - wide // 2, 145))
         else:
             room.stand(kind)
-    table = room.free_standing("DiningTable", 60)
-    if table:
+    if table := room.free_standing("DiningTable", 60):
         room.chairs(table, 1 + room.stream.below(3))
         if room.stream.below(2):
             room.lay_rug(table)
@@ -249,17 +240,15 @@ def _kitchen(room: _Room) -> None:
 
 
 def _living_room(room: _Room) -> None:
-    sofa = room.stand("Sofa")
-    if sofa:
+    if sofa := room.stand("Sofa"):
         room.beside(sofa, "SideTable")
-        x, y, *_ = moved(turned((0, -118, 0, -118), sofa.turn), sofa.x, sofa.y)
+        x, y, *_ = sofa.in_room((0, -118, 0, -118))
         table = room.make("CoffeeTable", x, y, 0, sofa.turn)
         if room.is_free(table.rect):
             room.aisles.clear()
             room.put(table)
             room.lay_rug(table)
-    stand = room.stand("TVStand")
-    if stand:
+    if stand := room.stand("TVStand"):
         room.objects.append(room.make("Television", stand.x, stand.y, 55, stand.turn))
     for kind in ("Shelf", "ArmChair", "Dresser", "HousePlant"):
         room.stand(kind)
@@ -268,15 +257,13 @@ def _living_room(room: _Room) -> None:
 
 
 def _bedroom(room: _Room) -> None:
-    bed = room.stand("Bed")
-    if bed:
+    if bed := room.stand("Bed"):
         room.beside(bed, "SideTable")
         if room.stream.below(2):
             room.lay_rug(bed)
-    desk = room.stand("Desk")
-    if desk:
+    if desk := room.stand("Desk"):
         seat = -FURNITURE["Desk"].size[1] // 2 - 10
-        x, y, *_ = moved(turned((0, seat, 0, seat), desk.turn), desk.x, desk.y)
+        x, y, *_ = desk.in_room((0, seat, 0, seat))
         room.keep(room.make("Chair", x, y, 0, (desk.turn + 180) % 360))
     for kind in ("Dresser", "Shelf"):
         room.stand(kind)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vagen_envs.navigation.objects import FURNITURE, TARGETS, Color
-from vagen_envs.navigation.rects import Rect
+from vagen_envs.navigation.rects import Rect, moved, turned
 
 RoomKind = Literal["kitchen", "living_room", "bedroom"]
 HouseKind = Literal[RoomKind, "house"]
@@ -52,17 +52,18 @@ class HouseObject:
         wide, deep, _ = self.size
         return self.x - wide // 2, self.y - deep // 2, self.x + (wide + 1) // 2, self.y + (deep + 1) // 2
 
+    def in_room(self, rect: Rect) -> Rect:
+        """Where a rectangle of the object's own frame is."""
+        return moved(turned(rect, self.turn), self.x, self.y)
+
 
 @dataclass(frozen=True, slots=True)
 class House:
     """One furnished room, or several with doorways between them.
 
     Attributes:
-        kind: what room it is, or `house`.
         width, depth: extent along x and y in cm.
         notch: a corner that doesn't belong to the room, which makes it L-shaped.
-        wall: colour of the walls.
-        floor: name in `FLOORS`.
         rug: where a rug lies, and its colour.
         objects: furniture first.
         walls, doors: between rooms, see `floor_plan`.

@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 
 from vagen_envs.errors import LevelError
-from vagen_envs.navigation.camera import mujoco
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.floor_plan import GRID, FloorPlan, draw_plan, moves_to, out_of_sight
 from vagen_envs.navigation.furnishing import draw_house, furnish
@@ -33,7 +32,6 @@ class HouseLevels:
     """Draws levels in furnished rooms."""
 
     def __init__(self, config: NavigationConfig) -> None:
-        mujoco()
         self.config = config
         self._looks = 0
 

@@ -9,10 +9,11 @@ import functools
 import math
 from typing import Any
 
+import mujoco as mj
 import numpy as np
 from numpy.typing import NDArray
 
-from vagen_envs.navigation.camera import draw, mujoco
+from vagen_envs.navigation.camera import draw
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.house import House
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, WALL_HEIGHT, scene
@@ -44,7 +45,6 @@ class HouseSimulator:
     """A house, the agent in it and its camera."""
 
     def __init__(self, house: House, start: Pose, config: NavigationConfig) -> None:
-        self._mj = mj = mujoco()
         self.house, self.pose = house, start
         self.step_length, self.field_of_view = config.step_length, config.fov
         self.resolution, self._cast_shadows = config.resolution, config.cast_shadows
@@ -86,8 +86,8 @@ class HouseSimulator:
         key = (round(pose.x, 3), round(pose.z, 3), way)
         if key not in self._known:
             self._data.qpos[:] = (pose.x, pose.z, -math.radians(way))
-            self._mj.mj_kinematics(self._model, self._data)
-            self._mj.mj_collision(self._model, self._data)
+            mj.mj_kinematics(self._model, self._data)
+            mj.mj_collision(self._model, self._data)
             self._known[key] = self._data.ncon > 0
         return self._known[key]
 
@@ -105,7 +105,7 @@ class HouseSimulator:
         eye, rays = np.array((self.pose.x, self.pose.z, EYE_Y)), (_raster(self.field_of_view) @ self._axes()).ravel()
         count = len(rays) // 3
         hits, far = np.empty(count, np.int32), np.empty(count)
-        self._mj.mj_multiRay(
+        mj.mj_multiRay(
             self._model, self._data, eye, rays, None, True, self._agent, hits, far, None, count, VISIBILITY_DISTANCE
         )
         met = np.bincount(self._model.geom_bodyid[hits[hits >= 0]], minlength=self._model.nbody)  # the world's first
@@ -120,15 +120,14 @@ class HouseSimulator:
 
     def frame(self) -> Pixels:
         """What the agent sees: uint8 (resolution, resolution, 3)."""
-        pose, ahead, view = self.pose, self._axes()[1], self._mj.MjvCamera()
+        pose, ahead, view = self.pose, self._axes()[1], mj.MjvCamera()
         view.lookat[:] = (pose.x + ahead[0], pose.z + ahead[1], EYE_Y + ahead[2])
         view.distance, view.azimuth, view.elevation = 1.0, 90.0 - pose.rotation, -float(pose.horizon)
-        return self._picture(view, self._mj.MjvOption())
+        return self._picture(view, mj.MjvOption())
 
     def map_frame(self) -> Pixels:
         """The room from above, without its ceiling, north on top."""
-        mj, shown = self._mj, self._model.vis.global_
-        wide, deep = self.house.width / 100, self.house.depth / 100
+        shown, wide, deep = self._model.vis.global_, self.house.width / 100, self.house.depth / 100
         view, option = mj.MjvCamera(), mj.MjvOption()
         option.geomgroup[_CEILING] = 0
         view.lookat[:] = (wide / 2, deep / 2, 0.0)
@@ -141,7 +140,6 @@ class HouseSimulator:
             shown.fovy = self.field_of_view
 
     def _picture(self, view: Any, option: Any) -> Pixels:
-        mj = self._mj
         if self._scene is None:
             self._scene = mj.MjvScene(self._model, maxgeom=self._model.ngeom + 50)
             for flag in ("REFLECTION", "HAZE"):  # each takes its time, and nothing here has them

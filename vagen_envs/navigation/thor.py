@@ -13,7 +13,7 @@ from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.episodes import ThorEpisode, read_episodes
 from vagen_envs.navigation.scene import LOOKS, MOVES, TURNS, NavigationLevel, Pose, SceneObject
-from vagen_envs.navigation.thor_player import POOL, Player, ai2thor
+from vagen_envs.navigation.thor_player import Player, acquire, release
 from vagen_envs.pictures import Pixels
 from vagen_envs.seeding import Split, split_of
 from vagen_envs.tables import split_named
@@ -107,7 +107,6 @@ class ThorLevels:
     """Levels from a file of episodes. Raises ConfigError if that file or the executable can't be used."""
 
     def __init__(self, config: NavigationConfig) -> None:
-        ai2thor("ai2thor.controller")
         self._config = config
         self._episodes = read_episodes(config.episodes or "")
         if config.thor_executable is not None and not os.access(Path(config.thor_executable), os.X_OK):
@@ -127,7 +126,7 @@ class ThorLevels:
         """An episode in a player that is started, or restarted, if need be."""
         if self._player is None or not self._player.alive:
             self.close()
-            self._player = POOL.acquire(self._config, record.scene)
+            self._player = acquire(self._config, record.scene)
         simulator = ThorSimulator(self._player, record, self._config.step_length)
         return NavigationLevel(simulator, record.episode, record.content())
 
@@ -135,4 +134,4 @@ class ThorLevels:
         """Give the player back."""
         if self._player is not None:
             player, self._player = self._player, None
-            POOL.release(player)
+            release(player)

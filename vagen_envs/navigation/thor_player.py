@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import importlib
 import os
 import threading
 import time
@@ -20,7 +19,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from vagen_envs.errors import MissingExtraError, SimulatorError
+import ai2thor.platform
+from ai2thor.controller import Controller
+
+from vagen_envs.errors import SimulatorError
 from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.scene import VISIBILITY_DISTANCE
@@ -36,13 +38,11 @@ class Player:
     """One Unity process behind ai2thor's Controller, under a watchdog. Raises SimulatorError if it doesn't come up."""
 
     def __init__(self, config: NavigationConfig, scene: str) -> None:
-        module = ai2thor("ai2thor.controller")
-        platform = getattr(ai2thor("ai2thor.platform"), config.thor_platform)  # the class: a string would fail
         self.config, self.broken = config, ""
         # Made in two steps, so that there is something to kill while the constructor hangs.
-        self._controller: Any = module.Controller.__new__(module.Controller)
+        self._controller: Any = Controller.__new__(Controller)
         self._controller.server = None
-        build: dict[str, Any] = {"platform": platform}
+        build: dict[str, Any] = {"platform": getattr(ai2thor.platform, config.thor_platform)}  # a string would fail
         if config.thor_executable is not None:
             build = {"local_executable_path": config.thor_executable, "x_display": os.environ.get("DISPLAY") or "0"}
         start = functools.partial(
@@ -145,46 +145,32 @@ class Player:
                     pipe.close()
 
 
-def ai2thor(name: str) -> Any:
-    """A module of ai2thor. Raises MissingExtraError where it isn't installed."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(f'{ENV_ID} with backend="thor"', "thor", "ai2thor") from error
+_idle: dict[tuple[int, NavigationConfig], list[Player]] = defaultdict(list)
+"""Players at rest, by process, since a fork has none, and configuration."""
 
 
-class PlayerPool:
-    """Players at rest, by their configuration. A broken one is dropped, and a new one is started in its place."""
-
-    def __init__(self) -> None:
-        self._idle: dict[tuple[int, NavigationConfig], list[Player]] = defaultdict(list)  # a fork has none
-
-    def acquire(self, config: NavigationConfig, scene: str) -> Player:
-        """A player for one user, one at rest if there is one. Starting one takes up to `start_timeout` seconds."""
-        with contextlib.suppress(IndexError):
-            while True:
-                player = self._idle[os.getpid(), config].pop()
-                if player.alive:
-                    return player
-                player.kill()
-        return Player(config, scene)
-
-    def release(self, player: Player) -> None:
-        """Take a player back."""
-        if player.alive:
-            self._idle[os.getpid(), player.config].append(player)
-        else:
+def acquire(config: NavigationConfig, scene: str) -> Player:
+    """A player for one user, one at rest if there is one. Starting one takes up to `thor_start_timeout` seconds."""
+    with contextlib.suppress(IndexError):
+        while True:
+            player = _idle[os.getpid(), config].pop()
+            if player.alive:
+                return player
             player.kill()
-
-    def close(self) -> None:
-        """End all players of this process that are at rest."""
-        for process, config in list(self._idle):
-            if process == os.getpid():
-                for player in self._idle.pop((process, config)):
-                    player.kill()
+    return Player(config, scene)
 
 
-POOL = PlayerPool()
-"""The players of this process."""
+def release(player: Player) -> None:
+    """Take a player back."""
+    if player.alive:
+        _idle[os.getpid(), player.config].append(player)
+    else:
+        player.kill()
 
-atexit.register(POOL.close)
+
+@atexit.register
+def close_players() -> None:
+    """End all players of this process that are at rest."""
+    for key in [key for key in _idle if key[0] == os.getpid()]:
+        for player in _idle.pop(key):
+            player.kill()

@@ -125,17 +125,15 @@ class PublishedCabinet:
     """0.1 m, as released."""
 
     def box_at(self, opened: int) -> Vector:
-        """The drawer's position."""
         x, y, z = self.closed
         return x, y + opened - BEHIND, z
 
     def handle_at(self, opened: int) -> Vector:
-        """The handle's centre."""
         x, y, z = self.closed
         return x, y + opened, z
 
     def holds(self, apple: Vector, box: Vector) -> bool:
-        """Whether the apple is in the drawer: within 100 mm in x and y, as released, and between bottom and top."""
+        # Within 100 mm in x and y, as released.
         near = abs(apple[0] - box[0]) <= 100 and abs(apple[1] - box[1]) <= 100
         return near and self.bottom < apple[2] < self.top + self.apple_height
 

@@ -117,9 +117,7 @@ class PrimitiveSkillConfig(EnvConfig):
         task, cubes, covered, actions = (
             given.get(name, getattr(cls, name)) for name in ("task", "cubes", "covered", "max_actions_per_turn")
         )
-        if type(cubes) is not int or type(actions) is not int or actions < 1:
-            return {}  # checked by the constructor
-        skills = tasks.skills_needed(str(task), cubes, bool(covered))
+        skills = tasks.skills_needed(task, cubes, covered)
         return {"max_turns": math.ceil(skills / actions), "max_steps": skills}
 
     @classmethod

@@ -82,7 +82,7 @@ class PrimitiveSkillEnv(VagenEnv):
     def _load(self, stream: HashStream, split: Split) -> None:
         self._set_level(stream, split)
         self._calls: list[SkillCall] = []
-        self._see(self._simulated().run(self._level, [])[1])
+        self._now, self._seen = self._simulated().run(self._level, [])[1], None
         self._stage = tasks.stage(self._level, self._now)
 
     def _set_level(self, stream: HashStream, split: Split) -> None:
@@ -106,11 +106,10 @@ class PrimitiveSkillEnv(VagenEnv):
     def _execute(self, action: Action) -> Executed:
         call, text, clipped = self._call(action)
         before = self._now
-        failed, state = self._simulated().run(self._level, [*self._calls, call])
+        failed, self._now = self._simulated().run(self._level, [*self._calls, call])
         self._calls.append(call)
-        self._see(state)
-        feedback = f"{clipped} {failed}".strip()
-        return Executed(text, self._now != before, self._task_rewards(), feedback)
+        self._seen = None
+        return Executed(text, self._now != before, self._task_rewards(), f"{clipped} {failed}".strip())
 
     def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
         """With what the released code pays for the whole episode, once it is over."""
@@ -206,9 +205,6 @@ class PrimitiveSkillEnv(VagenEnv):
             return (action.name, numbers), action.text, ""
         text = call_text(action.name, numbers)
         return (action.name, numbers), text, f"{action.text} is out of the workspace and became {text}."
-
-    def _see(self, state: PrimitiveSkillState) -> None:
-        self._now, self._seen = state, None
 
     def _snapshot(self) -> Any:
         return [VagenEnv._snapshot(self), self._stage]

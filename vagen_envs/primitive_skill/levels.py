@@ -59,7 +59,6 @@ class ManipulationLevel:
     """One level.
 
     Attributes:
-        task: place, stack, drawer or align.
         bodies: what can be moved.
         targets: names of the discs on the table.
         cabinet: of the drawer task; `PublishedCabinet` stands for the whole published scene.

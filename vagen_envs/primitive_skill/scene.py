@@ -33,11 +33,7 @@ _APART = 29
 
 
 class ManipulationScene(BaseEnv):  # type: ignore[misc]
-    """A Panda arm and what a level needs.
-
-    Attributes:
-        level: set it before `reset`.
-    """
+    """A Panda arm and what `level` needs, which may be set before a `reset`."""
 
     SUPPORTED_ROBOTS = ("panda",)
 

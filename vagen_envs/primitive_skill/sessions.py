@@ -35,71 +35,60 @@ _owner: int | None = None
 """The process that first started a simulator here. Its driver's threads don't survive a fork."""
 
 
-class WorkerPool:
-    """`size` workers. They start, and warm up, at once and beside each other."""
-
-    def __init__(self, size: int, picture_size: int, device: str) -> None:
-        self._start = functools.partial(Worker, ENV_ID, __name__, str(picture_size), device)
-        self._lock = threading.Lock()
-        self.workers = [self._start() for _ in range(size)]
-
-    def take(self) -> Worker:
-        """The worker with the fewest sessions, after the dead ones have been replaced."""
-        with self._lock:
-            for i, worker in enumerate(self.workers):
-                if worker.dead or worker.process.poll() is not None:
-                    self.workers[i] = self._start()
-            worker = min(self.workers, key=lambda candidate: candidate.sessions)
-            worker.sessions += 1
-            return worker
-
-    def give_back(self, worker: Worker) -> None:
-        with self._lock:
-            worker.sessions -= 1
-
-    def close(self) -> None:
-        """End all processes."""
-        for worker in self.workers:
-            worker.close()
+_pools: dict[tuple[int, int, int, str], list[Worker]] = defaultdict(list)
+"""By process, size and what the workers are started with: environments with the same options share one."""
+_pools_lock = threading.Lock()
 
 
 class PooledSession:
-    """A `ManipulationSimulator` in a worker of a pool."""
+    """A `ManipulationSimulator` in one of `size` workers. They start, and warm up, at once and beside each other."""
 
     _numbers = itertools.count()
 
-    def __init__(self, pool: WorkerPool) -> None:
-        self._pool = pool
+    def __init__(self, size: int, picture_size: int, device: str) -> None:
+        self._key = (os.getpid(), size, picture_size, device)
         self._worker: Worker | None = None
         self._number = next(self._numbers)
 
-    def close(self) -> None:
+    def _take(self) -> Worker:
+        """The worker with the fewest sessions, after the dead ones have been replaced."""
+        _, size, picture_size, device = self._key
+        with _pools_lock:
+            pool = _pools[self._key]
+            pool[:] = [worker for worker in pool if not worker.dead and worker.process.poll() is None]
+            while len(pool) < size:
+                pool.append(Worker(ENV_ID, __name__, str(picture_size), device))
+            worker = min(pool, key=lambda candidate: candidate.sessions)
+            worker.sessions += 1
+            return worker
+
+    def _give_back(self) -> Worker | None:
         worker, self._worker = self._worker, None
         if worker is not None:
-            self._pool.give_back(worker)
+            with _pools_lock:
+                worker.sessions -= 1
+        return worker
+
+    def close(self) -> None:
+        worker = self._give_back()
+        if worker is not None:
             with contextlib.suppress(WorkerDied, SimulatorError):  # gone already
                 worker.call(self._number, "close")
 
     def _ask(self, method: str, *played: Any) -> Any:
         """Ask the worker, or another one if it is found dead."""
         for last in (False, True):
-            self._worker = self._worker or self._pool.take()
+            self._worker = self._worker or self._take()
             try:
                 return self._worker.call(self._number, method, *played)
             except WorkerDied as death:
-                self._pool.give_back(self._worker)
-                self._worker = None
+                self._give_back()
                 if death.during or last:
                     raise SimulatorError(ENV_ID, f"{death}; another takes its place") from death
         raise AssertionError("unreachable")
 
     run = functools.partialmethod(_ask, "run")
     picture = functools.partialmethod(_ask, "picture")
-
-
-_pools: dict[tuple[int, int, int, str], WorkerPool] = {}
-"""By process, size and what the workers are started with: environments with the same options share one."""
-_pools_lock = threading.Lock()
 
 
 def make_session(workers: int, picture_size: int, device: str) -> ManipulationSimulator | PooledSession:
@@ -110,11 +99,7 @@ def make_session(workers: int, picture_size: int, device: str) -> ManipulationSi
 
         _owner = os.getpid()
         return ManipulationSimulator(picture_size, device)
-    key = (os.getpid(), max(1, workers), picture_size, device)
-    with _pools_lock:
-        if key not in _pools:
-            _pools[key] = WorkerPool(*key[1:])
-        return PooledSession(_pools[key])
+    return PooledSession(max(1, workers), picture_size, device)
 
 
 @atexit.register
@@ -122,7 +107,8 @@ def close_pools() -> None:
     """End the workers of this process. A later environment starts new ones."""
     with _pools_lock:
         for key in [key for key in _pools if key[0] == os.getpid()]:
-            _pools.pop(key).close()
+            for worker in _pools.pop(key):
+                worker.close()
 
 
 # -- in a worker -----------------------------------------------------------------------------------

@@ -124,11 +124,7 @@ ARITY = {"pick": 3, "place": 3, "push": 6}
 
 
 class SkillCalls(Calls):
-    """The skills' calls. Fractions of a millimetre are rounded, as the arm is told whole ones.
-
-    Args:
-        workspace: refuse coordinates outside it; `None` lets every number pass.
-    """
+    """The skills' calls, in whole millimetres to which fractions are rounded, or refused outside a workspace."""
 
     def __init__(self, workspace: Workspace | None) -> None:
         super().__init__(ARITY, integers=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from vagen_envs.core import VagenEnv
 from vagen_envs.primitive_skill.cabinets import Vector
@@ -31,7 +30,22 @@ def read_skills(text: str, task: str) -> list[str]:
         return []
     if opened := _OPEN.search(listed):
         return _shut(points, int(opened[1]))
-    return _TASKS[task](points)
+    if task == "place":  # each disc gets a cube, whichever
+        discs = sorted((point for point in points if point[2] == 0), key=lambda disc: disc[1])
+        cubes = [point for point in points if point[2] > 0]
+        goals = [disc for disc in discs if not any(near(cube, disc, _BESIDE) for cube in cubes)]
+        loose = [cube for cube in cubes if not any(near(cube, disc, _BESIDE) for disc in discs)]
+    elif task == "stack":  # the others onto the first, as they are listed, or onto what stands on another
+        top = max(points, key=lambda point: point[2])
+        top = top if top[2] >= CUBE else points[0]
+        loose = [point for point in points if not near(point, top, _BESIDE)]
+        goals = [(top[0], top[1], top[2] + 20 + CUBE * level) for level in range(len(loose))]
+    else:  # those that are off the line straight onto it
+        loose = [point for point in points if abs(point[0]) > 10]
+        goals = [(0, y, 0) for _, y, _ in loose]
+    # Half a cube and 5 mm of air: the hand lets go above what it stands on.
+    moves = [(("pick", at), ("place", (x, y, z + 25))) for at, (x, y, z) in zip(loose, goals, strict=False)]
+    return [call_text(*skill) for move in moves for skill in move]
 
 
 def _shut(points: list[Vector], opened: int) -> list[str]:
@@ -44,36 +58,3 @@ def _shut(points: list[Vector], opened: int) -> list[str]:
     if abs(apple[0] - drawer[0]) < 50 and abs(apple[1] - drawer[1]) < 60:
         return [push]
     return [call_text("pick", apple), call_text("place", (*drawer[:2], 100)), push]
-
-
-def _place(points: list[Vector]) -> list[str]:
-    """Each disc gets a cube, whichever."""
-    discs = sorted((each for each in points if each[2] == 0), key=lambda each: each[1])
-    cubes = [each for each in points if each[2] > 0]
-    free = [disc for disc in discs if not any(near(cube, disc, _BESIDE) for cube in cubes)]
-    loose = [cube for cube in cubes if not any(near(cube, disc, _BESIDE) for disc in discs)]
-    return _carried(loose, free)
-
-
-def _stack(points: list[Vector]) -> list[str]:
-    """The others onto the first, as they are listed."""
-    top = max(points, key=lambda each: each[2])
-    if top[2] < CUBE:  # none is on another
-        top = points[0]
-    loose = [each for each in points if not near(each, top, _BESIDE)]
-    return _carried(loose, [(top[0], top[1], top[2] + 20 + CUBE * level) for level in range(len(loose))])
-
-
-def _align(points: list[Vector]) -> list[str]:
-    """Those that are off the line straight onto it."""
-    loose = [each for each in points if abs(each[0]) > 10]
-    return _carried(loose, [(0, y, 0) for _, y, _ in loose])
-
-
-def _carried(things: list[Vector], places: list[Vector]) -> list[str]:
-    # Half a cube and 5 mm of air: the hand lets go above what it stands on.
-    pairs = zip(things, places, strict=False)
-    return [skill for at, (x, y, z) in pairs for skill in (call_text("pick", at), call_text("place", (x, y, z + 25)))]
-
-
-_TASKS: dict[str, Callable[[list[Vector]], list[str]]] = {"place": _place, "stack": _stack, "align": _align}

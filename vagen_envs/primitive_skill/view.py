@@ -13,12 +13,7 @@ Point = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A pinhole camera with z upwards.
-
-    Attributes:
-        eye, target: where it is and where it looks, in millimetres.
-        field: vertical field of view in radians; pictures are square.
-    """
+    """A pinhole camera with z upwards: where it is and looks, in millimetres, and its field of view in radians."""
 
     eye: tuple[int, int, int]
     target: tuple[int, int, int]
