@@ -25,6 +25,8 @@ BOARD = SokobanState(6, 6, (1 << 36) - 1, (3, 2), ((2, 3),), ((3, 1),))
 ROOM = NavigationState("Vase", 2.8, "right", (("Laptop", "ahead", 1.6), ("Sofa", "left", 2.5)))
 NAMES = NavigationState("TVStand", 2.0, "ahead", (("SideTable", "left", 1.0), ("FloorLamp", "right", 1.2)))
 TABLE = PrimitiveSkillState("place", {"red_cube": (-80, 150, 20), "green_cube": (-5, -154, 20)}, "", None)
+FALLEN = FrozenLakeState(4, (3, 2), (0, 2), ((3, 2),))
+DRAWER = PrimitiveSkillState("drawer", {"apple": (-241, -295, 52), "drawer": (-240, -300, 46)}, "", 146)
 PICTURE = SvgState((Element("circle", "filled", "#0000ff", 50, 50, 40, 40),))
 STATES = (LAKE, BOARD, ROOM, NAMES, TABLE, PICTURE)
 
@@ -86,6 +88,18 @@ def test_the_states_own_descriptions_are_read_in_full(state, form):
         (LAKE, "The goal is at the top right of the map, above and to the right of me."),
         (ROOM, "My target, the vase, is on the right, about 2.7 m away, near the sofa."),
         (TABLE, "The green cube is on the left side, and the red cube is on the right of the green cube."),
+        (
+            TABLE,
+            "The red cube is farther from the camera than the green cube and to the right of it, at (-80, 150, 20).",
+        ),
+        (TABLE, "The green cube at (-5, -154, 20) is the closest to the camera. The red cube is on the table."),
+        (TABLE, "Red is at the right, so I should pick up the green cube."),
+        (DRAWER, "The red apple is inside the drawer at around (-240, -290, 52), and the drawer is still pulled open."),
+        (LAKE, "The goal is to the right of and above me, so I can't go straight up."),
+        (TWO_HOLES, "I see holes to my right and below me. The goal is below me, since I am above it."),
+        (FALLEN, "The player has fallen into a hole. The goal is above me."),
+        (ROOM, "I'm facing the laptop. The vase is on the table, to my right, next to the sofa."),
+        (PICTURE, "A blue balloon in the middle, 40 across, with strings."),
         (PICTURE, "The target is a blue circle centered at (50, 50), about 40% of the width."),
     ],
 )
@@ -103,6 +117,11 @@ def test_plain_variations_are_read(state, text):
         (ROOM, "The vase is behind me."),
         (TABLE, "The red cube is at (80, 100, 20)."),
         (PICTURE, "A red triangle at (50, 50)."),
+        (PICTURE, "A blue balloon with a red ribbon."),
+        (LAKE, "The player has fallen into a hole. The goal is above me."),
+        (ROOM, "I am facing the sofa. The vase is on my right."),
+        (TABLE, "The green cube is behind the red cube and to the left of it."),
+        (DRAWER, "The apple is in the drawer, which is closed."),
         (LAKE, "The goal is in row 3, column 3."),
         (LAKE, "Counting from 1, I am in row 2, column 0 and the goal is in row 0, column 3."),
         (LAKE, "The goal is in the bottom left corner."),
@@ -133,6 +152,7 @@ def test_false_statements_are_refused(state, text):
         (ROOM, "The vase is on my right in the mirror of the hall."),
         (TABLE, "The red cube was at (-80, 150, 20)."),
         (PICTURE, "Not a blue circle."),
+        (PICTURE, "The balloon is blue."),
     ],
 )
 def test_what_isnt_surely_read_is_unscored(state, text):

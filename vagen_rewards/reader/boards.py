@@ -16,7 +16,7 @@ from vagen_rewards.reader.clauses import Stated, parse
 from vagen_rewards.reader.facts import At, Total, Where, Within
 from vagen_rewards.reader.relations import Region, Relation, ends_of
 from vagen_rewards.reader.things import ALL, Mention
-from vagen_rewards.reader.words import words_of
+from vagen_rewards.reader.words import lexicon, words_of
 
 RANKS = ("player", "box", "target", "hole")
 """Of two things the later one is the subject, so that a relation and its reverse are one fact."""
@@ -38,8 +38,7 @@ _BASE = re.compile(
 """What rows and columns are counted from."""
 _PAIR = re.compile(r"-?\d+\s*,\s*-?\d+")
 _PLAIN_REST = re.compile(
-    r"(?:[\s{}\[\]().,;:*\"'`-]|\b(?:and|the|is|are|located|positioned|now|grid_size|grid|size|will|be|while|at|position"
-    r"|coordinates|a|an|there)\b|\[?\(\d+, ?\d+\)\]?)*",
+    rf"(?:[\s{{}}\[\]().,;:*\"'`-]|\b(?:{'|'.join(lexicon()['boards']['plain'])})\b|\[?\(\d+, ?\d+\)\]?)*",
     re.IGNORECASE,
 )
 

@@ -18,27 +18,11 @@ from typing import NamedTuple
 from vagen_rewards.reader.claims import Part, Span
 from vagen_rewards.reader.relations import Phrases, Relation
 from vagen_rewards.reader.things import ALL, Mention
-from vagen_rewards.reader.words import Word
+from vagen_rewards.reader.words import Word, lexicon
 
 _BREAKS = ("and", "comma", "but", "with", "relative")
 _VERBS = ("be", "will")
-_PLACES = {"direction", "same_row", "same_column", "near", "here", "in", "number", "be", "will", "region", "between"}
-_WHERE = {"direction", "same_row", "same_column", "near", "region", "between", "mine", "here", "cell", "unit", "vague"}
-_PLANNED = {
-    "plan",
-    "thing",
-    "direction",
-    "filler",
-    "in",
-    "of",
-    "and",
-    "comma",
-    "number",
-    "unit",
-    "exactly",
-    "pronoun",
-    "side",
-}
+_PLACES, _WHERE, _PLANNED = [frozenset(lexicon()["kinds"][use]) for use in ("places", "where", "planned")]
 
 
 class Stated(NamedTuple):
@@ -94,7 +78,7 @@ def _is_plan(words: list[Word]) -> bool:
     first = next((i for i, word in enumerate(words) if word.kind == "plan"), len(words))
     mine = [word for word, after in zip(words, [*words[1:], None], strict=True) if after and after.kind == "plan"]
     others = [word.value for word in words[first:] if word.kind == "thing" and word not in mine]
-    begins = all(word.kind in ("filler", *_BREAKS) or word.value == "player" for word in words[:first])
+    begins = all(word.kind in ("filler", "no", *_BREAKS) or word.value == "player" for word in words[:first])
     named = len(others) > 1 or not {"player", "hole"}.isdisjoint(others)
     return first < len(words) and begins and not named and all(word.kind in _PLANNED for word in words[first:])
 
@@ -110,13 +94,14 @@ class _Sentence(Phrases):
         while words and words[0].kind == "comma":  # a bullet
             words = words[1:]
         super().__init__(words, known)
-        self.part, self.parsed, self.several, self.beside = part, parsed, several, False
+        self.part, self.parsed, self.several = part, parsed, several
         self.seen_from: Mention | None = None
 
     def read(self) -> None:
         """Read its clauses."""
         if not self.words:
             return
+        self._cut_plan()
         kinds = {word.kind for word in self.words}
         if kinds & {"hedge", "no"} or (self.part == "grounding" and "will" in kinds):
             self._leave(0, len(self.words))
@@ -136,11 +121,11 @@ class _Sentence(Phrases):
             if relative:
                 found = self._relative(start)
             else:
-                found = self._clause(subjects, other) if begin or not self._is_listed() else self._listed()
+                found = self._listed() if self._is_listed() else self._clause(subjects, other)
             while self.kind() == "filler":
                 self.at += 1
             if found is not None and self.beside:
-                self._skip_beside()
+                self.skip_beside()
             if found is not None and (self.at == len(self.words) or self.kind() in _BREAKS):
                 subjects, other = found
                 continue
@@ -149,27 +134,21 @@ class _Sentence(Phrases):
             self._leave(start if found is None else begin, self.at)
             subjects, other = [], None
 
+    def _cut_plan(self) -> None:
+        """Leave out what to do at the end, as in ", so I can't go straight up", whatever it denies."""
+        starts = [i for i, word in enumerate(self.words) if word.kind in _BREAKS and _is_plan(self.words[i:])]
+        if starts:
+            self.parsed.unread.append(((self.words[starts[0]].span[0], self.words[-1].span[1]), False))
+            self.words = self.words[: starts[0]]
+
     def _take_viewpoint(self) -> None:
         """Read "From my position," or "Relative to the box," at the beginning."""
-        seen_from = self.thing() if self.kind() == "of" and self.take("of") else None
+        seen_from = self.thing() if self.take("of") else None
         if seen_from is None or seen_from.plural:
             self.at = 0
-            return
-        self.seen_from = seen_from
-        self.take("comma")
-
-    def _skip_beside(self) -> None:
-        """Go past "on the sofa" or "behind the table", which the state doesn't say."""
-        here = self.at
-        self.take("comma")
-        while self.kind() == "filler":
-            self.at += 1
-        start = self.at
-        while self.kind() in ("in", "filler", "near", "vague", "here", "exactly") or self._value() in ("back", "ahead"):
-            self.at += 1
-        thing = self.thing() if self.at > start else None
-        if thing is None or thing.kind in ("player", "wall"):
-            self.at = here
+        else:
+            self.seen_from = seen_from
+            self.take("comma")
 
     def _leave(self, start: int, end: int) -> None:
         left = self.words[start:end]
@@ -212,8 +191,10 @@ class _Sentence(Phrases):
         alone = exists and not self.kind()
         alone = alone or (several and self._is_colon() and self.peek(1) in ("number", "another"))
         if subjects and (alone or (exists and self.kind() == "comma" and self.peek(1) == "relative")):
-            if alone and not self.kind():
-                self._count(subjects, start)
+            kind, span = subjects[0].kind, (self.words[start].span[0], self.words[self.at - 1].span[1])
+            same = all(subject.kind == kind and not subject.plural for subject in subjects)
+            if alone and not self.kind() and same and kind not in ("player", "wall"):
+                self.parsed.stated.append(Stated(subjects[0], Relation(), span, (), len(subjects)))
             return subjects, None  # "there are two holes", "there is a hole, which"
         if subjects:
             if self._is_plain():
@@ -243,12 +224,6 @@ class _Sentence(Phrases):
             return None
         self._state(subjects, relation, start)
         return subjects, relation.other
-
-    def _count(self, subjects: list[Mention], start: int) -> None:
-        """State how many of a kind there are, as in "there are two holes"."""
-        kind, span = subjects[0].kind, (self.words[start].span[0], self.words[self.at - 1].span[1])
-        if kind not in ("player", "wall") and all(one.kind == kind and not one.plural for one in subjects):
-            self.parsed.stated.append(Stated(subjects[0], Relation(), span, (), len(subjects)))
 
     def _take_verb(self) -> bool:
         """Go past "is" or "am standing"."""
@@ -283,7 +258,7 @@ class _Sentence(Phrases):
         if self.kind() == "board" and self.peek(1) in ("", *_BREAKS) and here < self.at:
             self.at += 1
             return True
-        if self.kind() in ("", *_BREAKS) and str(self.words[self.at - 1].value).startswith(("not ", "out")):
+        if self.kind() in ("", *_BREAKS) and str(self.words[self.at - 1].value).startswith(("not ", "out", "n't")):
             return True  # "it is out of view"
         self.at = here
         return False
@@ -291,7 +266,7 @@ class _Sentence(Phrases):
     def _is_listed(self) -> bool:
         """Whether a list follows, as in "Holes: left, above" or, after "three holes:", "one is left"."""
         here, names, several = self.at, len(self.known), self.several
-        after = ("comma", "be", "in", "direction") if self.take("exists") else ("comma", "be")
+        after = ("comma", "be", "in", "exactly", "direction") if self.take("exists") else ("comma", "be")
         thing = self.thing()
         plural = thing is not None and thing.plural and self.kind() in after and self.peek(1) != "whole"
         bare = thing is None and bool(several) and self.kind() in ("number", "direction") and self.peek(1) != "in"
@@ -341,7 +316,8 @@ class _Sentence(Phrases):
             self.at = here
         self._take_verb() or self.take("comma")
         if self.beside and self.kind() in ("in", "near", "vague"):
-            self._skip_beside()
+            self.skip_beside()
+            self.take("comma")
         if len(subjects) > 1 and self.kind() not in ("direction", "number", "exactly"):
             here = self.at
             relation = self.relation()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 import tomllib
 from importlib.resources import files
 from typing import Any
@@ -40,11 +39,6 @@ def names() -> dict[str, str]:
     css = {name: ImageColor.getrgb(name)[:3] for name in ImageColor.colormap}
     found = {name.replace("grey", "gray"): "#" + bytes(parts).hex() for name, parts in css.items()}
     return {**found, **_data()["colours"]}
-
-
-def canonical(called: str) -> str:
-    """A name as `names` spells it: "sky blue" is skyblue."""
-    return re.sub(r"[ -]", "", called).replace("grey", "gray")
 
 
 @functools.cache
@@ -93,7 +87,7 @@ def may_be_called(colour: str, called: str, tone: str = "") -> bool:
 
     Args:
         colour: as it is.
-        called: a canonical name, or `#rrggbb`.
+        called: a name as in `names`, or `#rrggbb`.
         tone: light, dark or nothing.
     """
     if called.startswith("#"):

@@ -68,9 +68,8 @@ class Where(NamedTuple):
         """The most of them that hold of one pair of things."""
         if self.holds(state):
             return self.atoms()
-        things = state.cells
         halves = (self._replace(horizontal=None, columns=None), self._replace(vertical=None, rows=None))
-        pairs = [(a, b) for a in things[self.subject] for b in things[self.other]]
+        pairs = [(a, b) for a in state.cells[self.subject] for b in state.cells[self.other]]
         if self.atoms() < 2 or self.nth != 1:
             return 0
         return max((sum(half._fits(a, b) is True for half in halves) for a, b in pairs), default=0) % 2

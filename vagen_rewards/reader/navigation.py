@@ -20,7 +20,7 @@ MOST_VISIBLE = 5
 TOLERANCE = 0.25
 """Share that a distance may be off. It is ours; the paper's judge checks no distances."""
 
-_WAYS = ("ahead", "left", "right", "back")
+_FACING = {"facing": "ahead", "facing away": "back"}
 _ENTRY = re.compile(r"\{[^{}]*\}")
 _TYPE = re.compile(
     r"[\"']?(?:target_obj_type|target|type|object)[\"']?\s*[:=]\s*[\"']?([A-Za-z ]{2,40})[\"']?", re.IGNORECASE
@@ -120,13 +120,17 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
         said = any(word.kind in ("direction", "unit", "no", "mine", "but") or word.value == "player" for word in inside)
         unread.append((span, matters and said))
     for stated in parsed.stated:
-        meant = [_seen(one.kind, stated.relation) for one in stated.subject.may_be or (stated.subject,)]
+        subject, relation = stated.subject, stated.relation
+        other, way = relation.other, relation.ways[0] if relation.ways else ""
+        if subject.kind == "player" and other and way in _FACING:  # "I am facing the stove"
+            subject, relation = other, Relation([] if other.kind == "wall" else [_FACING[way]])
+        meant = [_seen(one.kind, relation) for one in subject.may_be or (subject,)]
         facts = [fact for fact in dict.fromkeys(meant) if fact is not None]
         if facts:
             fact = facts[0] if len(facts) == 1 else Unclear(tuple([(each,) for each in facts]))
             claims.append(Claim(stated.span, fact))
         else:
-            unread.append((stated.span, _is_seen_from_agent(stated.relation) and bool(stated.relation.ways)))
+            unread.append((stated.span, _is_seen_from_agent(relation) and bool(relation.ways)))
     return Reading.of(claims, unread)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span
-from vagen_rewards.reader.words import is_unsure
+from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span, Unclear
+from vagen_rewards.reader.words import is_unsure, lexicon
 
 TOLERANCE = 10
 """Millimetres that a coordinate may be off; the paper's judge gives none. A cube is 40 wide."""
@@ -20,14 +20,14 @@ UNCLEAR = 20
 OPEN = 100
 """Millimetres from which on a drawer is open; below a tenth of it, it is shut."""
 
-_COLOURS = "red|green|blue|yellow|purple|orange|cyan|white|black"
-_NAMES = (
-    rf"(?:{_COLOURS})[ _](?:cube|block|box|one)|apple|drawer|handle|(?:left|right|red|green)[ _]target"
-    "|(?:left|right) (?:target )?(?:disc|disk|circle)"
-)
+_WORDS = lexicon()["primitive_skill"]
+_COLOURS, _BE = "|".join(_WORDS["colours"]), f"(?:{'|'.join(_WORDS['be'])})"
+_CALLED, _HOW, _ENDS = [
+    {word: meant for meant, words in _WORDS[table].items() for word in words} for table in ("things", "sides", "ends")
+]
+_NAMES = rf"(?:{_COLOURS})[ _](?:cube|block|box|one)|{'|'.join(_CALLED)}|(?:{_COLOURS})(?= (?:at|is|and)\b)"
 _THING = rf"(?:the )?({_NAMES})"
-_BE = r"(?:is|are|sits?|lies|rests?|stands?|stays?|remains?|ends up|will (?:be|stay|end up|sit|rest))"
-_NUMBER = r"(-?\d+(?:\.\d+)?)\s*(?:mm)?"
+_NUMBER = r"\s*(-?\d+(?:\.\d+)?)\s*(?:mm)?\s*"
 _PLACED = re.compile(
     rf"[\"']?\b(?:the\s+)?(?P<name>{_NAMES})\b[\"']?"
     rf"\s*(?:->|[:=|]|,|{_BE}|seems to be|at|located|position|positioned"
@@ -40,43 +40,36 @@ _OPENING = re.compile(
     r"(?:about )?(\d+(?:\.\d+)?) ?(mm|cm)(?: open| wide)?",
     re.IGNORECASE,
 )
-_DRAWER = re.compile(rf"^(?:the )?drawer {_BE}(?: now| still| fully| completely)* (open|closed|shut)$", re.IGNORECASE)
 _HOLDS = re.compile(
     rf"^(?:the )?gripper (?:is holding|holds|will hold|will be holding|will be|is|is now) (?:the )?({_NAMES}|empty)$",
     re.IGNORECASE,
 )
-_RELATED = re.compile(
-    rf"^{_THING}(?:,? which)? {_BE}(?: now| then| still| placed| stacked| sitting| resting| located| directly)* "
-    rf"(on top of|on|at|in|(?:(?:to|on) the )?(?:left|right) (?:side )?of|in front of|behind) {_THING}"
-    rf"(?:,? which {_BE} (on top of|on) {_THING})?$",
+_PREDICATE = re.compile(
+    rf"[\s,]*(?:(?:{_BE}|{'|'.join(_WORDS['adverbs'])})\b[\s,]*)*(?:"
+    rf"(?P<how>{'|'.join(_HOW)}) (?:(?:both )?{_THING}(?: and {_THING})?|(?P<others>{'|'.join(_WORDS['others'])})|it\b)"
+    rf"|(?:(?:at|around|about|approximately|position|coordinates) )*[(\[]{_NUMBER},\s*{_NUMBER},\s*{_NUMBER}\s*[)\]]"
+    rf"|(?P<opened>open|closed|shut|out)\b|(?:(?:on|at|to|in) )?(?:the |its )?(?P<end>{'|'.join(_ENDS)})\b)",
     re.IGNORECASE,
 )
-_END = re.compile(
-    rf"^{_THING} (?:{_BE} )?(?:the |on the |at the |in the )(?:far )?"
-    r"(left|right|middle)(?:most)?(?: cube| one| side| end)?$",
+_PLAN = re.compile(
+    rf"(?:so |then |only |now )*(?:(?:i|we) (?:{'|'.join(_WORDS['plans'])})\b|[a-z ]+ (?:needs?|has|have) to [a-z ]+$)",
     re.IGNORECASE,
 )
 _ORDER = re.compile(
     r"^(?:the )?(?:cubes )?(?:ordered )?from (left to right|right to left|bottom to top|top to bottom)[,:]? (?:the )?"
-    r"(?:there are )?(?:cubes|things|blocks)?(?: are| is|:)*\s*"
+    r"(?:there are |i (?:can )?see |we have )?(?:the )?(?:cubes|things|blocks)?(?: are| is|:)*\s*"
     rf"((?:(?:the )?(?:{_COLOURS})(?: cube| one)?(?:,| and|\s)*){{2,4}})$",
     re.IGNORECASE,
 )
-_TOUCHES = r"\b(?:cubes?|blocks?|gripper|arm|stack\w*|all|both|other|left|right|front|behind|top|on|in|target)\b|\d"
+_TOUCHES = rf"{_NAMES}|\d|\b(?:{'|'.join(_WORDS['touches'])})\b"
 """What an unread clause has that may be false of things."""
 _LATEX = re.compile(r"\\text\{([^{}]*)\}")
 _XYZ_LINES = re.compile(r":\s*\n\s*(?=x\b)|\n\s*(?=[yz]\s*:)")
 """Line breaks in a thing's three coordinates, as in YAML."""
 _PIECE = re.compile(r"[^.;\n]+(?:\.\d[^.;\n]*)*")
-_VERB = rf"(?:{_BE}|at|on|in|to|holds)"
-_CLAUSE = re.compile(rf"(?:,\s*)?(?:\b(?:and|while|whereas|but) |,\s*)(?=(?:the|there|its?)\b[^,;]*\b{_VERB}\b)", re.I)
-_PLAIN = re.compile(
-    r"(?:[\s{}\[\]().,;:*\"'`$\\|-]|\b(?:and|the|is|are|while|there|two|three|four|cubes?|text|i|see|a|an|with|mm|in|its"
-    r"|that|of|one|object|name|coordinates|position|nothing will have moved|will be)\b)*",
-    re.IGNORECASE,
-)
-
-
+_BEGINS = rf"(?:the|there|its?|{_COLOURS})\b[^,;]*\b(?:{_BE}|at|on|in|to|holds)\b|so (?:i|we)\b"
+_CLAUSE = re.compile(rf"(?:,\s*)?(?:\b(?:and|while|whereas|but) |,\s*)(?={_BEGINS})", re.I)
+_PLAIN = re.compile(rf"(?:[\s{{}}\[\]().,;:*\"'`$\\|-]|\b(?:{'|'.join(_WORDS['plain'])})\b)*", re.IGNORECASE)
 _SIDES = {"left": (1, -1), "right": (1, 1), "front": (0, 1), "behind": (0, -1)}
 
 
@@ -104,7 +97,9 @@ class Beside(NamedTuple):
 
     def holds(self, state: Any) -> bool | None:
         """Whether it is so; `None` within `UNCLEAR` of the bound, or if the state doesn't know the things."""
-        one, other = state.positions.get(self.name), state.positions.get(self.other)
+        one = state.positions.get(self.name)
+        x, y = one[:2] if one else (0, 0)
+        other = {**state.positions, "line": (0, y, 0), "table": (x, y, -UNCLEAR)}.get(self.other)
         if one is None or other is None:
             return None
         if self.how in _SIDES:
@@ -177,28 +172,30 @@ def claims_of(_kind: str, text: str, _part: Part) -> Reading:
     """Coordinates in sentences, lists or dictionaries, and what the gripper and the drawer do."""
     claims: list[Claim] = []
     unread: list[tuple[tuple[int, int], bool]] = []
+    last = ""
     text = _LATEX.sub(lambda match: f"      {match[1]} ", text)
     whole = _XYZ_LINES.sub(lambda match: match[0].replace("\n", " "), text)
     for said, span, is_sure in _clauses(whole):
         if not is_sure:
             unread.append((span, True))
             continue
+        if _PLAN.match(said):
+            unread.append((span, False))
+            continue
+        if related := _related(said.strip(), last):
+            claims += [Claim(span, fact) for fact in related]
+            last = next((fact.name for fact in related if isinstance(fact, Beside | Position)), last)
+            continue
         placed = [(_name(match["name"]), match.group(2, 3, 4)) for match in _PLACED.finditer(said)]
         found = [Claim(span, Position(name, (float(x), float(y), float(z)))) for name, (x, y, z) in placed]
         opened = [(match[1] or match[2], match[3]) for match in _OPENING.finditer(said)]
         found += [Claim(span, Opened(float(far) * (10 if unit == "cm" else 1))) for far, unit in opened]
-        if match := _DRAWER.match(said.strip()):
-            found.append(Claim(span, Opened(-1.0 if match[1].lower() != "open" else 1e9)))
         if match := _HOLDS.match(said.strip()):
             found.append(Claim(span, Holds("" if match[1].lower() == "empty" else _name(match[1]))))
-        related = _related(said.strip())
-        if related:
-            claims += [Claim(span, fact) for fact in related]
-            continue
         rest = _OPENING.sub("", _PLACED.sub("", said)) if found else said
-        if not found or not (_DRAWER.match(said) or _HOLDS.match(said) or _PLAIN.fullmatch(rest)):
+        if not found or not (_HOLDS.match(said) or _PLAIN.fullmatch(rest)):
             clear = found and not re.search(rf"{_NAMES}|\d|\bone\b|gripper", rest, re.IGNORECASE)
-            unread.append((span, bool(re.search(rf"{_NAMES}|{_TOUCHES}", rest, re.IGNORECASE))))
+            unread.append((span, bool(re.search(_TOUCHES, rest, re.IGNORECASE))))
             found = found if clear else []
         claims += found
     return Reading.of(claims, unread)
@@ -218,27 +215,46 @@ def _clauses(text: str) -> Iterator[tuple[str, Span, bool]]:
                 yield said, span, is_sure
 
 
-def _related(said: str) -> list[Fact]:
-    """Facts of "the red cube is on the green cube" and "from left to right: red, green"."""
-    match = _RELATED.match(said)
-    if match:
-        side = next((side for side in _SIDES if side in match[2].lower().split()), "on")
-        facts: list[Fact] = [Beside(_name(match[1]), side, _name(match[3]))]
-        return [*facts, Beside(_name(match[3]), "on", _name(match[5]))] if match[4] else facts
-    if match := _END.match(said):
-        return [Outermost(_name(match[1]), match[2].lower())]
+def _related(said: str, last: str) -> list[Fact]:
+    """Facts of "the red cube is on the green cube, at (0, 0, 60)" and "from left to right: red, green"."""
     if match := _ORDER.match(said):
         names = [f"{colour.lower()}_cube" for colour in re.findall(_COLOURS, match[2], re.IGNORECASE)]
         side = match[1].lower().split()[0]
         pairs = itertools.pairwise(names[::-1] if side == "bottom" else names)
         return [Beside(one, side if side in _SIDES else "on", other) for one, other in pairs]
-    return []
+    subject = re.match(_THING, said, re.IGNORECASE)
+    if subject is None:
+        return []
+    name, at, facts = _name(subject[1]), subject.end(), list[Fact]()
+    while at < len(said.rstrip()):
+        if (match := _PREDICATE.match(said, at)) is None:
+            return []
+        at, last = match.end(), _predicate(name, match, last, facts)
+    return facts
+
+
+def _predicate(name: str, match: re.Match[str], last: str, facts: list[Fact]) -> str:
+    """Add what a predicate says of a thing; return the thing that "it" stands for after it."""
+    if match["how"]:
+        side = _HOW[match["how"].lower()]
+        others = [_name(other) for other in match.group(2, 3) if other] or [last] * (not match["others"])
+        facts += [Beside(name, side, other) for other in others] or [Outermost(name, side)]
+        return (*others, last)[0]
+    if match["opened"]:
+        facts.append(Opened(1e9 if match["opened"].lower() in ("open", "out") else -1.0))
+    elif match["end"]:
+        facts.append(Outermost(name, _ENDS[match["end"].lower()]))
+    else:
+        place = Position(name, (float(match[5]), float(match[6]), float(match[7])))
+        either = facts and "," not in match[0].partition("(")[0]  # "on the left target at (80, -100, 20)"
+        facts.append(Unclear(((place,), (place._replace(name=last),))) if either else place)
+    return last
 
 
 def _name(text: str) -> str:
-    name = "_".join(text.lower().replace("_", " ").split())
-    name = re.sub(r"_(?:target_)?(?:disc|disk|circle)$", "_target", name)
-    return re.sub(r"_(?:block|box|one)$", "_cube", name)
+    name = " ".join(text.lower().replace("_", " ").split())
+    name = _CALLED.get(name, name.replace(" ", "_"))
+    return f"{name}_cube" if name in _WORDS["colours"] else re.sub(r"_(?:block|box|one)$", "_cube", name)
 
 
 def mark(state: State, reading: Reading, _part: Part) -> Marks:

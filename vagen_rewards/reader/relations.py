@@ -71,7 +71,7 @@ class Phrases(Things):
     def relation(self) -> Relation | None:
         """Read a relation with the thing that it is seen from; `None` if there is none."""
         relation, read = Relation(), False
-        while True:
+        while not (read and self.is_beside()):
             here = self.at
             if read:
                 (self.take("comma") and self.take("and")) or self.take("and")
@@ -95,6 +95,25 @@ class Phrases(Things):
             self.at = here
         self._more(relation)
         return relation
+
+    def is_beside(self) -> bool:
+        """Whether what a thing is on, under or near follows."""
+        here, names, follows = self.at, len(self.known), self.beside and self.skip_beside()
+        self.at = here
+        del self.known[names:]
+        return follows
+
+    def skip_beside(self) -> bool:
+        """Go past "on the sofa" or "behind the table", which the state doesn't say."""
+        here = self.at
+        self.take("comma")
+        while self.kind() == "filler":
+            self.at += 1
+        start = self.at
+        while self.kind() in ("in", "filler", "near", "vague", "here", "exactly") or self._value() in ("back", "ahead"):
+            self.at += 1
+        thing = self.thing() if self.at > start else None
+        return (thing is not None and thing.kind not in ("player", "wall")) or self._back(here)
 
     def _more(self, relation: Relation) -> None:
         """Read a second part after the other thing, as in "above the player, two columns to the right"."""
@@ -127,7 +146,7 @@ class Phrases(Things):
             word = self.words[self.at]
             relation.exact = relation.exact or word.kind == "exactly"
             relation.adjacent |= word.value in ("immediately", "immediate", "just") and self.peek(1) != "number"
-            on = word.value in ("on", "at", "occupies") if word.kind == "in" else on
+            on = word.value in ("on", "at", "in", "inside", "onto", "occupies") if word.kind == "in" else on
             about = about or word.kind == "approx"
             relation.to = relation.to or word.value in ("to", "towards", "toward")
             relation.at = relation.at or word.value in ("at", "in", "on")

@@ -10,7 +10,7 @@ from vagen_envs.core import State
 from vagen_envs.svg.state import colour_name
 from vagen_rewards.reader import colours
 from vagen_rewards.reader.claims import Claim, Marks, Part, Reading, Span
-from vagen_rewards.reader.words import is_slip, is_unsure, lexicon
+from vagen_rewards.reader.words import NUMBERS, is_slip, is_unsure, lexicon
 
 TOLERANCE = 15
 """Percent of the picture that a middle may be off."""
@@ -33,19 +33,18 @@ _SHAPE = "|".join(SHAPES)
 _ROUND = ({"circle", "ellipse"},)
 _ADJECTIVE = "|".join([*_WORDS["adjectives"], "[a-z]+-like"])
 _ABOUT = r"(?:(?:about|roughly|around|approximately|some|~)\s*)?"
-_COUNTS = {"two": 2, "three": 3, "four": 4, "five": 5}
 _QUALIFIER = re.compile(
     rf"[\s,:]*(?:and |with |filled,? |solid,? |which is |that is |is |has |of |a )*{_ABOUT}(?:"
-    r"(?:(?:(?:located |positioned |cent(?:er|r)ed )?(?:at|around|near)|cent(?:er|re)(?: at)?)\s+)?"
+    rf"(?:(?:(?:located |positioned |cent(?:er|r)ed )?(?:at|around|near) ?{_ABOUT}|cent(?:er|re)(?: at)?)\s*)?"
     r"\(\s*(?P<x>\d+)\s*,\s*(?P<y>\d+)\s*\)"
     r"|(?P<middle>cent(?:er|r)ed(?: in the (?:picture|image|middle))?(?!\s+at)|(?:in|at) the (?:cent(?:er|re)|middle)\b"
     r"(?: of the (?:picture|image|target|drawing))?)"
-    r"|(?:at|in|on|near) the (?:very )?(?P<place>(?:top|upper|bottom|lower)(?:[ -](?:left|right))?)\b"
+    r"|(?:at|in|on|near) the (?:very )?(?P<place>(?:top|upper|bottom|lower)(?:[ -](?:left|right))?|left|right)\b"
     r"(?: (?:corner|half|part|edge|side|area))?(?: of the (?:picture|image|target|drawing))?"
     rf"|(?P<share>\d+)%? of the (?:(?:picture|image)(?:'s)? )?width"
-    rf"|(?:radius|r)\s*(?:of|=|is)?\s*{_ABOUT}(?P<radius>\d+)"
+    rf"|(?P<radial>radius|r|diameter)\s*(?:of|=|is)?\s*{_ABOUT}(?P<radius>\d+)"
     r"|(?P<by>\d+)\s*(?:by|x|×)\s*(?P<high>\d+)"
-    rf"|(?P<width>\d+)%? wide(?: and {_ABOUT}(?P<height>\d+)%? (?:high|tall))?"
+    rf"|(?P<width>\d+)%?(?: units)? (?:wide|across)(?: and {_ABOUT}(?P<height>\d+)%? (?:high|tall))?"
     r"|\(?(?:filled with |in |colou?red )?(?P<colour>COLOUR)\)?(?![\w -]*\b(?:SHAPE)))"
 )
 _ENTRY = re.compile(
@@ -53,11 +52,10 @@ _ENTRY = re.compile(
     r"[\"']?(?P<colour>#[0-9a-f]{6}|[a-z ]+)[\"']?, [\"']?center[\"']?: [\[(](?P<x>\d+), (?P<y>\d+)[\])], "
     r"[\"']?size[\"']?: [\[(](?P<width>\d+), (?P<height>\d+)[\])]\s*\}"
 )
-_PLAIN = re.compile(
-    r"(?:[\s,;:+{}\[\]()\"'*-]|(?:that )?(?:covering|covers?|takes? up|taking up|fills?|filling) most of the"
-    r" (?:picture|image|width)|pointing (?:up|down|left|right)|(?:on )?an? (?:plain )?[a-z]+ background"
-    rf"|\b(?:{'|'.join(_WORDS['plain'])})\b)*"
+_TELLS = re.compile(
+    rf"\d|\b(?:(?!icon|element)(?:{_SHAPE})s?|{'|'.join([*_WORDS['tones'], *_WORDS['tells'], *colours.PLAIN])}|grey)\b"
 )
+"""What an unread rest has that may be false of elements."""
 _UNDRAWN = re.compile(
     r"(?:there is no drawing(?: yet)?|(?:the )?drawing does not exist|nothing (?:is|has been) drawn(?: yet)?"
     r"|drawing: none)"
@@ -72,7 +70,7 @@ class Painted(NamedTuple):
 
     Attributes:
         where: `target` or `drawing`.
-        shape: as in `SHAPES`.
+        shape: as in `SHAPES`; `any` of another noun, as in "a red car".
         tone, colour: such as `light` and `blue`; no colour is any, and of "red/orange" either will do.
         at, size: middle, and width and height.
         many: so many of them.
@@ -107,7 +105,7 @@ class Painted(NamedTuple):
             return False
         both = {self.shape, element.shape}
         doubted = any(off < MOST_UNCLEAR for off in sides)
-        if len(both) > 1 and both not in _ROUND:
+        if len(both) > 1 and both not in _ROUND and self.shape != "any":
             if "shape" not in both and both != {"line", "rectangle"}:
                 return False
             doubted = True
@@ -161,10 +159,9 @@ def claims_of(_kind: str, text: str, part: Part) -> Reading:
             unread.append((span, True))
             continue
         found, where, rest = _elements(said, where)
-        clear = bool(_PLAIN.fullmatch(rest)) and found
-        if clear:
+        if not _TELLS.search(rest.replace("white background", "")):
             claims += [Claim(span, fact) for fact in dict.fromkeys(found)]
-        elif not _PLAIN.fullmatch(rest):
+        else:
             unread.append((span, bool(found) or bool(re.search(rf"\b(?:{_SHAPE}|same|identical)\b", said))))
     return Reading.of(claims, unread)
 
@@ -175,9 +172,10 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     listed = sorted({*colours.names(), "grey"}, key=lambda name: (-len(name), name))
     plain = "|".join(listed)
     colour = rf"#[0-9a-f]{{6}}|(?:(?:light|dark|bright|pale|deep)[ -])?(?:{plain})(?:-(?:{plain}))?(?:ish)?\b"
+    stop = rf"(?!(?:{'|'.join(_WORDS['plain'])}|background|{plain})\b)"
     head = (
         rf"(?:\b(?:an?|the|one|another|(?P<count>two|three|four|five|[2-5]))\s+)?(?:(?:{_ADJECTIVE}),?\s+)*"
-        rf"(?:(?P<colour>{colour})\s+)?(?:(?:{_ADJECTIVE})\s+)*\b(?P<shape>{_SHAPE})s?\b"
+        rf"(?:(?P<colour>{colour})\s+)?(?:(?:{_ADJECTIVE})\s+)*\b(?:(?:{stop}[a-z]+\s+)?(?P<shape>{_SHAPE})s?\b|{stop}[a-z]{{3,}})"
     )
     return re.compile(head), re.compile(_QUALIFIER.pattern.replace("COLOUR", colour).replace("SHAPE", _SHAPE))
 
@@ -197,7 +195,7 @@ def _elements(said: str, where: str) -> tuple[list[Painted], str, str]:
             if given.keys() & parts.keys():
                 break
             parts, end = {**parts, **given}, more.end()
-        if "colour" not in parts and "x" not in parts:
+        if not ({"colour", "x"} & parts.keys() if "shape" in parts else match["colour"]):
             continue
         topics = _TOPIC.findall(said, 0, match.start())
         found.append(_painted(topics[-1] if topics else where, parts))
@@ -211,7 +209,7 @@ def _elements(said: str, where: str) -> tuple[list[Painted], str, str]:
 def _painted(where: str, parts: dict[str, str]) -> Painted:
     at = (int(parts["x"]), int(parts["y"])) if "x" in parts else (50, 50) if "middle" in parts else None
     if "radius" in parts:
-        size: tuple[int | None, int | None] = (2 * int(parts["radius"]), 2 * int(parts["radius"]))
+        size: tuple[int | None, int | None] = (int(parts["radius"]) * (1 + (parts["radial"] != "diameter")),) * 2
     else:
         wide = parts.get("by") or parts.get("width") or parts.get("share")
         high = parts.get("high") or parts.get("height")
@@ -222,8 +220,8 @@ def _painted(where: str, parts: dict[str, str]) -> Painted:
         first, _, second = plain.partition("-")
         tone, plain = (first, second) if first in _WORDS["tones"] else (tone, f"{first}/{second}")
     count = parts.get("count", "1")
-    many, place = _COUNTS.get(count) or int(count), parts.get("place", "")
-    return Painted(where, SHAPES[parts["shape"]], tone, plain, at, size, many, place)
+    many, place = NUMBERS.get(count) or int(count), parts.get("place", "")
+    return Painted(where, SHAPES.get(parts.get("shape", ""), "any"), tone, plain, at, size, many, place)
 
 
 @functools.lru_cache(maxsize=65536)

@@ -35,6 +35,7 @@ class Things:
         self.at = 0
         self.names = len(words)
         self.several = ""
+        self.beside = False
         self.topic: list[Mention] = []
 
     # -- things ------------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ class Things:
         for mention in (*self.topic, *reversed(self.known)):
             if all(mention.kind != other.kind for other in last) and not mention.plural:
                 last.append(mention)
-        return Mention("it", "", False, tuple(last[:2])) if last else None
+        return Mention("it", "", False, tuple(last[:3])) if last else None
 
     # -- words -------------------------------------------------------------------------------------
 

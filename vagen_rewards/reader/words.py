@@ -178,15 +178,13 @@ def corrected(kind: str, word: str) -> str:
     return meant.pop() if len(meant) == 1 else ""
 
 
-@functools.cache
-def _unsure() -> re.Pattern[str]:
-    words = {word for kind in ("hedge", "no") for word in lexicon()["classes"][kind]} - {"?", "nothing"}
-    return re.compile(rf"\b(?:{'|'.join(sorted(words))})\b|n't\b|\?", re.IGNORECASE)
+_UNSURE = {word for kind in ("hedge", "no") for word in lexicon()["classes"][kind]} - {"?", "nothing"}
+_IS_UNSURE = re.compile(rf"\b(?:{'|'.join(sorted(_UNSURE))})\b|n't\b|\?", re.IGNORECASE)
 
 
 def is_unsure(text: str) -> bool:
     """Whether a sentence denies, supposes or doubts."""
-    return _unsure().search(text) is not None
+    return _IS_UNSURE.search(text) is not None
 
 
 def is_slip(word: str, meant: str) -> bool:
