@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import socket
 import threading
 from collections.abc import Mapping
 
@@ -398,3 +399,8 @@ def test_a_server_of_another_kind_is_one_error():
 def test_it_is_open_to_other_machines_only_with_a_key():
     with pytest.raises(ServiceError, match=r"0\.0\.0\.0.*VAGEN_SERVE_KEY"):
         serve(local_pool(1), ServiceConfig(), "", "0.0.0.0", 0)  # noqa: S104
+
+
+def test_a_port_in_use_is_one_error():
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ServiceError, match="name another with --port"):
+        serve(local_pool(1), ServiceConfig(), "", "127.0.0.1", taken.getsockname()[1])

@@ -14,6 +14,7 @@ import runs
 from commands import vagen
 
 from vagen_benchmarks.agents.base import Call, Reply
+from vagen_benchmarks.agents.custom import load_custom
 from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.agents.scripted import Oracle
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
@@ -65,6 +66,9 @@ def test_an_agent_of_a_file_plays_resumes_and_is_compared_until_its_file_changes
     assert len(runs.episodes(tmp_path / "a")) == 6
     assert vagen("compare", tmp_path / "a", tmp_path / "b").returncode == 0
     assert (tmp_path / "a" / "report.html").stat().st_size > 10_000
+    (tmp_path / "moved").mkdir()
+    moved = file.rename(tmp_path / "moved" / file.name)
+    assert load_custom(f"{moved}:ReAct").describe()["source_sha256"] == described["source_sha256"]
     file.write_text(AGENT + "# changed")
     assert "source_sha256" in vagen("resume", tmp_path / "a").stderr
 

@@ -80,7 +80,7 @@ def serve(
         started: called with the port.
 
     Raises:
-        ServiceError: it would be open to other machines without a key.
+        ServiceError: it would be open to other machines without a key, or its port is in use.
     """
     if not key and network(host) not in ("loopback", "localhost"):
         raise ServiceError("no_key", f"host {host!r} can be reached from other machines; set {KEY_VARIABLE} to a key")
@@ -90,7 +90,10 @@ def serve(
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     server = make_server(pool, config, key, host, port)
-    listening = server.config.bind_socket()
+    try:
+        listening = server.config.bind_socket()
+    except SystemExit:  # uvicorn has logged the reason
+        raise ServiceError("no_port", f"port {port} of {host} can't be used; name another with --port") from None
     listening.listen(server.config.backlog)  # clients that come before the application is up wait
     started(listening.getsockname()[1])
     with suppress(KeyboardInterrupt):

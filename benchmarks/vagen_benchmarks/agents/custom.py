@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from vagen_benchmarks.agents.base import Agent, AsyncAgent, Game, Reply
-from vagen_benchmarks.agents.identity import identity_of
+from vagen_benchmarks.agents.identity import FROM_FILE, identity_of
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.errors import did_you_mean
 from vagen_rewards import Judge, make_judge
@@ -126,7 +126,7 @@ def _describer(own: Callable[[], dict[str, Any]], name: str, sha256: str) -> Cal
 
 def _module(file: Path) -> ModuleType:
     """The file as a module, imported anew; files beside it can be imported by it."""
-    unique = f"custom_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
+    unique = f"{FROM_FILE}{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(unique, file)
     assert spec is not None
     assert spec.loader is not None

@@ -16,6 +16,8 @@ from typing import Any
 
 DEEPEST = 6
 """Levels of functions, closures and attributes that are followed."""
+FROM_FILE = "custom_"
+"""Prefix of the modules that are made from users' files. The rest of their names depends on the file's folder."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), Path)
 _STDLIB = sysconfig.get_paths()["stdlib"]
 
@@ -116,7 +118,7 @@ def _source(function: FunctionType) -> Iterator[str]:
 
 def _parts(kind: type) -> Iterator[Any]:
     """The name of a class, and its attributes and bases where it is a user's own."""
-    is_local = kind.__module__ == "__main__"
+    is_local = kind.__module__ == "__main__" or kind.__module__.startswith(FROM_FILE)
     yield kind.__qualname__ if is_local else f"{kind.__module__}.{kind.__qualname__}"
     if not is_local and not _is_own(sys.modules.get(kind.__module__)):
         return

@@ -178,7 +178,7 @@ class RunWriter(RunFolder):
             listed = "\n  ".join(differing[:8])
             raise RunFolderError(
                 f"{path} holds a run of another protocol (there / asked for):\n  {listed}\n"
-                "Name another folder, or go on with that run: vagen resume"
+                "Restore what differs, or name another folder"
             )
         self._writing = threading.Lock()
         self.scored = 0  # episodes with a score that this writer has stored
