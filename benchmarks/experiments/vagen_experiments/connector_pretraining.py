@@ -22,16 +22,29 @@ from vagen_experiments.pretrained import TOKENS
 from vagen_experiments.things import Thing, things
 from vagen_experiments.vision_pretraining import Reader
 
+Named = dict[str, nn.Parameter]
+
 
 def fit(
-    named: dict[str, nn.Parameter], minutes: float, rate: float, step: Callable[[], tuple[Tensor, float]], file: Path
+    groups: Sequence[tuple[Named, float]], minutes: float, step: Callable[[], tuple[Tensor, float]], file: Path
 ) -> None:
-    """Lower a loss until the time is over, by AdamW with a cosine schedule; write the weights to `file`."""
+    """Lower a loss until the time is over, by AdamW with a cosine schedule; write the weights to `file`.
+
+    Args:
+        groups: parameters by name, and the highest learning rate of each group.
+        minutes: of training.
+        step: returns the loss of the next batch, and a figure for `log.jsonl` beside `file`.
+        file: gets the weights; `FILE.partial` has those of the last 25th update.
+    """
+    named = {name: each for group, _ in groups for name, each in group.items()}
     parameters = list(named.values())
-    optimizer, start, log = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.01), time.monotonic(), []
+    optimizer = torch.optim.AdamW(
+        [{"params": list(group.values()), "lr": rate} for group, rate in groups], weight_decay=0.01
+    )
+    start, log = time.monotonic(), list[tuple[float, float]]()
     for number in itertools.count(1):
         spent = (time.monotonic() - start) / (60 * minutes)
-        for group in optimizer.param_groups:
+        for group, (_, rate) in zip(optimizer.param_groups, groups, strict=True):
             group["lr"] = rate * min(1.0, number / 20) * (1 + math.cos(math.pi * min(spent, 1.0))) / 2
         loss, figure = step()
         optimizer.zero_grad()
@@ -86,10 +99,10 @@ def learn_sight(model: Any, encoder: ChatEncoder, source: Iterator[PlayedTurn], 
         return related + named, float(related.detach())
 
     readers = {f"reader.{name}": each for name, each in nn.ModuleList([reader, names]).named_parameters()}
-    fit({**sight_of(model), **readers}, minutes, 2e-3, step, file)
+    fit([({**sight_of(model), **readers}, 2e-3)], minutes, step, file)
 
 
-def sight_of(model: Any) -> dict[str, nn.Parameter]:
+def sight_of(model: Any) -> Named:
     """The parameters of tower and connector by name."""
     return {name: each for name, each in model.named_parameters() if "vision_model" in name or "connector" in name}
 
