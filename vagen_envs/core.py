@@ -178,7 +178,7 @@ class VagenEnv(Forkable):
         reply, parsed = self._read(action)
         before = self._state
         executed = self._carry_out(parsed.actions)
-        after: State = self._guarded(self._extract) if executed or self.changes_by_itself else before
+        after: State = self._guarded(self._extract)
         solved = self._solved()
         terminated = solved or self._lost()
         self._turns += 1

@@ -31,8 +31,6 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
     """The placeholders that `_fields` fills in at each observation."""
     quick: ClassVar[bool] = False
     """Whether a turn takes less than a millisecond or so, in any thread, so that an event loop may play it itself."""
-    changes_by_itself: ClassVar[bool] = False
-    """Whether the world can change in a turn without an action, as where another player moves."""
     looks_when_restored: ClassVar[bool] = False
     """Whether a restored state and picture are read off the simulator, which is right where that takes
     microseconds. Otherwise a snapshot carries them."""

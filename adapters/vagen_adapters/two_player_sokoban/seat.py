@@ -65,7 +65,6 @@ class TwoPlayerSokobanSeat(VagenEnv):
     id = "vagen_two_player_sokoban_v0"
     config_class = TwoPlayerSokobanConfig
     prompt_folder = "two_player_sokoban"
-    changes_by_itself = True
     looks_when_restored = True
     config: TwoPlayerSokobanConfig
 
