@@ -256,9 +256,10 @@ def test_a_broken_simulator_names_the_environment_and_is_never_a_score():
     def broken(action):
         raise RuntimeError("the bridge is out")
 
+    reply = env.oracle_reply()
     env.simulator.step = broken
     with pytest.raises(SimulatorError, match=r"vagen/Sokoban-v0 broke: RuntimeError: the bridge is out"):
-        env.step(env.oracle_reply())
+        env.step(reply)
     with pytest.raises(EpisodeOverError):
         env.step("x")
     env.reset(seed=1)
