@@ -148,6 +148,13 @@ def test_a_long_answer_is_read(piece):
     SvgText().read("<svg>" + piece * (200_000 // len(piece)) + "<svg>", 0, 200_000)
 
 
+def test_an_answer_of_many_drawings_is_read():
+    env = make(strategy="no_think")
+    env.reset(seed=3)
+    turn = env.step(f"<answer>{'<svg~~</svg>' * 2_000}</answer>")[4]["turn"]
+    assert len(turn.parsed.actions) <= 1
+
+
 def test_oracle_beats_tracing_beats_chance_beats_nothing():
     pytest.importorskip("vtracer")
     env = make(split="test", max_turns=1)

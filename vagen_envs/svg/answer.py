@@ -45,10 +45,12 @@ class SvgText:
 
     def find_separator(self, text: str, separator: str, start: int, end: int) -> int:
         """Where the next action begins, -1 if none does: a separator within an SVG is a part of it."""
-        at = text.find(separator, start, end)
-        opened = text.find("<svg", start, at) if at >= 0 else -1
-        if opened >= 0 and (closed := text.find("</svg>", opened, end)) > at:
-            return self.find_separator(text, separator, closed, end)
+        while (at := text.find(separator, start, end)) >= 0:
+            opened = text.find("<svg", start, at)
+            closed = text.find("</svg>", opened, end) if opened >= 0 else -1
+            if closed < at:
+                break
+            start = closed
         return at
 
     def summary(self) -> str:

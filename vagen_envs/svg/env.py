@@ -238,8 +238,7 @@ class SvgEnv(VagenEnv):
         written, scores, score, best = world
         if not isinstance(written, str | None):
             raise ValueError("an SVG is no text")
-        numbers = [*scores.values(), score, best]
-        if not all(type(each) in (int, float) and 0 <= each <= 1 for each in numbers):
+        if not all(map(Number(0.0, 1.0).admits, [*scores.values(), score, best])):
             raise ValueError("a score is no number from 0 to 1")
         self._load_again()
         self._written, self._scores, self._score, self._best = written, scores, score, best
