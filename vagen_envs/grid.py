@@ -66,16 +66,15 @@ def relation(subject: str, at: Position, other: str, other_at: Position) -> str:
 
 
 class TileSet:
-    """Square tiles for boards, from one PNG strip shipped with an environment.
+    """Square tiles for boards, from an environment's `tiles.png`, in which they stand side by side.
 
     Args:
-        package: where the strip is, such as `"vagen_envs.sokoban"`.
-        file: name of the PNG; its tiles stand side by side.
+        package: where the file is, such as `"vagen_envs.sokoban"`.
         scale: each pixel becomes this many pixels wide and high.
     """
 
-    def __init__(self, package: str, file: str, scale: int = 1) -> None:
-        with files(package).joinpath(file).open("rb") as stream, Image.open(stream) as image:
+    def __init__(self, package: str, scale: int) -> None:
+        with files(package).joinpath("tiles.png").open("rb") as stream, Image.open(stream) as image:
             strip = np.asarray(image.convert("RGB"))
         height = strip.shape[0]
         tiles = strip.reshape(height, -1, height, 3).swapaxes(0, 1)
@@ -93,10 +92,8 @@ class TileSet:
         return Picture(rows.reshape(-1, width * self.side, 3))
 
 
-@functools.cache
-def tile_set(package: str, file: str, scale: int) -> TileSet:
-    """The tile set, loaded once in a process: its arrays are only ever read."""
-    return TileSet(package, file, scale)
+tile_set = functools.cache(TileSet)
+"""The tile set, loaded once in a process: its arrays are only ever read."""
 
 
 class GridEnv(VagenEnv):
@@ -117,7 +114,7 @@ class GridEnv(VagenEnv):
 
     def _tiled(self, rows: int, columns: int, scale: int) -> tuple[int, int, int]:
         """The shape of a picture of so many tiles, which are in `tiles.png` in the environment's folder."""
-        self._tiles = tile_set(f"vagen_envs.{self.prompt_folder}", "tiles.png", scale)
+        self._tiles = tile_set(f"vagen_envs.{self.prompt_folder}", scale)
         self._columns = columns
         return rows * self._tiles.side, columns * self._tiles.side, 3
 

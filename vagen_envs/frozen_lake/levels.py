@@ -122,15 +122,10 @@ def draw_lake(
     length = shortest + stream.below(longest - shortest + 1)
     for _ in range(_MOST_LAKES):
         if corners:
-            lake, length = _between_corners(stream, size, hole_probability)
-            if not shortest <= length <= longest:
-                continue
+            lake = _between_corners(stream, size, hole_probability, shortest, longest)
         else:
-            wound = _wind(stream, size, hole_probability, length)
-            if wound is None:
-                continue
-            lake = wound
-        if split_of(lake.map(), SHARES) == split:  # whatever the start, so no map leaks
+            lake = _wind(stream, size, hole_probability, length)
+        if lake is not None and split_of(lake.map(), SHARES) == split:  # whatever the start, so no map leaks
             return lake
     raise LevelError(
         f"no {size}x{size} lake with hole_probability={hole_probability} has a shortest way of {shortest} to {longest} "
@@ -138,12 +133,15 @@ def draw_lake(
     )
 
 
-def _between_corners(stream: HashStream, size: int, hole_probability: float) -> tuple[Lake, int]:
-    """A map as Gymnasium draws it, and the length of its shortest safe way, 0 if there is none."""
+def _between_corners(
+    stream: HashStream, size: int, hole_probability: float, shortest: int, longest: int
+) -> Lake | None:
+    """A map as Gymnasium draws it; `None` if its shortest safe way has fewer or more moves."""
     cells = _holes(stream, size, hole_probability)
     cells[0], cells[-1] = FROZEN, GOAL
     lake = Lake(size, bytes(cells), 0)
-    return lake, distances(size, lake.cells)[0] or 0
+    way = distances(size, lake.cells)[0]
+    return lake if way is not None and shortest <= way <= longest else None
 
 
 def _wind(stream: HashStream, size: int, hole_probability: float, length: int) -> Lake | None:

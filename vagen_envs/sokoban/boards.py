@@ -132,7 +132,7 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
         message = f"boards={path!r}: {skipped.total():,} of {len(found):,} boards are left out: {reasons}"
         warnings.warn(message, stacklevel=2)
     if not check_all:
-        sides = [_sides(rows) for _, _, rows in found]
+        sides = [(rows.count("\n") + 1, max(map(len, rows.split("\n")))) for _, _, rows in found]
     height, width = (min(LARGEST, max(each)) for each in zip(*sides, strict=True))
     name = fingerprint.hexdigest()[:32] + ("" if published else "-content")
     return Boards(name, height, width, {split: tuple(rows) for split, rows in splits.items()}, published)
@@ -207,11 +207,6 @@ def _rows(line: str) -> list[str]:
         line = _RUN.sub(lambda run: (run[2] or run[3] or "") * min(int(run[1][:4]), 2 * LARGEST), line)
     rows = line.rstrip("|").split("|")
     return [row.translate(_LETTERS) for row in rows] if all(map(_ROW.fullmatch, rows)) else []
-
-
-def _sides(rows: str) -> tuple[int, int]:
-    lines = rows.split("\n")
-    return len(lines), max(map(len, lines))
 
 
 _Board = tuple[str, ...]

@@ -124,7 +124,7 @@ class TwoPlayerSokobanSeat(VagenEnv):
         return {"legend": {"image": picture, "text": legend}.get(self.config.observation, f"{picture}\n{legend}")}
 
     def _picture_shape(self) -> tuple[int, int, int]:
-        self._tiles = tile_set("vagen_adapters.two_player_sokoban", "tiles.png", self.config.scale)
+        self._tiles = tile_set("vagen_adapters.two_player_sokoban", self.config.scale)
         height, width = self.config.dim_room
         return height * self._tiles.side, width * self._tiles.side, 3
 
