@@ -72,15 +72,14 @@ def read_markdown(text: str, start: int, end: int, separator: str, actions: Acti
         found = _scan(piece, start, separator, actions)
         if not found:
             return None
-    echo = isinstance(actions, Names) and actions.echoed([action.name for action in found])
-    return [] if echo or _is_menu(piece, separator, actions, found) else found
+    return [] if isinstance(actions, Names) and _is_menu(piece, separator, actions, found) else found
 
 
-def _is_menu(piece: str, separator: str, actions: ActionGrammar, found: list[Action]) -> bool:
-    """Whether an answer lists all actions, as in `Up|Left|Down|Right`, where `|` is not the separator."""
-    if "|" in separator or not isinstance(actions, Names) or piece.count("|") != len(found) - 1:
-        return False
-    return len(found) == len(actions.names) > 2 and {action.name for action in found} == {*actions.names}
+def _is_menu(piece: str, separator: str, actions: Names, found: list[Action]) -> bool:
+    """Whether an answer repeats the prompt's list of all actions, or has them all as in `Up|Left|Down|Right`."""
+    names = [action.name for action in found]
+    listed = "|" not in separator and piece.count("|") == len(names) - 1 > 1
+    return actions.echoed(names) or (listed and sorted(names) == sorted(actions.names))
 
 
 def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> list[Action]:

@@ -99,14 +99,8 @@ class ParsedTurn:
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary. By hand, since it is made each turn: `dataclasses.asdict` takes ten times as long."""
         return {
-            "observation": self.observation,
-            "reasoning": self.reasoning,
-            "prediction": self.prediction,
-            "think": self.think,
-            "answer": self.answer,
-            "native_thinking": self.native_thinking,
+            **{name: getattr(self, name) for name in self.__slots__},
             "actions": [action.to_json() for action in self.actions],
-            "well_formed": self.well_formed,
             "problems": [problem.to_json() for problem in self.problems],
         }
 

@@ -145,12 +145,11 @@ def native_end(text: str, tags: list[Tag], thinking: Thinking, sequences: Sequen
     Chat templates of thinking models open `<think>` themselves, so replies arrive as "thought </think> reply"; others
     write "<think>thought</think> reply" or never close it, and the reply may begin with `<think>` too.
     """
-    begins, at = [0], 0
+    begins = [0]
     for start, end in thinking.spans:
-        if text[at:start].strip():
+        if text[begins[-1] : start].strip():
             break
         begins.append(end)
-        at = end
     thinks = [tag for tag in tags if tag.name == "think"]
     twice = len(thinks) > 1 and not thinks[0].closes and not thinks[1].closes
     unclosed = thinks[1].start if twice and not text[: thinks[0].start].strip() else 0

@@ -39,6 +39,7 @@ _ARGUMENTS = ("arguments", "parameters", "args", "input", "kwargs", "params", "a
 _TIMES = ("times", "count", "repeat", "repetitions", "n", "num_steps")
 _MOST_TIMES = 20
 _MOST_DEPTH = 8
+_MOST_OBJECTS = 16  # of JSON that are tried, so that time stays linear
 _LONGEST_LITERAL = 4_000  # characters that Python's parser is given
 
 
@@ -65,17 +66,15 @@ def json_spans(text: str) -> Iterator[Span]:
     """Objects and fenced lists of JSON in a text, the last first; at most some."""
     decoder = json.JSONDecoder()
     found: list[Span] = []
-    at, tried = text.find("{"), 0
-    while at >= 0 and tried < 16:
-        tried += 1
+    end = 0
+    for _ in range(_MOST_OBJECTS):
+        if (start := text.find("{", end)) < 0:
+            break
         try:
-            value, end = decoder.raw_decode(text, at)
+            _, end = decoder.raw_decode(text, start)
+            found.append((start, end))
         except (ValueError, RecursionError):
-            at = text.find("{", at + 1)
-            continue
-        if isinstance(value, dict):
-            found.append((at, end))
-        at = text.find("{", end)
+            end = start + 1
     return reversed(found)
 
 
@@ -92,9 +91,8 @@ def values(text: str, reads: Callable[[str], bool], depth: int = 0) -> list[str]
     text = text.strip()
     calls = [text[slice(*span)] for span in tool_call_spans(text)]
     if calls and calls != [text]:
-        if depth >= _MOST_DEPTH:
-            return []
-        return [action for call in calls for action in values(call, reads, depth + 1) or ()]
+        inner = [values(call, reads, depth + 1) or [] for call in calls if depth < _MOST_DEPTH]
+        return [action for actions in inner for action in actions]
     if (function := _FUNCTION.search(text)) is not None:
         return _from_parameters(function, text, reads)
     if not text or text[0] not in "{[(" or text[-1] not in "}])":
@@ -142,9 +140,8 @@ def _from_any(value: Any, reads: Callable[[str], bool], depth: int) -> list[str]
         return [value] if isinstance(inner, str) else _from_any(inner, reads, depth + 1)
     if isinstance(value, dict):
         return _from_dict(value, reads, depth + 1)
-    if isinstance(value, list | tuple):
-        return [text for item in value for text in _from_any(item, reads, depth + 1)]
-    return []
+    items = value if isinstance(value, list | tuple) else ()
+    return [text for item in items for text in _from_any(item, reads, depth + 1)]
 
 
 def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: int) -> list[str]:
@@ -152,7 +149,7 @@ def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: in
     for key in _NAMES:
         name = value.get(key)
         if isinstance(name, Mapping):  # {"function": {"name": …, "arguments": …}}
-            return _from_dict(name, reads, depth + 1) if depth < _MOST_DEPTH else []
+            return _from_any(name, reads, depth + 1)
         if isinstance(name, str):
             arguments = next((value[other] for other in _ARGUMENTS if other in value), None)
             if arguments is None:
