@@ -102,8 +102,8 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
         return AnswerScanner(text, offset, separator, grammar)
 
     def remark(comment: re.Match[str]) -> str:
-        """A comment as blanks, or as a sentence of its own if it calls the action before it bad."""
-        if scan(comment[0]).names() or not is_rejected(comment[0]):
+        """A comment as blanks, or as a sentence of its own if it may reject an action."""
+        if not is_rejected(comment[0]):
             return " " * len(comment[0])
         return f".{comment[0][1:]}".replace("#", " ").replace("//", "  ")
 
