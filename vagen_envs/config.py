@@ -156,9 +156,9 @@ class EnvConfig:
         return {}
 
     @classmethod
-    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003  (a hook)
+    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Options that follow from the given ones, where they aren't given themselves."""
-        return {}
+        return {name: max(getattr(cls, name), needed) for name, needed in cls._needed(given).items()}
 
     def level_key(self) -> dict[str, Any]:
         """The options that levels depend on, as JSON."""

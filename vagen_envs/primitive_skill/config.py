@@ -120,10 +120,6 @@ class PrimitiveSkillConfig(EnvConfig):
         skills = tasks.skills_needed(task, cubes, covered)
         return {"max_turns": math.ceil(skills / actions), "max_steps": skills}
 
-    @classmethod
-    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: max(getattr(cls, name), needed) for name, needed in cls._needed(given).items()}
-
     @property
     def workspace(self) -> Workspace:
         """The limits of the skills' coordinates."""
