@@ -56,13 +56,8 @@ _PART = re.compile(
 class ContextPolicy:
     """How much of an episode's past a prompt shows. `ContextPolicy.parse` reads the text form, `str` writes it.
 
-    Attributes:
-        turns: the number of latest earlier turns; `None` for all, 0 for none.
-        answers: whether earlier replies are reduced to their answers.
-        current_picture: whether earlier observations lose their pictures.
-        summary: the number of turns after which the model writes a summary that replaces them; `None` for never.
-        summary_tokens: the limit of a summary, at least 1.
-        reasoning: whether hidden reasoning is sent back: never, until the next observation, or always.
+    The fields are the parts of the text form: `turns` is the N of `last:N`, at least 0, and `summary` the K of
+    `summary:K`, at least 1; both are `None` without that part.
 
     Raises:
         ConfigError: a value is out of range, or two of them contradict each other.
