@@ -27,12 +27,12 @@ from hypothesis import strategies as st
 import vagen_envs  # noqa: F401
 from vagen_envs.errors import SimulatorError
 from vagen_envs.navigation.config import NavigationConfig
+from vagen_envs.navigation.floor_plan import overlap
 from vagen_envs.navigation.furnishing import draw_house
 from vagen_envs.navigation.house import ROOM_KINDS
 from vagen_envs.navigation.instructions import BOOK, EvalSet, candidates
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, scene
 from vagen_envs.navigation.objects import COLORS, FURNITURE, TARGETS, geoms
-from vagen_envs.navigation.rects import overlap
 from vagen_envs.navigation.scene import MOVES, Pose, bearing, direction, distance
 from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
 from vagen_envs.seeding import HashStream

@@ -90,7 +90,7 @@ def made(episodes, tmp_path, monkeypatch):
         return env
 
     yield make
-    from vagen_envs.navigation.thor_player import close_players
+    from vagen_envs.navigation.thor import close_players
 
     for env in environments:
         env.close()
@@ -135,7 +135,7 @@ def test_it_agrees_with_the_rooms_behind_it(made, player, episodes):
 
 
 def test_players_are_used_again(made):
-    from vagen_envs.navigation.thor_player import close_players
+    from vagen_envs.navigation.thor import close_players
 
     first = made()
     first.reset(seed=0)

@@ -35,10 +35,7 @@ def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
     `target_position` {x, z}, `agentPose` {position {x, y, z}, rotation, horizon}, `scene` and `instruction`.
     `targetObjectIds` and `object_to_hide` may be there; like EB-Navigation's own code we don't need them.
 
-    Episodes that are malformed are left out and counted in one warning.
-
-    Raises:
-        ConfigError: the file can't be read or has no episode; the message says why.
+    Episodes that are malformed are left out and counted in one warning. Raises ConfigError if none can be read.
     """
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -68,7 +65,10 @@ def _episode(task: Any, where: str) -> ThorEpisode:
         if isinstance(rotation, dict):
             rotation = rotation["y"]
         numbers = at["x"], at["y"], at["z"], rotation, agent["horizon"], target["x"], target["z"]
-        x, y, z, turn, horizon, *goal = map(_finite, numbers)
+        x, y, z, turn, horizon, *goal = floats = [float(number) for number in numbers]
+        for number in floats:
+            if not math.isfinite(number):  # Python's JSON has them
+                raise ValueError(f"{number} is not a finite number")
         scene, kind, instruction = words = task["scene"], task["targetObjectType"], task["instruction"]
         if not all(isinstance(text, str) and text for text in words):
             raise TypeError("scene, targetObjectType and instruction must be non-empty strings")
@@ -78,9 +78,3 @@ def _episode(task: Any, where: str) -> ThorEpisode:
         raise ConfigError(f"{where} is malformed ({error}); write it as in EB-Navigation's files") from error
     start = Pose(x, z, round(turn) % 360, round(horizon))
     return ThorEpisode(scene, NavigationEpisode(instruction, kind, (goal[0], goal[1]), start), y)
-
-
-def _finite(value: Any) -> float:
-    if not math.isfinite(number := float(value)):  # Python's JSON has them
-        raise ValueError(f"{value} is not a finite number")
-    return number

@@ -6,10 +6,9 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 
 from vagen_envs.errors import LevelError
-from vagen_envs.navigation.floor_plan import DOOR, FloorPlan
+from vagen_envs.navigation.floor_plan import DOOR, FloorPlan, Rect, grown, is_inside, moved, overlap, overlaps_any
 from vagen_envs.navigation.house import FLOORS, ROOM_KINDS, House, HouseObject, RoomKind
 from vagen_envs.navigation.objects import COLORS, FURNITURE, PALETTES, TARGETS, Color
-from vagen_envs.navigation.rects import Rect, grown, is_inside, moved, overlap, overlaps_any
 from vagen_envs.seeding import HashStream
 
 _TURNS = _SOUTH, _EAST, _NORTH, _WEST = 0, 90, 180, 270

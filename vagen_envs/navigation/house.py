@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
+from vagen_envs.navigation.floor_plan import Rect, moved, turned
 from vagen_envs.navigation.objects import FURNITURE, TARGETS, Color
-from vagen_envs.navigation.rects import Rect, moved, turned
 
 RoomKind = Literal["kitchen", "living_room", "bedroom"]
 HouseKind = Literal[RoomKind, "house"]

@@ -36,11 +36,7 @@ class HouseLevels:
         self._looks = 0
 
     def draw(self, stream: HashStream, split: Split) -> NavigationLevel:
-        """A level of the split. Rooms and floor plans belong to splits, and so do the poses of target and start.
-
-        Raises:
-            LevelError: no room has an episode; the message says what to change.
-        """
+        """A level of the split. Rooms and floor plans belong to splits, and so do the poses of target and start."""
         config = self.config
         find, most = (self._in_rooms, _MOST_HOUSES) if config.rooms > 1 else (self._in_a_room, _MOST_ROOMS)
         houses = self._looks = 0

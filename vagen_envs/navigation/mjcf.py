@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from vagen_envs.navigation.floor_plan import Rect
 from vagen_envs.navigation.house import FLOORS, House, HouseObject
 from vagen_envs.navigation.objects import Color, Tint, geoms, model_file
-from vagen_envs.navigation.rects import Rect
 
 WALL_HEIGHT = 2.6  # metres, as of usual rooms and doors
 _DOOR_HEIGHT = 2.05

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vagen_envs.navigation.rects import Rect
+from vagen_envs.navigation.floor_plan import Rect
 
 Color = tuple[float, float, float]
 

@@ -23,8 +23,8 @@ LOOKS: Mapping[str, int] = {"LookUp": -30, "LookDown": 30}
 ACTIONS: Mapping[str, str] = {action.lower(): action for action in (*MOVES, *TURNS, *LOOKS)}
 """AI2-THOR's names by the paper's (table 10, prompts of appendix B), which are in lower case."""
 
-HIGHEST_LOOK, LOWEST_LOOK = -30, 60
-"""AI2-THOR's limits of the camera, in degrees."""
+HORIZONS = range(-30, 61)
+"""AI2-THOR's limits of the camera, in degrees below the horizontal."""
 
 VISIBILITY_DISTANCE = 10.0
 """Metres; EB-Navigation's setting."""

@@ -17,16 +17,7 @@ from vagen_envs.navigation.camera import draw
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.house import House
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, WALL_HEIGHT, scene
-from vagen_envs.navigation.scene import (
-    ACTIONS,
-    HIGHEST_LOOK,
-    LOWEST_LOOK,
-    MOVES,
-    VISIBILITY_DISTANCE,
-    Pose,
-    SceneObject,
-    heading,
-)
+from vagen_envs.navigation.scene import ACTIONS, HORIZONS, MOVES, VISIBILITY_DISTANCE, Pose, SceneObject, heading
 from vagen_envs.pictures import Pixels
 
 EYE_Y = 1.576
@@ -71,7 +62,7 @@ class HouseSimulator:
             raise ValueError(f"{action!r} is not an action; use one of {', '.join(ACTIONS.values())}")
         after = self.pose.after(action, self.step_length)
         stopped = action in MOVES and self.blocked(self.pose, action)
-        if stopped or not HIGHEST_LOOK <= after.horizon <= LOWEST_LOOK:
+        if stopped or after.horizon not in HORIZONS:
             return False
         self.pose = after
         return True

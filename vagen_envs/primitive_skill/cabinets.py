@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,8 +82,9 @@ class Cabinet:
         """The handle's centre."""
         return self.x, self.front + opened + 22, 45
 
-    def holds(self, apple: Vector, box: Vector) -> bool:
-        """Whether the apple is in the drawer."""
+    def holds(self, at: Mapping[str, Vector]) -> bool:
+        """Whether the apple is in the drawer, by their positions."""
+        apple, box = at["apple"], at["drawer"]
         return abs(apple[0] - box[0]) < 90 and abs(apple[1] - box[1]) < 90 and 20 < apple[2] < 90
 
     def drop(self, opened: int) -> Vector:
@@ -132,7 +134,8 @@ class PublishedCabinet:
         x, y, z = self.closed
         return x, y + opened, z
 
-    def holds(self, apple: Vector, box: Vector) -> bool:
+    def holds(self, at: Mapping[str, Vector]) -> bool:
+        apple, box = at["apple"], at["drawer"]
         # Within 100 mm in x and y, as released.
         near = abs(apple[0] - box[0]) <= 100 and abs(apple[1] - box[1]) <= 100
         return near and self.bottom < apple[2] < self.top + self.apple_height
@@ -144,11 +147,7 @@ class PublishedCabinet:
 
 
 def read_published(assets: str) -> PublishedCabinet:
-    """Find and measure the assets in a folder. Needs the extra primitive-skill.
-
-    Raises:
-        ConfigError: a file is missing or isn't what it should be; the message says which, and what to do.
-    """
+    """Find and measure the assets in a folder. Raises ConfigError if a file is missing or isn't what it should be."""
     folder = Path(assets).expanduser()
     try:
         apple = _read_apple(folder / "assets" / "mani_skill2_ycb")

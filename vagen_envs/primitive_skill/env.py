@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
-from vagen_envs.errors import MissingExtraError
+from vagen_envs.extras import need
 from vagen_envs.pictures import Picture
 from vagen_envs.primitive_skill import ENV_ID, tasks
 from vagen_envs.primitive_skill.cabinets import PublishedCabinet, read_published
@@ -61,9 +60,7 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
         super().__init__(render_mode, preset, **options)
-        for module in ("mani_skill", "sapien", "torch"):
-            if importlib.util.find_spec(module) is None:
-                raise MissingExtraError(self.id, "primitive-skill", module)
+        need(self.id, "primitive-skill", "mani_skill", "sapien", "torch")
         if self.config.assets:
             self._cabinet = read_published(self.config.assets)
 

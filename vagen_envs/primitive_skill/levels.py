@@ -107,9 +107,6 @@ def draw_level(
 
     `stack` builds a tower of `cubes`; among the cubes of `place` and `stack` there are so many `distractors`, the
     first of which stands on the lowest cube of the tower if that is `covered`.
-
-    Raises:
-        LevelError: none was found, which the sizes of the spaces rule out.
     """
     draw = {
         "place": lambda: _draw_place(stream, distractors),
@@ -203,9 +200,6 @@ def _draw_place(stream: HashStream, distractors: int) -> ManipulationLevel:
     return ManipulationLevel("place", bodies, tuple(TARGETS), None, goal, words, listing)
 
 
-_ORDERS_A_LAYOUT = 8  # of towers of five; cubes that no order suits are laid out anew
-
-
 def _within_reach(bodies: tuple[Body, ...], order: tuple[str, ...]) -> bool:
     """Whether the arm gets by a tower of four with the fifth cube.
 
@@ -227,17 +221,15 @@ def _draw_stack(stream: HashStream, height: int, distractors: int, covered: bool
         bodies = _lay_out(stream, spread, _free_of(()), len(all_cubes) != 3, fingers=150)
         if covered and not free_spots([body.at for body in bodies]):
             continue  # what stands on the lowest cube has to go somewhere
-        orders = (_shuffled(stream, cubes) for _ in range(_ORDERS_A_LAYOUT))
+        orders = (_shuffled(stream, cubes) for _ in range(8))  # cubes that no order suits are laid out anew
         goal = next((order for order in orders if height < 5 or _within_reach(bodies, order)), ())
     if covered:
         x, y, z = next(body.at for body in bodies if body.name == goal[0])
         bodies = (*bodies, Body(others[0], (x, y, z + CUBE)))
-    names = [say(name) for name in goal]
-    if height == 3:
-        bottom, middle, top = names
-        words = stream.choice(_INSTRUCTIONS["stack"]).format(bottom=bottom, middle=middle, top=top)
-    else:
-        words = stream.choice(_INSTRUCTIONS["tower"]).format(first=", the ".join(names[:-1]), last=names[-1])
+    *lower, top = (say(name) for name in goal)
+    words = stream.choice(_INSTRUCTIONS["stack" if height == 3 else "tower"]).format(
+        bottom=lower[0], middle=lower[-1], top=top, lower=", the ".join(lower)
+    )
     return ManipulationLevel("stack", bodies, (), None, goal, words, _shuffled(stream, all_cubes))
 
 

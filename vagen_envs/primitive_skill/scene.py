@@ -95,10 +95,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
     def control(self, targets: torch.Tensor) -> None:
         """Simulate one control step of 50 ms.
 
-        `BaseEnv.step` would besides observe and reward, and warn at each step through NumPy 2.
-
-        Args:
-            targets: (1, 8) of the seven joints in radians and of the fingers from -1 to 1.
+        `BaseEnv.step` would besides observe and reward, and warn at each step through NumPy 2. The (1, 8) targets are
+        of the seven joints in radians and of the fingers from -1 to 1.
         """
         self.agent.controller.set_action(targets)
         for _ in range(self._sim_steps_per_control):

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from vagen_envs.errors import MissingExtraError, SimulatorError
 from vagen_envs.pictures import Pixels
 from vagen_envs.primitive_skill import ENV_ID
-from vagen_envs.primitive_skill.cabinets import Vector
 from vagen_envs.primitive_skill.levels import TARGETS, ManipulationLevel
 from vagen_envs.primitive_skill.skills import SKILLS, Arrived, SkillCall, Waypoint
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
@@ -56,14 +55,11 @@ _VULKAN_FIX = (
 
 
 class ManipulationSimulator:
-    """Plays levels the same, bit for bit, in every process and after any other level.
+    """Plays levels the same, bit for bit, in every process and after any other level. Physics is computed on the CPU.
 
     Args:
         picture_size: height and width in pixels; 0 needs no Vulkan driver and takes no pictures.
-        device: `"cpu"` or `"gpu"`, which renders; physics is computed on the CPU.
-
-    Raises:
-        SimulatorError: no driver for pictures; the message says how to get one.
+        device: `"cpu"` or `"gpu"`, which renders. Raises SimulatorError if it has no driver.
     """
 
     def __init__(self, picture_size: int, device: str = "cpu") -> None:
@@ -207,7 +203,8 @@ class ManipulationSimulator:
     # -- measuring ---------------------------------------------------------------------------------
 
     def _state(self, level: ManipulationLevel) -> PrimitiveSkillState:
-        positions = {name: _millimetres(_row(body.pose.p)) for name, body in self._scene.bodies.items()}
+        bodies = self._scene.bodies.items()
+        positions = {name: tuple(np.rint(1000 * _row(body.pose.p)).astype(int).tolist()) for name, body in bodies}
         opened = None
         if level.cabinet is not None:
             opened = round(1000 * self._scene.opened())
@@ -232,11 +229,6 @@ class ManipulationSimulator:
 def _row(tensor: Any) -> Floats:
     row: Floats = tensor.cpu().numpy()[0].astype(float)
     return row
-
-
-def _millimetres(metres: Sequence[float] | Floats) -> Vector:
-    x, y, z = (round(float(value) * 1000) for value in metres)
-    return x, y, z
 
 
 class InverseKinematics:

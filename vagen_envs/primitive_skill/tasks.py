@@ -39,7 +39,7 @@ def solved(level: ManipulationLevel, state: State) -> bool:
     if state.held:
         return False
     if level.cabinet is not None:
-        return _in_drawer(level.cabinet, state) and (state.drawer_open_value or 0) <= level.cabinet.shut
+        return level.cabinet.holds(state.positions) and (state.drawer_open_value or 0) <= level.cabinet.shut
     return len(_done(level, state)) == len(_movers(level))
 
 
@@ -51,18 +51,14 @@ def skills_needed(task: str, cubes: int, covered: bool = False) -> int:
 def stage(level: ManipulationLevel, state: State) -> int:
     """The highest stage that is complete now, -1 for none."""
     if level.cabinet is not None:
-        return 0 if state.held else 1 if _in_drawer(level.cabinet, state) else -1
+        return 0 if state.held else 1 if level.cabinet.holds(state.positions) else -1
     done = _done(level, state)
     lifted = state.held in _movers(level) and state.held not in done
     return 2 * len(done) + lifted - 1
 
 
 def plan(level: ManipulationLevel, state: State) -> list[str]:
-    """The rest of a solution, from any state that has one.
-
-    Raises:
-        LevelError: a shut drawer would have to be opened, which no skill can do.
-    """
+    """The rest of a solution. Raises LevelError if a shut drawer would have to be opened, which no skill can do."""
     if solved(level, state):
         return []
     return _plan_cubes(level, state) if level.cabinet is None else _plan_drawer(level.cabinet, state)
@@ -176,13 +172,9 @@ def _on(above: Vector, below: Vector) -> bool:
 # -- drawer ----------------------------------------------------------------------------------------
 
 
-def _in_drawer(cabinet: Cabinet | PublishedCabinet, state: State) -> bool:
-    return cabinet.holds(state.positions["apple"], state.positions["drawer"])
-
-
 def _plan_drawer(cabinet: Cabinet | PublishedCabinet, state: State) -> list[str]:
     opened, at, actions = state.drawer_open_value or 0, state.positions, []
-    if state.held or not _in_drawer(cabinet, state):
+    if state.held or not cabinet.holds(at):
         if opened < cabinet.room:
             why = f"the drawer is open by {opened} mm only, too little for the apple, and no skill opens it"
             raise LevelError(f"{why}; reset for another level")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-Point = Sequence[float]
-
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -19,7 +17,7 @@ class View:
     target: tuple[int, int, int]
     field: float
 
-    def pixel(self, point: Point, size: int) -> tuple[int, int]:
+    def pixel(self, point: Sequence[float], size: int) -> tuple[int, int]:
         """Column and row of a point in a picture of `size` × `size` pixels, from its upper left."""
         forward = np.subtract(self.target, self.eye) / math.dist(self.target, self.eye)
         right = np.cross(forward, (0.0, 0.0, 1.0))
