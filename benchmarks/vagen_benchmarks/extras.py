@@ -26,12 +26,9 @@ def extras_of(module: str) -> list[str]:
 
 
 def explained(needed_by: str, error: ModuleNotFoundError, likely: str = "") -> MissingExtraError:
-    """The same as an error that names the extra. Raises `error` itself where no extra brings the module.
+    """The error of an import as one that names the extra: `likely`, if that is among those that bring the module.
 
-    Args:
-        needed_by: what couldn't be done, as the sentence's subject.
-        error: what the import raised.
-        likely: the extra to name if it is among those that bring the module.
+    `needed_by` is the message's subject. Raises `error` itself where no extra brings the module.
     """
     module = (error.name or "").partition(".")[0]
     found = extras_of(module)
