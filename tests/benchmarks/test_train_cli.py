@@ -88,6 +88,11 @@ def test_what_cannot_be_trained_is_said_in_one_line(words, reason, folder, tmp_p
     assert not (tmp_path / "out").exists()
 
 
+def test_a_recipe_without_environments_asks_for_one(folder, tmp_path):
+    words = ["train", "--recipe", "vagen-base", "--model", str(folder), "--out", str(tmp_path / "out"), *settings()]
+    assert "give --env" in str(CliRunner().invoke(app, words).exception)
+
+
 def test_a_judge_of_ones_own_is_asked_how_it_scores(folder, tmp_path):
     """One that gives verdicts can't be weighed by contrast, which is the default here."""
     own = tmp_path / "own.py"

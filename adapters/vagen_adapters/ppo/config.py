@@ -48,9 +48,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         environments: what is played, each an id or a table with the entries of `TrainingEnvironment`. Groups of
             episodes are distributed over them by weight.
         level_sampler: how a rollout's levels are chosen. `uniform` draws environments by weight and levels at random;
-            `difficulty` prefers those that the policy solves half of the time, see `level_sampler`.
+            `difficulty` prefers those that the policy solves half of the time.
         num_envs: environments that play at once in each process.
-        env_threads: environments that are reset or stepped at the same time; see `Rollout`.
+        env_threads: environments that are reset or stepped at the same time.
         rollouts: number of times that episodes are collected and trained on.
         episodes_per_rollout: episodes collected each time.
         group_size: episodes of the same level, for estimators that compare episodes.
@@ -61,10 +61,11 @@ class MultiTurnPPOConfig(_BaseConfig):
         temperature: of sampling.
         top_p: of sampling.
         max_tokens: of a reply.
-        generation: the generation back-end: transformers, vLLM in this process, or a vLLM server.
+        generation: the generation back-end: `transformers`, `vllm` in this process, or a `vllm-server`.
         vllm_options: keywords of `VLLMSampler` (with those of `vllm.LLM`) or of `VLLMServerSampler`.
-        advantage: an estimator of `advantages` or `group_advantages`.
-        advantage_settings: its keywords, such as {"gamma_turn": 0.95}.
+        advantage: the estimator: `token_gae`, `dual_discount_gae`, `bilevel_gae`, `bilevel_gae_released`,
+            `bilevel_gae_mixed`, `turn_gae`, `vine`, `grpo`, `rloo`, `rloo_turns` or `gigpo`.
+        advantage_settings: the estimator's keywords, such as {"gamma_turn": 0.95}.
         continuations: Monte Carlo continuations from each state, whose mean return is VinePPO's baseline.
         kl_coef: β of the KL penalty in the reward (k1 estimate).
         kl_loss_coef: weight of the KL term in the loss (k3 estimate).
@@ -75,21 +76,21 @@ class MultiTurnPPOConfig(_BaseConfig):
         clip_low: the ratio is clipped to [1 - clip_low, 1 + clip_high].
         clip_high: see `clip_low`.
         dual_clip: largest ratio that counts where the advantage is negative (Ye et al. 2020); None for no limit.
-        policy_loss: PPO's clipped surrogate or CISPO's clipped weights.
-        ratio_level: ratios of tokens, or geometric means over turns (Turn-PPO) or sequences (GSPO).
-        loss_level: what has equal weight in the policy's loss: tokens, turns or sequences.
-        sampler_correction: truncated importance weights of trainer against sampler, capped at 2: per token, or per
-            sequence.
+        policy_loss: PPO's clipped surrogate (`clip`) or CISPO's clipped weights (`cispo`).
+        ratio_level: `token` ratios, or geometric means over a `turn` (Turn-PPO) or a `sequence` (GSPO).
+        loss_level: what has equal weight in the policy's loss: each `token`, `turn` or `sequence`.
+        sampler_correction: truncated importance weights of trainer against sampler, capped at 2: `none`, per `token`,
+            or per `sequence`.
         reasoning_credit: `turn` pays the reasoning reward to all tokens of the turn (VAGEN), `span` credits each
-            sentence's tokens by that sentence's truth; see `reasoning`.
+            sentence's tokens by that sentence's truth.
         max_staleness: updates by which the weights that sampled a reply may be older than those that first learn from
-            it; see `async_rollout`. 0 plays each rollout after the updates of the one before.
+            it. 0 plays each rollout after the updates of the one before.
         dynamic_sampling: how many times more levels are played at most until enough groups have returns that differ
             (DAPO); groups of equal returns are left out. 0 for none.
         overlong_share: last share of `max_tokens` in which a reply costs up to 1 (DAPO, eq. 13); 0 for no penalty.
         epochs_per_rollout: passes over the sequences of a rollout.
         minibatches: updates in each pass.
-        packing: concatenate sequences into one row without padding; see `packed_rows`.
+        packing: concatenate sequences into one row without padding.
         attn_implementation: of transformers, such as `flash_attention_2`; None for its default.
         freeze_vision: keep the vision tower and its projector frozen; their features are computed once per picture.
         shared_backbone: the critic is a value head on the policy's backbone instead of a model of its own.

@@ -74,6 +74,8 @@ def train(
             raise TrainingConfigError(f"--set {name}: the command has an option of its own for it, --env or --out")
         check_setting(name, value)
     environments = _environments(env or chosen.environments, parse_options(option))
+    if not environments:
+        raise TrainingConfigError(f"recipe {recipe} names no environments; give --env, such as --env sokoban")
     wanted = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     given = {name: value for name, value in wanted.items() if value is not None}
     if without_reasoning_reward and given:
