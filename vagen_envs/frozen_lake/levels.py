@@ -228,16 +228,11 @@ def rows_of(desc: Any) -> tuple[str, ...] | None:
     rows = desc.tolist() if hasattr(desc, "tolist") else desc
     if not isinstance(rows, list | tuple):
         return None
-    found = []
-    for row in rows:
-        letters = [row] if isinstance(row, str | bytes) else row
-        if not isinstance(letters, list | tuple):
-            return None
-        texts = [letter.decode("latin-1") if isinstance(letter, bytes) else letter for letter in letters]
-        if not all(isinstance(text, str) for text in texts):
-            return None
-        found.append("".join(texts))
-    return tuple(found)
+    letters = [[row] if isinstance(row, str | bytes) else row for row in rows]
+    try:
+        return tuple("".join(at.decode("latin-1") if isinstance(at, bytes) else at for at in row) for row in letters)
+    except TypeError:
+        return None
 
 
 def read_lake(desc: Sequence[str], stream: HashStream | None = None) -> Lake:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from vagen_envs.errors import ConfigError, LevelError, shown
 from vagen_envs.seeding import SPLITS, Split, split_of
-from vagen_envs.sokoban.levels import Level, Solutions, canonical_board, pushed_to
+from vagen_envs.sokoban.levels import Level, Solutions, canonical_board, pushed_to, spread
 from vagen_envs.tables import SplitBy, split_of_file
 
 SUFFIXES = (".txt", ".xsb", ".sok", ".sb", ".ban", "")
@@ -234,7 +234,7 @@ def _checked(rows: str) -> _Board:
         raise _Unplayable(f"with the sign {min(strange)!r}")
     whole = (1 << len(grid)) - 1
     free = whole & ~_where(grid, "#")
-    outside = _spread(1, free, width)
+    outside = spread(1, free, width)
     inside = free & ~outside
     players = _where(grid, "@+")
     if players.bit_count() != 1:
@@ -243,7 +243,7 @@ def _checked(rows: str) -> _Board:
         raise _Unplayable(f"with {players.bit_count()} players")
     if not players & inside:
         raise _Unplayable("with a gap in the wall")
-    floor = _spread(players, inside, width)
+    floor = spread(players, inside, width)
     boxes, targets = _where(grid, "$*") & floor, _where(grid, ".+*") & floor
     if _where(grid, "$") & inside & ~floor:
         raise _Unplayable("with a box that the player can't reach")
@@ -264,15 +264,6 @@ def _checked(rows: str) -> _Board:
 
 def _where(grid: str, signs: str) -> int:
     return sum(1 << at for at, sign in enumerate(grid) if sign in signs)
-
-
-def _spread(cells: int, free: int, width: int) -> int:
-    """All free cells that hang together with some. Row ends are free or outside, so that nothing wraps around."""
-    seen = 0
-    while seen != cells:
-        seen = cells
-        cells |= (cells << 1 | cells >> 1 | cells << width | cells >> width) & free
-    return cells
 
 
 def _cut(grid: str, floor: int, width: int) -> _Board:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import canonical
@@ -68,18 +67,6 @@ class Level:
     def steps(self) -> tuple[int, int, int, int]:
         """How each of `ACTIONS` changes a cell's number."""
         return -self.width, self.width, -1, 1
-
-    def to_json(self) -> list[Any]:
-        """All but the size."""
-        return [self.floor, self.targets, self.boxes, self.player, self.board.hex()]
-
-    @classmethod
-    def from_json(cls, height: int, width: int, data: Any) -> Level:
-        """What `to_json` gave. Raises ValueError or TypeError if it can't be a level of this size."""
-        floor, targets, boxes, player, board = data
-        if not 0 <= floor == floor & inside(height, width) or targets & ~floor:
-            raise ValueError("the board isn't walled, or a target is in a wall")
-        return cls(height, width, floor, targets, boxes, player, bytes.fromhex(board))
 
 
 def canonical_board(width: int, floor: int, targets: int) -> bytes:
@@ -267,11 +254,16 @@ def _room(stream: HashStream, height: int, width: int) -> int:
     taken = (one | two & three if dice & 1 else one | two) & inside(height, width)
     middles = taken & (taken << 1 & taken >> 1 | taken << width & taken >> width)
     high = middles & -1 << (dice >> 3 * count + 1) % count or middles
-    seen, room = 0, high & -high
-    while seen != room:
-        seen = room
-        room = (seen | seen << 1 | seen >> 1 | seen << width | seen >> width) & taken
-    return room
+    return spread(high & -high, taken, width)
+
+
+def spread(cells: int, free: int, width: int) -> int:
+    """All free cells that hang together with some. Row ends are wall or outside, so that nothing wraps around."""
+    seen = 0
+    while seen != cells:
+        seen = cells
+        cells |= (cells << 1 | cells >> 1 | cells << width | cells >> width) & free
+    return cells
 
 
 def _pushed_onto(floor: int, width: int) -> int:

@@ -15,7 +15,7 @@ from vagen_adapters.two_player_sokoban.state import TwoPlayerSokobanState
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import ACTIONS
 from vagen_envs.seeding import HashStream, Split
-from vagen_envs.sokoban.levels import Level, Solutions, cells, draw_level, push
+from vagen_envs.sokoban.levels import Level, Solutions, cells, draw_level, push, spread
 from vagen_envs.sokoban.simulator import SokobanSimulator
 
 PLAYERS = (0, 1)
@@ -203,9 +203,4 @@ def draw_board(stream: HashStream, split: Split, **level_options: Any) -> Board:
 
 def _free(level: Level, used: int) -> list[int]:
     """Return the floor cells that the player can reach and that are not `used`."""
-    seen = edge = 1 << level.player
-    while edge:
-        around = edge << 1 | edge >> 1 | edge << level.width | edge >> level.width
-        edge = around & level.floor & ~seen
-        seen |= edge
-    return cells(seen & ~used)
+    return cells(spread(1 << level.player, level.floor, level.width) & ~used)

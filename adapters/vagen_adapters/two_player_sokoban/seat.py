@@ -14,7 +14,7 @@ from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.sokoban.env import SokobanConfig
-from vagen_envs.sokoban.levels import Level
+from vagen_envs.sokoban.levels import Level, inside
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,12 +162,18 @@ class TwoPlayerSokobanSeat(VagenEnv):
 
     def _snapshot(self) -> Any:
         """Return the table's position. Restore the seats of one table together."""
-        board = self.table.board
-        return [board.level.to_json(), board.boxes, *board.players]
+        board, level = self.table.board, self.table.board.level
+        drawn = [level.floor, level.targets, level.boxes, level.player, level.board.hex()]
+        return [drawn, board.boxes, *board.players]
 
     def _restore(self, world: Any) -> None:
-        level, boxes, *players = world
-        board = Board(Level.from_json(*self.config.dim_room, level), players[1])
+        drawn, boxes, *players = world
+        floor, targets, first_boxes, player, name = drawn
+        height, width = self.config.dim_room
+        if not 0 <= floor == floor & inside(height, width) or targets & ~floor:
+            raise ValueError("the board isn't walled, or a target is in a wall")
+        level = Level(height, width, floor, targets, first_boxes, player, bytes.fromhex(name))
+        board = Board(level, players[1])
         if content_hash(board.level.board) != self.level["content"]:
             raise ValueError("the board is of another level")
         board.place(boxes, players)
