@@ -7,16 +7,9 @@ from __future__ import annotations
 
 import re
 
-TOKENS = (
-    r"<\|[A-Za-z0-9_ /]{1,40}\|>",  # most: <|im_end|>, <|eot_id|>, <|return|>, GLM's <|begin_of_box|>
-    r"<｜[^<>｜]{1,40}｜>",  # DeepSeek's
-    r"</?s>",  # Llama's, Mistral's
-    r"\[/?INST\]",
-    r"<(?:start_of_turn|end_of_turn|bos|eos|pad|unk|unused\d{1,4})>",  # Gemma's
-    r"<\|?(?:channel|turn)\|?>",
-    "[\u200b-\u200f\u202a-\u202e\u2060\ufe0e\ufe0f\ufeff]",  # characters without width
-)
-_TOKEN = re.compile("|".join(TOKENS))
+from vagen_envs.replies.vocabulary import TEMPLATE_TOKENS
+
+_TOKEN = re.compile("|".join(TEMPLATE_TOKENS))
 _ESCAPED = re.compile(r"&(?:lt|gt|quot|nbsp|#39);")
 _CHARACTERS = {"&lt;": "<   ", "&gt;": ">   ", "&quot;": '"     ', "&nbsp;": "      ", "&#39;": "'    "}
 _ASCII = {wide: chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F)}

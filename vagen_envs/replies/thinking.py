@@ -16,20 +16,10 @@ from typing import NamedTuple
 
 from vagen_envs.replies.special_tokens import in_ascii
 from vagen_envs.replies.tags import Tag, TagNames
-from vagen_envs.replies.vocabulary import THINKING_TAGS
+from vagen_envs.replies.vocabulary import THINKING_TAGS, THOUGHT_MARKS
 
 Span = tuple[int, int]
 
-_MARKS = (
-    (r"\[THINK\]", r"\[/THINK\]"),  # Mistral's
-    ("◁think▷", "◁/think▷"),  # Kimi's
-    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Cohere's
-    (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),  # Sky-T1's
-    (r"<\|channel>thought\b", r"<channel\|>"),  # Gemma's
-    ("<unused94>", "<unused95>"),
-    (r"\bhere is my thought process:", r"\bhere is my response:"),  # Granite's
-    (r"^thinking\.\.\.[ \t]*$", r"^\.\.\.done thinking\.?"),  # Ollama's
-)
 _CHANNEL = (r"<\|channel\|>analysis\b[^<]{0,80}<\|message\|>", r"<\|channel\|>(?:final|commentary)\b")  # gpt-oss'
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.DOTALL)
 
@@ -130,7 +120,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 def _mark_pattern(names: TagNames) -> re.Pattern[str]:
     """All marks: the kind is the name of a `tag`, or in the name of the group `o…` or `c…`, which opens or closes."""
     called = "|".join(map(re.escape, [names[0], *(name for name in THINKING_TAGS if name not in names)]))
-    kinds = [*((f"m{i}", *marks) for i, marks in enumerate(_MARKS)), ("channel", *_CHANNEL)]
+    kinds = [*((f"m{i}", *marks) for i, marks in enumerate(THOUGHT_MARKS)), ("channel", *_CHANNEL)]
     forms = "|".join(f"(?P<o{kind}>{opening})|(?P<c{kind}>{closing})" for kind, opening, closing in kinds)
     tag = rf"<\s?(?P<slash>[/\\]?)\s?(?P<tag>{called})(?:\s[^<>]{{0,200}}(?<!/))?\s?>"
     return re.compile(f"{tag}|{forms}", re.IGNORECASE | re.MULTILINE)
