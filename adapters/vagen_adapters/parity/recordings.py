@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
@@ -13,7 +13,11 @@ from vagen_envs.core import Turn
 from vagen_envs.errors import SimulatorError
 
 
-@dataclass(frozen=True, kw_only=True)
+SAFE = ("Left", "Left", "Left")
+"""Moves that don't end the episode on level 1."""
+
+
+@dataclass(frozen=True)
 class Recording:
     """An episode with fixed replies, spelled in tokens that no tokenizer would choose.
 
@@ -32,9 +36,9 @@ class Recording:
 
     name: str
     why: str
-    seed: int
-    moves: tuple[str, ...]
-    max_turns: int = 9
+    seed: int = 1
+    moves: tuple[str, ...] = SAFE
+    max_turns: int = 3
     cut: int | None = None
     image_token: int | None = None
     breaks: int | None = None
@@ -63,52 +67,24 @@ def _spelled(text: str, model: ReferenceModel) -> list[int]:
     return [token for letter in text for token in tokenizer.encode(letter, add_special_tokens=False)]
 
 
-SAFE = ("Left", "Left", "Left")
-"""Moves that don't end the episode on the levels below."""
-
 RECORDINGS = (
-    Recording(name="solved", why="the plain case: pictures, several turns, a terminal state", seed=0, moves=()),
+    Recording("solved", "the plain case: pictures, several turns, a terminal state", seed=0, moves=(), max_turns=9),
+    Recording("truncated", "the turns are used up; the value of the last state is unknown, not 0"),
+    Recording("cut reply", "a reply has no end token, and the template writes one that wasn't sampled", cut=1),
     Recording(
-        name="truncated",
-        why="the turns are used up; the value of the last state is unknown, not 0",
-        seed=1,
-        moves=SAFE,
-        max_turns=3,
-    ),
-    Recording(
-        name="cut reply",
-        why="a reply has no end token, and the template writes one that wasn't sampled",
-        seed=1,
-        moves=SAFE,
-        max_turns=3,
-        cut=1,
-    ),
-    Recording(
-        name="image token",
-        why="the model samples the token that stands for pictures (verl-agent #202)",
-        seed=1,
-        moves=SAFE,
-        max_turns=3,
+        "image token",
+        "the model samples the token that stands for pictures (verl-agent #202)",
         image_token=1,
         refusable=True,
     ),
     Recording(
-        name="no room",
-        why="the next observation doesn't fit, and its picture must not stay (verl #4050)",
-        seed=1,
-        moves=SAFE,
-        max_turns=3,
+        "no room",
+        "the next observation doesn't fit, and its picture must not stay (verl #4050)",
         room=True,
         refusable=True,
     ),
     Recording(
-        name="broken",
-        why="the environment fails in the second turn, which must not be scored as 0",
-        seed=1,
-        moves=SAFE,
-        max_turns=3,
-        breaks=1,
-        refusable=True,
+        "broken", "the environment fails in the second turn, which must not be scored as 0", breaks=1, refusable=True
     ),
 )
 """In the order of the report. The oracle plays `solved`."""
@@ -152,4 +128,4 @@ def solved(recording: Recording) -> Recording:
         moves.append(move)
         _, _, terminated, truncated, _ = env.step(f"<think>I go {move.lower()}.</think><answer>{move}</answer>")
         over = terminated or truncated
-    return Recording(**{**vars(recording), "moves": tuple(moves)})
+    return replace(recording, moves=tuple(moves))
