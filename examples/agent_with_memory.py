@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 
+from vagen_adapters.context import ContextPolicy, Message
 from vagen_benchmarks.agents import Agent, Game
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.notebook import bench
-from vagen_envs.context import ContextPolicy, Message
 from vagen_envs.seeding import HashStream
 
 

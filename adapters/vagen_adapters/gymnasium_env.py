@@ -12,7 +12,7 @@ from typing import Any, SupportsFloat, cast
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from vagen_envs.context import ContextPolicy, Message, PictureForm, chat_messages
+from vagen_adapters.context import ContextPolicy, Message, PictureForm, chat_messages
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError
 

@@ -15,12 +15,12 @@ from typing import Any, Literal, cast
 
 import gymnasium as gym
 
+from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages, summary_messages
 from vagen_adapters.env_thread import running, start
 from vagen_adapters.episode_metrics import reward_terms
 from vagen_adapters.errors import not_importable
 from vagen_adapters.rows import make_from_row, seeds_of
 from vagen_envs import ENV_IDS
-from vagen_envs.context import HIDDEN, ContextPolicy, Message, chat_messages, summary_messages
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.seeding import Split
 from vagen_rewards import ReasoningReward
@@ -82,7 +82,7 @@ def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
     """Play the sample's level to its end.
 
     Args:
-        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_envs.context`. The sample's
+        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_adapters.context`. The sample's
             messages contain all turns, and the summaries that a policy asks for.
         own: the `env_id` and `options` of the task's author. A sample with other values, from a dataset or a log, is
             untrusted and restricted as in `vagen_adapters.rows`.
@@ -292,7 +292,7 @@ def task_of(env_id: str) -> Callable[..., Task]:
         split: `train`, `val` or `test`; splits share no level.
         first_seed: sample `i` is the level of seed `first_seed + i`.
         num_levels: number of samples; by default 100, or all levels of published data.
-        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_envs.context`.
+        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_adapters.context`.
         judge: judge of the statements, see `reasoning`; `""` for none.
         gate, weighting, penalty: see `reasoning`.
         options: of the environment, as for `gym.make`.

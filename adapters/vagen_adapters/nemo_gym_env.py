@@ -10,16 +10,17 @@ import base64
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
+from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages, observation_parts, summary_messages
+from vagen_adapters.env_thread import start
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
-from vagen_envs.context import HIDDEN, ContextPolicy, Message, chat_messages, observation_parts, summary_messages
-from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_envs.core import Observation, Turn
 from vagen_envs.errors import ConfigError
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import Split
@@ -90,8 +91,7 @@ class NeMoSession:
             raise ConfigError(
                 f"the row does not describe a level: {error}; make rows with vagen_adapters.nemo_gym_env.levels"
             ) from error
-        self._env.reset(seed=level.seed, options={"split": level.split} if level.split else None)
-        return cast(VagenEnv, self._env.unwrapped).observed
+        return start(self._env, level.seed, level.split)
 
     def step(self, reply: str, request: str | None) -> dict[str, Any]:
         """Play a turn. A repeated request, whose answer was lost, is answered from memory and not played again."""
@@ -204,8 +204,8 @@ class AgentConfig(GymnasiumAgentConfig):
     max_steps: int = Field(100, ge=1)
     """Maximum number of replies per episode; the environment's own `max_turns` is usually lower."""
     context: Annotated[str, AfterValidator(lambda text: str(ContextPolicy.parse(text)))] = "all,reasoning=keep"
-    """What a prompt shows of earlier turns, see `vagen_envs.context`. `reasoning=keep` sends the model's output items
-    back as they came, with their token ids."""
+    """What a prompt shows of earlier turns, see `vagen_adapters.context`. `reasoning=keep` sends the model's output
+    items back as they came, with their token ids."""
 
 
 class VagenAgent(GymnasiumAgent):

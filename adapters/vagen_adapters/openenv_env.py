@@ -70,14 +70,7 @@ class VagenState(State):
 
 
 class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
-    """One session's environment.
-
-    Args:
-        env_id: such as `"vagen/Sokoban-v0"`.
-        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
-            reward. None adds nothing.
-        options: for `gym.make`.
-    """
+    """One session's environment, made from the arguments of `create_app`."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -102,20 +95,16 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
         options = {name: value for name, value in (("split", split), ("level", level)) if value is not None}
         observation, info = self.env.reset(seed=seed, options=options)
         self._update_state(info, episode_id=episode_id, step_count=0)
-        picture = self._core.observed.picture
-        return VagenObservation(
-            text=observation["text"], png=base64.b64encode(picture.png).decode() if picture else None
-        )
+        return VagenObservation(text=observation["text"], png=_base64(self._core.observed.picture))
 
     def step(self, action: VagenAction, timeout_s: float | None = None, **_: Any) -> VagenObservation:
         """Play one turn."""
         _shown, reward, terminated, truncated, info = self.env.step(action.text)
         turn: Turn = info["turn"]
         self._update_state(info, step_count=self._state.step_count + 1)
-        picture = turn.result.picture
         return VagenObservation(
             text=turn.result.text,
-            png=base64.b64encode(picture.png).decode() if picture else None,
+            png=_base64(turn.result.picture),
             reward=float(reward),
             done=terminated or truncated,
             terminated=terminated,
@@ -133,6 +122,10 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
     def _update_state(self, info: dict[str, Any], **changes: Any) -> None:
         true_state = info["state"].to_json()
         self._state = self._state.model_copy(update={"level": info["level"], "true_state": true_state, **changes})
+
+
+def _base64(picture: Picture | None) -> str | None:
+    return None if picture is None else base64.b64encode(picture.png).decode()
 
 
 class VagenClient(EnvClient[VagenAction, VagenObservation, VagenState]):
@@ -164,7 +157,8 @@ def create_app(
         max_sessions: concurrent sessions; further clients are refused with `CAPACITY_REACHED`.
         session_timeout: seconds without a message after which a session ends. A client that vanished behind an open
             connection would otherwise keep its place for good.
-        reasoning: options of `vagen_rewards.ReasoningReward`, or None.
+        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
+            reward. None adds nothing.
         options: for `gym.make`. Invalid options raise here and not in the first session.
     """
     factory = functools.partial(VagenEnvironment, env_id, reasoning, **options)

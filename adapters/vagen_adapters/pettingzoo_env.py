@@ -55,17 +55,14 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
         self.metadata = {**VagenEnv.metadata, "render_modes": modes, "name": name, "is_parallelizable": True}
 
     def observation_space(self, agent: Agent) -> gym.Space[Any]:
-        space: gym.Space[Any] = self.seats[agent].observation_space
-        return space
+        return cast("gym.Space[Any]", self.seats[agent].observation_space)
 
     def action_space(self, agent: Agent) -> gym.Space[Any]:
-        space: gym.Space[Any] = self.seats[agent].action_space
-        return space
+        return cast("gym.Space[Any]", self.seats[agent].action_space)
 
     def system_prompt(self, agent: Agent) -> str:
         """Return the system prompt of the agent's model."""
-        prompt: str = self.seats[agent].unwrapped.system_prompt
-        return prompt
+        return cast(str, self.seats[agent].unwrapped.system_prompt)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observations, Infos]:
         """Start an episode for all agents. Without a seed, the first seat's generator draws one."""

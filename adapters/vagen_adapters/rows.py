@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import gymnasium as gym
 
+from vagen_adapters.context import ContextPolicy, Message
 from vagen_adapters.permission import make_permitted
-from vagen_envs.context import ContextPolicy, Message
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError
 from vagen_envs.seeding import Split

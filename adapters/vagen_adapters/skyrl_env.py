@@ -14,9 +14,10 @@ from typing import Any, cast
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
+from vagen_adapters.context import Message, observation_parts
+from vagen_adapters.env_thread import start
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
-from vagen_envs.context import Message, observation_parts
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError
 
@@ -54,10 +55,9 @@ class VagenText(BaseTextEnv):
 
     def init(self, prompt: list[Message]) -> tuple[list[Message], dict[str, Any]]:
         """Start the row's level and return the prompt followed by the first observation."""
-        split = self.extras.get("split")
-        _, info = self._env.reset(seed=self.extras["seed"], options={"split": split} if split else None)
+        now = start(self._env, self.extras["seed"], self.extras.get("split"))
         self.turns_played, self.turns = [], 0
-        return [*prompt, {"role": "user", "content": observation_parts(self._core.observed)}], {"level": info["level"]}
+        return [*prompt, {"role": "user", "content": observation_parts(now)}], {"level": dict(self._core.level)}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
         """Play one turn. `metadata` contains `terminated`, `truncated` and the turn as JSON."""

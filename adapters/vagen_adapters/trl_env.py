@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
+from vagen_adapters.context import observation_parts
+from vagen_adapters.env_thread import start
 from vagen_adapters.errors import not_importable
-from vagen_envs.context import observation_parts
-from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_envs.core import Observation, Turn
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError
 from vagen_envs.seeding import Split
 from vagen_rewards import ReasoningReward, with_reasoning
@@ -91,8 +92,7 @@ class TRLEnvironment:
                 "pass train_dataset=levels(…), or a dataset with a column 'seed'"
             )
         self.turns, self._rewards, self._broken = [], [], None
-        self._env.reset(seed=seed, options={"split": split} if split else None)
-        return content(cast(VagenEnv, self._env.unwrapped).observed)
+        return content(start(self._env, seed, split))
 
     def play(self, reply: str) -> Content:
         """Play one turn and receive the next observation.

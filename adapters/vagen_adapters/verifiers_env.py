@@ -17,11 +17,11 @@ import gymnasium as gym
 from pydantic import Field, model_validator
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages, summary_messages
 from vagen_adapters.env_thread import running, start
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
 from vagen_adapters.rows import levels, make_from_row, require_whole_context
-from vagen_envs.context import HIDDEN, ContextPolicy, Message, chat_messages, summary_messages
 from vagen_envs.core import Observation, Turn
 from vagen_envs.seeding import Split
 from vagen_rewards import with_reasoning
@@ -123,8 +123,8 @@ class PlayConfig(vf.EnvConfig):
     reasoning: dict[str, Any] | None = None
     """Options of the reasoning reward, see `load_environment`."""
     context: str = "all"
-    """What a prompt shows of earlier turns, such as `"last:2"`, see `vagen_envs.context`. Each prompt of another policy
-    than `"all"` is a branch of the trace, which verifiers trains as a sequence of its own."""
+    """What a prompt shows of earlier turns, such as `"last:2"`, see `vagen_adapters.context`. Each prompt of another
+    policy than `"all"` is a branch of the trace, which verifiers trains as a sequence of its own."""
 
     @model_validator(mode="after")
     def check_context(self) -> PlayConfig:
@@ -216,7 +216,7 @@ def load_environment(
         max_model_turns: maximum number of replies per episode, beside the environment's own limit.
         reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
             reward. None adds nothing.
-        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_envs.context`.
+        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_adapters.context`.
         options: for `gym.make`.
     """
     taskset = LevelsConfig(

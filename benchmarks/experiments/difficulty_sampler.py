@@ -21,10 +21,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads cost more than the
 
 import torch
 
+from vagen_adapters.context import ContextPolicy
 from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.episodes import LevelSeed
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
-from vagen_envs.context import ContextPolicy
 from vagen_experiments import imitation
 from vagen_experiments.experiment import CHECKPOINTS
 from vagen_experiments.training import tiny_recipe

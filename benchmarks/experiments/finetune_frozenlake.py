@@ -28,6 +28,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from vagen_adapters.context import ContextPolicy
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, load_policy
 from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, lay_out
 from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler, model_inputs
@@ -37,7 +38,6 @@ from vagen_adapters.ppo.warmstart import FIRST_SEED, demonstrate
 from vagen_benchmarks.agents.blind_baselines import search
 from vagen_benchmarks.agents.scripted import WORDS
 from vagen_benchmarks.results.stats import wilson
-from vagen_envs.context import ContextPolicy
 from vagen_experiments import imitation
 from vagen_experiments.connector_pretraining import as_loud_as_words, fit, learn_sight, restart_tower, sight_of
 from vagen_experiments.evaluation import ShuffledImages, figures

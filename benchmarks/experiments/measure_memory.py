@@ -20,10 +20,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads cost more than the
 import gymnasium as gym
 import torch
 
+from vagen_adapters.context import ContextPolicy
 from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, training_sequences
 from vagen_adapters.ppo.generation import TILE, model_inputs
-from vagen_envs.context import ContextPolicy
 from vagen_experiments.experiment import load_experiment
 from vagen_experiments.imitation import Read, demonstrate
 from vagen_experiments.memory import read_under

@@ -18,9 +18,9 @@ import published
 import verifiers.v1 as vf
 from oracle import oracle_episode, picture_of
 
+from vagen_adapters.context import ContextPolicy, chat_messages
 from vagen_adapters.verifiers_env import Levels, LevelsConfig, PlayConfig, load_environment
 from vagen_envs import Turn
-from vagen_envs.context import ContextPolicy, chat_messages
 from vagen_rewards import ReasoningReward
 
 

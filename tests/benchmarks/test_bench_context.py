@@ -15,11 +15,11 @@ import runs
 from chat_endpoint import GOOD
 from commands import vagen
 
+from vagen_adapters.context import ContextPolicy
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.runner import Policy
-from vagen_envs.context import ContextPolicy
 
 
 def chat(number):

@@ -11,6 +11,7 @@ from runs import play
 from typer.testing import CliRunner
 
 import vagen_envs
+from vagen_adapters.context import ContextPolicy
 from vagen_benchmarks.agents import Agent, Reply
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
@@ -19,7 +20,6 @@ from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.export import export
-from vagen_envs.context import ContextPolicy
 from vagen_envs.pictures import Picture
 
 

@@ -23,9 +23,7 @@ AROUND = 4
 class Compared:
     """A trained sequence beside the calls that sampled its replies.
 
-    Attributes:
-        turns: of the replies.
-        starts: where each reply begins in the sequence; `None` where it can't be found.
+    `turns` are those of the replies; `starts` where each begins in the sequence, `None` where it can't be found.
     """
 
     model: ReferenceModel
@@ -181,14 +179,10 @@ def logprobs(pair: Compared) -> Iterator[str]:
         if start is None:
             yield f"turn {turn}: the reply isn't in the sequence"
             return
-        for name, all_of_them in (("the trainer computes", again), ("the trainer keeps", pair.row.logprobs)):
-            have = (
-                None
-                if all_of_them is None
-                else [float(score) for score in all_of_them[start : start + len(call.reply)]]
-            )
-            if have is None or call.reply.count(pair.model.image_token):
+        for name, scores in (("the trainer computes", again), ("the trainer keeps", pair.row.logprobs)):
+            if scores is None or call.reply.count(pair.model.image_token):
                 continue
+            have = list(map(float, scores[start : start + len(call.reply)]))
             off = [abs(one - other) for one, other in zip(call.logprobs, have, strict=False)]
             worst = max(range(len(off)), key=off.__getitem__, default=None)
             if worst is None or not math.isfinite(off[worst]) or off[worst] > TOLERANCE:

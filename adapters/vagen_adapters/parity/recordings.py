@@ -12,7 +12,6 @@ from vagen_adapters.parity.reference_model import ENV_ID, OPTIONS, Pixels, Refer
 from vagen_envs.core import Turn
 from vagen_envs.errors import SimulatorError
 
-
 SAFE = ("Left", "Left", "Left")
 """Moves that don't end the episode on level 1."""
 

@@ -52,8 +52,7 @@ class ReferenceModel:
     @property
     def end_token(self) -> int:
         """The id of the token that ends a reply."""
-        end: int = self.encoder.end_id
-        return end
+        return self.encoder.end_id
 
     def features(self, pictures: Sequence[Pixels]) -> dict[str, Tensor]:
         """Return `pixel_values` and `image_grid_thw` of pictures; empty without pictures."""

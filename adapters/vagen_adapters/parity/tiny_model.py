@@ -62,13 +62,7 @@ def save_tiny(
     from transformers import Qwen2VLImageProcessorPil, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
     tokenizer = _train_tokenizer(texts, vocabulary)
-    ids = dict(
-        zip(
-            (IMAGE, VIDEO, VISION_START, VISION_END),
-            tokenizer.convert_tokens_to_ids([IMAGE, VIDEO, VISION_START, VISION_END]),
-            strict=True,
-        )
-    )
+    image, video, start, end = tokenizer.convert_tokens_to_ids([IMAGE, VIDEO, VISION_START, VISION_END])
     config = Qwen3VLConfig(
         text_config={
             "vocab_size": len(tokenizer),
@@ -101,10 +95,10 @@ def save_tiny(
             "num_position_embeddings": 256,
             "deepstack_visual_indexes": [0],
         },
-        image_token_id=ids[IMAGE],
-        video_token_id=ids[VIDEO],
-        vision_start_token_id=ids[VISION_START],
-        vision_end_token_id=ids[VISION_END],
+        image_token_id=image,
+        video_token_id=video,
+        vision_start_token_id=start,
+        vision_end_token_id=end,
         tie_word_embeddings=True,
     )
     with torch.random.fork_rng(devices=[]):

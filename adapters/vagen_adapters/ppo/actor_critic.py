@@ -77,13 +77,8 @@ class ActorCritic(nn.Module):
     ) -> Self:
         """Read the policy from `path`, and the critic's backbone from the same folder.
 
-        If the folder holds a trained critic (`critic.safetensors`), it is read too.
-
-        Args:
-            path: folder or name of the policy.
-            critic: which critic.
-            heads: further arguments of a subclass.
-            options: of transformers' `from_pretrained`.
+        If the folder holds a trained critic (`critic.safetensors`), it is read too. `heads` are further arguments of a
+        subclass, `options` those of transformers' `from_pretrained`.
         """
         from transformers import AutoModel, AutoModelForImageTextToText
 

@@ -69,9 +69,6 @@ class Shown:
 class ChatEncoder:
     """A family's processor and chat template.
 
-    Args:
-        family: see `Family.read`.
-
     Attributes:
         tokenizer: the processor's.
         image_processor: the processor's.

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal, NoReturn
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from trl.trainer.base_config import _BaseConfig
 
+from vagen_adapters.context import ContextPolicy
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo import advantages, group_advantages
 from vagen_adapters.ppo.actor_critic import Critic
 from vagen_adapters.ppo.environments import TrainingEnvironment, TrainingTask, read_environments
-from vagen_envs.context import ContextPolicy
 from vagen_envs.errors import ConfigError, did_you_mean
 
 SAVE_STEPS = 500
@@ -54,9 +54,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         rollouts: number of times that episodes are collected and trained on.
         episodes_per_rollout: episodes collected each time.
         group_size: episodes of the same level, for estimators that compare episodes.
-        context: earlier turns in a prompt, in the form of `vagen_envs.context`: `all` trains on whole episodes; with
-            `last:N` each turn is a sequence of its own (Verlog); with `summary:K` the policy writes a summary after K
-            turns, which is trained on as a reply and ends a sequence. The trainer takes no other policy.
+        context: earlier turns in a prompt, see `vagen_adapters.context`: `all` trains on whole episodes; with `last:N`
+            each turn is a sequence of its own (Verlog); with `summary:K` the policy writes a summary after K turns,
+            which is trained on as a reply and ends a sequence. The trainer takes no other policy.
         max_length: tokens in a sequence.
         temperature: of sampling.
         top_p: of sampling.

@@ -140,11 +140,9 @@ def read_environments(entries: Sequence[Mapping[str, Any] | str]) -> list[Traini
 
 
 class EnvironmentPool:
-    """Simulators, made when an episode needs one and used again.
+    """Simulators for `size` episodes at once, made when an episode needs one and used again.
 
-    Args:
-        size: episodes that play at once.
-        tasks: one simulator of each is made at once, so that what can't be made fails early.
+    One simulator of each task is made at the start, so that errors in options show early.
     """
 
     def __init__(self, size: int, tasks: Sequence[TrainingTask]) -> None:

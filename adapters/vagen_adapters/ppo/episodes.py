@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from vagen_adapters.context import ContextPolicy
 from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.generation import Prompt, SampledReply
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import RewardTerm, Turn
-from vagen_envs.context import ContextPolicy
 from vagen_envs.seeding import HashStream
 from vagen_rewards.credit import FieldWords
 
@@ -80,10 +80,7 @@ class PlayedTurn:
 class PlayedSummary:
     """A summary that the policy wrote of turns that are no longer shown after it: sampled and trained on as a reply.
 
-    Attributes:
-        shown: the request for it.
-        reply: the sampled tokens.
-        version: as of a turn.
+    `shown` is the request for it; the other fields are those of a turn.
     """
 
     shown: Shown

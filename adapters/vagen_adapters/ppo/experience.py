@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from trl.trainer.utils import pad
 
+from vagen_adapters.context import ContextPolicy
 from vagen_adapters.ppo import losses
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.continuations import state_key
@@ -17,19 +18,13 @@ from vagen_adapters.ppo.episodes import PlayedSummary, PPOEpisode, TokenSequence
 from vagen_adapters.ppo.generation import TILE
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
-from vagen_envs.context import ContextPolicy
 
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """The B token sequences of a rollout, padded on the right to L.
+    """The B token sequences of a rollout, padded on the right to L, with the episode of each row and its number, (B,).
 
-    Attributes:
-        rows: of each its tokens and pictures.
-        episodes: the episode of each row.
-        episode_ids: (B,) its number.
-        turn_ids: (B, L) the turn of each sampled token, -1 elsewhere.
-        sampled_logprobs: (B, L) of the sampler.
+    `turn_ids`, (B, L), are the turns of sampled tokens, -1 elsewhere; `sampled_logprobs`, (B, L), the sampler's.
     """
 
     rows: list[TokenSequence]

@@ -13,12 +13,7 @@ Kept = TypeVar("Kept")
 
 
 class RecentlyUsed(Generic[Kept]):
-    """Keeps what was used last, up to a number of bytes.
-
-    Attributes:
-        most: bytes that may be kept.
-        held: bytes that are kept now.
-    """
+    """Keeps the most recently used entries, up to `most` bytes; `held` is their present size."""
 
     def __init__(self, most: int) -> None:
         self.most, self.held = most, 0

@@ -59,15 +59,9 @@ class TaskRecord:
 
 
 class LevelSampler:
-    """Draw tasks by their weights; every level is new.
+    """Draw tasks by their weights; every level is new, and is played `group_size` times.
 
-    Args:
-        tasks: of the training.
-        seed: of the training.
-        group_size: episodes of a level.
-
-    Attributes:
-        records: of each task, where levels are chosen by them.
+    `records` has the record of each task where levels are chosen by them.
     """
 
     def __init__(self, tasks: Sequence[TrainingTask], seed: int, group_size: int) -> None:

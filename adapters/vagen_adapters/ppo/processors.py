@@ -22,13 +22,9 @@ _FILES = ("processor_config.json", "preprocessor_config.json", "video_preprocess
 
 @dataclass(frozen=True)
 class Family:
-    """A model's family as its folder gives it.
+    """A model's family as its folder gives it: transformers' `model_type`, the configuration, and the processor.
 
-    Attributes:
-        name: transformers' `model_type`.
-        config: of the model.
-        processor: a `ProcessorMixin` of the family's own class.
-        files: contents of the folder's files on pictures by name.
+    `files` has the contents of the folder's files on pictures by name.
     """
 
     name: str

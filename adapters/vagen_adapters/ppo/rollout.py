@@ -11,6 +11,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from vagen_adapters.context import ContextPolicy, summary_request
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.environments import EnvironmentPool
@@ -18,7 +19,6 @@ from vagen_adapters.ppo.episodes import LevelSeed, PlayedSummary, PlayedTurn, PP
 from vagen_adapters.ppo.generation import Prompt, SampledReply, Sampler, SampleSettings
 from vagen_adapters.ppo.metrics import Clock
 from vagen_envs import RewardTerm, Turn
-from vagen_envs.context import ContextPolicy, summary_request
 from vagen_envs.core import Observation
 from vagen_envs.seeding import HashStream
 from vagen_rewards.credit import FieldWords

@@ -29,12 +29,9 @@ PARTS = ("pooler_output", DEEPSTACK)
 
 
 class VisionFeatureCache:
-    """Keeps the features of the most recently used pictures, up to a number of bytes.
+    """Keeps the features of the most recently used pictures, up to `most` bytes on the models' device.
 
-    Args:
-        models: that read pictures; models with equal towers share features.
-        encoder: of the models.
-        most: bytes, on the models' device.
+    Models with equal towers share features.
 
     Attributes:
         looks: pictures that towers have encoded.

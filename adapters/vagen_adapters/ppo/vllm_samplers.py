@@ -91,12 +91,7 @@ class VLLMSampler:
 class VLLMServerSampler:
     """A vLLM server, which `vllm serve` starts beside the trainer.
 
-    Args:
-        model: the policy, whose weights `sync` hands to the server.
-        encoder: of the policy.
-        accelerator: of the trainer.
-        url: of the server.
-        weights_folder: where the weights are written for it; None sends them through NCCL.
+    `sync` writes the weights of `model` to `weights_folder` for it; None sends them through NCCL.
 
     Raises:
         ConnectionError: no server answers.

@@ -22,11 +22,7 @@ class RemoteVectorEnv(SyncVectorEnv):
     reward 0, its last observation again, and the cause in `info["simulator_error"]`; such an episode has no score.
     The others go on, and the next step begins a new episode there, as after any end (autoreset mode "next step").
 
-    Args:
-        service: the server. Not closed with the environments.
-        env_id: such as `"vagen/Sokoban-v0"`.
-        num_envs: how many.
-        options: for `gym.make` there.
+    Arguments are those of `RemoteEnv`, `num_envs` times. The service isn't closed with the environments.
     """
 
     def __init__(self, service: Service, env_id: str, num_envs: int = 1, **options: Any) -> None:

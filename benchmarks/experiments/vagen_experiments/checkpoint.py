@@ -11,11 +11,11 @@ from typing import Any
 import gymnasium as gym
 import torch
 
+from vagen_adapters.context import ContextPolicy
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, load_policy
 from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode
 from vagen_benchmarks.meter import Meter
-from vagen_envs.context import ContextPolicy
 from vagen_experiments import imitation
 from vagen_experiments import vision_pretraining as sight
 from vagen_experiments.critic_pretraining import teach_critic

@@ -12,13 +12,13 @@ from typing import Any
 
 import gymnasium as gym
 
+from vagen_adapters.context import ContextPolicy
 from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.episodes import LevelSeed
 from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_benchmarks.meter import Meter
 from vagen_envs import State, Turn
-from vagen_envs.context import ContextPolicy
 from vagen_experiments.experiment import Experiment
 from vagen_experiments.imitation import demonstrate, sentences
 from vagen_experiments.memory import true_summaries

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from vagen_adapters.context import ContextPolicy
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, PPOEpisode, training_sequences
 from vagen_adapters.ppo.generation import TILE, SampledReply, model_inputs
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import VagenEnv, VagenError
-from vagen_envs.context import ContextPolicy
 from vagen_envs.seeding import HashStream
 from vagen_experiments.supervised import Report, fit
 

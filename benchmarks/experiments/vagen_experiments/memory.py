@@ -10,11 +10,11 @@ from typing import Any
 
 import gymnasium as gym
 
+from vagen_adapters.context import ContextPolicy, summary_request
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.episodes import PlayedSummary, PPOEpisode
 from vagen_adapters.ppo.generation import SampledReply
 from vagen_envs import Turn
-from vagen_envs.context import ContextPolicy, summary_request
 from vagen_envs.core import Observation
 from vagen_envs.navigation.state import NavigationState, words
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from vagen_adapters.context import ContextPolicy, Message, chat_messages, summary_messages
 from vagen_benchmarks.agents.base import AsyncAgent, Call, ContextSummary, Game, Reply
 from vagen_benchmarks.clients.base import Answer, Sampling
 from vagen_benchmarks.clients.budget import RunBudget, picture_tokens, prompt_tokens, text_tokens
@@ -16,7 +17,6 @@ from vagen_benchmarks.clients.retries import Retries
 from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.redaction import SHORTEST_SECRET, redact
 from vagen_benchmarks.stop_reasons import Stop, is_about_pictures
-from vagen_envs.context import ContextPolicy, Message, chat_messages, summary_messages
 from vagen_envs.replies import tag_pattern
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import vagen_envs
+from vagen_adapters.context import ContextPolicy
 from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.blind_baselines import Blind
 from vagen_benchmarks.agents.chat import ChatAgent
@@ -18,7 +19,6 @@ from vagen_benchmarks.agents.scripted import Baseline, Oracle, Random
 from vagen_benchmarks.agents.trained import Trained, is_trained
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.errors import ProtocolError
-from vagen_envs.context import ContextPolicy
 from vagen_envs.registration import declared
 
 SCRIPTED: dict[str, type[Agent]] = {agent.name: agent for agent in (Oracle, Random, Blind)}

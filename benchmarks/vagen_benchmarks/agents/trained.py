@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vagen_adapters.context import ContextPolicy, summary_request
 from vagen_benchmarks.agents.base import Agent, Call, ContextSummary, Game, Reply
 from vagen_benchmarks.clients.base import Ending
 from vagen_benchmarks.errors import ProtocolError
-from vagen_envs.context import ContextPolicy, summary_request
 from vagen_envs.core import Observation
 from vagen_envs.extras import need
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import anthropic
 
+from vagen_adapters.context import HIDDEN, Message
 from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.errors import ProtocolError
-from vagen_envs.context import HIDDEN, Message
 
 THINKING = ("thinking", "redacted_thinking")
 """Blocks of hidden reasoning, with a signature or encrypted."""

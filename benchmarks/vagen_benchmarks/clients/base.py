@@ -12,9 +12,9 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from vagen_adapters.context import Message, PictureForm
 from vagen_benchmarks.errors import EndpointError
 from vagen_benchmarks.stop_reasons import Stop, is_permanent, recognise
-from vagen_envs.context import Message, PictureForm
 
 Ending = Literal["stop", "length", "refusal", "filtered", "empty"]
 """How a reply came to its end: by itself, at the limit of tokens, as a refusal, cut by the provider's filter,
@@ -63,7 +63,7 @@ class Answer:
         cache_write_tokens: of the prompt, written to one.
         reasoning_tokens: of what was written, hidden reasoning.
         hidden: JSON. The reply with its hidden reasoning as the provider gave it, which the same client takes back
-            under `vagen_envs.context.HIDDEN` of a message; `None` if there is no reasoning or no reply.
+            under `vagen_adapters.context.HIDDEN` of a message; `None` if there is no reasoning or no reply.
     """
 
     text: str

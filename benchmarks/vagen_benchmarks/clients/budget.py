@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from vagen_adapters.context import HIDDEN, Message
 from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.stop_reasons import Stop
-from vagen_envs.context import HIDDEN, Message
 from vagen_rewards.usage import Budget, Price, Usage
 
 BYTES_A_TOKEN = 4

@@ -12,10 +12,10 @@ from google import genai
 from google.genai import errors, types
 from pydantic import ValidationError
 
+from vagen_adapters.context import HIDDEN, Message
 from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of, in_a_line, status_error
 from vagen_benchmarks.clients.http import SdkClient
 from vagen_benchmarks.errors import EndpointError
-from vagen_envs.context import HIDDEN, Message
 
 
 class GeminiClient(SdkClient):

@@ -17,10 +17,10 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx2
 
+from vagen_adapters.context import Message
 from vagen_benchmarks.clients.base import Answer, Client, Sampling, encodable
 from vagen_benchmarks.clients.responses import read_answer
 from vagen_benchmarks.errors import EndpointError, ProtocolError
-from vagen_envs.context import Message
 
 LONGEST_CONNECT = 10.0
 """Seconds."""

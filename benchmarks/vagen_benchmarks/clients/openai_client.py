@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 import openai
 
+from vagen_adapters.context import HIDDEN, Message
 from vagen_benchmarks.clients.base import FINISH, Answer, Sampling, count, ending_of
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.clients.responses import error_of
 from vagen_benchmarks.errors import ProtocolError
-from vagen_envs.context import HIDDEN, Message
 from vagen_envs.replies.tool_calls import tool_call_reply
 
 _THOUGHTS = ("thinking", "reasoning", "redacted_thinking")

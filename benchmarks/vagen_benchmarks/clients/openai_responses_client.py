@@ -6,11 +6,11 @@ from typing import Any
 
 import openai
 
+from vagen_adapters.context import HIDDEN, Message
 from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.clients.responses import error_of
 from vagen_benchmarks.errors import ProtocolError
-from vagen_envs.context import HIDDEN, Message
 
 
 class OpenAIResponsesClient(PostingClient):

@@ -8,11 +8,11 @@ import threading
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from vagen_adapters.context import Message, PictureForm
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.processors import Family
 from vagen_benchmarks.clients.base import Answer, Client, Ending, Sampling
 from vagen_benchmarks.errors import ProtocolError
-from vagen_envs.context import Message, PictureForm
 
 # Typed as Any: whether these are installed, and how well typed, differs from machine to machine.
 torch: Any = importlib.import_module("torch")

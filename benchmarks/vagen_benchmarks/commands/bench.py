@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vagen_adapters.context import ContextPolicy
 from vagen_benchmarks.agents.factory import make_agents
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import Names, OptionPairs, parse_options, read_temperature
@@ -18,7 +19,6 @@ from vagen_benchmarks.runs.job import HOW, asked_by, baselines_of, made_again, m
 from vagen_benchmarks.runs.plans import load_plan
 from vagen_benchmarks.runs.protocol import make_tasks
 from vagen_benchmarks.runs.run_folder import RunFolder
-from vagen_envs.context import ContextPolicy
 
 SAMPLING = ("max_tokens", "reasoning_tokens", "temperature", "top_p", "effort", "seed", "extra")
 JUDGING = ("judge", "gate", "weighting", "penalty")

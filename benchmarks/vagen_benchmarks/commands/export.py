@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from vagen_adapters.context import ContextPolicy
 from vagen_benchmarks.commands.options import TrustModules
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.errors import ProtocolError
@@ -17,7 +18,6 @@ from vagen_benchmarks.runs.protocol import import_environments
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.export import export as export_run
 from vagen_benchmarks.sharing.export import marked
-from vagen_envs.context import ContextPolicy
 from vagen_envs.errors import did_you_mean
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vagen_adapters.context import ContextPolicy
 from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.errors import ProtocolError
@@ -16,7 +17,6 @@ from vagen_benchmarks.runs.protocol import Protocol, Skipped, Task, make_task
 from vagen_benchmarks.runs.run_folder import RunFolder, new_folder
 from vagen_benchmarks.runs.runner import Policy
 from vagen_benchmarks.runs.scoring import RunScoring, make_scoring
-from vagen_envs.context import ContextPolicy
 
 
 @dataclass(frozen=True)

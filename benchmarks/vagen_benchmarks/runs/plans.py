@@ -6,7 +6,7 @@ A file (TOML; those of this package are in `protocols/`):
     [options]                   of every environment
     [axis]                      option, values: every column is played once for each value
     [sampling]                  max_tokens, temperature, top_p
-    context                     what prompts show of the past, such as "last:2": see `vagen_envs.context`
+    context                     what prompts show of the past, such as "last:2": see `vagen_adapters.context`
     [scoring]                   judge, betas: see `vagen_benchmarks.runs.scoring`
     [[columns]]                 name, group, env, episodes, options, metric ("success" or one of the environment's
                                 own, at the last turn), values (those of the axis that it has);
@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from vagen_adapters.context import ContextPolicy
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.protocol import Protocol, Skipped, Task, differences, make_task, resolve_id, task_label
-from vagen_envs.context import ContextPolicy
 from vagen_envs.errors import ConfigError, VagenError, did_you_mean
 
 HERE = Path(__file__).parent / "protocols"

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from vagen_adapters.context import ContextPolicy, Message, chat_messages, summary_request
 from vagen_benchmarks.clients.base import encodable
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.results.summary import OWN_METRICS, summarise
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.run_folder import RunFolder
-from vagen_envs.context import ContextPolicy, Message, chat_messages, summary_request
 from vagen_envs.pictures import Picture
 from vagen_envs.turn import IMAGE_PLACEHOLDER, Turn
 

@@ -16,6 +16,7 @@ from typing import Any
 import gymnasium as gym
 
 import vagen_envs
+from vagen_adapters.context import ContextPolicy
 from vagen_adapters.permission import permitted
 from vagen_benchmarks.errors import BenchError, ProtocolError
 from vagen_benchmarks.runs.episode import Episode
@@ -32,7 +33,6 @@ from vagen_benchmarks.runs.protocol import (
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import HERE, edits, missing_findings, picture_findings, plain
 from vagen_benchmarks.stop_reasons import Stop
-from vagen_envs.context import ContextPolicy
 from vagen_envs.errors import ConfigError, VagenError
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_rewards.scores import PARTS
