@@ -32,9 +32,9 @@ class NavigationEnv(VagenEnv):
     Actions: `moveahead`, `moveback`, `moveright`, `moveleft`, `rotateright`, `rotateleft`, `lookup`, `lookdown`
     (VAGEN, table 10). A move is carried out in full or not at all; turns are by 90 degrees, looks by 30 between
     30 up and 60 down. The task is done as soon as the target is within `success_threshold`, wherever the robot
-    looks. Rooms are disjoint between splits, and so are the poses of target and start; of houses with several rooms
-    the floor plans are. `difficulty` 0 and 1 are one room, in which the robot looks anywhere at first, with short
-    ways and many turns, and with long ways; 2 to 5 are houses of 2, 4, 6 and 8 rooms.
+    looks. Splits share no room, and no pose of target or start; of houses with several rooms they share no floor
+    plan. `difficulty` 0 and 1 are one room, with short and with long ways, where the robot first looks in a random
+    direction; 2 to 5 are houses of 2, 4, 6 and 8 rooms.
 
     Version history:
         v0: first release.

@@ -77,19 +77,18 @@ def _sample_set(config: SampleConfig) -> SampleSet | None:
 
 
 class SampleEnv(VagenEnv):
-    r"""A question about pictures, answered in one turn and rewarded as its sample says (V-Triune, section 3).
+    r"""A question about pictures, answered in one turn; its sample names the verifier (V-Triune, section 3).
 
-    Action: `\boxed{…}` or a list of boxes. Reward terms: `accuracy`, α_acc · R_acc, and `tag_format`,
-    α_format · R_format, with the sample's own weights; `tag_format` is given for malformed replies too, as
-    equation 2 has it, so it isn't the `format` of the other environments. The episode is over with the
-    reply, `terminated`: right, or lost for good. It is never truncated, as no value is left to be had.
+    Action: `\boxed{…}` or a list of boxes. Reward terms: `accuracy` (α_acc · R_acc) and `tag_format`
+    (α_format · R_format), with the sample's own weights. By equation 2 malformed replies earn `tag_format` too,
+    unlike the term `format` of the other environments. The episode ends with the reply: `terminated`, never
+    `truncated`.
 
-    The verifiers are in `vagen_rewards`, which this package may not import. So, as Gymnasium finds an
-    environment by the string of its entry point, this environment finds its scoring by the string of the
-    option `scoring`, when it is made. A user's own scoring goes the same way.
+    The option `scoring` names the object that scores replies as `module:attribute`, because this package doesn't
+    import `vagen_rewards`, which has the verifiers.
 
-    Metrics of a turn: `accuracy`, `tag_format`, `data_source`, and the verifier's own, such as `iou`, but for
-    those at a threshold (`iou@50`), which `source_metrics` of `vagen_rewards.verifiers` gives.
+    Metrics of a turn: `accuracy`, `tag_format`, `data_source`, and the verifier's own, such as `iou`.
+    `source_metrics` of `vagen_rewards.verifiers` adds those at a threshold (`iou@50`).
 
     Version history:
         v0: first release.

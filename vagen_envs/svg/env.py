@@ -103,10 +103,10 @@ class SvgEnv(VagenEnv):
 
     Action: one SVG (VAGEN, table 14). The picture shows the target on the left and the last drawing on
     the right, grey while there is none. An SVG that can't be drawn, or that isn't safe to draw, scores 0 and
-    the observation says what was wrong. An episode lasts all its turns, since each turn earns its score
-    anew: one that ended early would punish a good first drawing. `difficulty` says how many shapes the targets
-    have (up to 2, 3, 4, 5, 6 or 7, and 8 or more), and from which score of the classical scorer on `success` begins
-    (0.85 of rungs 0 and 1, 0.9 of 2 and 3, 0.99 of 4 and 5).
+    the observation gives the reason. An episode lasts all its turns, since each turn earns its score
+    anew: one that ended early would punish a good first drawing. `difficulty` sets how many shapes the targets
+    have (up to 2, 3, 4, 5, 6 or 7, and 8 or more), and the classical score that counts as `success` (0.85 on rungs
+    0 and 1, 0.9 on 2 and 3, 0.99 on 4 and 5).
 
     Metrics of a turn: `score` (of the drawing now; 0 if there is none), `best_score` (of the episode so
     far), each score by its name, `scorer` (its version), `svg_length` (characters).

@@ -83,7 +83,10 @@ def calibrate_command(
         states = {name: State.from_json(each.get("json", each)) for name, each in data["states"].items()}
         rows = [(Statement(row["part"], row["text"], states[row["state"]]), row["label"]) for row in data["statements"]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BenchError(f"{file} is no file of labelled statements ({type(error).__name__}: {error})") from error
+        fix = "; write JSON with `states` and `statements`, see docs/judges.md"
+        raise BenchError(
+            f"{file} is no file of labelled statements ({type(error).__name__}: {error}); {fix}"
+        ) from error
     scores = asyncio.run(made.score_many([statement for statement, _ in rows]))
     counts: dict[str, list[int]] = {}
     wrong = []
