@@ -81,7 +81,7 @@ def houses_sheet() -> Image.Image:
     for rooms, shortest, longest in ((2, 8, 20), (4, 16, 30), (6, 26, 44), (8, 40, 64)):
         lengths = {"min_solution_length": shortest, "max_solution_length": longest}
         levels = HouseLevels(NavigationConfig.create(rooms=rooms, resolution=380, **lengths))
-        simulator = levels.draw(HashStream("contact sheet", rooms), "train").simulator
+        simulator, _ = levels.draw(HashStream("contact sheet", rooms), "train")
         maps.append(simulator.map_frame())
     return Image.fromarray(np.hstack(maps))
 

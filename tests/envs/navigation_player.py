@@ -20,7 +20,7 @@ import msgpack
 
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.levels import HouseLevels
-from vagen_envs.navigation.scene import MOVES, NavigationLevel, Pose
+from vagen_envs.navigation.scene import MOVES, NavigationEpisode, Pose
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream
 
@@ -29,7 +29,7 @@ SCENES = tuple(f"FloorPlan{n}" for n in range(1, 13))
 
 
 @functools.cache
-def level_of(scene: str) -> NavigationLevel:
+def level_of(scene: str) -> tuple[HouseSimulator, NavigationEpisode]:
     """The room that stands for a scene, with an episode in it."""
     number = int(re.findall(r"\d+", scene)[0])
     levels = HouseLevels(NavigationConfig())
@@ -65,12 +65,12 @@ class Stage:
         self.load(SCENES[0])
 
     def load(self, scene: str) -> None:
-        level = level_of(scene)
+        simulator, episode = level_of(scene)
         self.scene, self.above = scene, False
         if scene not in self.simulators:  # a room is made once
-            self.simulators[scene] = HouseSimulator(level.simulator.house, level.episode.start, NavigationConfig())
+            self.simulators[scene] = HouseSimulator(simulator.house, episode.start, NavigationConfig())
         self.simulator = self.simulators[scene]
-        self.simulator.teleport(level.episode.start)
+        self.simulator.teleport(episode.start)
 
     def act(self, order: dict) -> tuple[bool, str, object]:
         """Success, error message and return value."""

@@ -259,8 +259,8 @@ def breadth_first(simulator, start, target, threshold):
 @given(seeds)
 def test_the_search_finds_a_shortest_way_that_step_goes(seed):
     levels = HouseLevels(NavigationConfig())
-    level = levels.draw(HashStream("search test", seed), "train")
-    simulator, start, target = level.simulator, level.episode.start, level.episode.target_position
+    simulator, episode = levels.draw(HashStream("search test", seed), "train")
+    start, target = episode.start, episode.target_position
     path = shortest_path(start, target, simulator.blocked, step=0.25, threshold=1.0, longest=16)
     assert len(path) == breadth_first(simulator, start, target, 1.0)
     turns = turns_towards(start, target)
@@ -287,8 +287,8 @@ def test_instructions_are_known_for_every_type():
 @settings(max_examples=40)
 def test_instructions_are_true_of_one_type_in_the_room(seed, eval_set):
     levels = HouseLevels(NavigationConfig(eval_set=eval_set))
-    level = levels.draw(HashStream("truth test", seed), "train")
-    task, things = level.episode, level.simulator.house.objects
+    simulator, task = levels.draw(HashStream("truth test", seed), "train")
+    things = simulator.house.objects
     meant = [t for t in things if t.kind == task.target_type]
     assert len(meant) == 1
     fitting = [t.kind for t in things if t.kind in TARGETS and task.instruction in candidates(eval_set, t, ())]

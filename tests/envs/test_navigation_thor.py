@@ -42,9 +42,8 @@ def episodes(player, tmp_path_factory):
     """A file in EB-Navigation's format for the stand-in's scenes."""
     tasks = []
     for scene in player.SCENES:
-        level = player.level_of(scene)
-        task = level.episode
-        target = next(t for t in level.simulator.objects if t.kind == task.target_type)
+        simulator, task = player.level_of(scene)
+        target = next(t for t in simulator.objects if t.kind == task.target_type)
         pose = {
             "position": {"x": task.start.x, "y": 0.9, "z": task.start.z},
             "rotation": float(task.start.rotation),
@@ -125,9 +124,8 @@ def test_it_agrees_with_the_rooms_behind_it(made, player, episodes):
     env = made(multiview=True)
     observation, _info = env.reset(seed=1)
     assert observation["image"].shape == (64, 128, 3)
-    level = player.level_of(player.SCENES[0])
-    ours = level.simulator
-    assert env.episode.instruction == level.episode.instruction
+    ours, episode = player.level_of(player.SCENES[0])
+    assert env.episode.instruction == episode.instruction
     for action in ("MoveAhead", "MoveLeft", "RotateRight", "LookDown", "LookDown", "LookDown", "MoveBack"):
         assert env.simulator.step(action) == ours.step(action)
         assert env.simulator.pose == ours.pose

@@ -131,9 +131,8 @@ class NavigationConfig(SolvableConfig):
             key |= {"facing": self.facing}
         if self.episodes is None:
             return key
-        content = b"".join(
-            record.content() + record.episode.instruction.encode() for record in read_episodes(self.episodes)
-        )
+        tasks = [record.episode for record in read_episodes(self.episodes)]
+        content = b"".join(task.content + task.instruction.encode() for task in tasks)
         return {**key, "episodes": content_hash(content)}
 
     @property

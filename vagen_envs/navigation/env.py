@@ -89,17 +89,17 @@ class NavigationEnv(VagenEnv):
 
     def _load(self, stream: HashStream, split: Split) -> None:
         if self.config.backend == "thor":
-            level = self._levels_of.load(self._published(self._levels_of.of_split(split)))
+            record = self._published(self._levels_of.of_split(split))
+            self.simulator, self.episode = self._levels_of.load(record)
         else:
-            level = self._levels_of.draw(stream, split)
-        self.simulator, self.episode, self._level_content = level.simulator, level.episode, level.content
+            self.simulator, self.episode = self._levels_of.draw(stream, split)
         self._last_success = True
 
     def _level_count(self, split: Split) -> int | None:
         return len(self._levels_of.of_split(split)) if self.config.backend == "thor" else None
 
     def _content(self) -> str:
-        return content_hash(self._level_content)
+        return content_hash(self.episode.content)
 
     def _extract(self) -> NavigationState:
         return extract(self.simulator.pose, self.simulator.seen(), self.episode)

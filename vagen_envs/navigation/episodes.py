@@ -21,12 +21,6 @@ class ThorEpisode:
     episode: NavigationEpisode
     y: float
 
-    def content(self) -> bytes:
-        """The canonical content: scene, target and start, without the words."""
-        task = self.episode
-        start = [task.start.x, task.start.z, task.start.rotation, task.start.horizon]
-        return json.dumps(["navigation thor", self.scene, task.target_type, task.target_position, start]).encode()
-
 
 def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
     """The episodes of a file, in its order.
@@ -77,4 +71,5 @@ def _episode(task: Any, where: str) -> ThorEpisode:
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{where} is malformed ({error}); write it as in EB-Navigation's files") from error
     start = Pose(x, z, round(turn) % 360, round(horizon))
-    return ThorEpisode(scene, NavigationEpisode(instruction, kind, (goal[0], goal[1]), start), y)
+    content = json.dumps(["navigation thor", scene, kind, goal, [x, z, start.rotation, start.horizon]]).encode()
+    return ThorEpisode(scene, NavigationEpisode(instruction, kind, (goal[0], goal[1]), start, content), y)

@@ -16,7 +16,7 @@ from vagen_envs.navigation.furnishing import draw_house, furnish
 from vagen_envs.navigation.house import House, HouseObject
 from vagen_envs.navigation.instructions import candidates
 from vagen_envs.navigation.mjcf import AGENT_HEIGHT
-from vagen_envs.navigation.scene import NavigationEpisode, NavigationLevel, Pose, bearing, distance
+from vagen_envs.navigation.scene import NavigationEpisode, Pose, bearing, distance
 from vagen_envs.navigation.search import FARTHEST_START, NEAREST_START, fewest_moves, shortest_path
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream, Split, split_of
@@ -27,6 +27,8 @@ _MOST_ROOMS, _MOST_LOOKS, _MOST_HOUSES = 60, 1500, 100
 seconds. It ends by what was done and not by the clock, so that a level is the same everywhere. Usual windows need 2
 rooms and 36 looks at most; ways of 18 to 20 moves needed up to 8 and 800."""
 
+HouseLevel = tuple[HouseSimulator, NavigationEpisode]
+
 
 class HouseLevels:
     """Draws levels in furnished rooms."""
@@ -35,7 +37,7 @@ class HouseLevels:
         self.config = config
         self._looks = 0
 
-    def draw(self, stream: HashStream, split: Split) -> NavigationLevel:
+    def draw(self, stream: HashStream, split: Split) -> HouseLevel:
         """A level of the split. Rooms and floor plans belong to splits, and so do the poses of target and start."""
         config = self.config
         find, most = (self._in_rooms, _MOST_HOUSES) if config.rooms > 1 else (self._in_a_room, _MOST_ROOMS)
@@ -69,7 +71,7 @@ class HouseLevels:
             if texts:  # else every one would be true of something else as well
                 yield target, stream.choice(texts)
 
-    def _in_rooms(self, stream: HashStream, split: Split, house: House) -> Iterator[NavigationLevel]:
+    def _in_rooms(self, stream: HashStream, split: Split, house: House) -> Iterator[HouseLevel]:
         """Levels whose target no turn brings into sight. A way that is sure is at least as long as the shortest one."""
         config = self.config
         near, tall = round(100 * config.success_threshold), round(100 * AGENT_HEIGHT)
@@ -84,10 +86,11 @@ class HouseLevels:
                 start = Pose(x / 100, y / 100, 90 * stream.below(4))
                 pose = _pose_bytes(house.kind, target, start)
                 if split_of(pose) == split and out_of_sight(house.walls, x, y, target.rect):
-                    episode = NavigationEpisode(instruction, target.kind, (target.x / 100, target.y / 100), start)
-                    yield NavigationLevel(HouseSimulator(house, start, config), episode, house.content() + pose)
+                    at, content = (target.x / 100, target.y / 100), house.content() + pose
+                    episode = NavigationEpisode(instruction, target.kind, at, start, content)
+                    yield HouseSimulator(house, start, config), episode
 
-    def _in_a_room(self, stream: HashStream, split: Split, house: House) -> Iterator[NavigationLevel]:
+    def _in_a_room(self, stream: HashStream, split: Split, house: House) -> Iterator[HouseLevel]:
         """Levels whose target is seen from the start, or would be if the agent turned round."""
         config = self.config
         step, threshold, longest = config.step_length, config.success_threshold, config.max_solution_length
@@ -117,8 +120,7 @@ class HouseLevels:
                 simulator.teleport(first)
                 # A level is named by where it begins to look, too, but its split isn't drawn from that.
                 look = b"" if config.facing == "target" else b"%d" % first.rotation
-                episode = NavigationEpisode(instruction, target.kind, at, first)
-                yield NavigationLevel(simulator, episode, house.content() + pose + look)
+                yield simulator, NavigationEpisode(instruction, target.kind, at, first, house.content() + pose + look)
 
 
 def _starts(stream: HashStream, x: float, z: float) -> Iterator[Pose]:

@@ -50,12 +50,10 @@ def _sweep(step: float) -> str:
     The prism encloses the circles, so a move is never allowed that would touch something.
     """
     radius = AGENT_RADIUS / math.cos(math.pi / _CORNERS)
-    corners = []
-    for i in range(_CORNERS):
-        angle = 2 * math.pi * (i + 0.5) / _CORNERS
-        x, y = radius * math.sin(angle), radius * math.cos(angle)
-        corners.append((x, y + (step if y > 0 else 0.0)))
-    return " ".join(f"{x:.6f} {y:.6f} {z}" for z in (0.04, AGENT_HEIGHT) for x, y in corners)
+    angles = [2 * math.pi * (i + 0.5) / _CORNERS for i in range(_CORNERS)]
+    corners = [(radius * math.sin(angle), radius * math.cos(angle)) for angle in angles]
+    swept = [(x, y + step if y > 0 else y) for x, y in corners]
+    return " ".join(f"{x:.6f} {y:.6f} {z}" for z in (0.04, AGENT_HEIGHT) for x, y in swept)
 
 
 def _body(index: int, thing: HouseObject) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from vagen_envs.navigation.state import NavigationState
 
@@ -67,24 +67,14 @@ class NavigationEpisode:
     Attributes:
         target_type: AI2-THOR's name of the type looked for.
         target_position: x and z in metres; success is measured to it.
+        content: the canonical content of scene, target and start.
     """
 
     instruction: str
     target_type: str
     target_position: tuple[float, float]
     start: Pose
-
-
-@dataclass(frozen=True, slots=True)
-class NavigationLevel:
-    """An episode, the scene with the agent at its start, and the canonical content of scene, target and start.
-
-    The simulator's `step` and `blocked` use the same move test.
-    """
-
-    simulator: Any  # HouseSimulator or ThorSimulator, which import this module
-    episode: NavigationEpisode
-    content: bytes
+    content: bytes = field(repr=False)
 
 
 def heading(rotation: int) -> tuple[float, float]:

@@ -28,7 +28,7 @@ from vagen_envs.errors import ConfigError, LevelError, SimulatorError
 from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.episodes import ThorEpisode, read_episodes
-from vagen_envs.navigation.scene import LOOKS, MOVES, TURNS, VISIBILITY_DISTANCE, NavigationLevel, Pose, SceneObject
+from vagen_envs.navigation.scene import LOOKS, MOVES, TURNS, VISIBILITY_DISTANCE, NavigationEpisode, Pose, SceneObject
 from vagen_envs.pictures import Pixels
 from vagen_envs.seeding import Split, split_of
 from vagen_envs.tables import split_named
@@ -212,7 +212,7 @@ class ThorSimulator:
         """Carry out one of AI2-THOR's eight actions. Whether it succeeded."""
         if self._away:
             self.teleport(self.pose)
-        how = {"degrees": abs({**TURNS, **LOOKS}[action])} if action not in MOVES else self._move
+        how = self._move if action in MOVES else {"degrees": abs({**TURNS, **LOOKS}[action])}
         self._event = self._player.step(action, **how)
         return bool(self._event.metadata["lastActionSuccess"])
 
@@ -285,13 +285,12 @@ class ThorLevels:
         published = split_named(Path(self._config.episodes or "").name) or "test"
         return list(self._episodes) if split == published else []
 
-    def load(self, record: ThorEpisode) -> NavigationLevel:
+    def load(self, record: ThorEpisode) -> tuple[ThorSimulator, NavigationEpisode]:
         """An episode in a player that is started, or restarted, if need be."""
         if self._player is None or not self._player.alive:
             self.close()
             self._player = acquire(self._config, record.scene)
-        simulator = ThorSimulator(self._player, record, self._config.step_length)
-        return NavigationLevel(simulator, record.episode, record.content())
+        return ThorSimulator(self._player, record, self._config.step_length), record.episode
 
     def close(self) -> None:
         """Give the player back."""

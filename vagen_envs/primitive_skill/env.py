@@ -27,6 +27,8 @@ _TOLD = (
 _NOT_TOLD = "You aren't told where things are: read it off the picture."
 _DRAWER = " The drawer is closed by pushing its handle."
 _OPENED = " drawer_open_value says by how many millimetres it is open."
+_IN_SIGHT = ((-300, -300, 0), (-300, 0, 0))
+"""Points of the table that the camera of the drawer's scenes sees."""
 
 
 class PrimitiveSkillEnv(VagenEnv):
@@ -227,7 +229,3 @@ class PrimitiveSkillEnv(VagenEnv):
             size = config.picture_size if self._looks or self.render_mode == "rgb_array" else 0  # 0 if nobody looks
             self._session = make_session(config.workers, size, config.device)
         return self._session
-
-
-_IN_SIGHT = ((-300, -300, 0), (-300, 0, 0))
-"""Points of the table that the camera of the drawer's scenes sees."""

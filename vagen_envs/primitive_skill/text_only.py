@@ -43,9 +43,11 @@ def read_skills(text: str, task: str) -> list[str]:
     else:  # those that are off the line straight onto it
         loose = [point for point in points if abs(point[0]) > 10]
         goals = [(0, y, 0) for _, y, _ in loose]
-    # Half a cube and 5 mm of air: the hand lets go above what it stands on.
-    moves = [(("pick", at), ("place", (x, y, z + 25))) for at, (x, y, z) in zip(loose, goals, strict=False)]
-    return [call_text(*skill) for move in moves for skill in move]
+    skills = []
+    for at, (x, y, z) in zip(loose, goals, strict=False):
+        # Half a cube and 5 mm of air: the hand lets go above what it stands on.
+        skills += [call_text("pick", at), call_text("place", (x, y, z + 25))]
+    return skills
 
 
 def _shut(points: list[Vector], opened: int) -> list[str]:
