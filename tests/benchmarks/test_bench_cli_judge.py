@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -79,6 +80,16 @@ def test_a_judge_of_ones_own_pays_a_benchmark_and_a_stored_run(tmp_path, monkeyp
                 terms = {term.name: term.value for term in Turn.from_json(data).rewards}
                 assert terms["grounding"] == 0.0 or terms["grounding"] == 0.5
         assert RunFolder(tmp_path / folder).judged_by()["judge"] == "names the goal"
+
+
+def test_statements_that_the_judge_failed_on_are_counted_with_the_reason(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    failing = OWN_JUDGE.replace('Score(float("goal" in statement.text), "the word")', 'Score.unscored("it is asleep")')
+    (tmp_path / "own.py").write_text(failing)
+    done = RUNNER.invoke(
+        app, ["bench", "-e", "frozenlake", "-a", "oracle", "-n", "2", "--judge", "own.py:Goal", "--out", "run"]
+    )
+    assert re.search(r"[0-9] statements are unscored, the last: it is asleep", done.output)
 
 
 @pytest.mark.parametrize(

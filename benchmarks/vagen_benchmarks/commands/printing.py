@@ -146,10 +146,14 @@ def print_table(summary: Summary) -> None:
     if any(row["flagged"] for row in rows):
         out.print(FLAGGED_CELLS, style="yellow")
     for row in rows:
+        where = f"{row['task'].removeprefix('vagen/')}, {row['agent']}"
+        if row["unscored"]:
+            reason = visible(row["unscored_reason"])
+            out.print(f"{where}: {row['unscored']} statements are unscored, the last: {reason}", style="yellow")
         ended = {name: share for name, share in row["errors"].items() if name in EARLY and share}
         if ended:
             shares = ", ".join(f"{share:.0%} by {name}" for name, share in ended.items())
-            out.print(f"{row['task'].removeprefix('vagen/')}, {row['agent']}: ended early, {shares}", style="yellow")
+            out.print(f"{where}: ended early, {shares}", style="yellow")
 
 
 VALID = "valid: turns whose actions could all be read; effective: turns in which an action changed the state"

@@ -91,7 +91,7 @@ class Cell:
     seen: set[tuple[int, int]] = field(default_factory=set)
     contents: dict[int, str] = field(default_factory=dict)
     by_turn: list[AtTurn] = field(default_factory=list)
-    unscored: int = 0
+    unscored: list[str] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
     problems: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
@@ -119,7 +119,8 @@ class Cell:
             if i == len(self.by_turn):
                 self.by_turn.append(AtTurn())
             self.by_turn[i].add(turn)
-            self.unscored += sum(f"{part}_unscored" in turn["metrics"] for part in PARTS)
+            own = turn["metrics"]
+            self.unscored += [str(own.get(f"{part}_reason", "")) for part in PARTS if f"{part}_unscored" in own]
             self.problems.update({problem["code"] for problem in turn["parsed"]["problems"]})
         for name, value in (episode.turns[-1]["metrics"] if episode.turns else {}).items():
             if isinstance(value, str) and name not in NOT_OWN:
@@ -162,7 +163,8 @@ class Cell:
             **{name: share(sum(getattr(each, name) for each in self.by_turn), turns) for name in SHARES},
             "by_turn": [each.row() for each in self.by_turn],
             "judged": judged,
-            "unscored": self.unscored,
+            "unscored": len(self.unscored),
+            "unscored_reason": self.unscored[-1] if self.unscored else "",
             "failed": failed,
             "failures": dict(self.failures),
             "problems": dict(sorted(self.problems.items(), key=lambda each: (-each[1], each[0]))),
