@@ -7,6 +7,7 @@ conversation isn't read at all.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -130,10 +131,9 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
         names: what the tags are called.
         loosely: also take answers in other forms: other tags, tool calls, JSON, a label, the bare actions.
     """
-    full = text
-    tags = find_tags(full, names)
-    end = _end_of_reply(full, names, tags)
-    text = full[:end]
+    tags = find_tags(text, names)
+    end = _end_of_reply(text, names, tags)
+    text = text[:end]
     code = code_spans(text)
     view = _View.of(text, names, code)
     groups = _tagged(view)
@@ -167,11 +167,8 @@ def _end_of_reply(text: str, names: TagNames, tags: Sequence[Tag]) -> int:
     closes = [tag.end for tag in tags if tag.name == "answer" and tag.closes]
     if not closes:
         return len(text)
-    whole: Thinking | None = None
-    for number, turn in enumerate(_TURN.finditer(text, closes[0])):
-        if number == _MOST_TURNS:
-            break
-        whole = whole or find_thinking(text, names)
+    whole = find_thinking(text, names)
+    for turn in itertools.islice(_TURN.finditer(text, closes[0]), _MOST_TURNS):
         before, after = find_thinking(text[: turn.start()], names), find_thinking(text[turn.start() :], names)
         # A quote of the conversation within a thought isn't the end: the thought's own close follows.
         unfinished = before.open_from is not None and any(end > turn.start() for _, end in whole.spans)

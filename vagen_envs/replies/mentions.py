@@ -15,7 +15,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _COUNTS_BEFORE = re.compile(rf"(?:\d|\b(?:{SEVERAL}))\s*\Z", re.IGNORECASE)
-_LETTERS = re.compile(r"[^\W\d_]+")
+_FOLLOWING = re.compile(r"[ _-][^\W\d_]+")
 
 
 class Mention(NamedTuple):
@@ -61,20 +61,15 @@ class Mentions:
             return self.calls.get(i)
         if i >= len(self.tokens) or self.tokens[i].lastgroup != "word":
             return None
-        first = self.tokens[i]
-        words, end = [first[0]], first.end()
-        spans = [(list(words), end)]
-        for _ in range(2):
-            joint = self.piece[end : end + 1]
-            following = _LETTERS.match(self.piece, end + 1) if joint and joint in " _-" else None
-            if following is None:
-                break
-            words, end = [*words, following[0]], following.end()
-            spans.append((words, end))
-        for parts, stop in reversed(spans):
-            action = self._read_words(parts, first.start(), stop)
+        start, end = self.tokens[i].span()
+        ends = [end]
+        while len(ends) < 3 and (following := _FOLLOWING.match(self.piece, ends[-1])):
+            ends.append(following.end())
+        for stop in reversed(ends):
+            parts = [self.piece[start:end], *re.findall(r"[^ _-]+", self.piece[end:stop])]
+            action = self._read_words(parts, start, stop)
             if action is not None:
-                return Mention(action, first.start(), stop)
+                return Mention(action, start, stop)
         return None
 
     def _mention_at(self, at: int) -> Mention | None:

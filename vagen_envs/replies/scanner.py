@@ -196,8 +196,8 @@ class AnswerScanner(Mentions):
         count, self.count = self.count, 1
         repeat = _REPEAT.match(self.piece, mention.end) if isinstance(self.grammar, Names) else None
         if repeat is not None:
-            written = repeat["word"] or repeat["adverb"] or repeat["after"] or repeat["times"] or repeat["bare"]
-            count, self.last_end = _count(written or repeat["given"] or "1"), repeat.end()
+            written = repeat[repeat.lastgroup] if repeat.lastgroup else "1"
+            count, self.last_end = _count(written), repeat.end()
             if repeat["given"]:
                 self.bare_counts.append(count)
         self.found += [mention.action] * min(count, _MOST_REPEATS)
