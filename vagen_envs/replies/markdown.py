@@ -28,7 +28,7 @@ _MARKUP = re.compile(
 )
 _LATEX_ARROW = re.compile(r"\\(?:long)?(?:(up|down|left|right)arrow|to)(?![A-Za-z])", re.IGNORECASE)
 _FINAL = re.compile(
-    r"(?:(?<=[\n.;,!])|\A)[ \t]*(?:so |my |the )?final(?: (?:answer|action|move|choice|decision))?\s*[:=]",
+    r"(?:(?<=[\n.;,!])|\A)[ \t]*(?:so |my |the )?(?:final(?: (?:answer|action|move|choice|decision))?|answer)\s*[:=]",
     re.IGNORECASE,
 )
 _CHECKBOX = re.compile(r"\[[ xX]\]|\( \)|[☐☑]")
