@@ -30,6 +30,7 @@ _OTHER_LABEL = re.compile(
     rf"\b(?:last|previous|losing|legal|illegal|{'|'.join(VERDICTS | DOUBT)}) (?:answer|action|move|choice)s?\b",
     re.IGNORECASE,
 )
+_LONGEST_WORD = 12  # and a space: of a label's adjective, which may stand before the match
 _OBSERVATION = re.compile(r"\n[ \t]*observation[ \t]*:", re.IGNORECASE)
 
 
@@ -55,7 +56,8 @@ def untagged_answers(original: str, plain: str, code: Sequence[Span]) -> list[li
     labels = [
         match
         for match in _LABEL.finditer(plain, 0, observed.start() if observed else len(plain))
-        if not leads_to_rejection(match["lead"] or "") and not _OTHER_LABEL.search(plain, match.start(), match.end())
+        if not leads_to_rejection(match["lead"] or "")
+        and not _OTHER_LABEL.search(plain, max(0, match.start() - _LONGEST_WORD), match.end())
     ]
     if labels:
         groups.append([labels[-1].span(str(labels[-1].lastgroup))])
