@@ -24,22 +24,19 @@ RANKS = ("player", "box", "target", "hole")
 BOARDS = {board.kind: board for board in (SokobanState, FrozenLakeState)}
 _CELL = r"[\[(]\s*-?\d+\s*,\s*-?\d+\s*[\])]"
 _ENTRY = re.compile(
-    r"[\"']?(player|box|target|goal|hole)(?:e?s)?(?:_?\d+)?(?:[_ ]?positions?)?[\"']?"
+    r"(?i)[\"']?(player|box|target|goal|hole)(?:e?s)?(?:_?\d+)?(?:[_ ]?positions?)?[\"']?"
     r"\s*(?:[:=]|\bat\b|\bis at\b|\bare at\b)?"
     rf"\s*((?:[\[(]\s*)*-?\d+\s*,\s*-?\d+\s*[\])]+(?:\s*(?:,|and)\s*{_CELL})*|\[\s*\])",
-    re.IGNORECASE,
 )
 _BASE = re.compile(
-    r"\(?\b(?:if )?(?:(?:we|you|i|with|when|rows?|columns?|and|cells|coordinates|are) )*"
+    r"(?i)\(?\b(?:if )?(?:(?:we|you|i|with|when|rows?|columns?|and|cells|coordinates|are) )*"
     r"(?:count|number|index)(?:ing|ed)?(?: rows?| columns?| cells| and)* from (0|1|zero|one)\b(?: at the top)?\)?[:,]?"
     r"|\(?\b([01])[ -]?(?:indexed|based)\b\)?",
-    re.IGNORECASE,
 )
 """What rows and columns are counted from."""
 _PAIR = re.compile(r"-?\d+\s*,\s*-?\d+")
 _PLAIN_REST = re.compile(
-    rf"(?:[\s{{}}\[\]().,;:*\"'`-]|\b(?:{'|'.join(lexicon()['boards']['plain'])})\b|\[?\(\d+, ?\d+\)\]?)*",
-    re.IGNORECASE,
+    rf"(?i)(?:[\s{{}}\[\]().,;:*\"'`-]|\b(?:{'|'.join(lexicon()['boards']['plain'])})\b|\[?\(\d+, ?\d+\)\]?)*",
 )
 
 

@@ -76,11 +76,13 @@ def _is_heading(words: list[Word]) -> bool:
 def _is_plan(words: list[Word]) -> bool:
     """Whether words only say what to do, as in "so I need to push the box left", and nothing of where things are."""
     first = next((i for i, word in enumerate(words) if word.kind == "plan"), len(words))
+    kinds = {word.kind for word in words[first:]}
     mine = [word for word, after in zip(words, [*words[1:], None], strict=True) if after and after.kind == "plan"]
     others = [word.value for word in words[first:] if word.kind == "thing" and word not in mine]
     begins = all(word.kind in ("filler", "no", *_BREAKS) or word.value == "player" for word in words[:first])
     named = len(others) > 1 or not {"player", "hole"}.isdisjoint(others)
-    return first < len(words) and begins and not named and all(word.kind in _PLANNED for word in words[first:])
+    named = named or ("direction" in kinds and any(near in str(words[first].value) for near in ("close", "near")))
+    return first < len(words) and begins and not named and kinds <= _PLANNED
 
 
 class _Sentence(Phrases):
@@ -143,12 +145,9 @@ class _Sentence(Phrases):
 
     def _take_viewpoint(self) -> None:
         """Read "From my position," or "Relative to the box," at the beginning."""
-        seen_from = self.thing() if self.take("of") else None
-        if seen_from is None or seen_from.plural:
-            self.at = 0
-        else:
-            self.seen_from = seen_from
-            self.take("comma")
+        self.seen_from = self.thing() if self.take("of") else None
+        self.at = self.at if self.seen_from else 0
+        self.take("comma")
 
     def _leave(self, start: int, end: int) -> None:
         left = self.words[start:end]
@@ -171,7 +170,7 @@ class _Sentence(Phrases):
             self.at = i
             while self.kind() in _BREAKS:
                 self.at += 1
-            begins = self.words[i].kind == "comma" and self.peek(-1) == "relative"
+            begins = self._is_listed() or (self.words[i].kind == "comma" and self.peek(-1) == "relative")
             begins = begins or self.take("exists") or (bool(self.things()) and self.kind() in _VERBS)
             self.at = here
             del self.known[names:]
@@ -223,6 +222,12 @@ class _Sentence(Phrases):
         if relation is None or not subjects:
             return None
         self._state(subjects, relation, start)
+        here = self.at
+        also = self.thing() if relation.other and self.take("and") else None  # "above the player and the target"
+        if also and self.kind() in ("", "comma", "but"):
+            self._state(subjects, dataclasses.replace(relation, other=also), start)
+        else:
+            self.at = here
         return subjects, relation.other
 
     def _take_verb(self) -> bool:
@@ -265,8 +270,8 @@ class _Sentence(Phrases):
 
     def _is_listed(self) -> bool:
         """Whether a list follows, as in "Holes: left, above" or, after "three holes:", "one is left"."""
-        here, names, several = self.at, len(self.known), self.several
-        after = ("comma", "be", "in", "exactly", "direction") if self.take("exists") else ("comma", "be")
+        here, names, several, with_it = self.at, len(self.known), self.several, self.words[self.at - 1].kind == "with"
+        after = ("comma", "be", "in", "exactly", "direction") if self.take("exists") or with_it else ("comma", "be")
         thing = self.thing()
         plural = thing is not None and thing.plural and self.kind() in after and self.peek(1) != "whole"
         bare = thing is None and bool(several) and self.kind() in ("number", "direction") and self.peek(1) != "in"
@@ -279,7 +284,7 @@ class _Sentence(Phrases):
         start, exists = self.at, self.take("exists")
         self.thing()
         verb = self.kind() == "be"
-        if not (self.take("comma") or self.take("be") or exists):
+        if not (self.take("comma") or self.take("be") or exists or self.words[start - 1].kind == "with"):
             self.at = start
         parts: list[Relation] = []
         while self.at < len(self.words):
@@ -307,7 +312,9 @@ class _Sentence(Phrases):
         """The relation that follows its subjects."""
         if (self.part == "world_modeling" or "will" not in self._value()) and self.take("arrives"):
             reached = self.thing()
-            return Relation(same={"here"}, other=reached) if reached is not None and not reached.plural else None
+            at = Relation(same={"here"}, other=reached)
+            self._more(at)
+            return at if reached is not None and not reached.plural else None
         here = self.at
         named = self.take("of") and self.thing()  # "Box position relative to me: up"
         if named and self.kind() == "comma":

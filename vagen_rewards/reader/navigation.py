@@ -22,12 +22,8 @@ TOLERANCE = 0.25
 
 _FACING = {"facing": "ahead", "facing away": "back"}
 _ENTRY = re.compile(r"\{[^{}]*\}")
-_TYPE = re.compile(
-    r"[\"']?(?:target_obj_type|target|type|object)[\"']?\s*[:=]\s*[\"']?([A-Za-z ]{2,40})[\"']?", re.IGNORECASE
-)
-_WAY = re.compile(
-    r"[\"']?(?:target_)?direction(?:_to_player)?[\"']?\s*[:=]\s*[\"']?(ahead|left|right|back)\b", re.IGNORECASE
-)
+_TYPE = re.compile(r"(?i)[\"']?(?:target_obj_type|target|type|object)[\"']?\s*[:=]\s*[\"']?([A-Za-z ]{2,40})[\"']?")
+_WAY = re.compile(r"(?i)[\"']?(?:target_)?direction(?:_to_player)?[\"']?\s*[:=]\s*[\"']?(ahead|left|right|back)\b")
 _FAR = re.compile(r"[\"']?(?:target_)?distance(?:_to_player)?[\"']?\s*[:=]\s*[\"']?~?(\d+(?:\.\d+)?)", re.IGNORECASE)
 
 

@@ -29,37 +29,31 @@ _NAMES = rf"(?:{_COLOURS})[ _](?:cube|block|box|one)|{'|'.join(_CALLED)}|(?:{_CO
 _THING = rf"(?:the )?({_NAMES})"
 _NUMBER = r"\s*(-?\d+(?:\.\d+)?)\s*(?:mm)?\s*"
 _PLACED = re.compile(
-    rf"[\"']?\b(?:the\s+)?(?P<name>{_NAMES})\b[\"']?"
-    rf"\s*(?:->|[:=|]|,|{_BE}|seems to be|at|located|position|positioned"
+    rf"(?i)[\"']?\b(?:the\s+)?(?P<name>{_NAMES})\b[\"']?"
+    rf"\s*(?:->|[:=|]|,|'s|{_BE}|seems to be|at|located|position|positioned"
     r"|now|will|be|coordinates|centered|around|about|approximately|near|found|~|\s)*"
-    rf"[\[(]?\s*(?:x\s*[:=]?\s*)?{_NUMBER}[\s,]+(?:y\s*[:=]?\s*)?{_NUMBER}[\s,]+(?:z\s*[:=]?\s*)?{_NUMBER}\s*[\])]?",
-    re.IGNORECASE,
+    rf"[\[(]?\s*(?:x\s*[:=]?\s*)?{_NUMBER}[\s,]+(?:y\s*[:=]?\s*)?{_NUMBER}[\s,]+(?:z\s*[:=]?\s*)?{_NUMBER}\s*[\])]?"
 )
 _OPENING = re.compile(
-    r"[\"']?drawer_open_value[\"']?\s*[:=]\s*(\d+)|\bdrawer (?:is|will be) (?:now )?(?:open(?:ed)? )?(?:by )?"
-    r"(?:about )?(\d+(?:\.\d+)?) ?(mm|cm)(?: open| wide)?",
-    re.IGNORECASE,
+    r"(?i)[\"']?drawer_open_value[\"']?\s*[:=]\s*(\d+)|\bdrawer (?:is|will be) (?:now )?(?:open(?:ed)? )?(?:by )?"
+    r"(?:about )?(\d+(?:\.\d+)?) ?(mm|cm)(?: open| wide)?"
 )
 _HOLDS = re.compile(
-    rf"^(?:the )?gripper (?:is holding|holds|will hold|will be holding|will be|is|is now) (?:the )?({_NAMES}|empty)$",
-    re.IGNORECASE,
+    rf"(?i)^(?:the )?gripper (?:holds|will hold|(?:is|will be)(?: now| holding)?) (?:the )?({_NAMES}|empty)$"
 )
 _PREDICATE = re.compile(
-    rf"[\s,]*(?:(?:{_BE}|{'|'.join(_WORDS['adverbs'])})\b[\s,]*)*(?:"
+    rf"(?i)[\s,:]*(?:(?:{_BE}|{'|'.join(_WORDS['adverbs'])})\b[\s,]*)*(?:"
     rf"(?P<how>{'|'.join(_HOW)}) (?:(?:both )?{_THING}(?: and {_THING})?|(?P<others>{'|'.join(_WORDS['others'])})|it\b)"
     rf"|(?:(?:at|around|about|approximately|position|coordinates) )*[(\[]{_NUMBER},\s*{_NUMBER},\s*{_NUMBER}\s*[)\]]"
-    rf"|(?P<opened>open|closed|shut|out)\b|(?:(?:on|at|to|in) )?(?:the |its )?(?P<end>{'|'.join(_ENDS)})\b)",
-    re.IGNORECASE,
+    rf"|(?P<opened>open|closed|shut|out)\b|(?:(?:on|at|to|in) )?(?:the |its )?(?P<end>{'|'.join(_ENDS)})\b)"
 )
 _PLAN = re.compile(
-    rf"(?:so |then |only |now )*(?:(?:i|we) (?:{'|'.join(_WORDS['plans'])})\b|[a-z ]+ (?:needs?|has|have) to [a-z ]+$)",
-    re.IGNORECASE,
+    rf"(?i)(?:so |then |now )*(?:(?:i|we) (?:{'|'.join(_WORDS['plans'])})\b|[a-z ]+ (?:needs?|has|have) to [a-z ]+$)"
 )
 _ORDER = re.compile(
-    r"^(?:the )?(?:cubes )?(?:ordered )?from (left to right|right to left|bottom to top|top to bottom)[,:]? (?:the )?"
-    r"(?:there are |i (?:can )?see |we have )?(?:the )?(?:cubes|things|blocks)?(?: are| is|:)*\s*"
-    rf"((?:(?:the )?(?:{_COLOURS})(?: cube| one)?(?:,| and|\s)*){{2,4}})$",
-    re.IGNORECASE,
+    r"(?i)^(?:the )?(?:cubes )?(?:ordered )?from (left to right|right to left|bottom to top|top to bottom)[,:]? "
+    r"(?:the )?(?:there are |i (?:can )?see |we have )?(?:the )?(?:cubes|things|blocks)?(?: are| is|:)*\s*"
+    rf"((?:(?:the )?(?:{_COLOURS})(?: cube| one)?(?:,| and|\s)*){{2,4}})$"
 )
 _TOUCHES = rf"{_NAMES}|\d|\b(?:{'|'.join(_WORDS['touches'])})\b"
 """What an unread clause has that may be false of things."""
@@ -222,10 +216,11 @@ def _related(said: str, last: str) -> list[Fact]:
         side = match[1].lower().split()[0]
         pairs = itertools.pairwise(names[::-1] if side == "bottom" else names)
         return [Beside(one, side if side in _SIDES else "on", other) for one, other in pairs]
-    subject = re.match(_THING, said, re.IGNORECASE)
+    subject = re.match(rf"{_THING}|it\b", said, re.IGNORECASE)
     if subject is None:
         return []
-    name, at, facts = _name(subject[1]), subject.end(), list[Fact]()
+    name, at, facts = _name(subject[1] or last), subject.end(), list[Fact]()
+    said = re.sub(rf"(?:\s+(?:{'|'.join(_WORDS['adverbs'])}))+$", "", said, flags=re.IGNORECASE)
     while at < len(said.rstrip()):
         if (match := _PREDICATE.match(said, at)) is None:
             return []
@@ -246,7 +241,9 @@ def _predicate(name: str, match: re.Match[str], last: str, facts: list[Fact]) ->
         facts.append(Outermost(name, _ENDS[match["end"].lower()]))
     else:
         place = Position(name, (float(match[5]), float(match[6]), float(match[7])))
-        either = facts and "," not in match[0].partition("(")[0]  # "on the left target at (80, -100, 20)"
+        either = (
+            facts and isinstance(facts[-1], Beside) and facts[-1].how == "on" and "," not in match[0].partition("(")[0]
+        )
         facts.append(Unclear(((place,), (place._replace(name=last),))) if either else place)
     return last
 

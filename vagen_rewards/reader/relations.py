@@ -84,6 +84,7 @@ class Phrases(Things):
         if relation.other is None and not relation.viewer and not (relation.region and not relation.ways):
             here = self.at
             self.take("of")
+            self.take("whole")
             relation.other = self.thing()
             after = self.words[self.at - 1]
             if relation.other is None:
@@ -146,7 +147,9 @@ class Phrases(Things):
             word = self.words[self.at]
             relation.exact = relation.exact or word.kind == "exactly"
             relation.adjacent |= word.value in ("immediately", "immediate", "just") and self.peek(1) != "number"
-            on = word.value in ("on", "at", "in", "inside", "onto", "occupies") if word.kind == "in" else on
+            on = (
+                word.value in ("on", "at", "in", "inside", "onto", "on top of", "occupies") if word.kind == "in" else on
+            )
             about = about or word.kind == "approx"
             relation.to = relation.to or word.value in ("to", "towards", "toward")
             relation.at = relation.at or word.value in ("at", "in", "on")

@@ -31,7 +31,7 @@ _WORDS = lexicon()["svg"]
 SHAPES = {name: shape for shape, names in _WORDS["shapes"].items() for name in names}
 _SHAPE = "|".join(SHAPES)
 _ROUND = ({"circle", "ellipse"},)
-_ADJECTIVE = "|".join([*_WORDS["adjectives"], "[a-z]+-like"])
+_ADJECTIVE = "|".join([*_WORDS["adjectives"], "[a-z]+-(?:like|shaped)"])
 _ABOUT = r"(?:(?:about|roughly|around|approximately|some|~)\s*)?"
 _QUALIFIER = re.compile(
     rf"[\s,:]*(?:and |with |filled,? |solid,? |which is |that is |is |has |of |a )*{_ABOUT}(?:"
@@ -62,7 +62,7 @@ _UNDRAWN = re.compile(
 )
 _PIECE = re.compile(r"[^.;\n]+")
 _WORD = re.compile(r"[a-z]{4,}")
-_TOPIC = re.compile(r"\b(target|drawing)\b")
+_TOPIC = re.compile(r"\b(target|drawing|(?<=i )drew)\b")
 
 
 class Painted(NamedTuple):
@@ -175,7 +175,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     stop = rf"(?!(?:{'|'.join(_WORDS['plain'])}|background|{plain})\b)"
     head = (
         rf"(?:\b(?:an?|the|one|another|(?P<count>two|three|four|five|[2-5]))\s+)?(?:(?:{_ADJECTIVE}),?\s+)*"
-        rf"(?:(?P<colour>{colour})\s+)?(?:(?:{_ADJECTIVE})\s+)*\b(?:(?:{stop}[a-z]+\s+)?(?P<shape>{_SHAPE})s?\b|{stop}[a-z]{{3,}})"
+        rf"(?:(?P<colour>{colour})\s+)?(?:(?:{_ADJECTIVE})\s+)*\b(?:(?:{stop}[a-z]+\s+){{0,2}}(?P<shape>{_SHAPE})s?\b|{stop}[a-z]{{3,}})"
     )
     return re.compile(head), re.compile(_QUALIFIER.pattern.replace("COLOUR", colour).replace("SHAPE", _SHAPE))
 
@@ -198,12 +198,12 @@ def _elements(said: str, where: str) -> tuple[list[Painted], str, str]:
         if not ({"colour", "x"} & parts.keys() if "shape" in parts else match["colour"]):
             continue
         topics = _TOPIC.findall(said, 0, match.start())
-        found.append(_painted(topics[-1] if topics else where, parts))
+        found.append(_painted(topics[-1].replace("drew", "drawing") if topics else where, parts))
         rest = rest[: match.start()] + " " * (end - match.start()) + rest[end:]
     if undrawn:
         rest = rest.replace(undrawn[0], " ")
     topics = _TOPIC.findall(said)
-    return found, topics[-1] if topics else where, rest
+    return found, topics[-1].replace("drew", "drawing") if topics else where, rest
 
 
 def _painted(where: str, parts: dict[str, str]) -> Painted:

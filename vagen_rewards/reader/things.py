@@ -34,8 +34,7 @@ class Things:
         self.known = known
         self.at = 0
         self.names = len(words)
-        self.several = ""
-        self.beside = False
+        self.several, self.beside = "", False
         self.topic: list[Mention] = []
 
     # -- things ------------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ def corrected(kind: str, word: str) -> str:
     return meant.pop() if len(meant) == 1 else ""
 
 
-_UNSURE = {word for kind in ("hedge", "no") for word in lexicon()["classes"][kind]} - {"?", "nothing"}
+_UNSURE = {word for kind in ("hedge", "no") for word in lexicon()["classes"][kind]} - {"?", "nothing", "been"}
 _IS_UNSURE = re.compile(rf"\b(?:{'|'.join(sorted(_UNSURE))})\b|n't\b|\?", re.IGNORECASE)
 
 
