@@ -41,7 +41,7 @@ def _llm_judge(kind: str, model: str, **options: Any) -> Judge:
     from vagen_rewards.llm import LLMJudge
 
     if options.get("max_dollars") is not None and options.get("price") is None:
-        raise JudgeConfigError("max_dollars needs the model's price, in dollars per million tokens")
+        raise JudgeConfigError("max_dollars needs --price IN OUT, the dollars per million tokens")
     if not options.get("api_key") and not os.environ.get("OPENAI_API_KEY"):
         raise JudgeConfigError(
             f"the judge {kind}:{model} needs a key: set the environment variable OPENAI_API_KEY (any word for a server "

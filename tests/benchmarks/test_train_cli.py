@@ -88,6 +88,14 @@ def test_what_cannot_be_trained_is_said_in_one_line(words, reason, folder, tmp_p
     assert not (tmp_path / "out").exists()
 
 
+def test_a_setting_of_a_recipe_file_that_is_unknown_is_named(folder, tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text('extends = "vagen-base"\n[settings]\nrollout = 1\n')
+    error = run("--recipe", own, "--model", folder, "--out", tmp_path / "out", *settings()).exception
+    assert isinstance(error, TrainingConfigError)
+    assert "Did you mean 'rollouts'" in str(error)
+
+
 def test_a_recipe_without_environments_asks_for_one(folder, tmp_path):
     words = ["train", "--recipe", "vagen-base", "--model", str(folder), "--out", str(tmp_path / "out"), *settings()]
     assert "give --env" in str(CliRunner().invoke(app, words).exception)

@@ -73,6 +73,8 @@ def train(
         if name in ("environments", "output_dir"):
             raise TrainingConfigError(f"--set {name}: the command has an option of its own for it, --env or --out")
         check_setting(name, value)
+    for name, value in chosen.settings.items():
+        check_setting(name, value)
     environments = _environments(env or chosen.environments, parse_options(option))
     if not environments:
         raise TrainingConfigError(f"recipe {recipe} names no environments; give --env, such as --env sokoban")
