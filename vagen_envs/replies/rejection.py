@@ -16,7 +16,7 @@ _REJECTED_AFTER = re.compile(
 )
 _REJECTED_BEFORE = re.compile(
     rf"(?:\b(?:{'|'.join(BEFORE_REJECTED)})\b|\bno\b[,:]?)"
-    r"(?:[\s:,\"'`(*_-]+(?:be|choose|do|say|use|write|answer|go|with|output|was|is|to|as)){0,2}[\s:,\"'`(*_-]*\Z"
+    r"(?:[\s:,\"'`(*_-]+(?:be|choose|pick|select|take|do|say|use|write|answer|go|with|output|was|is|to|as)){0,2}[\s:,\"'`(*_-]*\Z"
     r"|\b(?:wrong|bad|incorrect) (?:answer|action|move)\b[^.\n<]{0,20}\Z",
     re.IGNORECASE,
 )

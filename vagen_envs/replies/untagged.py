@@ -27,7 +27,7 @@ _LABEL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _OTHER_LABEL = re.compile(
-    rf"\b(?:last|previous|losing|legal|illegal|{'|'.join(VERDICTS | DOUBT)}) (?:answer|action|move|choice)s?\b",
+    rf"\b(?:last|previous|legal|illegal|{'|'.join(VERDICTS | DOUBT)}) (?:answer|action|move|choice)s?\b",
     re.IGNORECASE,
 )
 _LONGEST_WORD = 12  # and a space: of a label's adjective, which may stand before the match
