@@ -37,6 +37,7 @@ def test_the_command_without_its_extra_is_one_line():
         ("torch", ["train", "--recipe", "vagen-base", "--env", "sokoban", "--out", "x"], "ppo"),
         ("trl", ["warmstart", "--env", "sokoban", "--model", "x", "--out", "x"], "ppo"),
         ("uvicorn", ["serve"], "serve"),
+        ("torch", ["bench", "-a", "transformers:x", "-e", "frozenlake"], "transformers"),
     ],
 )
 def test_a_command_names_the_extra_that_it_lacks(module, arguments, extra, tmp_path):

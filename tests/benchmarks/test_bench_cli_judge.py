@@ -94,7 +94,12 @@ def test_statements_that_the_judge_failed_on_are_counted_with_the_reason(tmp_pat
 
 @pytest.mark.parametrize(
     ("judge", "reason"),
-    [("own.py:Gaol", "Did you mean 'Goal'"), ("none.py:Goal", "no file"), ("own.py:no_judge", "Judge")],
+    [
+        ("own.py:Gaol", "Did you mean 'Goal'"),
+        ("none.py:Goal", "no file"),
+        ("own.py:no_judge", "Judge"),
+        ("own.py", "MyJudge"),
+    ],
 )
 def test_what_is_no_judge_is_refused_with_the_reason(tmp_path, monkeypatch, judge, reason):
     monkeypatch.chdir(tmp_path)

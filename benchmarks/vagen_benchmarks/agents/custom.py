@@ -42,9 +42,11 @@ def named_judge(name: str, **llm: Any) -> Judge:
         llm: options of `LLMJudge`, as for `make_judge`.
 
     Raises:
-        ProtocolError: there is no such file or class, or it isn't a judge.
+        ProtocolError: there is no such file or class, it isn't a judge, or no class is named.
         JudgeConfigError: there is no judge of this name, or its endpoint has no key.
     """
+    if name.endswith(".py"):
+        raise ProtocolError(f"judge {name!r} is a file; name the class in it, as in my_judge.py:MyJudge")
     if not is_custom(name):
         return make_judge(name, **llm)
     made, _ = _made("judge", name)

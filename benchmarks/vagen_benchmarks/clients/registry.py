@@ -119,8 +119,9 @@ class Model:
         try:
             made = getattr(importlib.import_module(f"vagen_benchmarks.clients.{self.provider.client}_client"), name)
         except ImportError as error:
+            missing = getattr(error, "missing", "") or error.name
             raise ProtocolError(
-                f"{self.name} needs the Python module {error.name!r}. "
+                f"{self.name} needs the Python module {missing!r}, which is not installed. "
                 f'Install it with: pip install "vagen-envs[{extra}]"'
             ) from error
         more: dict[str, Any] = {"token_field": self.provider.token_field} if self.provider.token_field else {}
