@@ -111,6 +111,8 @@ def test_a_function_that_closes_over_something_else_is_another_agent(tmp_path, m
         ("{}:NUMBER", "without reply"),
         ("nowhere.py:X", "there is no file nowhere.py"),
         ("{}broken.py:X", "can't be imported"),
+        ("my_agent:ReAct", "FILE.py:NAME"),
+        (str(MEMORY.parent), "is a folder without"),
     ],
 )
 def test_what_is_no_agent_is_said(file, name, says):

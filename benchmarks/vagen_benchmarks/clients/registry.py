@@ -216,5 +216,8 @@ class Registry:
             return Model(name, where, model_id)
         if name.endswith(".py"):
             raise ProtocolError(f"agent {name!r} is a file; name the class or function in it, as in {name}:MyAgent")
+        if Path(name).is_dir():
+            raise ProtocolError(f"agent {name!r} is a folder without a model's config.json; name one of vagen train")
         known = [*self.models, *(f"{name}:MODEL" for name in self.providers)]
-        raise ProtocolError(f"unknown agent {name!r}.{did_you_mean(name, ['oracle', 'random', *known])}")
+        meant = did_you_mean(name, ["oracle", "random", *known])
+        raise ProtocolError(f"unknown agent {name!r}.{meant} An agent of your own is named FILE.py:NAME")
