@@ -165,10 +165,11 @@ def last_answer(text: str, names: TagNames = TAGS) -> str | None:
 def _end_of_reply(text: str, names: TagNames, tags: Sequence[Tag]) -> int:
     """Where a made-up next turn begins after a complete reply, else the length of the text."""
     closes = [tag.end for tag in tags if tag.name == "answer" and tag.closes]
-    if not closes:
+    turns = [*itertools.islice(_TURN.finditer(text, closes[0]), _MOST_TURNS)] if closes else []
+    if not turns:
         return len(text)
     whole = find_thinking(text, names)
-    for turn in itertools.islice(_TURN.finditer(text, closes[0]), _MOST_TURNS):
+    for turn in turns:
         before, after = find_thinking(text[: turn.start()], names), find_thinking(text[turn.start() :], names)
         # A quote of the conversation within a thought isn't the end: the thought's own close follows.
         unfinished = before.open_from is not None and any(end > turn.start() for _, end in whole.spans)

@@ -54,10 +54,11 @@ class ReferenceParser:
 
     def read(self, text: str) -> tuple[dict[str, Span], bool]:
         """Where the text of each field stands, none if nothing is executed, and whether the format is paid."""
-        # These parsers take the mark out first, which may put a tag together.
-        edges = [0, *(edge for mark in re.finditer(MARK, text) for edge in mark.span()), len(text)]
-        kept = [at for start, end in zip(edges[::2], edges[1::2], strict=True) for at in range(start, end)]
-        text = text.replace(MARK, "")
+        kept: Sequence[int] = range(len(text))
+        if MARK in text:  # these parsers take it out first, which may put a tag together
+            edges = [0, *(edge for mark in re.finditer(MARK, text) for edge in mark.span()), len(text)]
+            kept = [at for start, end in zip(edges[::2], edges[1::2], strict=True) for at in range(start, end)]
+            text = text.replace(MARK, "")
         found = self._search(text)
         whole = bool(found) and self._joints[0].match(text.lstrip()) and text.rstrip().endswith(self.tags[-1])
         if self.rule == "whole" and not whole:

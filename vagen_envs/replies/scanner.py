@@ -74,7 +74,8 @@ class AnswerScanner(Mentions):
         """
         self.plain = plain
         arrows = {token[0] for token in self.tokens if token.lastgroup == "arrow"}
-        walk = frozenset() if self.names() else arrows & _EMOJI or arrows & _HANDS or arrows
+        worded = any(map(self._mention, range(len(self.tokens))))
+        walk = frozenset() if worded else arrows & _EMOJI or arrows & _HANDS or arrows
         i = 0
         while 0 <= i < len(self.tokens):
             token = self.tokens[i]
