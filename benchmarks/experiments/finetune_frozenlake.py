@@ -37,6 +37,7 @@ from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_adapters.ppo.warmstart import FIRST_SEED, demonstrate
 from vagen_benchmarks.agents.blind_baselines import search
 from vagen_benchmarks.agents.scripted import WORDS
+from vagen_benchmarks.agents.trained import CARD
 from vagen_benchmarks.results.stats import wilson
 from vagen_experiments import imitation
 from vagen_experiments.connector_pretraining import as_loud_as_words, fit, learn_sight, restart_tower, sight_of
@@ -133,6 +134,17 @@ def policy(out: Path, stage: str, minutes: float) -> tuple[Any, ChatEncoder]:
     return model, encoder
 
 
+def save_merged(out: Path) -> None:
+    """Write the fine-tuned model to `out/model`, for `vagen bench --agent`."""
+    model, encoder = policy(out, "sight", 0.0)
+    adapted: Any = get_peft_model(model, LORA)
+    model.load_state_dict(load_file(out / "replies.safetensors"), strict=False)
+    adapted.merge_and_unload().save_pretrained(out / "model")
+    encoder.save_pretrained(out / "model")
+    card = {"environments": [{"id": ENV, "options": OPTIONS}], "max_tokens": MAX_TOKENS, "context": "last:0"}
+    (out / "model" / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+
+
 def play_blind(levels: Sequence[LevelSeed]) -> dict[str, Any]:
     """Success of the best replies that are the same for every level."""
     env, solved = gym.make(ENV, **OPTIONS), 0
@@ -169,6 +181,7 @@ def main(arguments: list[str] | None = None) -> int:
         if stage == "replies":
             found["replies, pictures of other levels"] = play(model, encoder, levels, shuffled=True)
         (chosen.out / "results.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    save_merged(chosen.out)
     for name, figure in found.items():
         low, high = wilson(figure["successes"], figure["episodes"])
         more = [f"{figure[key]:.2f}" if key in figure else "–" for key in ("format", "fatal_moves", "idle_moves")]
