@@ -35,11 +35,7 @@ def load_custom(name: str) -> Agent:
 
 
 def named_judge(name: str, **llm: Any) -> Judge:
-    """The judge of `FILE.py:CLASS`, or one of this package.
-
-    Args:
-        name: a file and the class of a judge in it, or a name for `make_judge`.
-        llm: options of `LLMJudge`, as for `make_judge`.
+    """The judge of `FILE.py:CLASS`, or one that `make_judge` knows, with `llm` as there.
 
     Raises:
         ProtocolError: there is no such file or class, it isn't a judge, or no class is named.

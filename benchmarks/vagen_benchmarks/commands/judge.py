@@ -83,9 +83,9 @@ def calibrate_command(
         states = {name: State.from_json(each.get("json", each)) for name, each in data["states"].items()}
         rows = [(Statement(row["part"], row["text"], states[row["state"]]), row["label"]) for row in data["statements"]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        fix = "; write JSON with `states` and `statements`, see docs/judges.md"
         raise BenchError(
-            f"{file} is no file of labelled statements ({type(error).__name__}: {error}); {fix}"
+            f"{file} is no file of labelled statements ({type(error).__name__}: {error}); write JSON with `states` and "
+            "`statements`, see docs/judges.md"
         ) from error
     scores = asyncio.run(made.score_many([statement for statement, _ in rows]))
     counts: dict[str, list[int]] = {}

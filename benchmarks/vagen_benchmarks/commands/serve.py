@@ -30,9 +30,7 @@ def serve(
         int | None,
         typer.Option(min=1, help="Sessions of one key; without keys, of one address. By default its share, or half."),
     ] = None,
-    lease: Annotated[
-        float, typer.Option(min=1.0, help="Seconds without a request after which a session ends.")
-    ] = 300.0,
+    lease: Annotated[float, typer.Option(min=1.0, help="Seconds without a request that end a session.")] = 300.0,
     call_cpu: Annotated[float, typer.Option(min=0.0, help="CPU seconds of a reset or a turn; 0 for no bound.")] = 10.0,
     worker_memory: Annotated[int, typer.Option(min=0, help="MiB of data of a worker process; 0 for no bound.")] = 4096,
     offer: Annotated[

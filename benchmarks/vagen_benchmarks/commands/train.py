@@ -48,9 +48,7 @@ def train(
     ] = False,
     judge: Annotated[
         str | None,
-        typer.Option(
-            help="Judge of the reasoning: `rule`, `llm-structured:MODEL`, both with a comma, or `FILE.py:CLASS`."
-        ),
+        typer.Option(help="Judge of the reasoning: `rule`, `llm-structured:MODEL`, both, or `FILE.py:CLASS`."),
     ] = None,
     gate: options.Gate = None,
     weighting: options.Weighting = None,
@@ -69,11 +67,10 @@ def train(
     if start is None:
         raise TrainingConfigError(f"recipe {recipe} names no model; give --model")
     settings = parse_options(setting)
-    for name, value in settings.items():
+    for name in settings:
         if name in ("environments", "output_dir"):
             raise TrainingConfigError(f"--set {name}: the command has an option of its own for it, --env or --out")
-        check_setting(name, value)
-    for name, value in chosen.settings.items():
+    for name, value in {**chosen.settings, **settings}.items():
         check_setting(name, value)
     environments = _environments(env or chosen.environments, parse_options(option))
     if not environments:
@@ -81,9 +78,7 @@ def train(
     wanted = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     given = {name: value for name, value in wanted.items() if value is not None}
     if without_reasoning_reward and given:
-        raise TrainingConfigError(
-            f"--{next(iter(given))} has no part in a run --without-reasoning-reward; leave one out"
-        )
+        raise TrainingConfigError(f"--{next(iter(given))} contradicts --without-reasoning-reward; leave one out")
     _check_folders(start, out, resume)
     config = _config(chosen, environments, out, settings)
     score = {} if without_reasoning_reward else _scores(config, chosen, given)

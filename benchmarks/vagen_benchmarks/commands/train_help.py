@@ -11,14 +11,13 @@ from pathlib import Path
 import vagen_adapters
 
 PPO = Path(vagen_adapters.__file__).parent / "ppo"
-NOT_RECIPES = ("common",)
 SHOWN_DEFAULT = 40
 """Characters up to which a default is shown."""
 
 
 def train_epilog() -> str:
     """Markdown for `--help`: recipes with the comment at the top of each file, then settings with their defaults."""
-    recipes = [path for path in sorted((PPO / "recipes").glob("*.toml")) if path.stem not in NOT_RECIPES]
+    recipes = [path for path in sorted((PPO / "recipes").glob("*.toml")) if path.stem != "common"]
     settings = _settings(PPO / "config.py", "MultiTurnPPOConfig")
     parts = [
         "**Recipes** (`--recipe`)",

@@ -78,8 +78,7 @@ class EpisodeOutcome(NamedTuple):
 class Cell:
     """What an agent did on a task. Failed episodes widen the interval of success and have no part in other numbers.
 
-    Attributes:
-        planned: seed and repeat of every episode that the protocol names.
+    `planned` has seed and repeat of every episode that the protocol names.
     """
 
     task: str
@@ -267,11 +266,7 @@ def errors_of(episode: Episode) -> set[str]:
 
 
 class Summary:
-    """The cells of a run, filled an episode at a time.
-
-    Args:
-        protocol: what was to be played: what is missing is counted, and an agent that played nothing shows.
-    """
+    """The cells of a run, filled an episode at a time. What the protocol names and the run lacks is counted."""
 
     def __init__(self, protocol: Protocol) -> None:
         self.protocol = protocol
