@@ -57,7 +57,7 @@ ADAPTERS = {
         "",
         "vagen_adapters.gymnasium_env",
         "gymnasium",
-        ("adapters/test_adapters_gymnasium.py",),
+        ("adapters/test_chat_observation.py",),
         "gymnasium",
         (),
         SHARED,
