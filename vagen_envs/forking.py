@@ -66,8 +66,9 @@ class Forkable(EnvironmentHooks):
             if not self.looks_when_restored:
                 state, picture = self._state.to_json(), self._observed.picture
                 pixels = picture and base64.b64encode(picture.pixels.tobytes()).decode()
+            level = [self.level[name] for name in ("split", "seed", "content")]
             counts = [self._turns, self._steps, self._running]
-            episode = [*self.level.values(), *counts, self._observed.text, world, state, pixels]
+            episode = [*level, *counts, self._observed.text, world, state, pixels]
         body = [self.np_random_seed, self.np_random.bit_generator.state, episode]
         try:
             rest = json.dumps(body, separators=(",", ":")).encode("ascii")

@@ -39,7 +39,6 @@ NAME = "vagen"
 ESTIMATOR = "bilevel_gae_released"
 """The `algorithm.adv_estimator`. verl lacks the value after the last token that Algorithm 2 of the paper needs."""
 
-
 REASONING = {"grounding": 0.5, "world_modeling": 0.5}
 """Default weights of a row's reasoning reward. Parquet can't store empty structs, so they are written out."""
 

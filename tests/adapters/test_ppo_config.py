@@ -67,6 +67,7 @@ RLOO = {"advantage": "rloo", "group_size": 2}
         ({"context": "answers"}, "all, last:N or summary:K"),
         ({"context": "summary:2,reasoning=keep"}, "without hidden reasoning"),
         ({"context": "summary:2", "advantage": "vine", "continuations": 1}, "without summaries for vine"),
+        ({"context": "summary:2:4096"}, "summaries of fewer than max_length"),
         ({"max_staleness": 1}, "0 without sampler_correction"),
         ({"max_staleness": 9, "sampler_correction": "token"}, "max_staleness=.* is not valid"),
         ({"max_staleness": 1, "sampler_correction": "token", "generation": "vllm"}, "0 without generation=vllm-server"),

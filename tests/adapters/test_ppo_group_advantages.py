@@ -155,3 +155,17 @@ def test_identical_episodes_have_no_advantage(name, scale):
     assert getattr(grouped, name)(batch).advantages.abs().max() <= 1e-9 * scale
     rewards[0, 3] += 1e-3 * scale  # a difference that isn't rounding counts
     assert getattr(grouped, name)(batch).advantages[0].max() > 1e-5
+
+
+@pytest.mark.parametrize("name", ["grpo", "rloo"])
+def test_equal_returns_in_other_parts_have_no_advantage(name):
+    """Parts that are rounded to float32 add up to 1 but for 1e-7."""
+    first = torch.linspace(0.03, 0.97, 8)
+    batch = Trajectories(
+        turn_ids=torch.tensor([0, 0, 1, 1]).expand(8, -1).clone(),
+        turn_rewards=torch.stack([first, (1 - first.double()).float()], 1),
+        terminated=torch.ones(8, dtype=torch.bool),
+        truncated=torch.zeros(8, dtype=torch.bool),
+        group_ids=torch.zeros(8, dtype=torch.int64),
+    )
+    assert getattr(grouped, name)(batch).advantages.abs().max() <= 1e-6

@@ -167,7 +167,8 @@ class NavigationEnv(VagenEnv):
     def _reason(self, actions: Sequence[str]) -> str:
         state: Any = self._state
         where = {"ahead": "in front of me", "back": "behind me", "left": "on my left", "right": "on my right"}
-        way = "I turn towards it first" if actions[0].startswith("rotate") else "I follow the free way to it"
+        turns = "".join(actions[:1]).startswith("rotate")
+        way = "I turn towards it first" if turns else "I follow the free way to it"
         what = words(state.target_type)
         return f"I need the {what}, which is {where[state.target_direction]}. {way}: {', '.join(actions)}."
 

@@ -155,7 +155,7 @@ class Deliberation:
                 run = [clause] if ended or clause.weight == 2 else [*run, clause]
                 ended = doubted = False
             elif kind in ("refuses", "judged"):
-                if run and not ended and clause.after_comma:
+                if run and not ended and clause.after_comma and not run[-1].weight:
                     return None
                 rejected |= names
                 offered -= names

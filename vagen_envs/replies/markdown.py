@@ -31,6 +31,8 @@ _FINAL = re.compile(
     r"(?:(?<=[\n.;,!])|\A)[ \t]*(?:so |my |the )?(?:final(?: (?:answer|action|move|choice|decision))?|answer)\s*[:=]",
     re.IGNORECASE,
 )
+_DENIED = re.compile(r"\s*[#/]+\s*(?:not|never|avoid)\s+", re.IGNORECASE)
+"""Begins a comment on another action than the one before it: "Right  # not Down"."""
 _CHECKBOX = re.compile(r"\[[ xX]\]|\( \)|[☐☑]")
 _COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#(?!\d)|//)[^\n]*")
 _COMMENT_LINE = re.compile(r"^[ \t]*(?:#|//)[^\n]*", re.MULTILINE)
@@ -102,8 +104,11 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
         return AnswerScanner(text, offset, separator, grammar)
 
     def remark(comment: re.Match[str]) -> str:
-        """A comment as blanks, or as a sentence of its own if it may reject an action."""
-        if not is_rejected(comment[0]):
+        """A comment as blanks, or as a sentence of its own if it may reject the action before it."""
+        denied = _DENIED.match(comment[0])
+        other = {action.name for action in scan(comment[0][denied.end() :]).actions(plain=True)} if denied else set()
+        line = comment.string[: comment.start()].rpartition("\n")[2]
+        if not is_rejected(comment[0]) or (len(other) == 1 and not other & {name for name, *_ in scan(line).names()}):
             return " " * len(comment[0])
         return f".{comment[0][1:]}".replace("#", " ").replace("//", "  ")
 

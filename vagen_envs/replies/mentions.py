@@ -100,7 +100,7 @@ class Mentions:
         index = {token.start(): i for i, token in enumerate(self.tokens)}
         for start, end, read_to, call in find_calls(self.piece):
             action = self._read(call, start, end) if call else None
-            if action is not None:
+            if action is not None and start in index:  # not within a word, as in "u'pick(1, 2, 3)"
                 yield index[start], Mention(action, start, read_to)
 
     def _after(self, at: int) -> int:

@@ -231,6 +231,8 @@ class MultiTurnPPOConfig(_BaseConfig):
                 "context",
                 "all, last:N or summary:K: replies are trained on as they were sampled, without hidden reasoning",
             )
+        if policy.summary is not None and policy.summary_tokens >= self.max_length:
+            self._refuse("context", f"with summaries of fewer than max_length={self.max_length} tokens")
         if policy.summary is not None and self.advantage in ("vine", "gigpo"):
             self._refuse(
                 "context", f"without summaries for {self.advantage}, which compares states: a summary has none"

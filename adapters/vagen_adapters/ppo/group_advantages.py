@@ -19,8 +19,8 @@ from vagen_adapters.ppo.advantages import check_unit
 from vagen_adapters.ppo.packing import Advantages, PackedTokens, sum_backwards
 from vagen_adapters.ppo.trajectories import Trajectories
 
-ROUNDING = 64
-"""Units in the last place of float64 by which equal returns may differ: rewards are summed in several orders."""
+ROUNDING = 2e-6
+"""Relative difference of equal returns: rewards come in float32, and are divided among turns in several ways."""
 
 
 def grpo(batch: Trajectories, *, scale: bool = True, eps: float = 1e-6) -> Advantages:
@@ -144,7 +144,7 @@ def _alike(x: Tensor, group: Tensor) -> Tensor:
     group = torch.unique(group, return_inverse=True)[1]
     groups = int(group.max()) + 1 if len(group) else 0
     low, high = (x.new_zeros(groups).scatter_reduce(0, group, x, how, include_self=False) for how in ("amin", "amax"))
-    alike: Tensor = (high - low <= ROUNDING * torch.finfo(x.dtype).eps * torch.maximum(low.abs(), high.abs()))[group]
+    alike: Tensor = (high - low <= ROUNDING * torch.maximum(low.abs(), high.abs()))[group]
     return alike
 
 

@@ -147,10 +147,10 @@ def _check_folders(model: str, out: Path, resume: Path | None) -> None:
         raise TrainingConfigError(f"--out {out} is a file; name a folder")
     if resume is not None:
         _check_checkpoint(resume)
-    elif (out / BEST).exists():  # vagen bench would play the old one for the new
+    elif any((out / BEST).glob("*")) or any(out.glob("checkpoint-*")) or (out / "config.json").exists():
         raise TrainingConfigError(
-            f"--out {out} holds the best model of an earlier run; name another folder, remove {out / BEST}, or go on "
-            "from a checkpoint with --resume"
+            f"--out {out} holds the model of an earlier run; name another folder, remove that one, or go on from a "
+            "checkpoint with --resume"
         )
 
 
