@@ -240,3 +240,11 @@ def test_what_is_carried_and_is_none_is_refused(env_id, place, wrong):
         env.restore(forged(good, body))
     env.restore(good)
     env.step("x")
+
+
+def test_a_caller_that_writes_into_a_turns_level_breaks_no_snapshot():
+    env = gym.make("vagen/Sokoban-v0").unwrapped
+    env.reset(seed=1)
+    env.step("<answer>Up</answer>")[4]["turn"].level["note"] = 1
+    env.restore(env.snapshot())
+    assert env.level["seed"] == 1
