@@ -290,7 +290,7 @@ def test_the_ladder_is_golden_and_its_oracle_succeeds():
             _observation, info = env.reset(seed=seed)
             digest.update(json.dumps([info["level"], info["state"].to_json(), env.episode.instruction]).encode())
             assert finish(env)[-1].success, (rung, seed)
-            assert env.grammar.parse(env.oracle_reply()).actions == ()  # nothing is left to do
+            assert "<answer>" in env.oracle_reply()  # it answers after the end, too
         digest.update(json.dumps([env.config.rooms, env.config.max_turns, env.config.max_steps]).encode())
     assert digest.hexdigest()[:16] == "0c9253d2b5f13a14"
 
