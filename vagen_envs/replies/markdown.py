@@ -105,11 +105,14 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
 
     def remark(comment: re.Match[str]) -> str:
         """A comment as blanks, or as a sentence of its own if it may reject the action before it."""
-        denied = _DENIED.match(comment[0])
-        other = {action.name for action in scan(comment[0][denied.end() :]).actions(plain=True)} if denied else set()
-        line = comment.string[: comment.start()].rpartition("\n")[2]
-        if not is_rejected(comment[0]) or (len(other) == 1 and not other & {name for name, *_ in scan(line).names()}):
-            return " " * len(comment[0])
+        blank = " " * len(comment[0])
+        if not is_rejected(comment[0]):
+            return blank
+        if denied := _DENIED.match(comment[0]):
+            other = {action.name for action in scan(comment[0][denied.end() :]).actions(plain=True)}
+            before = comment.string[: comment.start()].rpartition("\n")[2]
+            if len(other) == 1 and other.isdisjoint(name for name, *_ in scan(before).names()):
+                return blank
         return f".{comment[0][1:]}".replace("#", " ").replace("//", "  ")
 
     piece = _COMMENT.sub(remark, _blank(_COMMENT_LINE, piece) if calls else piece)
