@@ -16,9 +16,9 @@ from gymnasium import spaces
 from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.journal import GONE, PLAYED, SessionReply
+from vagen_envs.bounds import SEED
 from vagen_envs.core import Observation, State, Turn
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, SimulatorError, did_you_mean
-from vagen_envs.pictures import Picture
 from vagen_envs.spaces import UnicodeText
 
 Observed = dict[str, Any]
@@ -97,8 +97,8 @@ class RemoteEnv(gym.Env[Observed, str]):
         for name in options or {}:
             if name not in ("split", "level"):
                 raise ConfigError(f"{self.id}: unknown reset option {name!r}.{did_you_mean(name, ['split', 'level'])}")
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
-            raise ConfigError(f"{self.id}: seed={seed!r} is not valid: it must be an integer of at least 0")
+        if seed is not None and not SEED.admits(int(seed) if isinstance(seed, np.integer) else seed):
+            raise ConfigError(f"{self.id}: seed={seed!r:.200} is not valid: it must be {SEED}")
         super().reset(seed=None if seed is None else int(seed))
         # The stream of unseeded resets is kept here, bit for bit as in VagenEnv, so that it outlives sessions.
         seed = int(self.np_random.integers(2**31)) if seed is None else int(seed)
@@ -134,7 +134,7 @@ class RemoteEnv(gym.Env[Observed, str]):
 
     def shown(self) -> Observed:
         """The latest observation, in the form of `step` and `reset`."""
-        picture: Picture | None = self.observed.picture
+        picture = self.observed.picture
         shown = {} if picture is None else {"image": picture.pixels.copy()}
         return {**shown, "text": self.observed.text}
 
