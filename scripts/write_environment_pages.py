@@ -24,6 +24,7 @@ from vagen_envs.config import EnvConfig
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError
 from vagen_envs.frozen_lake.levels import SHARES as LAKES
+from vagen_envs.seeding import SHARES
 from vagen_envs.sokoban.splits import SHARES as BOARDS
 
 PAGES = {
@@ -207,7 +208,7 @@ def level_options(config_class: type[EnvConfig]) -> list[str]:
 def levels(config_class: type[EnvConfig]) -> str:
     fields = ", ".join(f"`{name}`" for name in level_options(config_class))
     module = config_class.__module__.rpartition(".")[0]
-    train, val = {"vagen_envs.frozen_lake": LAKES, "vagen_envs.sokoban": BOARDS}.get(module, (80, 10))
+    train, val = {"vagen_envs.frozen_lake": LAKES, "vagen_envs.sokoban": BOARDS}.get(module, SHARES)
     return (
         "\n## Levels and splits\n\nA level is a function of the id, the split, the seed and these options: "
         f"{fields or 'none'}. `train`, `val` and `test` contain {train}, {val} and {100 - train - val} % of the levels "

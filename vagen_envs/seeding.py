@@ -97,9 +97,10 @@ def content_hash(content: bytes) -> str:
 
 Shares = tuple[int, int]
 """Of 100 levels so many are for train, and so many for val; the others are for test."""
+SHARES: Shares = 80, 10
 
 
-def split_of(content: bytes, shares: Shares = (80, 10)) -> Split:
+def split_of(content: bytes, shares: Shares = SHARES) -> Split:
     """The split a level belongs to, by its content alone: 80 % train, 10 % val, 10 % test, or by other shares.
 
     `content` must be canonical: equal for levels that are the same up to the symmetries of
