@@ -23,6 +23,7 @@ from PIL import Image
 
 pytest.importorskip("resvg")
 
+from vagen_envs import workers
 from vagen_envs.svg.check import SvgError, clean
 from vagen_envs.svg.renderer import Renderer
 
@@ -214,6 +215,22 @@ def test_a_killed_worker_is_replaced(renderer):
     for _ in range(3):
         os.kill(renderer.pids[0], signal.SIGKILL)
         assert renderer.draw(GOOD).problem is None
+
+
+def test_workers_killed_while_they_start_are_replaced(renderer, monkeypatch):
+    starting = []
+
+    def start_and_kill(*arguments, **environment):
+        starting.append(started(*arguments, **environment))
+        if len(starting) <= 2:
+            starting[-1][0].kill()
+        return starting[-1]
+
+    started = workers.started
+    monkeypatch.setattr(workers, "started", start_and_kill)
+    os.kill(renderer.pids[0], signal.SIGKILL)
+    assert renderer.draw(GOOD).problem is None
+    assert len(starting) == 3
 
 
 def test_a_stopped_worker_is_replaced_and_costs_the_text_nothing():

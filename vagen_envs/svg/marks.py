@@ -59,16 +59,17 @@ class _Place:
     opacity: float
     depth: int = 0
 
-    def length(self, text: str | None, axis: str) -> float:
+    def length(self, text: str | None, axis: str, default: float = 0.0) -> float:
+        """Pixels of a length; `default` for what is none, or too large for a number, as in resvg."""
         width, height = self.viewport
         whole = {"x": width, "y": height}.get(axis, math.hypot(width, height) / math.sqrt(2))
         found = pixels(text, whole)
-        return 0.0 if math.isnan(found) else found
+        return found if math.isfinite(found) else default
 
     def size(self, attributes: Mapping[str, str]) -> tuple[float, float]:
-        """Width and height; all of the viewport where attributes don't state them."""
-        width, height = (attributes.get(side) or "100%" for side in ("width", "height"))
-        return self.length(width, "x"), self.length(height, "y")
+        """Width and height; all of the viewport where attributes state none above 0, as in resvg."""
+        width, height = self.length(attributes.get("width"), "x"), self.length(attributes.get("height"), "y")
+        return width if width > 0 else self.viewport[0], height if height > 0 else self.viewport[1]
 
     def around(self, matrix: Transform, origin: str | None) -> Transform:
         """A transform around a `transform-origin`."""
@@ -166,7 +167,7 @@ class _Walk:
         if (high - low).min() > 0:
             self._note(shape, "filled", self._paint("fill", "black", place), low, high)
         stroke = self._paint("stroke", "none", place)
-        width = place.length(place.style.get("stroke-width", "1"), "r") * math.sqrt(abs(a * d - b * c))
+        width = place.length(place.style.get("stroke-width"), "r", 1.0) * math.sqrt(abs(a * d - b * c))
         reach = np.full(2, width / 2)
         if len(points) == 2 and (length := math.dist(*points)):  # a straight line has no caps beyond its ends
             reach = np.abs(points[1] - points[0])[::-1] / length * width / 2
@@ -181,7 +182,7 @@ class _Walk:
             inner = replace(place, style=style, opacity=place.opacity * opacity(owner.get("opacity")))
             x = inner.length(owner.get("x"), "x") if owner.get("x") else x + inner.length(owner.get("dx"), "x")
             y = inner.length(owner.get("y"), "y") if owner.get("y") else y + inner.length(owner.get("dy"), "y")
-            high = inner.length(style.get("font-size", "16"), "r")
+            high = inner.length(style.get("font-size"), "r", 16.0)
             left, top, right, bottom, advance = (side * high / _FONT_SIZE for side in _box_of(run))
             begin = x - {"middle": 0.5, "end": 1.0}.get(style.get("text-anchor", ""), 0.0) * advance
             corners = np.array([[begin + i, y + j] for i in (left, right) for j in (top, bottom)])

@@ -70,15 +70,8 @@ class Renderer:
         _check_that_it_works(renderer)
         self._most = workers or max(1, min(8, os.cpu_count() or 1))
         self._seconds = seconds
-        self._start = functools.partial(
-            Worker,
-            "SVG renderer",
-            "vagen_envs.svg.worker",
-            str(seconds),
-            renderer,
-            timeout=seconds + patience,
-            **_QUIET,
-        )
+        command = ("SVG renderer", "vagen_envs.svg.worker", str(seconds), renderer)
+        self._start = functools.partial(Worker, *command, timeout=seconds + patience, **_QUIET)
         self._begin()
         atexit.register(self.close)
         os.register_at_fork(after_in_child=self._begin)  # the parent's processes are the parent's
@@ -93,22 +86,22 @@ class Renderer:
         Raises:
             RendererError: no worker process can be started.
         """
-        problem = ""
-        for _ in range(_TRIES):
+        at_work = starting = 0  # workers that ended
+        while at_work < _TRIES and starting <= _TRIES:
             try:
                 with self._worker() as worker:
                     drawing: Drawing = worker.call(text, size)
                 return drawing
             except WorkerDied as death:
+                at_work, starting = at_work + death.during, starting + (not death.during)
                 ended = -worker.process.returncode
-                problem = "makes the drawing process fail" if death.during else problem
                 if death.during and ended in _TEXTS_FAULT:
                     spent = ended == signal.SIGPROF
                     problem = f"takes longer than {self._seconds:g} seconds" if spent else "is too deep or too large"
-                    break
-        if not problem:
+                    return Drawing(None, f"the SVG can't be drawn: it {problem}")
+        if at_work < _TRIES:
             raise RendererError("the drawing process does not start; its messages are on the standard error")
-        return Drawing(None, f"the SVG can't be drawn: it {problem}")
+        return Drawing(None, "the SVG can't be drawn: it makes the drawing process fail")
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -120,7 +113,8 @@ class Renderer:
         """An idle process, or a new one. One in which something is raised is ended, since it may be at work."""
         with self._free:
             try:
-                worker = self._idle.pop()
+                while (worker := self._idle.pop()).process.poll() is not None:
+                    worker.close()
             except IndexError:
                 worker = self._start()
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import colorsys
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -13,17 +14,8 @@ from vagen_envs.core import State
 MOST_ELEMENTS = 16
 """More than these, the largest ones, are not told apart in words."""
 
-_HUES = (
-    (15, "red"),
-    (40, "orange"),
-    (68, "yellow"),
-    (168, "green"),
-    (200, "cyan"),
-    (250, "blue"),
-    (290, "purple"),
-    (345, "pink"),
-    (361, "red"),
-)
+_HUE_ENDS = (15, 40, 68, 168, 200, 250, 290, 345)  # degrees
+_HUES = ("red", "orange", "yellow", "green", "cyan", "blue", "purple", "pink", "red")
 
 
 def colour_name(colour: str) -> str:
@@ -33,7 +25,7 @@ def colour_name(colour: str) -> str:
     if max(r, g, b) - min(r, g, b) < 0.1:
         greys = ((0.12, "black"), (0.4, "dark gray"), (0.7, "gray"), (0.95, "light gray"), (2.0, "white"))
         return next(name for end, name in greys if lightness < end)
-    name = next(name for end, name in _HUES if hue * 360 < end)
+    name = _HUES[bisect.bisect_right(_HUE_ENDS, hue * 360)]
     if name in ("red", "orange") and lightness < 0.45 and hue * 360 > 8:
         return "brown"
     if name == "red" and lightness > 0.72:
