@@ -10,14 +10,7 @@ from vagen_envs.bounds import REWARD, Number, Open, OrNone, Several, Whole, Word
 from vagen_envs.config import Representation, SolvableConfig
 from vagen_envs.core import Executed, RewardTerm
 from vagen_envs.errors import LevelError
-from vagen_envs.frozen_lake.levels import (
-    distances,
-    draw_lake,
-    longest_way,
-    read_lake,
-    rows_of,
-    way_between_corners,
-)
+from vagen_envs.frozen_lake import levels
 from vagen_envs.frozen_lake.simulator import FrozenLakeSimulator
 from vagen_envs.grid import GridEnv
 from vagen_envs.replies import Action
@@ -110,9 +103,10 @@ class FrozenLakeConfig(SolvableConfig):
         """Some lake has a way within the window."""
         if self.desc is not None:
             return
-        longest, least, cells = longest_way(self.size), self.min_solution_length, f"{self.size}x{self.size} cells"
+        longest, least = levels.longest_way(self.size), self.min_solution_length
+        cells = f"{self.size}x{self.size} cells"
         if self.corners:
-            least = way_between_corners(self.size, least)
+            least = levels.way_between_corners(self.size, least)
             why = f"from corner to corner of {cells} a way has {2 * (self.size - 1)} moves or an even number more"
             must_be = f"at least {least}: {why}; it follows from max_turns and max_steps where they are given"
             self.require(self.max_solution_length >= least, "max_solution_length", must_be)
@@ -125,7 +119,7 @@ class FrozenLakeConfig(SolvableConfig):
 
     @classmethod
     def _read(cls, name: str, value: Any) -> Any:
-        return super()._read(name, rows_of(value) or value if name == "desc" else value)
+        return super()._read(name, levels.rows_of(value) or value if name == "desc" else value)
 
     @classmethod
     def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -133,7 +127,7 @@ class FrozenLakeConfig(SolvableConfig):
         ladder = super()._rung(rung, beside)
         if not beside.get("corners"):
             return ladder
-        least = way_between_corners(beside.get("size", ladder["size"]))
+        least = levels.way_between_corners(beside.get("size", ladder["size"]))
         lengths = {name: max(ladder[name], least) for name in ("min_solution_length", "max_solution_length")}
         return {name: value for name, value in ladder.items() if name != "hole_probability"} | lengths
 
@@ -144,14 +138,14 @@ class FrozenLakeConfig(SolvableConfig):
             return {"max_turns": max(cls.max_turns, -(-_length(given["desc"]) // most))}
         if not given.get("corners"):
             return super()._following(given, least)
-        least = way_between_corners(given.get("size", cls.size))
+        least = levels.way_between_corners(given.get("size", cls.size))
         return super()._following(given, least) | {"hole_probability": _HOLES_OF_CORNERS}
 
 
 def _length(desc: Sequence[str]) -> int:
     """Moves of the shortest safe way from the farthest start."""
-    lake = read_lake(desc)
-    far = distances(lake.size, lake.cells)
+    lake = levels.read_lake(desc)
+    far = levels.distances(lake.size, lake.cells)
     return max(far[at] or 0 for at, letter in enumerate("".join(desc)) if letter == "S")
 
 
@@ -192,9 +186,9 @@ class FrozenLakeEnv(GridEnv):
         config = self.config
         slips = stream if config.is_slippery else None
         if config.desc is not None:
-            return FrozenLakeSimulator(read_lake(config.desc, stream), slips)
+            return FrozenLakeSimulator(levels.read_lake(config.desc, stream), slips)
         for _ in range(_MOST_SLIPPERY):
-            lake = draw_lake(
+            lake = levels.draw_lake(
                 stream,
                 split,
                 size=config.size,

@@ -11,17 +11,9 @@ import itertools
 from collections.abc import Mapping
 
 from vagen_envs.errors import LevelError
+from vagen_envs.primitive_skill import levels
 from vagen_envs.primitive_skill.cabinets import Cabinet, PublishedCabinet, Vector
-from vagen_envs.primitive_skill.levels import (
-    CUBE,
-    FLOOR,
-    TARGET_RADIUS,
-    TARGETS,
-    ManipulationLevel,
-    apart,
-    free_spots,
-    near,
-)
+from vagen_envs.primitive_skill.levels import CUBE, ManipulationLevel
 from vagen_envs.primitive_skill.state import PrimitiveSkillState as State
 from vagen_envs.replies import call_text
 
@@ -86,7 +78,7 @@ def _done(level: ManipulationLevel, state: State) -> tuple[str, ...]:
         return tuple(done)
     resting = [name for name in _movers(level) if name != state.held and abs(at[name][2] - _HALF) < _LEVEL]
     if level.task == "place":
-        return tuple(name for name in resting if near(at[name], _disc(level, name), TARGET_RADIUS))
+        return tuple(name for name in resting if levels.near(at[name], _disc(level, name), levels.TARGET_RADIUS))
     lined = [name for name in resting if abs(at[name][0]) <= ALIGNED]
     if len(lined) == 2 and level.goal and at[level.goal[0]][1] >= at[level.goal[1]][1]:
         lined.pop()  # in the wrong order: one of them has to go to the other side
@@ -107,7 +99,7 @@ def _plan_cubes(level: ManipulationLevel, state: State) -> list[str]:
         waiting.sort(key=lambda name: name != held)
     for name in waiting:
         goal = _goal_of(level, at, name)
-        others = [cube for cube in at if cube not in TARGETS and cube != name]
+        others = [cube for cube in at if cube not in levels.TARGETS and cube != name]
         blockers = [cube for cube in others if _on(at[cube], at[name]) or _in_the_way(level, at[cube], goal)]
         if held and (held != name or blockers):
             put_aside(held, goal)
@@ -138,7 +130,7 @@ def _goal_of(level: ManipulationLevel, at: Mapping[str, Vector], name: str) -> V
     on_line, side = abs(other[0]) <= ALIGNED, 0 if not level.goal else 1 if name == level.goal[0] else -1
     # A cube that is still to follow may be put on either side later, if there is room for it.
     right = {y for y in range(-170, 171, 10) if (side * (y - other[1]) <= 0 if on_line else side * y <= 50)}
-    spots = [(0, y, _HALF) for y in right if apart((0, y, _HALF), other)]
+    spots = [(0, y, _HALF) for y in right if levels.apart((0, y, _HALF), other)]
     if not spots:
         raise LevelError(f"no room on the line for {name} beside a cube at {other}; reset for another level")
     return min(spots, key=lambda spot: (abs(spot[1] - at[name][1]), spot))
@@ -147,14 +139,14 @@ def _goal_of(level: ManipulationLevel, at: Mapping[str, Vector], name: str) -> V
 def _in_the_way(level: ManipulationLevel, other: Vector, goal: Vector) -> bool:
     """Whether a cube at `other` keeps the hand from `goal`."""
     if level.task == "stack":
-        return near(other, goal, 30) and other[2] >= goal[2] - _LEVEL
-    return not apart(goal, other)
+        return levels.near(other, goal, 30) and other[2] >= goal[2] - _LEVEL
+    return not levels.apart(goal, other)
 
 
 def _free_spot(level: ManipulationLevel, at: Mapping[str, Vector], name: str, goal: Vector | None = None) -> Vector:
     """A spot on the table away from everything, the nearest one."""
     things = [spot for other, spot in at.items() if other != name] + ([goal] if goal else [])
-    spots = [spot for spot in free_spots(things) if level.task != "align" or abs(spot[0]) > CUBE]
+    spots = [spot for spot in levels.free_spots(things) if level.task != "align" or abs(spot[0]) > CUBE]
     if not spots:
         raise LevelError(f"no free spot on the table for {name}; reset for another level")
     x, y, _ = at[name]
@@ -162,11 +154,11 @@ def _free_spot(level: ManipulationLevel, at: Mapping[str, Vector], name: str, go
 
 
 def _disc(level: ManipulationLevel, name: str) -> Vector:
-    return TARGETS[("left_target", "right_target")[level.goal.index(name)]]
+    return levels.TARGETS[("left_target", "right_target")[level.goal.index(name)]]
 
 
 def _on(above: Vector, below: Vector) -> bool:
-    return near(above, below, STACKED) and abs(above[2] - below[2] - CUBE) < _LEVEL
+    return levels.near(above, below, STACKED) and abs(above[2] - below[2] - CUBE) < _LEVEL
 
 
 # -- drawer ----------------------------------------------------------------------------------------
@@ -180,8 +172,8 @@ def _plan_drawer(cabinet: Cabinet | PublishedCabinet, state: State) -> list[str]
             raise LevelError(f"{why}; reset for another level")
         if not state.held:
             actions.append(call_text("pick", at["apple"]))
-        actions.append(call_text("place", FLOOR.clip(cabinet.drop(opened))))
-    return [*actions, call_text("push", FLOOR.clip((*at["handle"], *cabinet.handle_at(0))))]
+        actions.append(call_text("place", levels.FLOOR.clip(cabinet.drop(opened))))
+    return [*actions, call_text("push", levels.FLOOR.clip((*at["handle"], *cabinet.handle_at(0))))]
 
 
 def _place(at: Vector) -> str:

@@ -17,6 +17,7 @@ from vagen_envs.replies.special_tokens import in_ascii, without_tokens
 from vagen_envs.replies.tags import TAGS, Tag, TagNames, find_tags
 from vagen_envs.replies.thinking import Span, Thinking, code_spans, find_thinking, within
 from vagen_envs.replies.untagged import untagged_answers
+from vagen_envs.replies.vocabulary import THINKING_TAGS
 
 _TURN = re.compile(
     r"\n[ \t]*(?:#{1,4}[ \t]*|\*\*|\[|<\|start_header_id\|>|<\|start\|>)?(?:user|human|system|environment|observation)"
@@ -38,6 +39,7 @@ _CONNECTOR = re.compile(
     r"(?:[\s,;.&+*_>→|–—-]|<br>|\b(?:and|then|next|finally|after that|followed by)\b)*", re.IGNORECASE
 )
 _CUT_TAG = re.compile(r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z")  # of a reply that ends at its limit of tokens
+_NEAR_END = 200  # characters that are searched for a stray tag
 _BLANK_END = re.compile(r"[\s*_`\"'.)\]$!~]*(?:<[/\\]?[a-z_:]{1,20}>[\s*_`]*)*\Z", re.IGNORECASE)
 
 
@@ -135,7 +137,7 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
     end = _end_of_reply(text, names, tags)
     text = text[:end]
     code = code_spans(text)
-    view = _View.of(text, names, code)
+    view = _View.of(text, names, [*code, *_stray_close(text, names)])
     groups = _tagged(view)
     if not groups and code:
         bare = _View.of(text, names, ())
@@ -154,6 +156,14 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
     complete = [view.plain[slice(*pair.span)] for pair in _pairs(inside) if not view.is_placeholder(pair)]
     differ = len({"".join(answer.casefold().split()) for answer in complete}) > 1
     return Found(groups, tagged, inside, view.thinking, end, max(earlier, default=0), differ, empty)
+
+
+def _stray_close(text: str, names: TagNames) -> list[Span]:
+    """A thought's closing tag at the end of the answer that ends the reply: `<answer>Up</think></answer>`."""
+    called = "|".join(map(re.escape, [names[0], *THINKING_TAGS]))
+    stray = re.search(rf"</(?:{called})>\s*</{re.escape(names[-1])}>\s*\Z", text[-_NEAR_END:], re.IGNORECASE)
+    at = len(text) - len(text[-_NEAR_END:])
+    return [(at + stray.start(), at + stray.start() + 1)] if stray else []
 
 
 def last_answer(text: str, names: TagNames = TAGS) -> str | None:

@@ -11,43 +11,45 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from vagen_envs.replies.vocabulary import (
-    BE,
-    CAPTIONS,
-    CHOICE,
-    CONCLUSION,
-    CONDITION,
-    CROSSES,
-    DENIAL,
-    DOUBT,
-    MOVING,
-    REASON,
-    TICKS,
-    VERDICTS,
-    words_of,
-)
+from vagen_envs.replies.ticks import ticked_option
+from vagen_envs.replies.vocabulary import CROSSES, TICKS, WORDS, words_of
 
 _SEPARATOR = re.compile(
     r"(?P<strong>(?:\s*(?:(?<!\d)\.|[;?…()\n—–]|!(?![\w\0])|->|[→⇒])|\s-+(?=\s))+)\s*|,\s*"
     r"|\s+(?=(?:so|but|because|since|as|therefore|thus|hence|while|whereas|yet|which|to avoid|avoiding|towards?"
-    r"|away from|instead of|rather than|and not)\b(?!\s+(?:is|are|does)\b))",
+    r"|away from|instead of|rather than|over(?=\s\0)|(?:not|never)(?=\s(?:\w+\s){0,2}\0)|and not)\b"
+    r"(?!\s+(?:is|are|does)\b))",
     re.IGNORECASE,
 )
-_MARK = re.compile(rf"[{CROSSES}{TICKS}]")
-_CAPTION = re.compile(rf"\b(?:{'|'.join(CAPTIONS)})[ *_]*:", re.IGNORECASE)
+_INSTEAD = re.compile(  # begins a clause that goes on with the choice: "Instead of Up I pick Down"
+    r"\s*(?:(?:instead of|rather than)\s+(?:(?:going|moving|choosing)\s+)?(?:\0+\s+(?:or|and)\s+)*\0+"
+    r"(?=\s+(?:I|I['’]ll|I['’]d|we|let['’]s|my|the)\b)"
+    r"|I\s+(?:reject|avoid|skip|dismiss|discard)\s+\0+(?=\s+and\s+(?:I\s+)?(?:choose|pick|take|select|go)\b))",
+    re.IGNORECASE,
+)
+_ONLY_ONE = re.compile(
+    r"(?P<lead>[^\0]*?)(?P<leaves>\b(?:that|this|which|it)\s+leaves\s+(?:us\s+)?(?:with\s+)?)?\bonly\s+(?P<name>\0+)"
+    r"(?(leaves)|\s+(?:remains|works|is(?:\s+(?:safe|free|open|possible|available|valid|allowed))?))[\s*_`\"']*",
+    re.IGNORECASE,
+)
+_CAPTION = re.compile(rf"\b(?:{'|'.join(WORDS.caption)})[ *_]*:", re.IGNORECASE)
 _EXCLUSION = re.compile(
     r"\b(?:(?:any\w*|every\w*|all|no|none|nothing)(?:\s+\w+){0,2}\s+but|but first|second thoughts?|my mind)\b",
     re.IGNORECASE,
 )
-_DENIAL = re.compile(r"\b(?:not|never)\b", re.IGNORECASE)
 _CHOSEN = re.compile(
     rf"\bonly\s+(?:\w+\s+){{0,2}}?(?=move|option|action|direction|way|choice|path|one)"
-    rf"|\b(?:{'|'.join(CHOICE | CONCLUSION)})\b",
+    rf"|\b(?:{'|'.join(WORDS.choice | WORDS.conclusion)})\b",
     re.IGNORECASE,
 )
-_REFUSES = (DENIAL - {"instead"}) | {"no", "neither", "nor", "nope"}
+_REFUSES = (WORDS.denial - {"instead"}) | {"no", "neither", "nor", "nope"}
 _POINTS = {"that", "that's", "it", "it's", "this"}
-_OFFERS = DOUBT - _REFUSES - CONDITION
+_JOINS = WORDS.reason | WORDS.conclusion | WORDS.denial | _REFUSES
+_OFFERS = WORDS.doubt - _REFUSES - WORDS.condition
+_BEST = {"best", "correct", "optimal", "safest"}  # option
+_LEADS = [["instead", "of"], ["rather", "than"], ["over"]]
+# What may follow in such a clause: "instead of Up was a mistake" judges the choice.
+_TAIL = (WORDS.neutral | WORDS.verdict | {"into"}) - WORDS.be - {"next"}
 
 Kind = Literal[
     "plans",
@@ -106,12 +108,21 @@ class Deliberation:
         if caption and self.plans(0, caption.start()):
             span: tuple[int, int] | None = (0, caption.start())
         else:
-            span = self._ticked() if _MARK.search(self.masked) else self._chosen()
-        return None if span is None else " " * span[0] + _without_choice(self.piece[slice(*span)])
+            ticks = any(tick in self.masked for tick in TICKS)
+            span = ticked_option(self.masked, self.named, self.plans) if ticks else self._chosen()
+        return None if span is None else " " * span[0] + self._without_choice(*span)
 
     def plans(self, start: int, end: int) -> bool:
         """Whether a part of the answer is nothing but a plan."""
-        return self._reads(_without_choice(self.piece[start:end]))
+        return self._reads(self._without_choice(start, end))
+
+    def _without_choice(self, start: int, end: int) -> str:
+        """A part of the answer with blanks for the words that mark a choice."""
+        text = self.piece[start:end]
+        if only := _ONLY_ONE.fullmatch(self.masked, start, end):
+            left, right = only.span("name")
+            text = only["lead"].ljust(left - start) + self.piece[left:right].ljust(end - left)
+        return _CHOSEN.sub(lambda word: " " * len(word[0]), text)
 
     def _names(self, start: int, end: int) -> frozenset[str]:
         return frozenset(name for name, left, right in self.named if start <= left and right <= end)
@@ -119,19 +130,8 @@ class Deliberation:
     def _begins_sentence(self, start: int) -> bool:
         return self.masked[:start].rstrip().endswith(tuple(".!?…:()"))
 
-    def _ticked(self) -> tuple[int, int] | None:
-        """The one option with a tick among others with crosses."""
-        marks = list(_MARK.finditer(self.masked))
-        starts, ends = [0, *(mark.end() for mark in marks)], [*(mark.start() for mark in marks), len(self.piece)]
-        parts = list(zip(starts, ends, strict=True))
-        before_names = not self._names(*parts[0])
-        if len(marks) < 2 or (not before_names and self._names(*parts[-1])):
-            return None
-        options = parts[1:] if before_names else parts[:-1]
-        ticked = [option for mark, option in zip(marks, options, strict=True) if mark[0] in TICKS]
-        crossed = frozenset[str]().union(*(self._names(*option) for option in options if option not in ticked))
-        clear = len(ticked) == 1 and crossed and not crossed & self._names(*ticked[0])
-        return ticked[0] if clear and self.plans(*ticked[0]) else None
+    def _contrasts(self, clause: _Clause) -> bool:
+        return words_of(self.masked[clause.start : clause.end])[:1] == ["but"]
 
     def _chosen(self) -> tuple[int, int] | None:
         rejected: set[str] = set()
@@ -161,7 +161,7 @@ class Deliberation:
                 offered -= names
                 if all(each.names <= names for each in run):  # "Right. But Right is a hole"
                     run, ended = [], False
-            elif kind == "judges" and last in ("refuses", "judged"):
+            elif kind == "judges" and last in ("refuses", "judged") and not self._contrasts(clause):
                 continue
             elif kind == "judges" or (kind == "doubts" and offered and not run):  # about what was named last
                 rejected |= offered.union(*(each.names for each in run))
@@ -185,20 +185,21 @@ class Deliberation:
         for separator in _SEPARATOR.finditer(self.masked + "\n"):
             end = separator.start()
             if not self.masked[start:end].isspace() and start < end:
-                denial = _DENIAL.search(self.masked, start, end)
-                if denial and self._names(denial.end(), end) and self.plans(start, denial.start()):  # "Down not Up"
-                    yield self._clause(start, denial.start(), False, after_comma)
-                    start = denial.start()
+                lead = _INSTEAD.match(self.masked, start, end)
+                if lead and self._names(lead.end(), end):
+                    yield self._clause(start, lead.end(), False, after_comma)
+                    start, after_comma = lead.end(), True
                 yield self._clause(start, end, "?" in separator[0], after_comma)
                 after_comma = True
             after_comma = after_comma and not separator["strong"]
             start = separator.end()
 
     def _clause(self, start: int, end: int, asks: bool, after_comma: bool) -> _Clause:
-        words = words_of(self.masked[start:end])
+        words = words_of(re.sub(rf"[{CROSSES}]", " rejected ", self.masked[start:end]))
         held = {*words}
-        weight = 2 if held & (CHOICE | {"only"}) else 1 if held & (CONCLUSION | MOVING) else 0
-        after_comma = after_comma and not (words and words[0] in REASON | CONCLUSION | DENIAL | _REFUSES)
+        chooses = held & (WORDS.choice | {"only"}) and words[0] != "then"
+        weight = 2 if chooses else 1 if held & (WORDS.conclusion | WORDS.moving) else 0
+        after_comma = after_comma and not (words and words[0] in _JOINS)
         names = self._names(start, end)
         weight = weight if names else len(held & _POINTS)
         kind = self._kind(start, end, words, held, bool(names))
@@ -207,20 +208,20 @@ class Deliberation:
         return _Clause(kind, start, end, names, weight, after_comma)
 
     def _kind(self, start: int, end: int, words: list[str], held: set[str], names: bool) -> Kind:
-        if held & CONDITION or "except" in held:
+        if held & WORDS.condition or "except" in held:
             return "conditional"
-        refuses, judged = held & _REFUSES, held & VERDICTS
-        offers = held & _OFFERS and "only" not in held
-        reasons = not words or words[0] in REASON - CONCLUSION - {"which", "that"}
+        refuses, judged = held & _REFUSES, held & WORDS.verdict
+        offers = held & (_OFFERS - {"option"} if held & _BEST else _OFFERS) and "only" not in held
+        reasons = not words or words[0] in WORDS.reason - WORDS.conclusion - {"which", "that"}
         if not names:
             if reasons or (judged and refuses):
                 return "explains"
             if judged or refuses or offers:
                 return "judges" if judged else "doubts" if refuses else "hints"
             return "unread" if len(words) <= 2 else "explains"
-        if words[:2] == ["instead", "of"]:
-            return "refuses"
-        if words[0:1] == ["so"] and words[1:2] and words[1] in BE | {"does", "would"}:  # "so is Up"
+        if words[:2] in _LEADS or words[:1] in _LEADS:
+            return "refuses" if _TAIL.issuperset(words_of(self.masked[start:end].rpartition("\0")[2])) else "unclear"
+        if words[0:1] == ["so"] and words[1:2] and words[1] in WORDS.be | {"does", "would"}:  # "so is Up"
             return "judged"
         if refuses:
             before = _REFUSES.intersection(words_of(self.masked[start:end].partition("\0")[0]))
@@ -229,15 +230,11 @@ class Deliberation:
             return "judged" if judged else "offers"
         if self.plans(start, end):
             return "plans"
-        return "explains" if reasons else "describes" if held & BE else "unclear"
-
-
-def _without_choice(text: str) -> str:
-    return _CHOSEN.sub(lambda word: " " * len(word[0]), text)
+        return "explains" if reasons else "describes" if held & WORDS.be else "unclear"
 
 
 def weighs(piece: str) -> bool:
     """Whether an answer asks, rejects or offers anything."""
     words = words_of(piece)
-    asks = "?" in piece or not (DOUBT | DENIAL | VERDICTS).isdisjoint(words)
-    return asks or _MARK.search(piece) is not None or _EXCLUSION.search(piece) is not None
+    asks = "?" in piece or not (WORDS.doubt | WORDS.denial | WORDS.verdict).isdisjoint(words)
+    return asks or any(cross in piece for cross in CROSSES) or _EXCLUSION.search(piece) is not None

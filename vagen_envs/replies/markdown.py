@@ -13,11 +13,16 @@ from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refu
 from vagen_envs.replies.deliberation import Deliberation, weighs
 from vagen_envs.replies.scanner import AnswerScanner
 from vagen_envs.replies.special_tokens import in_ascii, without_tokens
+from vagen_envs.replies.tags import TAGS
+from vagen_envs.replies.ticks import partly_ticked
 from vagen_envs.replies.tool_calls import values
-from vagen_envs.replies.vocabulary import ASIDES, LABELS, NUMBERS, ONE_ARROW, is_rejected
+from vagen_envs.replies.vocabulary import ASIDES, NUMBERS, ONE_ARROW, THINKING_TAGS, WORDS, is_rejected
 
+_FIELDS = "|".join([*TAGS[:-1], *THINKING_TAGS])
+_STRAY = re.compile(rf"(?:</?(?:{_FIELDS}|final)>\s*)+\Z", re.IGNORECASE)
 _STRUCK = re.compile(
-    r"(?<!~)~~(?!~).*?(?<!~)~~(?!~)|<(s|del|strike)>.*?</\1>|<!--.{0,2000}?-->|/\*.{0,2000}?\*/|<(think|thinking)>.*?</\2>",
+    r"(?<!~)~~(?!~).*?(?<!~)~~(?!~)|<(s|del|strike)>.*?</\1>|<!--.{0,2000}?-->|/\*.{0,2000}?\*/"
+    rf"|<({_FIELDS})>.*?</\2>",
     re.DOTALL,
 )
 _MARKUP = re.compile(
@@ -41,9 +46,11 @@ _KEYCAP = re.compile(r"(\d)\s?\u20e3")
 _CIRCLED = re.compile(r"([①-⑨])\s")
 _ROMAN = re.compile(r"(?<!\w)(III|II|IV|I|V)([.)])(?=\s)")
 _ROMAN_DIGITS = {"I": "1", "II": "2", "III": "3", "IV": "4", "V": "5"}
-_WORD_NUMBERED = re.compile(rf"\b(?:{'|'.join(LABELS)})\s+(?:{'|'.join(NUMBERS)})[ \t]*[:.)-]", re.IGNORECASE)
+_WORD_NUMBERED = re.compile(rf"\b(?:{'|'.join(WORDS.labels)})\s+(?:{'|'.join(NUMBERS)})[ \t]*[:.)-]", re.IGNORECASE)
 _BRACKETED = re.compile(r"<\s*([A-Za-z_ -]{1,30}?)\s*/?>")
 _ASIDE = re.compile(rf"\b(?:{'|'.join(ASIDES)})\b", re.IGNORECASE)
+_OPTION = "option|choice|one|way|move|action|direction|path"  # that is left over
+_SECOND_BEST = re.compile("second[- ]best", re.IGNORECASE)
 _ESCAPED_BREAK = re.compile(r"\\[nrt](?![a-z])")
 _LONGEST = 2_000  # characters of an answer that is searched word by word
 
@@ -56,7 +63,7 @@ def read_markdown(text: str, start: int, end: int, separator: str, actions: Acti
         JSON without one, or the list of all actions from the prompt.
     """
     piece = text[start:end] if separator == "~~" else _blank(_STRUCK, text[start:end])  # before `<s>` is a token
-    piece = in_ascii(without_tokens(piece))
+    piece = _blank(_STRAY, in_ascii(without_tokens(piece)))
 
     if _CHECKBOX.search(piece):  # which mark chooses isn't known
         return None
@@ -123,8 +130,13 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
             piece,
         )
         piece = _blank(_ASIDE, piece)
+        spared = (
+            rf"\b((?:the|my) only (?:\w+ )?(?:{_OPTION})|only (?:{'|'.join(map(re.escape, grammar.called))}) is) left\b"
+        )
+        piece = re.sub(spared, lambda words: words[1].ljust(len(words[0])), piece, flags=re.IGNORECASE)
 
-    doubted = weighs(piece)
+    piece = _SECOND_BEST.sub("alternative", piece)
+    doubted = weighs(piece) or partly_ticked(piece, len(scan(piece).names()))
     found = [] if doubted else scan(piece).actions()
     if found or (calls and not doubted):
         return found

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from vagen_envs.replies.vocabulary import AFTER_REJECTED, BEFORE_REJECTED, VERDICTS
+from vagen_envs.replies.vocabulary import AFTER_REJECTED, BEFORE_REJECTED, WORDS
 
 _NEAR = 60  # characters on either side that are read
 
 _REJECTED_AFTER = re.compile(
     rf"[\s\"'`)*_.,;:–—-]*(?:\?|(?:{'|'.join(AFTER_REJECTED)}|"
     r"(?:is|was|would be|looks|seems|that'?s|that (?:is|would be)|this (?:is|would be)) "
-    rf"(?:a |an |too |so |very |also )?(?:{'|'.join(VERDICTS)}|not|error|example|out))\b)",
+    rf"(?:a |an |too |so |very |also )?(?:{'|'.join(WORDS.verdict)}|not|error|example|out))\b)",
     re.IGNORECASE,
 )
 _REJECTED_BEFORE = re.compile(

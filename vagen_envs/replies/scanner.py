@@ -6,20 +6,7 @@ import re
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Names
 from vagen_envs.replies.mentions import Mention, Mentions
-from vagen_envs.replies.vocabulary import (
-    ARROWS,
-    CAPTIONS,
-    LABELS,
-    MOVING,
-    NEUTRAL,
-    NUMBERS,
-    ORDER,
-    REASON,
-    SEVERAL,
-    THINGS,
-    is_rejected,
-    words_of,
-)
+from vagen_envs.replies.vocabulary import ARROWS, NUMBERS, SEVERAL, WORDS, is_rejected, words_of
 
 _LEADS = re.compile(r"[:(]|\s[-–—]+\s|[—–]|\[")
 _EMOJI = frozenset("⬆🔼⬇🔽⬅◀➡▶")
@@ -44,7 +31,7 @@ _COUNT_BEFORE = re.compile(  # "2x Up", "two steps to the left", "2 Down"
 )
 _JOINT = re.compile(r"[\s,;.&+|*_`]*(?:(?:and|then|next)\b[\s,]*)*\Z", re.IGNORECASE)
 _DESCRIBED = re.compile(  # "Push the box down: Up", but not "Up, step 2: Left"
-    rf"(?:(?!{'|'.join(LABELS | ORDER)}|\d)[^:\n])*:\s*\Z", re.IGNORECASE
+    rf"(?:(?!{'|'.join(WORDS.labels | WORDS.order)}|\d)[^:\n])*:\s*\Z", re.IGNORECASE
 )
 _NEUTRAL_MARKS = frozenset(" \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒↦➜➔、。「」『』【】，：；（）،؛")
 _PLACE = re.compile(r"[\s*_`]*(?::|(?:is|are)\b)?\s*(?:(?:on|to|at)\b\s*)?(?:(?:the|my)\s+)?", re.IGNORECASE)
@@ -110,7 +97,7 @@ class AnswerScanner(Mentions):
         word = token[0].casefold().replace("’", "'")
         if word in _COUNT_WORDS and (counted := self._counted(i)) >= 0:
             return counted
-        if word in THINGS and self._is_described(i):
+        if word in WORDS.things and self._is_described(i):
             return -1
         if word == "one" and self.piece[token.end() :].casefold().startswith(" of "):
             return -1
@@ -118,7 +105,7 @@ class AnswerScanner(Mentions):
             return -1
         if word == "with" and not self.found:  # "Let's go with Up"
             return i + 1
-        if word in NEUTRAL and not (word == "to" and self._explains(i)):
+        if word in WORDS.neutral and not (word == "to" and self._explains(i)):
             return i + 1
         return self._explained(i)
 
@@ -127,12 +114,13 @@ class AnswerScanner(Mentions):
         token = self.tokens[i]
         place = _PLACE.match(self.piece, token.end())
         sentence = re.split(r"[.;,:\n]", self.piece[: token.start()])[-1]
-        return place is not None and self._mention_at(place.end()) is not None and not MOVING & {*words_of(sentence)}
+        moves = not WORDS.moving.isdisjoint(words_of(sentence))
+        return place is not None and self._mention_at(place.end()) is not None and not moves
 
     def _number(self, i: int) -> int:
         token = self.tokens[i]
         before = self.piece[: token.start()].rstrip()
-        labels = before[-1:] == "#" or any(before.casefold().endswith(word) for word in LABELS)
+        labels = before[-1:] == "#" or any(before.casefold().endswith(word) for word in WORDS.labels)
         if (counted := self._counted(i, with_unit=labels)) >= 0:
             return counted
         if labels and before[-1:] != "#":
@@ -213,9 +201,9 @@ class AnswerScanner(Mentions):
             return -1
         start, end = self.tokens[i].span()
         word, gap = self.tokens[i][0].casefold(), self.piece[self.last_end : start]
-        if word in CAPTIONS and _CAPTION_END.match(self.piece, end):
+        if word in WORDS.caption and _CAPTION_END.match(self.piece, end):
             return len(self.tokens)
-        leads = _LEADS.search(gap) or not REASON.isdisjoint((word, *words_of(gap)))
+        leads = _LEADS.search(gap) or not WORDS.reason.isdisjoint((word, *words_of(gap)))
         if not leads and not re.search(r"[.!\n]", gap):
             return -1
         end = self._next_item(start, (self.piece + "\n").index("\n", start))

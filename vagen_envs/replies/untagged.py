@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from vagen_envs.replies.rejection import is_taken_back, leads_to_rejection
 from vagen_envs.replies.thinking import Span, within
 from vagen_envs.replies.tool_calls import json_spans, tool_call_spans
-from vagen_envs.replies.vocabulary import DOUBT, VERDICTS
+from vagen_envs.replies.vocabulary import WORDS
 
 _OTHER_NAMES = "final_answer|final|answers|actions?|moves?|response|output|result|command|decision"
 _OTHER_PAIRS = re.compile(
@@ -27,7 +27,7 @@ _LABEL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _OTHER_LABEL = re.compile(
-    rf"\b(?:last|previous|legal|illegal|{'|'.join(VERDICTS | DOUBT)}) (?:answer|action|move|choice)s?\b",
+    rf"\b(?:last|previous|legal|illegal|{'|'.join(WORDS.verdict | WORDS.doubt)}) (?:answer|action|move|choice)s?\b",
     re.IGNORECASE,
 )
 _LONGEST_WORD = 12  # and a space: of a label's adjective, which may stand before the match
