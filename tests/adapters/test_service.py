@@ -246,6 +246,15 @@ def test_wrong_options_and_calls_are_the_errors_that_they_are_here(service):
         env.reset(seed=1, options={"split": "dev"})
     with pytest.raises(ConfigError, match="seed=-1"):
         env.reset(seed=-1)
+    local = gym.make(SOKOBAN).unwrapped
+    wrong = [{"level": value} for value in (-1, "3", True, 2**63, [3])]
+    for options in (*wrong, {"split": 5}, {"split": "x" * 300}):
+        with pytest.raises(ConfigError) as here:
+            local.reset(options=options)
+        with pytest.raises(ConfigError) as there:
+            env.reset(options=options)
+        assert str(there.value) == str(here.value)
+    assert env.reset(options={"level": np.int64(3)})[1]["level"] == local.reset(options={"level": 3})[1]["level"]
     env.reset(seed=1)
     with pytest.raises(ReplyTypeError):
         env.step(7)

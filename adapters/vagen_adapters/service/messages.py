@@ -41,6 +41,8 @@ def _shallow(options: dict[str, Any]) -> dict[str, Any]:
 
 Text = Annotated[str, PlainValidator(_text)]
 """A reply. Pydantic's own strings refuse lone surrogates, which a model can write."""
+Choice = Annotated[Any, AfterValidator(lambda value: _shallow({"": value})[""])]
+"""Of a reset: the environment itself says which values are valid."""
 Seed = Annotated[int, Field(ge=SEED.least, le=SEED.most)]
 Name = Annotated[str, Field(max_length=200)]
 
@@ -84,9 +86,9 @@ class Move(Item):
 class Reset(Move):
     """Begin an episode."""
 
-    seed: Seed | None = None
-    split: Name | None = None
-    level: Seed | None = None
+    seed: Choice = None
+    split: Choice = None
+    level: Choice = None
 
 
 class StepSession(Move):
@@ -123,6 +125,6 @@ def read_items(verb: Any, items: Any) -> Sequence[Any]:
         first, *others = error.errors(include_url=False, include_context=False, include_input=False)
         place = ".".join(map(str, ("items", *first["loc"])))[:200]
         more = f" (and {len(others)} more)" if others else ""
-        raise ServiceError("bad_request", f"{place}: {first['msg']}{more}") from None
+        raise ServiceError("bad_request", f"{place}: {first['msg'].removeprefix('Value error, ')}{more}") from None
     except RecursionError:
         raise ServiceError("bad_request", "the request is nested too deep") from None

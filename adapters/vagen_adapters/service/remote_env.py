@@ -18,7 +18,7 @@ from vagen_adapters.service.client import Service
 from vagen_adapters.service.journal import GONE, PLAYED, SessionReply
 from vagen_envs.bounds import SEED
 from vagen_envs.core import Observation, State, Turn
-from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, SimulatorError, did_you_mean
+from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, SimulatorError, did_you_mean, shown
 from vagen_envs.spaces import UnicodeText
 
 Observed = dict[str, Any]
@@ -97,13 +97,15 @@ class RemoteEnv(gym.Env[Observed, str]):
         for name in options or {}:
             if name not in ("split", "level"):
                 raise ConfigError(f"{self.id}: unknown reset option {name!r}.{did_you_mean(name, ['split', 'level'])}")
-        if seed is not None and not SEED.admits(int(seed) if isinstance(seed, np.integer) else seed):
-            raise ConfigError(f"{self.id}: seed={seed!r:.200} is not valid: it must be {SEED}")
-        super().reset(seed=None if seed is None else int(seed))
+        given = {"seed": seed, **(options or {})}
+        given = {name: int(value) if isinstance(value, np.integer) else value for name, value in given.items()}
+        if seed is not None and not SEED.admits(given["seed"]):
+            raise ConfigError(f"{self.id}: seed={shown(seed)} is not valid: it must be {SEED}")
+        super().reset(seed=given["seed"])
         # The stream of unseeded resets is kept here, bit for bit as in VagenEnv, so that it outlives sessions.
-        seed = int(self.np_random.integers(2**31)) if seed is None else int(seed)
+        given["seed"] = int(self.np_random.integers(2**31)) if seed is None else given["seed"]
         self._running = False
-        return {"session": self._session, "seed": seed, **(options or {})}
+        return {"session": self._session, **given}
 
     def step_item(self, action: str) -> dict[str, Any]:
         """The item of a step."""
