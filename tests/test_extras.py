@@ -49,6 +49,13 @@ def test_a_command_names_the_extra_that_it_lacks(module, arguments, extra, tmp_p
     assert f'pip install "vagen-envs[{extra}]"' in said
 
 
+def test_an_id_of_its_own_is_not_called_by_another():
+    said = without("mani_skill", "import gymnasium, vagen_envs; gymnasium.make('vagen/PrimitiveSkillPlace-v0')").stderr
+    assert 'pip install "vagen-envs[primitive-skill]"' in said
+    assert "'place'" in said
+    assert "PrimitiveSkill-v0" not in said.splitlines()[-1]
+
+
 def test_every_extra_is_found_by_what_it_brings():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for extra, wanted in extras.items():

@@ -24,6 +24,7 @@ from gymnasium.utils.env_checker import check_env
 
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError, ConformanceError
+from vagen_envs.registration import spec_of
 from vagen_envs.seeding import SPLITS, HashStream
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
 
@@ -63,7 +64,7 @@ def check(make: str | Factory, *, seeds: Sequence[int] = tuple(range(6)), **opti
     """
     if not seeds:
         raise ConfigError(f"seeds={seeds!r} is not valid: it must have at least one")
-    factory: Factory = (lambda: gym.make(make, **options)) if isinstance(make, str) else make
+    factory: Factory = (lambda: gym.make(spec_of(make), **options)) if isinstance(make, str) else make
     for run in CHECKS:
         try:
             run(factory, seeds)

@@ -8,6 +8,8 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
+from vagen_envs.errors import ConfigError, did_you_mean, shown
+
 ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "vagen/Sokoban-v0": ("vagen_envs.sokoban.env:SokobanEnv", {}),
     "vagen/FrozenLake-v0": ("vagen_envs.frozen_lake.env:FrozenLakeEnv", {}),
@@ -28,6 +30,19 @@ FOLDERS = frozenset(entry_point.split(".")[1] for entry_point, _ in ENTRY_POINTS
 """Packages of this one with an environment; the kind of its states has the same name."""
 
 
+def spec_of(env_id: str) -> EnvSpec:
+    """What Gymnasium knows of an id, whose module is imported if it names one. Raises ConfigError as `declared`."""
+    module, _, name = env_id.rpartition(":")
+    try:
+        if module:
+            importlib.import_module(module)
+        return gym.spec(name)
+    except (gym.error.Error, ModuleNotFoundError) as error:
+        why = f" ({error})" if module else ""
+        own = "Import the module that registers your own first, or name it MODULE:ID"
+        raise ConfigError(f"unknown environment {shown(env_id)}{why}.{did_you_mean(name, ENV_IDS)} {own}") from None
+
+
 def declared(env_id: str) -> tuple[EnvSpec, Any]:
     """What Gymnasium knows of an id, and the class or function that makes its environment.
 
@@ -35,13 +50,9 @@ def declared(env_id: str) -> tuple[EnvSpec, Any]:
         env_id: a registered id, or `module:id`, for which the module is imported; `gym.spec` alone doesn't do that.
 
     Raises:
-        gymnasium.error.Error: there is no such id.
-        ImportError: there is no such module.
+        ConfigError: there is no such id or module.
     """
-    module, _, name = env_id.rpartition(":")
-    if module:
-        importlib.import_module(module)
-    spec = gym.spec(name)
+    spec = spec_of(env_id)
     entry = spec.entry_point
     return spec, load_env_creator(entry) if isinstance(entry, str) else entry
 

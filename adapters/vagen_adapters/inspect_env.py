@@ -19,7 +19,7 @@ from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages
 from vagen_adapters.env_thread import running, start
 from vagen_adapters.episode_metrics import reward_terms
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import make_from_row, seeds_of
+from vagen_adapters.rows import check_names, make_from_row, seeds_of
 from vagen_envs import ENV_IDS
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.seeding import Split
@@ -276,6 +276,7 @@ def task_of(env_id: str) -> Callable[..., Task]:
         penalty: str = "",
         **options: Any,
     ) -> Task:
+        check_names(env_id, options, made)
         dataset = MemoryDataset(list(levels(env_id, split, first_seed, num_levels, **options)), name=env_id)
         judged = [reasoning(judge, gate, weighting, penalty, options)] if judge else []
         return Task(

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
-import gymnasium as gym
-
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
 from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages, observation_parts, summary_messages
@@ -87,7 +85,7 @@ class NeMoSession:
         try:
             level = LevelRow.model_validate(row)
             self._env = rows.make_from_row(level.env_id, level.options, level.reasoning)
-        except (ValidationError, gym.error.Error) as error:
+        except ValidationError as error:
             raise ConfigError(
                 f"the row does not describe a level: {error}; make rows with vagen_adapters.nemo_gym_env.levels"
             ) from error

@@ -18,7 +18,9 @@ import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.errors import not_importable
+from vagen_adapters.rows import check_names
 from vagen_envs.core import Turn, VagenEnv
+from vagen_envs.errors import VagenError
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import Split
 from vagen_rewards import with_reasoning
@@ -159,8 +161,9 @@ def create_app(
             connection would otherwise keep its place for good.
         reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
             reward. None adds nothing.
-        options: for `gym.make`. Invalid options raise here and not in the first session.
+        options: for `gym.make`. An unknown id and invalid options raise here and not in the first session.
     """
+    check_names(env_id, options, create_app)
     factory = functools.partial(VagenEnvironment, env_id, reasoning, **options)
     factory().close()
     # `max_concurrent_envs=` would leave the timeout out
@@ -180,7 +183,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--max-sessions", type=int, default=64)
     args = parser.parse_args(arguments)
-    app = create_app(args.env_id, max_sessions=args.max_sessions, reasoning=args.reasoning, **args.options)
+    try:
+        app = create_app(args.env_id, max_sessions=args.max_sessions, reasoning=args.reasoning, **args.options)
+    except VagenError as error:
+        parser.error(str(error))
     uvicorn.run(app, host=args.host, port=args.port)
 
 

@@ -46,7 +46,7 @@ def permitted(env_id: str, options: Mapping[str, Any], offers: Offers) -> dict[s
     bounds: dict[str, Bound] = {}
     if config_class is not None:
         bounds = {"preset": OneOf(tuple(config_class.presets)), **remote_bounds(config_class)}
-    offers = {name: offers[name] for name in offers if name in _fields(config_class)}
+    offers = {name: offers[name] for name in offers if name in option_names(env_id)}
     for name in spec.kwargs:  # what makes the id the one it is
         bounds[name] = OneOf((spec.kwargs[name],))
     return {name: _value(env_id, name, value, bounds, offers) for name, value in options.items()}
@@ -65,7 +65,7 @@ def told(env: VagenEnv, options: Mapping[str, Any], offers: Offers) -> dict[str,
 
 def check_offers(env_ids: Sequence[str], offers: Offers) -> None:
     """Raise ConfigError for an offered option that none of these environments has."""
-    known = {name for env_id in env_ids for name in _fields(_declared(env_id)[1])}
+    known = {name for env_id in env_ids for name in option_names(env_id)}
     for name in offers:
         if name not in known:
             raise ConfigError(f"no environment here has an option {name!r} to offer.{did_you_mean(name, known)}")
@@ -78,7 +78,9 @@ def _declared(env_id: str) -> tuple[EnvSpec, type[EnvConfig] | None]:
     return spec, creator.config_class if is_ours else None
 
 
-def _fields(config_class: type[EnvConfig] | None) -> set[str]:
+def option_names(env_id: str) -> set[str]:
+    """The options of an id; none of an environment of another contract. Raises ConfigError if there is no such id."""
+    _, config_class = _declared(env_id)
     return set() if config_class is None else {field.name for field in dataclasses.fields(config_class)}
 
 

@@ -88,15 +88,10 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
         if missing:
             raise ConfigError(f"{self}: no reply of {', '.join(missing)}; step takes one of each of {self.agents}")
         self._begin_round({agent: actions[agent] for agent in self.agents})
-        observations: Observations = {}
-        rewards: Rewards = {}
-        terminations: Flags = {}
-        truncations: Flags = {}
-        infos: Infos = {}
-        for agent in self.agents:
-            observations[agent], rewards[agent], terminations[agent], truncations[agent], infos[agent] = self.seats[
-                agent
-            ].step(actions[agent])
+        stepped = [self.seats[agent].step(actions[agent]) for agent in self.agents]
+        observations, rewards, terminations, truncations, infos = (
+            dict(zip(self.agents, values, strict=True)) for values in zip(*stepped, strict=True)
+        )
         self.agents = [agent for agent in self.agents if not (terminations[agent] or truncations[agent])]
         return observations, rewards, terminations, truncations, infos
 

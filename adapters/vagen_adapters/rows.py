@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
+import inspect
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import gymnasium as gym
 
 from vagen_adapters.context import ContextPolicy, Message
-from vagen_adapters.permission import make_permitted
+from vagen_adapters.permission import make_permitted, option_names
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError
 from vagen_envs.seeding import Split
@@ -62,7 +64,7 @@ def make_from_row(
     try:
         made = make_permitted(env_id, given, {})
     except ConfigError as error:
-        raise ConfigError(f"a row of the dataset is not allowed: {error} (leave the option out, {_TRUST})") from None
+        raise ConfigError(f"a row of the dataset is not allowed: {error} (change the rows, {_TRUST})") from None
     return with_reasoning(made, reasoning)
 
 
@@ -96,6 +98,7 @@ def levels(
     Raises:
         ConfigError: the split of published data has fewer levels.
     """
+    check_names(env_id, options, levels)
     with contextlib.closing(gym.make(env_id, split=split, **options)) as made:
         env = cast(VagenEnv, made.unwrapped)
         prompt: list[Message] = [{"role": "system", "content": env.system_prompt}]
@@ -103,6 +106,17 @@ def levels(
     asked = {} if reasoning is None else {"reasoning": dict(reasoning)}
     for seed in seeds:
         yield prompt, {"env_id": env_id, "split": split, "seed": seed, "options": options, **asked}
+
+
+def check_names(env_id: str, options: Iterable[str], called: Callable[..., Any]) -> None:
+    """Raise ConfigError for an unknown id, and for an option that misspells an argument of the function `called`.
+
+    The environment would suggest an option of its own: `level` for `num_level`.
+    """
+    own, known = inspect.signature(called).parameters, option_names(env_id)
+    for name in set(options) - known:
+        if (meant := difflib.get_close_matches(name, {*own, *known}, 1)) and meant[0] in own:
+            raise ConfigError(f"{env_id}: unknown option {name!r}. Did you mean {meant[0]!r}?")
 
 
 def seeds_of(env: VagenEnv, first_seed: int, num_levels: int | None) -> range:

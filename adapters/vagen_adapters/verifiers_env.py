@@ -21,7 +21,7 @@ from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages
 from vagen_adapters.env_thread import running, start
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import levels, make_from_row, require_whole_context
+from vagen_adapters.rows import check_names, levels, make_from_row, require_whole_context
 from vagen_envs.core import Observation, Turn
 from vagen_envs.seeding import Split
 from vagen_rewards import with_reasoning
@@ -219,6 +219,7 @@ def load_environment(
         context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_adapters.context`.
         options: for `gym.make`.
     """
+    check_names(env_id, options, load_environment)
     taskset = LevelsConfig(
         id=TASKSET_ID, env_id=env_id, split=split, first_seed=first_seed, num_levels=num_levels, options=options
     )

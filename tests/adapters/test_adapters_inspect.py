@@ -23,6 +23,7 @@ from oracle import oracle_episode, picture_of
 
 from vagen_adapters import inspect_env
 from vagen_envs import Turn
+from vagen_envs.errors import ConfigError
 from vagen_rewards import ReasoningReward
 
 OPTIONS = {"strategy": "no_think", "is_slippery": False}
@@ -261,6 +262,11 @@ def test_a_broken_environment_is_an_error_and_no_score(monkeypatch, score):
         assert all(each.scored_samples == 0 for each in log.results.scores)
     else:
         assert not sample.scores
+
+
+def test_a_misspelt_argument_is_not_taken_for_an_option():
+    with pytest.raises(ConfigError, match="'num_levels'"):
+        inspect_env.TASKS["sokoban"](num_level=1)
 
 
 def test_a_data_set_of_a_stranger_makes_only_what_a_row_may():

@@ -180,6 +180,12 @@ def test_what_is_wrong_is_said_and_the_session_goes_on():
         assert env.step(VagenAction(text="\0 no tags " * 5_000)).observation.turn["parsed"]["problems"]
     with pytest.raises(ConfigError, match="num_boxes"):
         create_app("vagen/Sokoban-v0", num_box=2)
+    with pytest.raises(ConfigError, match="'max_sessions'"):
+        create_app("vagen/Sokoban-v0", max_session=2)
+    command = [sys.executable, "-m", "vagen_adapters.openenv_env", "--env-id", "vagen/Sokobn-v0"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert "Did you mean 'vagen/Sokoban-v0'" in " ".join(said.split())
+    assert "Traceback" not in said
 
 
 PACKAGE = Path(__file__).parents[2] / "deploy" / "openenv"

@@ -217,6 +217,9 @@ def test_another_harness_keeps_the_conversation_itself():
         PlayConfig(player=player, context="last:1")
     with pytest.raises(ValueError, match="Did you mean"):
         load_environment("vagen/FrozenLake-v0", num_levels=1, context="lst:1")
+    for env_id, options in (("vagen/FrozenLak-v0", {}), ("vagen/FrozenLake-v0", {"max_model_turn": 1})):
+        with pytest.raises(ValueError, match="Did you mean"):
+            load_environment(env_id, **options)
 
 
 def test_tasks_name_their_levels():

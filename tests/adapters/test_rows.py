@@ -85,5 +85,15 @@ def test_rows_play_published_levels_once_in_order(tmp_path, monkeypatch):
             next(levels(published.SOKOBAN, split="test", **wrong, **options))
 
 
+def test_misspelt_ids_and_arguments_are_refused_with_the_right_ones():
+    for env_id, wrong, right in (
+        ("vagen/FrozenLak-v0", {}, LAKE),
+        (LAKE, {"num_level": 3}, "num_levels"),
+        (LAKE, {"max_turn": 3}, "max_turns"),
+    ):
+        with pytest.raises(ConfigError, match=f"Did you mean '{right}'"):
+            next(levels(env_id, **wrong))
+
+
 def test_generated_levels_have_a_hundred_rows_by_default():
     assert [row["seed"] for _, row in levels(LAKE, first_seed=5)] == [*range(5, 105)]

@@ -90,6 +90,8 @@ def test_statements_that_the_judge_failed_on_are_counted_with_the_reason(tmp_pat
         app, ["bench", "-e", "frozenlake", "-a", "oracle", "-n", "2", "--judge", "own.py:Goal", "--out", "run"]
     )
     assert re.search(r"[0-9] statements are unscored, the last: it is asleep", done.output)
+    done = RUNNER.invoke(app, ["judge", "rescore", "run", "--judge", "own.py:Goal", "--into", "again"])
+    assert re.search(r"unscored: it is asleep.*--base-url", " ".join(done.output.split()))
 
 
 @pytest.mark.parametrize(

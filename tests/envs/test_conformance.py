@@ -156,6 +156,12 @@ def test_broken_environments_fail_for_their_reason(broken, reason):
         check(broken)
 
 
+@pytest.mark.parametrize("env_id", ["own/Env-v0", "Nothing", "no_such_module:own/Env-v0", "vagen/Sokobn-v0"])
+def test_an_unknown_id_is_refused_with_what_to_do(env_id):
+    with pytest.raises(ConformanceError, match=f"{env_id}.*MODULE:ID"):
+        check(env_id)
+
+
 def test_one_seed_will_do_and_none_is_refused():
     check("vagen/FrozenLake-v0", seeds=(3,))
     with pytest.raises(ConfigError, match=r"seeds=\(\) is not valid"):

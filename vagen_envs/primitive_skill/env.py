@@ -62,7 +62,7 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
         super().__init__(render_mode, preset, **options)
-        need(self.id, "primitive-skill", "mani_skill", "sapien", "torch")
+        need(f"the task {self.config.task!r} of PrimitiveSkill", "primitive-skill", "mani_skill", "sapien", "torch")
         if self.config.assets:
             self._cabinet = read_published(self.config.assets)
 

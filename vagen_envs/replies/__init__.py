@@ -1,8 +1,8 @@
 """Replies: from a model's text to a `ParsedTurn` and back.
 
 Calls go one way: `tags` → `thinking` → `answer` → `execution` (by `actions` and `markdown`) → `grammar`.
-`markdown` reads words by `mentions` → `scanner`, and by `deliberation` where an answer weighs options. `answer` looks
-for other forms by `untagged`, and for words that take an answer back by `rejection`.
+`markdown` reads words by `mentions` → `scanner`, and by `deliberation` → `ticks` where an answer weighs options.
+`answer` looks for other forms by `untagged`, and for words that take an answer back by `rejection`.
 `special_tokens` and `tool_calls` prepare text for them; `reference` holds the rules of VAGEN's released parsers.
 """
 
@@ -19,7 +19,7 @@ from vagen_envs.replies.grammar import (
     grammar_of,
 )
 from vagen_envs.replies.parsed import FORMAT_CODES, ParsedTurn, Problem
-from vagen_envs.replies.tags import TAGS, TagNames, check_tags, tag_pattern, without_tags
+from vagen_envs.replies.tags import TAGS, TagNames, check_tags, tag_pattern
 from vagen_envs.replies.tool_calls import tool_call_reply
 
 __all__ = [
@@ -47,5 +47,4 @@ __all__ = [
     "last_answer",
     "tag_pattern",
     "tool_call_reply",
-    "without_tags",
 ]

@@ -39,7 +39,6 @@ _CONNECTOR = re.compile(
     r"(?:[\s,;.&+*_>→|–—-]|<br>|\b(?:and|then|next|finally|after that|followed by)\b)*", re.IGNORECASE
 )
 _CUT_TAG = re.compile(r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z")  # of a reply that ends at its limit of tokens
-_NEAR_END = 200  # characters that are searched for a stray tag
 _BLANK_END = re.compile(r"[\s*_`\"'.)\]$!~]*(?:<[/\\]?[a-z_:]{1,20}>[\s*_`]*)*\Z", re.IGNORECASE)
 
 
@@ -161,9 +160,8 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
 def _stray_close(text: str, names: TagNames) -> list[Span]:
     """A thought's closing tag at the end of the answer that ends the reply: `<answer>Up</think></answer>`."""
     called = "|".join(map(re.escape, [names[0], *THINKING_TAGS]))
-    stray = re.search(rf"</(?:{called})>\s*</{re.escape(names[-1])}>\s*\Z", text[-_NEAR_END:], re.IGNORECASE)
-    at = len(text) - len(text[-_NEAR_END:])
-    return [(at + stray.start(), at + stray.start() + 1)] if stray else []
+    stray = re.search(rf"</(?:{called})>(?=\s*</{re.escape(names[-1])}>\s*\Z)", text, re.IGNORECASE)
+    return [stray.span()] if stray else []
 
 
 def last_answer(text: str, names: TagNames = TAGS) -> str | None:

@@ -130,9 +130,6 @@ class Deliberation:
     def _begins_sentence(self, start: int) -> bool:
         return self.masked[:start].rstrip().endswith(tuple(".!?…:()"))
 
-    def _contrasts(self, clause: _Clause) -> bool:
-        return words_of(self.masked[clause.start : clause.end])[:1] == ["but"]
-
     def _chosen(self) -> tuple[int, int] | None:
         rejected: set[str] = set()
         offered: set[str] = set()
@@ -142,6 +139,7 @@ class Deliberation:
         last: Kind = "explains"
         for clause in self._clauses():
             kind, names = clause.kind, clause.names
+            contrasts = self.masked.startswith(("but", "But"), clause.start)
             explains = kind in ("explains", "unread")
             if kind == "conditional" or (explains and run and not ended and clause.after_comma):
                 return None
@@ -161,7 +159,7 @@ class Deliberation:
                 offered -= names
                 if all(each.names <= names for each in run):  # "Right. But Right is a hole"
                     run, ended = [], False
-            elif kind == "judges" and last in ("refuses", "judged") and not self._contrasts(clause):
+            elif kind == "judges" and last in ("refuses", "judged") and not contrasts:
                 continue
             elif kind == "judges" or (kind == "doubts" and offered and not run):  # about what was named last
                 rejected |= offered.union(*(each.names for each in run))

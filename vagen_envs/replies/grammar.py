@@ -28,7 +28,6 @@ from vagen_envs.replies.tags import (
     format_problems,
     tag_forms,
     tag_pattern,
-    without_tags,
 )
 from vagen_envs.replies.thinking import native_end
 
@@ -223,11 +222,11 @@ class Grammar:
             fields = ("answer",) if self.strategy == "free_think" else TAGS[1:]
             tags = [tag for tag in tags if tag.name in fields and not found.thinking.holds(tag.start)]
             begin = tags[0].start if tags else found.end
-            texts["think"] = without_tags(text[:begin], self.tags).strip() or None
+            texts["think"] = tag_pattern(self.tags).sub("", text[:begin]).strip() or None
         else:
             begin = native_end(text, tags, found.thinking, self._sequences)
             tags = [tag for tag in tags if tag.start >= begin]
-            native = without_tags(text[:begin], self.tags).strip() if begin else None
+            native = tag_pattern(self.tags).sub("", text[:begin]).strip() if begin else None
             if begin and self.native_thinking == "reject":
                 message = "text of a thinking model stands before the reply"
                 problems.append(Problem("native_thinking", message, 0, begin))

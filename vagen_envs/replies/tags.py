@@ -74,11 +74,6 @@ def _field_of(written: str, names: TagNames) -> str | None:
     return "answer" if misspelt or written in ANSWER_TAGS else None
 
 
-def without_tags(text: str, names: TagNames = TAGS) -> str:
-    """The text with every tag taken out."""
-    return tag_pattern(names).sub("", text)
-
-
 def tag_forms(leaves: Collection[str], layout: str) -> tuple[str, ...]:
     """The well-formed sequence of tags of a layout with texts in these, such as `("<think>", "</think>", …)`."""
     first = [name for name in leaves if name != "prediction"] if layout == "flat" else [*leaves]

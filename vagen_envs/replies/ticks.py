@@ -27,10 +27,7 @@ def partly_ticked(piece: str, named: int) -> bool:
 def ticked_option(masked: str, named: Sequence[tuple[str, int, int]], plans: Callable[[int, int], bool]) -> Span | None:
     """The one option with a tick among others with crosses; `None` if there is none or its sense could be another.
 
-    Args:
-        masked: an answer with NUL for the letters of its actions.
-        named: its actions with their places.
-        plans: whether a part of the answer is nothing but a plan.
+    `masked` is an answer with NUL for the letters of the actions `named`; `plans` knows whether a part is only a plan.
     """
     first = re.search(rf"\0|{_MARK}", masked)
     before = first is not None and first["mark"] is not None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from vagen_adapters.parity.reference_model import Pixels, ReferenceModel
 from vagen_adapters.parity.sampler import SamplerCall
@@ -170,8 +170,9 @@ def positions(pair: Compared) -> Iterator[str]:
 
 def logprobs(pair: Compared) -> Iterator[str]:
     """Log-probabilities of sampler and trainer agree, both stored and recomputed."""
+    inputs = {name: tensor for name, tensor in pair.row.forward.items() if tensor is not None}
     try:
-        again = pair.model.logprobs({"input_ids": torch.tensor([list(pair.row.input_ids)]), **_batched(pair.row)})
+        again = pair.model.logprobs({"input_ids": torch.tensor([list(pair.row.input_ids)]), **inputs})
     except Exception as error:  # whatever the model raises is what the trainer would see
         yield f"the forward pass fails: {type(error).__name__}: {str(error)[:160]}"
         return
@@ -263,20 +264,9 @@ def _sampled_pictures(pair: Compared) -> Iterator[str]:
                 return
 
 
-def _batched(row: TrainedSequence) -> dict[str, Tensor]:
-    return {name: tensor for name, tensor in row.forward.items() if tensor is not None}
-
-
 def _runs(model: ReferenceModel, ids: Sequence[int]) -> list[int]:
     """Return the length of each run of image tokens."""
-    places = [at for at, token in enumerate(ids) if token == model.image_token]
-    runs: list[int] = []
-    for number, at in enumerate(places):
-        if number and places[number - 1] == at - 1:
-            runs[-1] += 1
-        else:
-            runs.append(1)
-    return runs
+    return [len(list(run)) for token, run in itertools.groupby(ids) if token == model.image_token]
 
 
 def _start(model: ReferenceModel, ids: Sequence[int], call: SamplerCall) -> int | None:
@@ -295,10 +285,7 @@ def _find(ids: Sequence[int], reply: Sequence[int], after: int) -> int | None:
 
 
 def _first_difference(want: Sequence[object], have: Sequence[object]) -> int | None:
-    for at, (one, other) in enumerate(zip(want, have, strict=False)):
-        if one != other:
-            return at
-    return None if len(want) == len(have) else min(len(want), len(have))
+    return next((at for at, (one, other) in enumerate(itertools.zip_longest(want, have)) if one != other), None)
 
 
 def _around(model: ReferenceModel, ids: Sequence[int], at: int) -> str:

@@ -167,14 +167,11 @@ class Board:
 
 
 def _path(came: dict[Placement, tuple[Placement, str, str] | None], end: Placement) -> tuple[list[str], list[str]]:
-    plans: tuple[list[str], list[str]] = ([], [])
+    steps: list[tuple[str, str]] = []
     while (step := came[end]) is not None:
-        end = step[0]
-        plans[0].append(step[1])
-        plans[1].append(step[2])
-    plans[0].reverse()
-    plans[1].reverse()
-    return plans
+        end, *_ = step
+        steps.insert(0, step[1:])
+    return [one for one, _ in steps], [other for _, other in steps]
 
 
 def draw_board(stream: HashStream, split: Split, **level_options: Any) -> Board:
@@ -195,12 +192,7 @@ def draw_board(stream: HashStream, split: Split, **level_options: Any) -> Board:
             assert moved is not None, "a solution has no blocked move"  # noqa: S101 - narrows the type
             boxes, player = moved
             used |= boxes | 1 << player
-        free = _free(level, used)
-        if free:
+        reached = spread(1 << level.player, level.floor, level.width)
+        if free := cells(reached & ~used):
             return Board(level, stream.choice(free))
     raise LevelError(f"no level with room for a second player in {_MOST_LEVELS} tries; make dim_room larger")
-
-
-def _free(level: Level, used: int) -> list[int]:
-    """Return the floor cells that the player can reach and that are not `used`."""
-    return cells(spread(1 << level.player, level.floor, level.width) & ~used)

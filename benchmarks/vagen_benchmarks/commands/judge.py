@@ -143,8 +143,7 @@ def rescore_command(
         raise RunFolderError(f"{into} is there already, maybe from an earlier rescoring; name a new folder with --into")
     judged: list[tuple[str, str, Turn, TurnScores]] = []
     with RunWriter(into, source.protocol, new=True) as writer:
-        how = {**settings, "judge": scoring.reward.judge.name, "betas": betas}
-        writer.note("rescore", source=str(run.name), **how)
+        writer.note("rescore", source=str(run.name), **{**settings, "judge": scoring.reward.judge.name, "betas": betas})
         episodes = iter(source.episodes())
         with Meter("judging episodes", len(source.index()), console=err) as meter:
             while batch := list(itertools.islice(episodes, EPISODES_AT_ONCE)):
@@ -208,7 +207,8 @@ def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
     if not found:
         out.print("no reply of this run has an <observation> or a <prediction>: there is nothing to judge")
     if unscored:
-        out.print(f"the last that went unscored: {unscored}")
+        fix = "if the judge's server failed, check --base-url, key and model, and rescore into a new folder (--into)"
+        out.print(f"the last that went unscored: {unscored}; {fix}")
 
 
 def _print_sentences(judged: list[tuple[str, str, Turn, TurnScores]], count: int) -> None:
