@@ -165,3 +165,5 @@ def test_an_infinite_log_ratio_leaves_losses_and_gradients_finite(level, advanta
     assert loss.isfinite().all()
     assert new.grad.isfinite().all()
     assert losses.kl_estimates(new.detach(), torch.tensor([[old, -1.0, old]]), "k3").isfinite().all()
+    if advantage == 0:
+        assert losses.cispo_losses(new, ratios, torch.zeros(1, 3), 1.0, 2.0).tolist() == [[0, 0, 0]]

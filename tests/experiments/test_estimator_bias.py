@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from measure_bias import ESTIMATORS
+from vagen_adapters.errors import TrainingConfigError
 from vagen_experiments.bias import StopOrGo, measure
 
 
@@ -73,6 +74,11 @@ def test_a_wrong_critic_biases_smaller_lambdas():
 def test_the_groups_own_mean_as_baseline_shrinks_by_the_known_factor(size):
     bias = measure(ESTIMATORS["GRPO without scaling"], group_size=size)
     assert (bias.length, bias.cosine) == pytest.approx(((size - 1) / size, 1), abs=1e-9)
+
+
+def test_an_estimator_that_gives_nan_is_refused():
+    with pytest.raises(TrainingConfigError, match="sampled tokens an advantage that is NaN"):
+        measure(lambda batch: reinforce(batch) * float("nan"))
 
 
 def test_a_baseline_that_depends_on_stopping_is_found_biased():

@@ -65,9 +65,10 @@ def policy_losses(
 def cispo_losses(logprobs: Tensor, ratios: Tensor, advantages: Tensor, clip_low: float, clip_high: float) -> Tensor:
     """(B, L) -sg(clip(u, 1 - clip_low, 1 + clip_high))·A·log π: every token keeps a gradient, of at most that.
 
-    Source: MiniMax-M1, eq. 4 and 5 (there without a lower bound: `clip_low` 1).
+    Source: MiniMax-M1, eq. 4 and 5 (there without a lower bound: `clip_low` 1). Where A is 0 an infinite log π is 0.
     """
-    return -ratios.clamp(1 - clip_low, 1 + clip_high).detach() * advantages * logprobs
+    losses = -ratios.clamp(1 - clip_low, 1 + clip_high).detach() * advantages * logprobs
+    return losses.masked_fill((advantages == 0) & logprobs.isinf(), 0)
 
 
 def sampler_weights(

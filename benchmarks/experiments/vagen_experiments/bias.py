@@ -207,7 +207,7 @@ def measure(estimator: Estimator, process: StopOrGo | None = None, group_size: i
         whiten: normalise advantages to mean 0 and variance 1 over the tokens of each batch, as PPO trainers do.
 
     Raises:
-        TrainingConfigError: `group_size` is out of range, or the advantages have another shape.
+        TrainingConfigError: `group_size` is out of range, or the advantages have another shape or aren't finite.
     """
     process = process or StopOrGo()
     if not 1 <= group_size <= 4:
@@ -225,6 +225,11 @@ def measure(estimator: Estimator, process: StopOrGo | None = None, group_size: i
                 "advantage per position"
             )
         sampled = batch.turn_ids >= 0
+        if broken := int((sampled & ~np.isfinite(advantages)).sum()):
+            raise TrainingConfigError(
+                f"the estimator gave {broken} of {sampled.sum()} sampled tokens an advantage that is NaN or infinite; "
+                "return a finite one for each"
+            )
         if whiten:
             advantages = _whitened(advantages, sampled, rows.shape)
         scores = table.scores[rows.reshape(-1)]
