@@ -27,7 +27,7 @@ from vagen_adapters.ppo.episodes import LevelSeed
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_experiments import imitation
 from vagen_experiments.experiment import CHECKPOINTS
-from vagen_experiments.training import tiny_recipe
+from vagen_experiments.training import close_environments, tiny_recipe
 
 ENV = "vagen/Sokoban-v0"
 RUNGS = [0, 1, 2, 3, 4, 5]
@@ -87,7 +87,7 @@ def train(start: Path, out: Path, sampler: str, seed: int, rollouts: int) -> lis
     config.logging_steps = config.steps_per_rollout
     trainer = MultiTurnPPOTrainer(str(start), config)
     trainer.train()
-    trainer.worker.rollout.environments.close()
+    close_environments(trainer)
     names = ("rollout/", "levels/", "eval_")
     return [
         {"episodes": entry["step"] // config.steps_per_rollout * config.episodes_per_rollout}

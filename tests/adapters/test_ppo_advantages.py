@@ -7,6 +7,7 @@ import torch
 from batches import batches, without
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from ppo_training import config
 
 from perf import advantage_loops
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
@@ -294,5 +295,5 @@ def test_missing_critic_and_missing_groups_are_named():
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 @pytest.mark.parametrize(("name", "coefficient"), [(name, each) for name in WITH_CRITIC for each in COEFFICIENTS[name]])
 def test_a_discount_outside_zero_and_one_is_refused(name, coefficient, value):
-    with pytest.raises(TrainingConfigError, match=f"{coefficient} is {value}, but"):
-        getattr(ppo, name)(an_episode(), **{coefficient: value})
+    with pytest.raises(TrainingConfigError, match=f"{coefficient}={value} is not valid"):
+        config("unused", advantage=name, advantage_settings={coefficient: value})

@@ -14,7 +14,7 @@ In the order of a rollout's way through it:
     advantages      token, turn, Bi-Level and dual-discount GAE, VinePPO; group_advantages: GRPO, RLOO, GiGPO
     continuations   Monte Carlo continuations of states
     losses          what is minimised; reasoning: the reward for reasoning, of turns or single sentences
-    config          the trainer's settings; recipes: named ones
+    config          the trainer's settings; setting_types: their checks; recipes: named ones
     trainer         all of it on transformers' Trainer; checkpoints, distributed, metrics
     warmstart       supervised fine-tuning on the oracle's replies
     launch          accelerate's configuration files

@@ -23,13 +23,14 @@ from dataclasses import replace
 
 import torch
 
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.errors import TrainingDataError
 from vagen_adapters.ppo.packing import Advantages, PackedTokens, sum_backwards
+from vagen_adapters.ppo.setting_types import Share
 from vagen_adapters.ppo.trajectories import Trajectories
 
 
 def token_gae(
-    batch: Trajectories, *, gamma: float = 1.0, lam: float = 1.0, mask_observations: bool = True
+    batch: Trajectories, *, gamma: Share = 1.0, lam: Share = 1.0, mask_observations: bool = True
 ) -> Advantages:
     """GAE from token to token, with the return of the whole episode paid at its last one.
 
@@ -44,7 +45,6 @@ def token_gae(
         mask_observations: False is vanilla PPO (table 2): the observations between the first and the last
             sampled token of each row are treated as if the policy had sampled them.
     """
-    check_unit(gamma=gamma, lam=lam)
     tokens = PackedTokens(batch, with_observations=not mask_observations)
     rewards = tokens.kl_rewards + torch.where(tokens.ends_episode, tokens.episode_returns()[tokens.episode], 0)
     deltas = rewards + tokens.between_tokens(gamma, gamma) * tokens.next_values - tokens.values
@@ -55,10 +55,10 @@ def token_gae(
 def dual_discount_gae(
     batch: Trajectories,
     *,
-    gamma_turn: float = 0.99,
-    lam_turn: float = 0.95,
-    gamma_token: float = 1.0,
-    lam_token: float = 1.0,
+    gamma_turn: Share = 0.99,
+    lam_turn: Share = 0.95,
+    gamma_token: Share = 1.0,
+    lam_token: Share = 1.0,
 ) -> Advantages:
     """GAE from token to token, with other discounts from one turn to the next. Verlog, Dual Discounting GAE.
 
@@ -66,7 +66,6 @@ def dual_discount_gae(
     turn, or to the observation after a truncated episode (`bootstrap_values`), with γ_turn and λ_turn.
     The defaults are the paper's.
     """
-    check_unit(gamma_turn=gamma_turn, lam_turn=lam_turn, gamma_token=gamma_token, lam_token=lam_token)
     tokens = PackedTokens(batch)
     gamma = tokens.between_tokens(gamma_token, gamma_turn)
     lam = tokens.between_tokens(lam_token, lam_turn)
@@ -79,10 +78,10 @@ def dual_discount_gae(
 def bilevel_gae(
     batch: Trajectories,
     *,
-    gamma_turn: float = 1.0,
-    lam_turn: float = 1.0,
-    gamma_token: float = 1.0,
-    lam_token: float = 1.0,
+    gamma_turn: Share = 1.0,
+    lam_turn: Share = 1.0,
+    gamma_token: Share = 1.0,
+    lam_token: Share = 1.0,
 ) -> Advantages:
     """Bi-Level GAE as written in VAGEN, Algorithm 2.
 
@@ -94,7 +93,6 @@ def bilevel_gae(
     after actions, which no token stands behind, get A_t + V(τ_≤a_t): otherwise the first GAE would rest on
     values that are never trained. Where a turn begins right after another, its first token's target stands.
     """
-    check_unit(gamma_turn=gamma_turn, lam_turn=lam_turn, gamma_token=gamma_token, lam_token=lam_token)
     tokens = PackedTokens(batch)
     after = tokens.values_after_turns()
     deltas_turn = tokens.turn_rewards + tokens.between_turns(gamma_turn) * tokens.following_turn(after) - after
@@ -108,7 +106,7 @@ def bilevel_gae(
 
 
 def bilevel_gae_released(
-    batch: Trajectories, *, gamma_turn: float = 1.0, gamma_token: float = 1.0, lam: float = 1.0
+    batch: Trajectories, *, gamma_turn: Share = 1.0, gamma_token: Share = 1.0, lam: Share = 1.0
 ) -> Advantages:
     """Bi-Level GAE as in the code released with VAGEN (shown on its page), without the whitening.
 
@@ -116,7 +114,6 @@ def bilevel_gae_released(
     both levels, and the last token's advantage is the turn's. Equal to `bilevel_gae` for λ = γ_token = 1
     without KL rewards, whatever γ_turn is; else not.
     """
-    check_unit(gamma_turn=gamma_turn, gamma_token=gamma_token, lam=lam)
     tokens = PackedTokens(batch)
     values_turn = tokens.values[tokens.turn_ends]
     rewards_turn = tokens.turn_rewards + tokens.kl_rewards[tokens.turn_ends]
@@ -130,7 +127,7 @@ def bilevel_gae_released(
 
 
 def bilevel_gae_mixed(
-    batch: Trajectories, *, gamma_turn: float = 0.95, lam_turn: float = 0.95, lam_token: float = 1.0, mix: float = 0.75
+    batch: Trajectories, *, gamma_turn: Share = 0.95, lam_turn: Share = 0.95, lam_token: Share = 1.0, mix: Share = 0.75
 ) -> Advantages:
     """Bi-Level GAE as in VAGEN's main branch since August 2026 (`bi_level_gae`), without the whitening.
 
@@ -144,7 +141,6 @@ def bilevel_gae_mixed(
         lam_token: λ inside turns, 0 to 1.
         mix: Weight of the first recursion, 0 to 1.
     """
-    check_unit(mix=mix)
     two_clocks = dual_discount_gae(batch, gamma_turn=gamma_turn, lam_turn=lam_turn, lam_token=lam_token)
     one_clock = dual_discount_gae(batch, gamma_turn=1.0, lam_turn=lam_token, lam_token=lam_token)
     return replace(
@@ -154,14 +150,13 @@ def bilevel_gae_mixed(
     )
 
 
-def turn_gae(batch: Trajectories, *, gamma: float = 1.0, lam: float = 1.0) -> Advantages:
+def turn_gae(batch: Trajectories, *, gamma: Share = 1.0, lam: Share = 1.0) -> Advantages:
     """GAE from turn to turn; every token of a turn gets the turn's advantage. Turn-PPO, section 2.4.
 
     The whole reply is the action, so a turn's value is the one before its first token, at the end of the
     observation, and only there does the critic have a target, A_t + V_t. KL rewards of a turn are summed
     into its reward. Row "Turn-PPO w/ Mask" of VAGEN, table 2.
     """
-    check_unit(gamma=gamma, lam=lam)
     tokens = PackedTokens(batch)
     starts = tokens.starts_turn.nonzero().squeeze(1)
     values = tokens.values[starts]
@@ -171,7 +166,7 @@ def turn_gae(batch: Trajectories, *, gamma: float = 1.0, lam: float = 1.0) -> Ad
     return tokens.spread(of_tokens, targets=(advantages + values)[tokens.turn_of_token], targeted=tokens.starts_turn)
 
 
-def vine(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
+def vine(batch: Trajectories, *, gamma: Share = 1.0) -> Advantages:
     """What a turn changed in the worth of the state, as found by playing on from before and after it. VinePPO.
 
     A_t = r_t + γ·V(s_t+1) - V(s_t) for all tokens of turn t, with `turn_values`, the mean return of episodes that the
@@ -179,18 +174,10 @@ def vine(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
     reasoning is what a turn is here). Nothing is worth anything after an episode's end. KL rewards count with their
     turn.
     """
-    check_unit(gamma=gamma)
     if batch.turn_values is None:
         raise TrainingDataError("vine needs the worth of each state; give the batch turn_values")
-    tokens = PackedTokens(batch, with_values=False).without_seams("vine")
+    tokens = PackedTokens(batch, with_values=False)
     values = tokens.of_turns("turn_values", batch.turn_values)
     following = values.roll(-1).masked_fill(tokens.turn_ends_episode, 0)
     advantages = tokens.turn_rewards_with_kl() + gamma * following - values
     return tokens.spread(advantages[tokens.turn_of_token])
-
-
-def check_unit(**coefficients: float) -> None:
-    """Raises TrainingConfigError for a discount or λ that isn't from 0 to 1."""
-    for name, coefficient in coefficients.items():
-        if not 0 <= coefficient <= 1:
-            raise TrainingConfigError(f"{name} is {coefficient}, but a discount or λ lies between 0 and 1")

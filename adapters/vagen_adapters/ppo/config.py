@@ -7,9 +7,10 @@ import functools
 import inspect
 import math
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NoReturn
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn, get_type_hints
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 from trl.trainer.base_config import _BaseConfig
 
 from vagen_adapters.context import ContextPolicy
@@ -17,6 +18,7 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo import advantages, group_advantages
 from vagen_adapters.ppo.actor_critic import Critic
 from vagen_adapters.ppo.environments import TrainingEnvironment, TrainingTask, read_environments
+from vagen_adapters.ppo.setting_types import STRICT, Above0, Count, CountFrom0, From0, Share, check_entries, check_type
 from vagen_envs.errors import ConfigError, did_you_mean
 
 SAVE_STEPS = 500
@@ -29,11 +31,11 @@ ESTIMATORS = {
     **{name: getattr(group_advantages, name) for name in IN_GROUPS},
 }
 
-STRICT = ConfigDict(strict=True)
-Count = Annotated[int, Field(ge=1)]
-CountFrom0 = Annotated[int, Field(ge=0)]
-From0 = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+INHERITED = {
+    "seed": Annotated[int, Field(ge=0, lt=2**24)],  # `rollout_worker.seed_of` multiplies it, and torch's have 64 bits
+    "per_device_train_batch_size": Count,
+}
+"""Settings of transformers whose bad values only other libraries would find, in training."""
 
 
 @dataclass
@@ -135,7 +137,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     reasoning_credit: Literal["turn", "span"] = "turn"
     max_staleness: CountFrom0 = 0
     dynamic_sampling: CountFrom0 = 0
-    overlong_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    overlong_share: Share = 0.0
     epochs_per_rollout: Count = 1
     minibatches: Count = 4
     packing: bool = False
@@ -218,9 +220,8 @@ class MultiTurnPPOConfig(_BaseConfig):
 
     def _check_fields(self) -> None:
         """Types, choices and ranges of single settings."""
-        for name in inspect.get_annotations(MultiTurnPPOConfig):
+        for name in (*inspect.get_annotations(MultiTurnPPOConfig), *INHERITED):
             check_setting(name, getattr(self, name))
-        check_setting("seed", self.seed)
         try:
             policy = self.context_policy
         except ConfigError as error:
@@ -243,13 +244,9 @@ class MultiTurnPPOConfig(_BaseConfig):
             raise TrainingConfigError(
                 f"unknown advantage {self.advantage!r}.{did_you_mean(self.advantage, ESTIMATORS)}"
             )
-        known = dict(list(inspect.signature(ESTIMATORS[self.advantage], eval_str=True).parameters.items())[1:])
-        for name, setting in self.advantage_settings.items():
-            if name not in known:
-                raise TrainingConfigError(f"{self.advantage} has no setting {name!r}.{did_you_mean(name, known)}")
-            _check(f"{self.advantage}'s {name}", setting, TypeAdapter(known[name].annotation, config=STRICT))
-            if name.startswith(("gamma", "lam")):
-                advantages.check_unit(**{name: setting})
+        hints = get_type_hints(ESTIMATORS[self.advantage], include_extras=True)
+        known = {name: kind for name, kind in hints.items() if name not in ("batch", "return")}
+        check_entries(f"advantage_settings of {self.advantage}", self.advantage_settings, known)
         if self.advantage_settings.get("gamma_token", 1) != 1:
             raise TrainingConfigError(
                 f"advantage_settings gamma_token={self.advantage_settings['gamma_token']} is not valid: it must be 1, "
@@ -283,6 +280,13 @@ class MultiTurnPPOConfig(_BaseConfig):
             self._refuse("max_staleness", "0 without sampler_correction")
         if self.max_staleness and self.generation != "vllm-server":
             self._refuse("max_staleness", "0 without generation=vllm-server: other samplers compute where updates do")
+        if self.vllm_options and self.generation == "transformers":
+            self._refuse("vllm_options", "left out without generation=vllm or generation=vllm-server")
+        if self.generation == "vllm-server":
+            check_entries("vllm_options", self.vllm_options, {"url": str, "weights_folder": str | Path | None})
+        rungs = max(len(environment.difficulties) for environment in self.training_environments)
+        if self.eval_rollouts and self.eval_episodes < rungs:
+            self._refuse("eval_episodes", f"at least {rungs}, an episode for each of an environment's difficulties")
         if not self.masks_observations:
             for name in ("ratio_level", "loss_level"):
                 if getattr(self, name) == "turn":
@@ -299,7 +303,7 @@ def _types() -> dict[str, TypeAdapter[Any]]:
     transformers' annotations don't say all that is taken: of its settings only switches and numbers are known, by their
     defaults.
     """
-    own = {**inspect.get_annotations(MultiTurnPPOConfig, eval_str=True), "seed": CountFrom0}
+    own = {**inspect.get_annotations(MultiTurnPPOConfig, eval_str=True), **INHERITED}
     inherited = {bool: bool | None, int: int, float: Annotated[float, Field(allow_inf_nan=False)]}
     return {
         each.name: TypeAdapter(own.get(each.name, inherited.get(type(each.default), Any)), config=STRICT)
@@ -311,12 +315,8 @@ def check_setting(name: str, setting: Any) -> None:
     """Raise TrainingConfigError for an unknown setting, or one of another type, choice or range than its field."""
     if name not in _types():
         raise TrainingConfigError(f"the trainer has no setting {name!r}.{did_you_mean(name, _types())}")
-    _check(name, setting, _types()[name])
+    check_type(name, setting, _types()[name])
+    if name == "lora" and setting:
+        from peft import LoraConfig
 
-
-def _check(name: str, setting: Any, kind: TypeAdapter[Any]) -> None:
-    try:
-        kind.validate_python(setting)
-    except ValidationError as error:
-        reasons = dict.fromkeys(entry["msg"].removeprefix("Input should be ") for entry in error.errors())
-        raise TrainingConfigError(f"{name}={setting!r} is not valid: it must be {', or '.join(reasons)}") from None
+        check_entries(name, setting, get_type_hints(LoraConfig))

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import gymnasium as gym
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.episodes import LevelSeed
+from vagen_adapters.ppo.setting_types import Above0, check_entries
 from vagen_envs.core import VagenEnv
-from vagen_envs.errors import did_you_mean
 from vagen_envs.prompting import Prompts
 
 
@@ -34,43 +32,31 @@ class TrainingEnvironment:
         difficulties: rungs of the environment's ladder that it is played on, as its option `difficulty`.
 
     Raises:
-        TrainingConfigError: an entry has the wrong type or range.
+        TrainingConfigError: an entry repeats itself, or says twice what is played.
     """
 
     id: str
     name: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
-    weight: float = 1.0
-    reward_scale: float = 1.0
+    weight: Above0 = 1.0
+    reward_scale: Above0 = 1.0
     prompt_packs: Sequence[str] = ()
     difficulties: Sequence[int] = ()
 
     def __post_init__(self) -> None:
-        for name in ("id", "name"):
-            self._require(isinstance(getattr(self, name), str), name, "text")
-        self._require(isinstance(self.options, Mapping), "options", "a table")
-        for name in ("weight", "reward_scale"):
-            number = getattr(self, name)
-            sound = isinstance(number, int | float) and not isinstance(number, bool)
-            self._require(sound and 0 < number < math.inf, name, "a number above 0")
-        for name, kind, words in (("prompt_packs", str, "names"), ("difficulties", int, "whole numbers")):
-            entries = getattr(self, name)
-            sound = isinstance(entries, list | tuple) and all(type(entry) is kind for entry in entries)
-            self._require(sound and len(set(entries)) == len(entries), name, f"a list of different {words}")
         for name, option in (("prompt_packs", "prompt_pack"), ("difficulties", "difficulty")):
-            self._require(not getattr(self, name) or option not in self.options, name, f"left out beside {option}")
+            entries = getattr(self, name)
+            self._require(len(set(entries)) == len(entries), name, "a list of different entries")
+            self._require(not entries or option not in self.options, name, f"left out beside {option}")
         object.__setattr__(self, "name", self.name or self.id)
 
     @classmethod
     def read(cls, entry: Mapping[str, Any] | str) -> TrainingEnvironment:
         """Read an entry of the settings; text is the id alone."""
         table = {"id": entry} if isinstance(entry, str) else entry
-        known = [entry.name for entry in dataclasses.fields(cls)]
         if not isinstance(table, Mapping) or "id" not in table:
             raise TrainingConfigError(f"environments: {entry!r} must be a table with an id, or an id")
-        for name in table:
-            if name not in known:
-                raise TrainingConfigError(f"environments: there is no entry {name!r}.{did_you_mean(str(name), known)}")
+        check_entries("environments", table, get_type_hints(cls, include_extras=True))
         return cls(**table)
 
     def tasks(self) -> list[TrainingTask]:
@@ -177,9 +163,3 @@ class EnvironmentPool:
     def reclaim(self) -> None:
         """Take back all simulators: what was played in them is not played on."""
         self._free = {name: deque(envs) for name, envs in self._made.items()}
-
-    def close(self) -> None:
-        """Close all simulators."""
-        for envs in self._made.values():
-            while envs:
-                envs.pop().close()

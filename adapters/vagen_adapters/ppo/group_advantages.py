@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from vagen_adapters.errors import TrainingDataError
-from vagen_adapters.ppo.advantages import check_unit
 from vagen_adapters.ppo.packing import Advantages, PackedTokens, sum_backwards
+from vagen_adapters.ppo.setting_types import Share
 from vagen_adapters.ppo.trajectories import Trajectories
 
 ROUNDING = 2e-6
@@ -47,7 +47,7 @@ def rloo(batch: Trajectories) -> Advantages:
     return _spread(tokens, _above_others(returns, groups)[episodes])
 
 
-def rloo_turns(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
+def rloo_turns(batch: Trajectories, *, gamma: Share = 1.0) -> Advantages:
     """RLOO by turn: the return from turn t on, minus the mean of the same over the other episodes of the group.
 
     An episode that ended before turn t counts as 0 there. If it were left out, the number of terms in the baseline
@@ -58,7 +58,6 @@ def rloo_turns(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
         batch: The episodes, with `group_ids`. An episode without others in its group gets 0.
         gamma: Discount from one turn to the next, 0 to 1.
     """
-    check_unit(gamma=gamma)
     tokens, of_turns, _, groups = _returns_in_groups(batch)
     groups, rewards = groups[of_turns], tokens.turn_rewards_with_kl().double()
     to_go = sum_backwards(rewards, tokens.between_turns(gamma, rewards), tokens.turn_ends_episode)
@@ -69,7 +68,7 @@ def rloo_turns(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
 
 
 def gigpo(
-    batch: Trajectories, *, gamma: float = 0.95, step_weight: float = 1.0, scale: bool = True, eps: float = 1e-6
+    batch: Trajectories, *, gamma: Share = 0.95, step_weight: float = 1.0, scale: bool = True, eps: float = 1e-6
 ) -> Advantages:
     """An episode's advantage in its group, and each turn's among all turns of the group that met the same state.
 
@@ -84,11 +83,9 @@ def gigpo(
         scale: Whether both are divided by standard deviations; False is the paper's F_norm = 1.
         eps: Keeps groups of equal returns at 0.
     """
-    check_unit(gamma=gamma)
     if batch.turn_states is None:
         raise TrainingDataError("GiGPO compares turns that met the same state; give the batch turn_states")
     tokens, episodes, returns, groups = _returns_in_groups(batch)
-    tokens.without_seams("gigpo")
     of_episodes = _above_mean(returns, groups, scale, eps)[episodes]
     to_go = sum_backwards(tokens.turn_rewards_with_kl().double(), gamma, tokens.turn_ends_episode)
     states = _pairs(groups[episodes], tokens.of_turns("turn_states", batch.turn_states))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -117,12 +116,6 @@ class PackedTokens:
         """(N,) A discount or λ from each token to the next, inside a turn and between turns; 1 at seams."""
         factors = torch.full_like(self.values, inside)
         return factors.index_copy(0, self.turn_ends, self.between_turns(between))
-
-    def without_seams(self, estimator: str) -> Self:
-        """Raise TrainingDataError if the batch has summaries, whose states `estimator` isn't defined for."""
-        if self.seams.any():
-            raise TrainingDataError(f"{estimator} compares states, and a summary has none; take another estimator")
-        return self
 
     def turn_rewards_with_kl(self) -> Tensor:
         """(M,) The rewards of the turns, with the KL rewards of their tokens."""

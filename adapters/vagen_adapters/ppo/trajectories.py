@@ -12,8 +12,6 @@ from vagen_adapters.errors import TrainingDataError
 NOT_SAMPLED = -1
 """The turn id of a token that the policy did not sample: prompt, observation or padding."""
 
-_TOO_LATE = torch.iinfo(torch.int64).max
-
 
 @dataclass(frozen=True, eq=False)
 class Trajectories:
@@ -94,7 +92,7 @@ class Trajectories:
         return by_turn[self.episode_ids[by_turn].argsort(stable=True)]
 
     def _first_turns(self) -> Tensor:
-        return torch.where(self.mask, self.turn_ids, _TOO_LATE).amin(1)
+        return torch.where(self.mask, self.turn_ids, torch.iinfo(torch.int64).max).amin(1)
 
     def _check_layout(self) -> None:
         if self.turn_ids.dim() != 2 or 0 in self.turn_ids.shape:
@@ -146,14 +144,14 @@ class Trajectories:
         disordered = (self.mask & (self.turn_ids < latest)).any(1)
         if disordered.any():
             raise TrainingDataError(
-                f"row {_first(disordered)}: a token's turn id falls; order the turns from 0 upwards"
+                f"row {int(disordered.nonzero()[0])}: a token's turn id falls; order the turns from 0 upwards"
             )
         held = torch.zeros((len(self.turn_ids), turns + 1), dtype=torch.bool, device=self.turn_ids.device)
         held.scatter_(1, self.turn_ids + 1, True)  # column 0 takes the tokens that were not sampled
         stray = ((self.turn_rewards != 0) & ~held[:, 1:]).any(1)
         if stray.any():
             raise TrainingDataError(
-                f"row {_first(stray)}: a turn without tokens has a reward, which no token could be credited for; "
+                f"row {int(stray.nonzero()[0])}: a turn without tokens has a reward, and no token to credit it to; "
                 "add it to a neighbouring turn, or leave the episode out"
             )
 
@@ -172,7 +170,3 @@ class Trajectories:
             )
         if self.group_ids is not None and (same & (self.group_ids[order].diff() != 0)).any():
             raise TrainingDataError("the rows of one episode have different group ids; give them all the same")
-
-
-def _first(rows: Tensor) -> int:
-    return int(rows.nonzero()[0])

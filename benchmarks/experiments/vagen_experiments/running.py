@@ -28,7 +28,13 @@ from vagen_experiments.critics import StudyTrainer
 from vagen_experiments.evaluation import evaluate
 from vagen_experiments.experiment import Experiment, ExperimentError
 from vagen_experiments.report import table
-from vagen_experiments.training import Evaluations, reward_of, training_config, uses_privileged_critic
+from vagen_experiments.training import (
+    Evaluations,
+    close_environments,
+    reward_of,
+    training_config,
+    uses_privileged_critic,
+)
 
 CURVES = (
     "rollout/success",
@@ -158,7 +164,7 @@ def _train(experiment: Experiment, recipe: str, seed: int, start: Path, out: Pat
     trainer.train()
     seconds = time.perf_counter() - began
     trainer.save_model(config.output_dir)
-    trainer.worker.rollout.environments.close()  # simulators hold windows and processes until they are closed
+    close_environments(trainer)
     logs = [entry for entry in trainer.state.log_history if "rollout/return" in entry]
     return {
         "recipe": recipe,

@@ -13,10 +13,18 @@ from transformers import TrainerCallback
 
 from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
 from vagen_adapters.ppo.recipes import Recipe, load_recipe
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_experiments.critics import StudyConfig
 from vagen_experiments.experiment import ROOT, Experiment
 
 CRITIC = "eval_critic_"
+
+
+def close_environments(trainer: MultiTurnPPOTrainer) -> None:
+    """Close the simulators of a training, which hold windows and processes until then."""
+    for envs in trainer.worker.rollout.environments._made.values():
+        for env in envs:
+            env.close()
 
 
 def tiny_recipe(name: str) -> Recipe:

@@ -18,19 +18,25 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.setting_types import check_entries
 from vagen_envs.errors import did_you_mean
 
 if TYPE_CHECKING:
     from vagen_adapters.ppo.config import MultiTurnPPOConfig
 
 FOLDER = Path(__file__).parent
-TABLES = ("extends", "model", "settings", "environments", "environment", "overrides", "reasoning_reward")
-"""The entries of a recipe's file."""
+ENTRIES = {
+    **dict.fromkeys(("extends", "model"), str),
+    "environments": list[dict[str, Any] | str],
+    "overrides": dict[str, dict[str, Any]],
+    **dict.fromkeys(("settings", "environment", "reasoning_reward"), dict[str, Any]),
+}
+"""The entries of a recipe's file, and their types."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +56,12 @@ class Recipe:
     """
 
     name: str
-    model: str | None
-    settings: Mapping[str, Any]
-    environments: Sequence[Mapping[str, Any] | str]
-    environment: Mapping[str, Any]
-    overrides: Mapping[str, Mapping[str, Any]]
-    reasoning_reward: Mapping[str, Any]
+    model: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    environments: Sequence[Mapping[str, Any] | str] = ()
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reasoning_reward: Mapping[str, Any] = field(default_factory=dict)
 
     def reward_options(self, env_id: str) -> dict[str, Any]:
         """Options of the reward for reasoning in an environment; none where the recipe has none."""
@@ -104,18 +110,20 @@ def load_recipe(name: str) -> Recipe:
     Raises:
         TrainingConfigError: there is no such recipe, or its file can't be read.
     """
-    merged = _load(name)
-    return Recipe(name, **{"model": None, **{table: {} for table in TABLES[2:]}, **merged})
+    return Recipe(name, **_load(name))
 
 
-def _load(name: str) -> dict[str, Any]:
+def _load(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The entries of a recipe that the last of `above` extends, itself extended by the one before it."""
     if name in recipe_names():
         return _merged(_read(FOLDER / "common.toml"), _read(FOLDER / f"{name}.toml"))
     if not name.endswith(".toml"):
         raise TrainingConfigError(f"unknown recipe {name!r}.{did_you_mean(name, recipe_names())}")
+    if name in above:
+        raise TrainingConfigError(f"recipe {name} extends itself: {' → '.join((*above, name))}; change an `extends`")
     own = _read(Path(name))
     extended = own.pop("extends", None)
-    return own if extended is None else _merged(_load(extended), own)
+    return own if extended is None else _merged(_load(extended, (*above, name)), own)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -123,9 +131,7 @@ def _read(path: Path) -> dict[str, Any]:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise TrainingConfigError(f"recipe {path} can't be read: {error}") from error
-    for name in found:
-        if name not in TABLES:
-            raise TrainingConfigError(f"recipe {path} has no entry {name!r}.{did_you_mean(name, TABLES)}")
+    check_entries(f"recipe {path}", found, ENTRIES)
     return found
 
 
