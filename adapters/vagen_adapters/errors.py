@@ -29,6 +29,11 @@ class UpstreamError(VagenError, ImportError):
     """The installed version of a library lacks something that the adapter needs."""
 
 
+def in_short(error: Exception) -> str:
+    """An exception of another library in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+
+
 def not_importable(needed_by: str, extra: str, library: str, error: ImportError) -> VagenError:
     """Return the error for a failed import of an adapter: a missing module or an unsupported version.
 

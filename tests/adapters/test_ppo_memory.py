@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from ppo_training import config
 from tensor_memory import peak_bytes
 
 from vagen_adapters.ppo.actor_critic import CRITIC_FILE, ActorCritic
-from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.scoring import Distribution, score
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
@@ -105,16 +105,7 @@ def test_a_reference_in_bfloat16_says_what_one_in_float32_would(tiny_folder):
 
 @pytest.mark.parametrize("advantage", ["grpo", "rloo"])
 def test_there_is_no_critic_where_none_is_used(advantage, tiny_folder, tmp_path):
-    args = MultiTurnPPOConfig(
-        str(tmp_path),
-        advantage=advantage,
-        group_size=2,
-        use_cpu=True,
-        bf16=False,
-        report_to="none",
-        episodes_per_rollout=4,
-    )
-    trainer = MultiTurnPPOTrainer(tiny_folder, args)
+    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path, advantage=advantage, group_size=2))
     assert trainer.model.critic is None
     assert trainer.model.value_head is None
     trainer.save_model(str(tmp_path / "saved"))

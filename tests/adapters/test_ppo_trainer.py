@@ -278,6 +278,12 @@ def test_with_lora_only_adapters_and_the_value_head_are_trained(tiny_folder, tmp
     resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
     same(weights(whole), weights(resumed))
 
+    ids = torch.arange(20, 40)[None]
+    policies = (whole.model.policy.eval(), load_policy(tmp_path / "checkpoint-4")[0], load_policy(tiny_folder)[0])
+    played, read, before = (policy(input_ids=ids).logits for policy in policies)
+    torch.testing.assert_close(played, read)
+    assert (played - before).abs().max() > 1e-3
+
 
 def test_the_log_has_each_turn_apart(tiny_folder, tmp_path):
     trainer = trained(tiny_folder, tmp_path)

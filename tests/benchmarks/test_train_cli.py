@@ -1,6 +1,7 @@
 """`vagen train`: wrong words are one line, and a run with evaluations leaves the best model to play."""
 
 import json
+import pydoc
 import re
 import shutil
 from pathlib import Path
@@ -15,12 +16,15 @@ from typer.testing import CliRunner
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.chat_encoder import load_policy
+from vagen_adapters.ppo.checkpoints import last_checkpoint
 from vagen_adapters.ppo.episodes import LevelSeed
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_adapters.ppo.warmstart import IGNORED, batch_of, demonstrate
 from vagen_benchmarks.agents.trained import Trained
 from vagen_benchmarks.cli import app
-from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.commands.options import EXIT_INTERRUPTED
+from vagen_benchmarks.errors import ProtocolError, RunFolderError
+from vagen_benchmarks.runs.run_folder import RunFolder, lock
 from vagen_rewards.errors import JudgeConfigError
 
 PLAYED = ["-o", "strategy=no_think", "-o", "max_turns=2", "-o", f"prompt_pack={tiny.PROMPTS}"]
@@ -59,7 +63,7 @@ def run(*words):
         (["--model", "nosuch"], "there is no model 'nosuch': neither a folder with a config.json"),
         (["--model", "{bare}"], "holds a config.json but no weights"),
         (["--model", "{cut}"], "model.safetensors can't be read"),
-        (["--resume", "nosuch"], "--resume nosuch is no checkpoint"),
+        (["--resume", "{bare}", "-s", "use_cpu=true"], "bare is no complete checkpoint: it has no trainer_state.json"),
         (["--out", "{file}"], "is a file; name a folder"),
         (["-s", "learning_rate=fast"], "learning_rate='fast' is not valid"),
         (["-s", "save_strategy=often"], "save_strategy=often"),
@@ -68,9 +72,14 @@ def run(*words):
         (["-s", "learning_rate=-1"], "learning_rate=-1 is not valid"),
         (["-s", "generation=nonsense"], "generation='nonsense' is not valid"),
         (["-s", "lora=true"], "lora=True is not valid"),
+        (["-s", "seed=16777216"], "seed=16777216 is not valid: it must be less than"),
+        (["-s", "per_device_train_batch_size=0"], "per_device_train_batch_size=0 is not valid"),
         (["-s", "environments=[]"], "has an option of its own"),
         (["--recipe", "vagen-full", "-s", "use_cpu=true"], "--without-reasoning-reward"),
         (["--recipe", "vagen-bas"], "Did you mean 'vagen-base'"),
+        (["--recipe", "{own_toml}"], "own.toml extends itself"),
+        (["--recipe", "{bad_toml}"], "bad.toml: settings=[] is not valid"),
+        (["--recipe", "{unknown_toml}"], "Did you mean 'rollouts'"),
     ],
 )
 def test_what_cannot_be_trained_is_said_in_one_line(words, reason, folder, tmp_path):
@@ -80,20 +89,15 @@ def test_what_cannot_be_trained_is_said_in_one_line(words, reason, folder, tmp_p
     shutil.copytree(folder, tmp_path / "cut")
     weights = tmp_path / "cut" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    places = {name: tmp_path / name for name in ("bare", "cut", "file")}
+    (tmp_path / "own.toml").write_text(f'extends = "{tmp_path}/own.toml"\n')
+    (tmp_path / "bad.toml").write_text("settings = []\n")
+    (tmp_path / "unknown.toml").write_text('extends = "vagen-base"\n[settings]\nrollout = 1\n')
+    places = {entry.name.replace(".", "_"): entry for entry in tmp_path.iterdir()}
     error = run("--model", folder, "--out", tmp_path / "out", *[word.format(**places) for word in words]).exception
     assert isinstance(error, TrainingConfigError)
     assert reason in str(error)
     assert "\n" not in str(error)
     assert not (tmp_path / "out").exists()
-
-
-def test_a_setting_of_a_recipe_file_that_is_unknown_is_named(folder, tmp_path):
-    own = tmp_path / "own.toml"
-    own.write_text('extends = "vagen-base"\n[settings]\nrollout = 1\n')
-    error = run("--recipe", own, "--model", folder, "--out", tmp_path / "out", *settings()).exception
-    assert isinstance(error, TrainingConfigError)
-    assert "Did you mean 'rollouts'" in str(error)
 
 
 def test_a_recipe_without_environments_asks_for_one(folder, tmp_path):
@@ -152,10 +156,16 @@ def test_environments_are_mixed_and_the_model_plays_both(folder, tmp_path):
 
 
 def test_faults_that_only_building_a_model_finds_are_one_line(folder, tmp_path):
-    trained, other = tmp_path / "trained", tmp_path / "other"
+    trained, other, broken = tmp_path / "trained", tmp_path / "other", tmp_path / "broken"
+    shutil.copytree(folder, broken)
+    state = safetensors.torch.load_file(folder / "model.safetensors")
+    state = {name: each * float("nan") for name, each in state.items()}
+    safetensors.torch.save_file(state, broken / "model.safetensors", metadata={"format": "pt"})
     assert run("--model", folder, "--out", trained, *settings()).exception is None
     for model, setting, reason in (
-        (folder, 'lora={"r": 8, "nonsense": 1}', "nonsense"),
+        (folder, 'lora={"r": 8, "nonsense": 1}', "lora has no entry 'nonsense'"),
+        (folder, 'lora={"r": 8, "target_modules": ["x"]}', "Target modules {'x'} not found"),
+        (broken, "seed=1", "weights with NaN or infinity, such as policy."),
         (trained, "shared_backbone=true", "holds another critic"),
         (folder, "attn_implementation=sdpaa", "attn_implementation"),
     ):
@@ -171,28 +181,56 @@ def test_a_checkpoint_that_is_not_whole_is_refused_before_anything_begins(folder
     assert run(*words).exception is None
     first, last = sorted(out.glob("checkpoint-*"))
     for name, reason in (
-        ("complete", f"The last one that was is {last}"),
-        ("model.safetensors", "model.safetensors can't be read"),
+        ("complete", f"the last complete one is {last}"),
+        ("level_sampler.json", "had a level_sampler.json of"),
+        ("model.safetensors", "had a model.safetensors of"),
     ):
         file = first / name
         before = file.read_bytes()
-        file.unlink() if name == "complete" else file.write_bytes(before[: len(before) // 2])
+        file.write_bytes(before[: len(before) // 2]) if name == "model.safetensors" else file.unlink()
         error = run(*words, "--resume", first).exception
         assert isinstance(error, TrainingConfigError), name
         assert reason in str(error)
         file.write_bytes(before)
+    for setting in ("group_size=2", "learning_rate=0.5", 'lora={"r": 4}'):
+        error = run(*words, *settings(setting), "--resume", first).exception
+        assert re.search(f"{setting[:5]}.* was trained with ", str(error)), error
     assert run(*words, "--resume", first).exception is None
 
 
-def test_a_folder_that_cannot_be_written_to_is_one_line(folder, tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize("library", ["vagen_adapters.ppo.actor_critic.ActorCritic.save_pretrained", "torch.save"])
+def test_a_full_disk_is_one_line_and_leaves_the_checkpoint_before(library, folder, tmp_path, monkeypatch):
+    save = pydoc.locate(library)
 
-    monkeypatch.setattr("vagen_adapters.ppo.actor_critic.ActorCritic.save_pretrained", full)
-    error = run("--model", folder, "--out", tmp_path, *settings()).exception
+    def full(*given, **options):
+        if last_checkpoint(tmp_path) is not None:
+            raise RuntimeError("No space left on device")
+        save(*given, **options)
+
+    words = ["--model", folder, "--out", tmp_path]
+    words += settings("save_strategy=steps", "save_steps=1", "save_total_limit=1")
+    with monkeypatch.context() as patch:
+        patch.setattr(library, full)
+        error = run(*words).exception
     assert isinstance(error, TrainingDataError)
-    assert "can't be written" in str(error)
-    assert "No space left" in str(error)
+    assert "can't be written: RuntimeError: No space left" in str(error)
+    assert run(*words, "--resume", tmp_path / "checkpoint-1").exception is None
+    assert [each.name for each in tmp_path.glob("checkpoint-*")] == ["checkpoint-2"]
+
+
+def test_an_interrupted_run_says_how_to_go_on_and_a_second_one_at_once_is_refused(folder, tmp_path, monkeypatch):
+    def stop(trainer, number):
+        if number == 1:
+            with pytest.raises(RunFolderError, match="another process writes to"):
+                lock(tmp_path)
+            raise KeyboardInterrupt
+        return collect(trainer, number)
+
+    collect = MultiTurnPPOTrainer.collect_experience
+    monkeypatch.setattr(MultiTurnPPOTrainer, "collect_experience", stop)
+    stopped = run("--model", folder, "--out", tmp_path, *settings("save_strategy=steps", "save_steps=1"))
+    assert stopped.exit_code == EXIT_INTERRUPTED
+    assert f"--resume {tmp_path / 'checkpoint-1'}" in stopped.output
 
 
 def warm(folder, out, *words):
@@ -202,6 +240,7 @@ def warm(folder, out, *words):
 def test_a_model_is_warm_started_trained_and_resumed(folder, tmp_path):
     start, out = tmp_path / "start", tmp_path / "out"
     assert warm(folder, start, "--episodes", "16").exit_code == 0
+    assert "holds the model of an earlier run" in str(warm(folder, start, "--episodes", "16").exception)
     # The entropy moves the weights even where no episode earns a reward.
     words = ["--model", start, "--out", out, *settings("save_strategy=steps", "save_steps=1", "entropy_coef=0.01")]
     assert run(*words).exception is None
@@ -219,7 +258,7 @@ def test_adapters_are_warm_started_and_merged(folder, tmp_path):
     assert before.keys() == after.keys()
     assert any(not before[name].equal(after[name]) for name in before)
     error = warm(folder, tmp_path / "other", "--lora", '{"rank": 2}').exception
-    assert "--lora '{\"rank\": 2}' is not valid" in str(error)
+    assert "lora has no entry 'rank'" in str(error)
 
 
 def test_only_the_oracles_replies_teach(folder):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Collection, Mapping, Sequence
+import functools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -16,14 +18,7 @@ from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.introspection import backbone_of, logits_of, vision_parameters
 from vagen_adapters.ppo.packed_rows import in_one_row, in_rows
-from vagen_adapters.ppo.scoring import (
-    PIECES,
-    Distribution,
-    SampledTokens,
-    as_autocast_rounds,
-    pieces_for,
-    score,
-)
+from vagen_adapters.ppo.scoring import PIECES, Distribution, SampledTokens, as_autocast_rounds, pieces_for, score
 from vagen_adapters.ppo.vision_cache import VisionFeatureCache
 
 CRITIC_FILE = "critic.safetensors"
@@ -67,27 +62,21 @@ class ActorCritic(nn.Module):
         self.spread = False
 
     @classmethod
-    def from_pretrained(
-        cls,
-        path: str,
-        *,
-        critic: Critic = "own",
-        heads: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Self:
+    def from_pretrained(cls, path: str, *, critic: Critic = "own", **options: Any) -> Self:
         """Read the policy from `path`, and the critic's backbone from the same folder.
 
-        If the folder holds a trained critic (`critic.safetensors`), it is read too. `heads` are further arguments of a
-        subclass, `options` those of transformers' `from_pretrained`.
+        If the folder holds a trained critic (`critic.safetensors`), it is read too. `options` are those of
+        transformers' `from_pretrained`.
         """
         from transformers import AutoModel, AutoModelForImageTextToText
 
         policy = AutoModelForImageTextToText.from_pretrained(path, **options)
         backbone = AutoModel.from_pretrained(path, **options) if critic == "own" else None
-        model = cls(policy, backbone, values=critic != "none", **(heads or {}))
+        model = cls(policy, backbone, values=critic != "none")
         trained = Path(path) / CRITIC_FILE
         if critic != "none" and trained.exists():
             model.load_critic(trained)
+        check_finite(model, path)
         return model
 
     @property
@@ -110,14 +99,6 @@ class ActorCritic(nn.Module):
     def has_adapters(self) -> bool:
         """Whether policy and critic are trained through PEFT adapters over frozen weights."""
         return hasattr(self.policy, "disable_adapter")
-
-    def add_adapters(self, settings: Mapping[str, Any]) -> None:
-        """Freeze the backbones and train low-rank adapters in them. `settings`: of `peft.LoraConfig`."""
-        from peft import LoraConfig, get_peft_model
-
-        self.policy = get_peft_model(self.policy, LoraConfig(**settings))
-        if self.critic is not None:
-            self.critic = get_peft_model(self.critic, LoraConfig(**settings))
 
     def add_reference(self, arithmetic: torch.dtype = torch.float32, path: str | None = None) -> None:
         """Remember the policy as it is now. With adapters that is the policy without them, and costs nothing.
@@ -160,32 +141,27 @@ class ActorCritic(nn.Module):
             detach_backbone: no gradient flows from the values into a backbone that is shared with the policy.
             entropies_teach: whether gradients flow through the entropies.
         """
-        of_tokens = [name for name in want if name != "values"]
         of_policy = {"logprobs", "entropies"} & set(want)
         found: dict[str, Tensor] = {}
         hidden = None
         if of_policy or (self.critic is None and "values" in want):
             with torch.set_grad_enabled(torch.is_grad_enabled() and (bool(of_policy) or not detach_backbone)):
                 hidden = self.hidden(self.policy, inputs)
-        if of_tokens:
-            tokens = SampledTokens(torch.ones_like(inputs["input_ids"], dtype=torch.bool) if mask is None else mask)
-            other = None
-            if "reference_logprobs" in want:
-                with torch.no_grad():
-                    other = tokens.before(self._of_reference(lambda model: self.hidden(model, inputs)))
-            ids = tokens.ids(inputs["input_ids"])
-            scores = score(
-                of_tokens,
-                Distribution(temperature, forbidden_ids),
-                ids,
-                lambda states: logits_of(self.policy, states),
-                tokens.before(hidden) if of_policy and hidden is not None else None,
-                lambda states: self._of_reference(lambda model: logits_of(model, states)),
-                other,
-                pieces=PIECES if self.spread else pieces_for(len(ids), self.config.get_text_config().vocab_size),
-                entropies_teach=entropies_teach,
-            )
-            found = {name: tokens.back(entries) for name, entries in scores.items()}
+        tokens = SampledTokens(torch.ones_like(inputs["input_ids"], dtype=torch.bool) if mask is None else mask)
+        ids = tokens.ids(inputs["input_ids"])
+        pieces = PIECES if self.spread else pieces_for(len(ids), self.config.get_text_config().vocab_size)
+
+        def scores(model: Any, hidden: Tensor) -> dict[str, Tensor]:
+            head, draws = functools.partial(logits_of, model), Distribution(temperature, forbidden_ids)
+            before = tokens.before(hidden)
+            return score(want, draws, ids, head, before, pieces=pieces, entropies_teach=entropies_teach)
+
+        if of_policy and hidden is not None:
+            found |= scores(self.policy, hidden)
+        if "reference_logprobs" in want:
+            with torch.no_grad(), self._reference() as reference:
+                found["reference_logprobs"] = scores(reference, self.hidden(reference, inputs))["logprobs"]
+        found = {name: tokens.back(entries) for name, entries in found.items()}
         if "values" in want:
             if self.critic is not None:
                 hidden = self.hidden(self.critic, inputs)
@@ -214,11 +190,10 @@ class ActorCritic(nn.Module):
         """Further inputs that only `values_after` reads; their names begin with `FOR_CRITIC`. None by default."""
         return {}
 
-    def _of_reference(self, compute: Callable[[Any], Tensor]) -> Tensor:
-        if self.reference is not None:
-            return compute(self.reference)
-        with self.policy.disable_adapter():
-            return compute(self.policy)
+    @contextlib.contextmanager
+    def _reference(self) -> Iterator[Any]:
+        with self.policy.disable_adapter() if self.reference is None else contextlib.nullcontext():
+            yield self.policy if self.reference is None else self.reference
 
     def train(self, mode: bool = True) -> Self:
         """As of any module, but the reference stays in evaluation mode."""
@@ -292,6 +267,7 @@ class ActorCritic(nn.Module):
             self.vision_cache.kept.clear()
         if self.value_head is not None:
             self.load_critic(Path(folder) / CRITIC_FILE)
+        check_finite(self, folder)
 
     def _is_critics(self, name: str) -> bool:
         if name.startswith("critic."):
@@ -300,3 +276,21 @@ class ActorCritic(nn.Module):
 
     def _backbones(self) -> list[Any]:
         return [self.policy] if self.critic is None else [self.policy, self.critic]
+
+
+def with_adapters(model: Any, settings: Mapping[str, Any]) -> Any:
+    """A frozen model with adapters; raises TrainingConfigError if `settings`, of `peft.LoraConfig`, don't fit it."""
+    from peft import LoraConfig, get_peft_model
+
+    try:
+        return get_peft_model(model, LoraConfig(**settings))
+    except (TypeError, ValueError) as error:
+        fix = 'set target_modules to "all-linear" or to names of its linear layers'
+        raise TrainingConfigError(f"lora={settings!r} doesn't fit {type(model).__name__}: {error}; {fix}") from error
+
+
+def check_finite(model: nn.Module, name: object, fix: str = "copy it anew, or take an earlier one") -> None:
+    """Raise TrainingConfigError if a weight of the model that `name` names is NaN or infinite."""
+    broken = [key for key, weight in model.named_parameters() if not weight.isfinite().all()]
+    if broken:
+        raise TrainingConfigError(f"{name} has {len(broken)} weights with NaN or infinity, such as {broken[0]}; {fix}")

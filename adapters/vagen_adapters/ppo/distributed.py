@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.actor_critic import ActorCritic, with_adapters
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 
 
@@ -48,9 +48,7 @@ def with_reduction(accelerator: Any, model: Any, parts: Sequence[Any]) -> Iterat
             yield part
 
 
-def load_actor_critic(
-    cls: type[ActorCritic], model: str, args: MultiTurnPPOConfig, heads: Mapping[str, Any]
-) -> ActorCritic:
+def load_actor_critic(cls: type[ActorCritic], model: str, args: MultiTurnPPOConfig) -> ActorCritic:
     """Read policy, critic and reference as the settings ask for them."""
     # An update of 1e-6 of a weight is lost in bfloat16, so weights are float32, and autocast computes in bfloat16.
     # DeepSpeed keeps float32 copies of its own, and adapters are small beside the frozen weights.
@@ -64,9 +62,10 @@ def load_actor_critic(
     if args.attn_implementation is not None:
         options["attn_implementation"] = args.attn_implementation
     with whole_weights(args):
-        loaded = cls.from_pretrained(model, critic=args.critic_kind, heads=heads, **options)
+        loaded = cls.from_pretrained(model, critic=args.critic_kind, **options)
         if args.lora:
-            loaded.add_adapters(args.lora)
+            loaded.policy = with_adapters(loaded.policy, args.lora)
+            loaded.critic = loaded.critic and with_adapters(loaded.critic, args.lora)
         if args.freeze_vision:
             loaded.freeze_vision()
         if args.kl_coef or args.kl_loss_coef:

@@ -108,7 +108,6 @@ class PPOEpisode:
         summaries: by the number of turns before each.
         pending: the observation that is shown after the summary that is asked for now; None elsewhere.
         begins_at: the environment where this episode is played on from, after its first turns; empty for a reset.
-        worth: the mean sum of rewards from before each turn on, where it was played on from there; empty elsewhere.
     """
 
     level: LevelSeed
@@ -120,7 +119,6 @@ class PPOEpisode:
     summaries: dict[int, PlayedSummary] = field(default_factory=dict)
     pending: dict[str, Any] | None = None
     begins_at: bytes = b""
-    worth: tuple[float, ...] = ()
 
     def fork(self, turn: int, number: int) -> PPOEpisode:
         """An episode that goes on from before the reply of `turn`, which was played with a snapshot; one of several."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +19,7 @@ from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import TOKEN_TYPES, ChatEncoder, Shown
 from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
 from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
-from vagen_adapters.ppo.generation import Prompt, SampledReply, SampleSettings, TransformersSampler, model_inputs
+from vagen_adapters.ppo.generation import Prompt, SampleSettings, TransformersSampler, model_inputs
 from vagen_adapters.ppo.introspection import vision_parameters
 from vagen_adapters.ppo.processors import refusal, refusing
 from vagen_adapters.ppo.vision_cache import GIVEN, VisionFeatureCache
@@ -167,7 +166,8 @@ def vision_cache_for(model: ActorCritic, encoder: ChatEncoder, most: int) -> Vis
 
 def _sees_the_same(model: ActorCritic, encoder: ChatEncoder) -> bool:
     """The same features twice: fresh from the tower, and from the cache in another order."""
-    few, device = _prompts(encoder), model.policy.device
+    few = [Prompt(shown.first_ids, (shown,)) for shown in (_show(encoder, 0), _show(encoder, 1))]
+    device = model.policy.device
     allowed = max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(encoder, model, few[0]))
     for prompts in (few, few[::-1]):
         pixels = model_inputs(prompts, encoder, device)
@@ -208,14 +208,6 @@ def _logprobs(encoder: ChatEncoder, model: ActorCritic, prompts: Sequence[Prompt
     found = model(inputs, ["logprobs"], temperature=1.0, forbidden_ids=encoder.forbidden_ids)["logprobs"]
     # Image tokens are none that a policy may say; their log-probability is that of nothing.
     return torch.where(inputs["input_ids"] == encoder.image_token_id, 0.0, found)
-
-
-def _prompts(encoder: ChatEncoder) -> list[Prompt]:
-    """A conversation of two turns, and one of one."""
-    first, second = (_show(encoder, number) for number in range(2))
-    reply = SampledReply((*encoder.encode(REPLIES[0]), encoder.end_id), ())
-    turn: Any = PlayedTurn(first, reply, None, ())  # type: ignore[arg-type]
-    return [lay_out([turn], (), second).prompt, lay_out((), (), first).prompt]
 
 
 def _show(encoder: ChatEncoder, number: int, text: str = f"Here {IMAGE_PLACEHOLDER} it is.", size: int = -1) -> Shown:

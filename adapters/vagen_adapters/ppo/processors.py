@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.errors import TrainingConfigError, in_short
 
 _FILES = ("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json")
 """What a folder says of pictures; a trained model's folder gets them as they were."""
@@ -41,7 +41,9 @@ class Family:
         """
         from transformers import AutoConfig
 
-        config = AutoConfig.from_pretrained(path)
+        adapters = Path(path) / "adapter_config.json"  # PEFT's: the model that they are of is elsewhere
+        base = json.loads(adapters.read_bytes())["base_model_name_or_path"] if adapters.is_file() else path
+        config = AutoConfig.from_pretrained(base)
         files = {name: contents for name in _FILES if (contents := _contents(path, name)) is not None}
         return cls(config.model_type, config, _processor(path, config, files), files)
 
@@ -59,8 +61,7 @@ def refusing(family: str, check: str, fix: str) -> Iterator[None]:
     except TrainingConfigError:
         raise
     except Exception as error:
-        found = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise refusal(family, f"{check}: {found}; {fix}") from error
+        raise refusal(family, f"{check}: {in_short(error)}; {fix}") from error
 
 
 def _contents(path: str, name: str) -> bytes | None:
@@ -75,7 +76,7 @@ def _contents(path: str, name: str) -> bytes | None:
 def _processor(path: str, config: Any, files: dict[str, bytes]) -> Any:
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES, processor_class_from_name
 
-    fix = "train a vision-language model whose family has one, with its tokenizer and picture settings"
+    fix = f"give {path} its family's tokenizer and picture settings, or train a family that transformers reads"
     with refusing(config.model_type, "its processor", fix):
         named = (json.loads(contents).get("processor_class") for contents in files.values())
         name = next(filter(None, named), None) or PROCESSOR_MAPPING_NAMES.get(config.model_type)

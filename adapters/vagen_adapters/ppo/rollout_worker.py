@@ -9,7 +9,7 @@ from typing import Any
 
 from accelerate.utils import gather_object
 
-from vagen_adapters.errors import TrainingDataError
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError, in_short
 from vagen_adapters.ppo import metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.async_rollout import AsyncRollout
@@ -22,6 +22,8 @@ from vagen_adapters.ppo.generation import Sampler, SampleSettings, TransformersS
 from vagen_adapters.ppo.level_sampler import SAMPLERS
 from vagen_adapters.ppo.rollout import Rollout, Score
 
+MakeSampler = Callable[[Any, ChatEncoder], Sampler]
+"""Builds a generation back-end from the policy and its encoder."""
 MOST_FAILED = 0.5
 """Share of a rollout's episodes that may fail: the rest may be the easy part."""
 
@@ -45,15 +47,15 @@ class RolloutWorker:
         encoder: ChatEncoder,
         accelerator: Any,
         record: Callable[[dict[str, float]], None],
-        *,
         score: Score | Mapping[str, Score] | None = None,
-        make_sampler: Callable[[Any], Sampler] | None = None,
+        *,
+        make_sampler: MakeSampler | None = None,
     ) -> None:
         self.args, self.model, self.encoder, self.accelerator = args, model, encoder, accelerator
         self._record = record
         self.clock = metrics.Clock()
         self.level_sampler = SAMPLERS[args.level_sampler](args.tasks, args.seed, args.group_size)
-        sampler = make_sampler(model.policy) if make_sampler else self._make_sampler(path)
+        sampler = make_sampler(model.policy, encoder) if make_sampler else self._make_sampler(path)
         self.rollout = self._make_rollout(sampler, score)
         self._ahead: AsyncRollout | None = None
         if args.max_staleness:
@@ -195,7 +197,10 @@ class RolloutWorker:
             return VLLMServerSampler(policy, self.encoder, self.accelerator, **args.vllm_options)
         dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
         options = {"max_model_len": args.max_length, "dtype": dtype, "seed": args.seed, **args.vllm_options}
-        return VLLMSampler(policy, self.encoder, self.accelerator, path, **options)
+        try:
+            return VLLMSampler(policy, self.encoder, self.accelerator, path, **options)
+        except (TypeError, ValueError) as error:
+            raise TrainingConfigError(f"vLLM refuses vllm_options={args.vllm_options!r}: {in_short(error)}") from error
 
 
 def seed_of(args: MultiTurnPPOConfig, number: int, purpose: int) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -75,63 +74,40 @@ def score(
     want: Collection[str],
     distribution: Distribution,
     ids: Tensor,
-    policy: Callable[[Tensor], Tensor],
-    hidden: Tensor | None,
-    reference: Callable[[Tensor], Tensor] | None = None,
-    reference_hidden: Tensor | None = None,
+    head: Callable[[Tensor], Tensor],
+    hidden: Tensor,
     *,
     pieces: int = PIECES,
     entropies_teach: bool = True,
 ) -> dict[str, Tensor]:
-    """Scores of N sampled tokens.
+    """The `logprobs`, (N,), of N sampled tokens, and their `entropies`, (N,), if those are in `want`.
 
     Args:
-        want: of `logprobs`, `entropies` and `reference_logprobs`.
+        want: names of the scores.
         distribution: of the sampler.
         ids: (N,) the tokens.
-        policy: the language head, (n, H) → (n, V).
-        hidden: (N, H) before each token, if the policy is asked for.
-        reference: the reference's head.
-        reference_hidden: (N, H), if the reference is asked for.
+        head: the language head, (n, H) → (n, V).
+        hidden: (N, H) before each token.
         pieces: into which they are cut, empty ones too; a single one's logits aren't computed again. Where weights are
             spread over processes each call of the head gathers them, and all processes must call it equally often.
         entropies_teach: whether gradients flow through the entropies.
-
-    Returns:
-        What is wanted, each (N,).
     """
     from trl.trainer.utils import selective_log_softmax, selective_log_softmax_and_entropy
 
-    def of_piece(ids: Tensor, hidden: Tensor | None, other: Tensor | None) -> tuple[Tensor, ...]:
-        found: dict[str, Tensor] = {}
-        if hidden is not None:
-            logits = distribution(policy(hidden))
-            ids = ids.clamp(max=logits.shape[-1] - 1)  # a picture's token may be none of what a policy can say
-            if "entropies" in want:
-                scores = selective_log_softmax_and_entropy(
-                    logits[None], ids[None], entropy_requires_grad=entropies_teach
-                )
-                found["logprobs"], found["entropies"] = (entries[0] for entries in scores)
-            else:
-                found["logprobs"] = selective_log_softmax(logits[None], ids[None])[0]
-        if other is not None and reference is not None:
-            with torch.no_grad():
-                others = distribution(reference(other))
-                found["reference_logprobs"] = selective_log_softmax(
-                    others[None], ids.clamp(max=others.shape[-1] - 1)[None]
-                )[0]
-        return tuple(found[name] for name in want)
+    def of_piece(ids: Tensor, hidden: Tensor) -> tuple[Tensor, ...]:
+        logits = distribution(head(hidden))[None]
+        ids = ids.clamp(max=logits.shape[-1] - 1)[None]  # a picture's token may be none of what a policy can say
+        if "entropies" not in want:
+            return (selective_log_softmax(logits, ids)[0],)
+        logprobs, entropies = selective_log_softmax_and_entropy(logits, ids, entropy_requires_grad=entropies_teach)
+        return logprobs[0], entropies[0]
 
-    cut = zip(*(_pieces(each, pieces) for each in (ids, hidden, reference_hidden)), strict=True)
-    if torch.is_grad_enabled() and hidden is not None and pieces > 1:
+    cut = zip(ids.tensor_split(pieces), hidden.tensor_split(pieces), strict=True)
+    if torch.is_grad_enabled() and pieces > 1:
         scored = [checkpoint(of_piece, *piece, use_reentrant=False) for piece in cut]
     else:
         scored = [of_piece(*piece) for piece in cut]
-    return {name: torch.cat(entries) for name, entries in zip(want, zip(*scored, strict=True), strict=True)}
-
-
-def _pieces(entries: Tensor | None, pieces: int) -> list[Any]:
-    return [None] * pieces if entries is None else list(entries.tensor_split(pieces))
+    return dict(zip(("logprobs", "entropies"), map(torch.cat, zip(*scored, strict=True)), strict=False))
 
 
 def as_autocast_rounds(model: nn.Module, dtype: torch.dtype) -> None:

@@ -9,22 +9,20 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import AutocastKwargs, DistributedDataParallelKwargs
 from torch import Tensor
-from transformers import TrainerCallback
-from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, rotate_checkpoints
 from trl.trainer.base_trainer import _BaseTrainer
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
-from vagen_adapters.ppo import losses, metrics
+from vagen_adapters.ppo import checkpoints, losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.checkpoints import COMPLETE, last_checkpoint, recover_best, replace_best, write_curve
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
 from vagen_adapters.ppo.distributed import check_sharding, load_actor_critic, own_parts, sharding_of, with_reduction
 from vagen_adapters.ppo.episodes import PPOEpisode
@@ -38,23 +36,22 @@ from vagen_adapters.ppo.experience import (
     trajectories_of,
 )
 from vagen_adapters.ppo.family_checks import check_layout, check_model, vision_cache_for
-from vagen_adapters.ppo.generation import TILE, Sampler, model_inputs
+from vagen_adapters.ppo.generation import TILE, model_inputs
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.reasoning import credit_words
 from vagen_adapters.ppo.rollout import Score
-from vagen_adapters.ppo.rollout_worker import RolloutWorker, seed_of
+from vagen_adapters.ppo.rollout_worker import MakeSampler, RolloutWorker, seed_of
 from vagen_adapters.ppo.trajectories import Trajectories
 
 MOST_SKIPPED = 10
 """Updates in a row with gradients that aren't finite, after which a run ends."""
+GO_BACK = "resume from a checkpoint with a lower max_grad_norm, or begin anew with a lower learning_rate"
 VISION_CACHE = 2**30
 """Bytes of each process for cached features of frozen vision towers."""
 
 LEVEL_SAMPLER = "level_sampler.json"
 """The file of a checkpoint that holds the state of the level sampler."""
-
-MakeSampler = Callable[[Any, ChatEncoder], Sampler]
 
 
 class MultiTurnPPOTrainer(_BaseTrainer):
@@ -100,7 +97,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             )
         self.encoder = ChatEncoder.from_pretrained(model)
         check_layout(self.encoder)
-        actor_critic = load_actor_critic(self.actor_critic_class, model, args, self.critic_heads(args))
+        actor_critic = load_actor_critic(self.actor_critic_class, model, args)
         super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
             args=args,
@@ -109,7 +106,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             train_dataset=[{}] * (args.max_steps * args.world_size * args.per_device_train_batch_size),
             eval_dataset=[{}],
             processing_class=self.encoder.tokenizer,
-            callbacks=[*(callbacks or []), _BeforeUpdates(self)],
+            callbacks=callbacks,
         )
         self.sharding = sharding_of(self.accelerator, fsdp=self.is_fsdp_enabled)
         check_sharding(self.accelerator, self.sharding, "own" if make_sampler else args.generation)
@@ -118,9 +115,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if not actor_critic.spread:  # otherwise no process holds weights that it could try
             actor_critic.vision_cache = vision_cache_for(actor_critic, self.encoder, VISION_CACHE)
             check_model(actor_critic, self.encoder, turn_by_turn=args.context_policy.turns is not None)
-        make = (lambda policy: make_sampler(policy, self.encoder)) if make_sampler else None
         self.worker = RolloutWorker(
-            model, args, actor_critic, self.encoder, self.accelerator, self._record, score=score, make_sampler=make
+            model, args, actor_critic, self.encoder, self.accelerator, self._record, score, make_sampler=make_sampler
         )
         self._experience: Experience | None = None
         self._finite_gradients = True
@@ -172,8 +168,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             wanted.append("logprobs")
         scores = self._scores(sequences, wanted)
         logprobs, reference = scores.get("logprobs"), scores.get("reference_logprobs")
-        if logprobs is not None:
-            _check_finite(logprobs)
+        if logprobs is not None and (broken := int((~logprobs.isfinite()).any(1).sum())):
+            raise TrainingDataError(
+                f"{broken} of {len(logprobs)} sequences have log-probabilities that aren't finite; {GO_BACK}"
+            )
         kl_rewards = None
         if logprobs is not None and reference is not None and args.kl_coef:
             kl_rewards = -args.kl_coef * losses.kl_estimates(logprobs, reference, "k1")
@@ -190,11 +188,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _scores(self, sequences: Sequences, want: Sequence[str]) -> dict[str, Tensor]:
         """Log-probabilities, (B, L), and values, (B, L + 1); each process scores its share."""
         device, (rows, length) = self.args.device, sequences.turn_ids.shape
-        no_values = {"values": torch.zeros(rows, length + 1, device=device)}
+        names = dict.fromkeys(("values", *want))
+        found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in names}
         if not want:
-            return no_values
+            return found
         wanted_tokens = trained_tokens(sequences.turn_ids, with_observations=not self.args.masks_observations)
-        found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in want}
         self.model_wrapped.eval()
         size = self.args.per_device_train_batch_size
         for part, own in own_parts(self.accelerator, shortest_first(sequences, torch.arange(rows)), size):
@@ -204,13 +202,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 found[name][part, : scores[name].shape[1]] = scores[name]
         if self.accelerator.num_processes > 1:
             found = {name: self.accelerator.reduce(tensor, "sum") for name, tensor in found.items()}
-        return {**no_values, **found}
+        return found
 
     # -- what a subclass may replace ---------------------------------------------------------------
-
-    def critic_heads(self, args: MultiTurnPPOConfig) -> Mapping[str, Any]:
-        """Further arguments of `actor_critic_class`."""
-        return {}
 
     def select(self, episodes: list[PPOEpisode]) -> list[PPOEpisode]:
         """The episodes of a rollout to train on, whole groups of them."""
@@ -235,7 +229,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     # -- updates -----------------------------------------------------------------------------------
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
-        """Add up the gradients of one mini-batch; its experience was collected before (`before_update`)."""
+        """Add up the gradients of one mini-batch, before the first of a rollout's after its experience is collected."""
+        self.before_update(self.state.global_step)
         number, update = divmod(self.state.global_step, self.args.steps_per_rollout)
         if self._experience is None:  # every episode failed or was filtered out: nothing to learn from
             return torch.zeros((), device=self.args.device)
@@ -375,8 +370,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if self.is_deepspeed_enabled or self._skipped_in_a_row == MOST_SKIPPED:
             times = "which DeepSpeed can't skip" if self.is_deepspeed_enabled else f"{MOST_SKIPPED} in a row"
             raise TrainingDataError(
-                f"the gradients of update {self.state.global_step} aren't finite, {times}; go back to a checkpoint "
-                "and lower learning_rate or max_grad_norm"
+                f"the gradients of update {self.state.global_step} aren't finite, {times}; {GO_BACK}"
             )
         for parameter in model.parameters():
             parameter.grad = None
@@ -396,8 +390,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self.log(dict(found))
         if self.args.eval_rollouts:  # the curve, and the model if no earlier evaluation was as good
             folder, is_main = Path(str(self.args.output_dir)), self.args.should_save
-            if write_curve(folder, self.state.log_history, is_main=is_main):
-                replace_best(folder, self.save_model, is_main=is_main)
+            with checkpoints.writing(folder):
+                if checkpoints.write_curve(folder, self.state.log_history, is_main=is_main):
+                    checkpoints.replace_best(folder, self.save_model, is_main=is_main)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, found)
         return found
 
@@ -405,26 +400,35 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if not self.args.should_save:
             return
         folder = Path(output_dir or str(self.args.output_dir))
-        folder.mkdir(parents=True, exist_ok=True)
-        self.model.save_pretrained(folder, state_dict)
-        self.encoder.save_pretrained(folder)
-        torch.save(self.args, folder / "training_args.bin")
+        with checkpoints.writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            self.model.save_pretrained(folder, state_dict)
+            self.encoder.save_pretrained(folder)
+            torch.save(self.args, folder / "training_args.bin")
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        super()._save_checkpoint(model, trial)
-        if self.args.should_save:
-            folder = Path(self._get_output_dir(trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
-            state = json.dumps(self.worker.level_sampler.state())
-            (folder / LEVEL_SAMPLER).write_text(state + "\n", encoding="utf-8")
-            (folder / COMPLETE).touch()
+        run = Path(self._get_output_dir(trial))
+        folder, most = run / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}", self.args.save_total_limit
+        with checkpoints.writing(folder):
+            (folder / checkpoints.COMPLETE).unlink(missing_ok=True)
+            self.args.save_total_limit = None  # no older checkpoint goes before this one is complete
+            super()._save_checkpoint(model, trial)
+            self.args.save_total_limit = most
+            self.accelerator.wait_for_everyone()
+            if self.args.should_save:
+                (folder / LEVEL_SAMPLER).write_text(json.dumps(self.worker.level_sampler.state()), encoding="utf-8")
+                checkpoints.mark_complete(folder, self.args.to_dict())
+                rotate_checkpoints(str(run), most, self.state.best_model_checkpoint, use_mtime=True)
 
     def train(self, resume_from_checkpoint: str | bool | None = None, **options: Any) -> Any:
         """As `Trainer.train`; True resumes from the last checkpoint that was written to its end, if there is one."""
         if resume_from_checkpoint is True:
-            last = last_checkpoint(str(self.args.output_dir))
+            last = checkpoints.last_checkpoint(str(self.args.output_dir))
             resume_from_checkpoint = None if last is None else str(last)
+        if resume_from_checkpoint:
+            checkpoints.check_checkpoint(Path(resume_from_checkpoint), self.args.to_dict())
         if self.args.should_save:
-            recover_best(str(self.args.output_dir))
+            checkpoints.recover_best(str(self.args.output_dir))
         return super().train(resume_from_checkpoint=resume_from_checkpoint, **options)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
@@ -441,22 +445,3 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _send_telemetry(self) -> None:
         """TRL reports usage to its makers; a trainer of this package sends nothing."""
-
-
-def _check_finite(logprobs: Tensor) -> None:
-    broken = ~logprobs.isfinite().all(1)
-    if broken.any():
-        raise TrainingDataError(
-            f"{int(broken.sum())} of {len(broken)} sequences have log-probabilities that aren't finite, so the "
-            "weights must be broken; go back to a checkpoint and lower learning_rate or max_grad_norm"
-        )
-
-
-class _BeforeUpdates(TrainerCallback):  # type: ignore[misc]
-    """Collects experience where Trainer's loop asks callbacks, so that `training_step` only makes updates."""
-
-    def __init__(self, trainer: MultiTurnPPOTrainer) -> None:
-        self._trainer = trainer
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._trainer.before_update(state.global_step)

@@ -124,7 +124,7 @@ def _pretrain_critic(
     with torch.random.fork_rng(devices=[]):  # the critic's heads start from random weights
         torch.manual_seed(0)
         heads = {"reads": not privileged, "told": privileged, "convolutions": how.critic_convolutions}
-        model = StudyActorCritic.from_pretrained(str(policy), critic="shared", heads=heads)
+        model = StudyActorCritic.with_heads(**heads).from_pretrained(str(policy), critic="shared")
     play = _scripted_play(
         experiment, policy, FOR_CRITIC, how.critic_episodes, how.critic_oracle_share, how.critic_continuations
     )

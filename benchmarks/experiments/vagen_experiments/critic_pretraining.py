@@ -43,7 +43,7 @@ def teach_critic(
 ) -> None:
     """Teach a critic what play came to, so that PPO's first advantages are no noise.
 
-    Values before and after a turn's tokens learn what its state was worth (`Episode.worth`), or where that isn't known
+    Values before and after a turn's tokens learn what its state was worth (`WorthEpisode`), or where that isn't known
     the sum of the rewards from the turn on, in which the worth is mostly hidden. Take play that succeeds about as often
     as the policy will. The vision tower stays as it is, and looks at each picture once.
 
@@ -157,7 +157,7 @@ def _with_targets(
     worth = torch.zeros(rows, max(len(episode.steps) for episode, _ in batch))
     for row, (episode, sequence) in enumerate(pairs):
         turn_ids[row, : len(sequence.turn_ids)] = torch.tensor(sequence.turn_ids)
-        of_steps = episode.worth or _rewards_to_go(episode)
+        of_steps = getattr(episode, "worth", ()) or _rewards_to_go(episode)
         worth[row, : len(of_steps)] = torch.tensor([reward_scale * each for each in of_steps])
     return inputs, values_at(turn_ids, worth).to(head.weight.device)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import statistics
@@ -9,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import safetensors.torch
 import torch
@@ -66,6 +67,11 @@ class StudyActorCritic(ActorCritic):
         self.told_head = ReadingHead(width) if values and told else None
         self.heads_only = heads_only
         self._given: Tensor | None = None  # embeddings that the last pass gave to the language model
+
+    @classmethod
+    def with_heads(cls, **heads: Any) -> type[Self]:
+        """The class whose models have these heads unless others are given."""
+        return type(cls.__name__, (cls,), {"__init__": functools.partialmethod(cls.__init__, **heads)})
 
     def forward(self, inputs: dict[str, Tensor], want: Any, *, detach_backbone: bool = False, **how: Any) -> Any:
         """See `ActorCritic.forward`."""
@@ -177,20 +183,16 @@ class StudyTrainer(MultiTurnPPOTrainer):
     """`MultiTurnPPOTrainer` for `StudyConfig`."""
 
     args: StudyConfig
-    actor_critic_class = StudyActorCritic
 
     def __init__(self, model: str, args: StudyConfig, **options: Any) -> None:
         self._replay: deque[Experience] = deque(maxlen=args.critic_replay + 1)
+        self.actor_critic_class = StudyActorCritic.with_heads(
+            reads=args.critic_reads,
+            told=args.critic_told,
+            convolutions=args.critic_convolutions,
+            heads_only=args.critic_heads_only,
+        )
         super().__init__(model, args, **options)
-
-    def critic_heads(self, args: Any) -> Mapping[str, Any]:
-        """See `StudyActorCritic`."""
-        return {
-            "reads": args.critic_reads,
-            "told": args.critic_told,
-            "convolutions": args.critic_convolutions,
-            "heads_only": args.critic_heads_only,
-        }
 
     def collect_experience(self, number: int) -> Experience | None:
         """See `MultiTurnPPOTrainer.collect_experience`."""
@@ -204,6 +206,7 @@ class StudyTrainer(MultiTurnPPOTrainer):
         number, update = divmod(self.state.global_step, self.args.steps_per_rollout)
         if update < self.args.epochs_per_rollout * self.args.minibatches or self._experience is None:
             return super().training_step(model, inputs, num_items_in_batch)
+        self.before_update(self.state.global_step)
         model.train()
         generator = torch.Generator().manual_seed(seed_of(self.args, number, 60) + update)
         sizes = [len(each.sequences.rows) for each in self._replay]

@@ -7,6 +7,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,13 @@ OTHER_LEVEL = 5_000_000
 """Added to a level's seed: the level that false sentences describe."""
 
 
+@dataclass(eq=False)
+class WorthEpisode(PPOEpisode):
+    """`worth`: the mean sum of rewards from before each turn on, where it was played on from there; empty elsewhere."""
+
+    worth: tuple[float, ...] = ()
+
+
 def demonstrate(
     env: gym.Env[Any, Any],
     encoder: ChatEncoder,
@@ -51,7 +59,7 @@ def demonstrate(
         encoder: of the model that is shown the episode.
         level: what to play.
         oracle_share: share of turns that the oracle plays.
-        forks: how often each state is played on from, in the same way, for what it is worth (`Episode.worth`).
+        forks: how often each state is played on from, in the same way, for what it is worth (`WorthEpisode`).
         aim_noise: how far each number of the oracle's actions is off at most, evenly drawn, when they are done: in
             PrimitiveSkill, millimetres. What replies say that they mean to do has the right ones.
         word_noise: chance of each sentence that it tells of another level instead.
@@ -69,7 +77,7 @@ def demonstrate(
     stream = HashStream("demonstration", level.split, level.seed)
     misspeak = _misspeaker(env, core, level, word_noise) if word_noise else str
     observation, _ = env.reset(seed=level.seed, options={"split": level.split})
-    episode = PPOEpisode(level, last_shown=show())
+    episode = WorthEpisode(level, last_shown=show())
     while not (episode.terminated or episode.truncated):
         if forks:
             number = len(episode.turns)

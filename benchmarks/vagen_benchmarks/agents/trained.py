@@ -27,7 +27,7 @@ BEST = "best"
 def is_trained(name: str) -> bool:
     """Whether a name is a folder with a model's weights."""
     path = Path(name)
-    return path.is_dir() and (path / "config.json").is_file()
+    return path.is_dir() and any((path / name).is_file() for name in ("config.json", "adapter_config.json"))
 
 
 class Trained(Agent):

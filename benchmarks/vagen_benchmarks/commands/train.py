@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,21 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.errors import TrainingConfigError, in_short
 from vagen_benchmarks.agents.custom import is_custom, named_judge
-from vagen_benchmarks.agents.trained import BEST, CARD
+from vagen_benchmarks.agents.trained import CARD
 from vagen_benchmarks.commands import options
-from vagen_benchmarks.commands.options import OptionPairs, parse_options
-from vagen_benchmarks.commands.warmstart import EXTRA
+from vagen_benchmarks.commands.options import EXIT_INTERRUPTED, OptionPairs, parse_options
+from vagen_benchmarks.commands.printing import err
+from vagen_benchmarks.commands.training_folders import EXTRA, check_model, check_out
 from vagen_benchmarks.runs.protocol import resolve_id
-from vagen_envs.errors import MissingExtraError
+from vagen_benchmarks.runs.run_folder import lock
+from vagen_envs.errors import VagenError
 from vagen_envs.extras import need
 
 if TYPE_CHECKING:
     from vagen_adapters.ppo.recipes import Recipe
-
-NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR)
-"""Why a file can't be written, in numbers of the system."""
 
 
 def train(
@@ -59,6 +57,7 @@ def train(
     Example: `vagen train --recipe vagen-base -e sokoban --model Qwen/Qwen2.5-VL-3B-Instruct --out runs/ppo`
     """
     need("vagen train", *EXTRA)
+    from vagen_adapters.ppo.checkpoints import check_checkpoint
     from vagen_adapters.ppo.config import check_setting
     from vagen_adapters.ppo.recipes import load_recipe
 
@@ -79,15 +78,15 @@ def train(
     given = {name: value for name, value in wanted.items() if value is not None}
     if without_reasoning_reward and given:
         raise TrainingConfigError(f"--{next(iter(given))} contradicts --without-reasoning-reward; leave one out")
-    _check_folders(start, out, resume)
+    check_model(start)
+    if resume is None:
+        check_out(out)
     config = _config(chosen, environments, out, settings)
+    if resume is not None:
+        check_checkpoint(resume, config.to_dict())
     score = {} if without_reasoning_reward else _scores(config, chosen, given)
-    _check_model(start)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TrainingConfigError(f"--out {out} can't be made ({error.strerror}); name a folder") from error
-    _train(config, start, resume, score)
+    with lock(out) if config.process_index == 0 else contextlib.nullcontext():
+        _train(config, start, resume, score)
 
 
 def _environments(entries: Sequence[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -124,65 +123,6 @@ def _scores(config: Any, recipe: Recipe, given: Mapping[str, Any]) -> dict[str, 
     return scores
 
 
-def _check_model(model: str) -> None:
-    from transformers import AutoConfig
-
-    try:
-        AutoConfig.from_pretrained(model)
-    except Exception as error:  # from a config.json that is none it raises anything
-        raise TrainingConfigError(
-            f"there is no model {model!r}: neither a folder with a config.json nor a name that the hub knows here "
-            f"({_in_short(error)})"
-        ) from error
-
-
-def _check_folders(model: str, out: Path, resume: Path | None) -> None:
-    """What would end, minutes later, in another library's traceback."""
-    weights = [*Path(model).glob("*.safetensors"), *Path(model).glob("*.bin")]
-    if (Path(model) / "config.json").is_file() and not weights:
-        raise TrainingConfigError(f"{model} holds a config.json but no weights (*.safetensors)")
-    for file in sorted(Path(model).glob("*.safetensors")) if Path(model).is_dir() else ():
-        _check_weights(file)
-    if out.exists() and not out.is_dir():
-        raise TrainingConfigError(f"--out {out} is a file; name a folder")
-    if resume is not None:
-        _check_checkpoint(resume)
-    elif any((out / BEST).glob("*")) or any(out.glob("checkpoint-*")) or (out / "config.json").exists():
-        raise TrainingConfigError(
-            f"--out {out} holds the model of an earlier run; name another folder, remove that one, or go on from a "
-            "checkpoint with --resume"
-        )
-
-
-def _check_checkpoint(folder: Path) -> None:
-    """What would end in a traceback, or go on without being told that the half is missing."""
-    from vagen_adapters.ppo.checkpoints import COMPLETE, last_checkpoint
-
-    if not (folder / "trainer_state.json").is_file():
-        raise TrainingConfigError(f"--resume {folder} is no checkpoint: it has no trainer_state.json")
-    if not (folder / COMPLETE).is_file():
-        other = last_checkpoint(folder.parent)
-        raise TrainingConfigError(
-            f"--resume {folder} wasn't written to its end: it has no file {COMPLETE!r}. "
-            + (f"The last one that was is {other}" if other else "Begin anew, without --resume")
-        )
-    for file in sorted(folder.glob("*.safetensors")):
-        _check_weights(file)
-
-
-def _check_weights(file: Path) -> None:
-    """A file that was cut off, or is no weights at all, is known by its first bytes and its length."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(file, framework="pt"):
-            pass
-    except SafetensorError as error:
-        raise TrainingConfigError(
-            f"{file} can't be read ({error}); it may have been cut off, so copy it anew"
-        ) from error
-
-
 def _config(recipe: Recipe, environments: Sequence[Any], out: Path, settings: Mapping[str, Any]) -> Any:
     from transformers.integrations import get_reporting_integration_callbacks
 
@@ -192,7 +132,7 @@ def _config(recipe: Recipe, environments: Sequence[Any], out: Path, settings: Ma
             callback()
         return made
     except (ImportError, RuntimeError) as error:  # a tracker's library that is missing
-        raise TrainingConfigError(f"report_to: {_in_short(error)}") from error
+        raise TrainingConfigError(f"report_to: {in_short(error)}") from error
     except (TypeError, ValueError) as error:  # transformers' and Python's, of values that can't be read
         wanted = " ".join(f"-s {name}={value}" for name, value in settings.items()) or "no -s"
         words = " ".join(str(error).split())
@@ -205,32 +145,28 @@ def _config(recipe: Recipe, environments: Sequence[Any], out: Path, settings: Ma
 
 
 def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
-    from safetensors import SafetensorError
-
+    from vagen_adapters.ppo.checkpoints import last_checkpoint, writing
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
+    out = Path(config.output_dir)
     try:
         trainer = MultiTurnPPOTrainer(model, config, score=score or None)
-    except (TrainingConfigError, MissingExtraError):
+    except VagenError:
         raise
     except Exception as error:  # the libraries that settings and models are handed to raise whatever they like
         fault = "can't be read" if isinstance(error, OSError) else "can't be trained with these settings"
-        raise TrainingConfigError(f"{model} {fault}: {_in_short(error)}") from error
+        raise TrainingConfigError(f"{model} {fault}: {in_short(error)}") from error
     try:
         trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
         trainer.save_model(config.output_dir)
-        environments = [{"id": task.environment.id, "options": task.options} for task in config.tasks]
-        card = {"environments": environments, "max_tokens": config.max_tokens, "context": config.context}
-        (Path(config.output_dir) / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
-    except (OSError, SafetensorError) as error:
-        if isinstance(error, OSError) and error.errno not in NOT_WRITTEN:  # such as a server's that is gone
-            raise
-        raise TrainingDataError(
-            f"{config.output_dir} can't be written: {_in_short(error)}; existing files are kept"
-        ) from error
+    except KeyboardInterrupt:
+        last = last_checkpoint(out)
+        begin = "no checkpoint was complete yet, so begin again"
+        err.print(f"stopped: {f'go on with the same command and --resume {last}' if last else begin}", soft_wrap=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    environments = [{"id": task.environment.id, "options": task.options} for task in config.tasks]
+    card = {"environments": environments, "max_tokens": config.max_tokens, "context": config.context}
+    with writing(out):
+        (out / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     trainer.accelerator.end_training()  # a process group that is left standing may abort the process
     typer.echo(f"{config.output_dir} holds the trained model")
-
-
-def _in_short(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
 from vagen_benchmarks.redaction import redact, redact_errors, secrets
@@ -134,6 +134,25 @@ def read_episode(line: bytes | str) -> Episode:
     return Episode.from_json(data)
 
 
+def lock(path: Path) -> IO[str]:
+    """Make a folder, and keep other processes from writing to it until the file is closed or this process ends.
+
+    Raises:
+        RunFolderError: another process writes to the folder, or it can't be written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        file = (path / ".lock").open("w")
+    except OSError as error:
+        raise RunFolderError(f"{path} can't be written: {error.strerror}. Name another with --out") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise RunFolderError(f"another process writes to {path}; wait for it or name another folder") from error
+    return file
+
+
 class RunWriter(RunFolder):
     """A run folder for writing, by one process at a time. Use as a context manager.
 
@@ -150,16 +169,7 @@ class RunWriter(RunFolder):
         is_run = (path / "protocol.json").exists()
         if not is_run and path.is_dir() and any(entry.name not in LEFTOVERS for entry in path.iterdir()):
             raise RunFolderError(f"{path} holds files but no run; name a new or an empty folder")
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            self._lock_file = (path / ".lock").open("w")
-        except OSError as error:
-            raise RunFolderError(f"{path} can't be written: {error.strerror}. Name another with --out") from error
-        try:
-            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # freed however the process ends
-        except OSError as error:
-            self._lock_file.close()
-            raise RunFolderError(f"another process plays into {path}; wait for it or name another folder") from error
+        self._lock_file = lock(path)
         try:
             self._open(path, protocol, new)
         except BaseException:
