@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections import Counter
 from typing import Any
@@ -13,9 +14,9 @@ from vagen_envs.grid import Position
 from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Unclear, notes_on
 from vagen_rewards.reader.clauses import Stated, parse
-from vagen_rewards.reader.facts import At, Total, Where, Within
+from vagen_rewards.reader.facts import At, Beside, Between, Total, Where, Within
 from vagen_rewards.reader.relations import Region, Relation, ends_of
-from vagen_rewards.reader.things import ALL, Mention
+from vagen_rewards.reader.things import ALL, NONE, Mention
 from vagen_rewards.reader.words import lexicon, words_of
 
 RANKS = ("player", "box", "target", "hole")
@@ -61,7 +62,7 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
         for fact in facts:
             other = stated.relation.other
             named = stated.subject.label or (other and other.label)
-            if isinstance(fact, Where | Within) and fact.nth and named:
+            if isinstance(fact, Where | Within) and fact.nth > 0 and named:
                 often[fact] += 1
                 claims.append(Claim(stated.span, fact._replace(nth=often[fact])))
             else:
@@ -85,6 +86,10 @@ def facts_of(kind: str, stated: Stated) -> list[Fact] | None:
         return [Total(subject.kind, stated.total)]
     if stated.parts:
         return _listed(kind, stated)
+    if relation.ends:
+        return _between(kind, subject, relation)
+    if subject.kind in ("wall", "free") or (relation.other and relation.other.kind == "free"):
+        return _beside(subject, relation)
     if subject.kind == "player" and relation.region and relation.ways and relation.at and relation.other is None:
         relation.region = (*ends_of(relation.ways), *relation.region)  # "on the left, in the top row"
         relation.ways = []
@@ -133,12 +138,13 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
     near = relation.near or relation.adjacent
     straight = (vertical is None) != (horizontal is None) and "any" in relation.units.values()
     fact = Where(subject.kind, other.kind, vertical, horizontal, rows, columns, near, straight=straight)
+    fact = fact._replace(apart=relation.apart)
     if RANKS.index(subject.kind) < RANKS.index(other.kind):
         back = [None if way is None else -way for way in (vertical, horizontal)]
         fact = fact._replace(subject=other.kind, other=subject.kind, vertical=back[0], horizontal=back[1])
-    if ALL in (subject.label, other.label):
-        fact = fact._replace(nth=0)
-    if subject.label or other.label or near or fact.subject == "hole":
+    labels = (subject.label, other.label)
+    fact = fact._replace(nth=0 if ALL in labels else -1 if NONE in labels else 1)
+    if subject.label or other.label or near or fact.apart or fact.subject == "hole":
         return [*placed, fact]
     halves = [fact._replace(horizontal=None, columns=None), fact._replace(vertical=None, rows=None)]
     return [*placed, *[half for half in halves if half.vertical is not None or half.horizontal is not None]]
@@ -150,11 +156,36 @@ def _region(subject: Mention, region: Region, *, loose: bool = False) -> list[Fa
     cells, places = [place for axis, place in region if axis == "cell"], [each for each in region if each[0] != "cell"]
     several = subject.kind == "hole" or bool(subject.label)  # one of them is in all the places
     apart = [tuple(places)] if several else [(each,) for each in places]
-    nth = 0 if subject.label == ALL else 1
+    nth = {ALL: 0, NONE: -1}.get(subject.label, 1)
     return [
         *(At(subject.kind, cell, True) for cell in cells),
         *(Within(subject.kind, each, loose, nth) for each in apart if each),
     ]
+
+
+def _between(kind: str, subject: Mention, relation: Relation) -> list[Fact] | None:
+    first, second = [end.kind for end in relation.ends]
+    if any(end.plural or end.label for end in relation.ends) or subject.plural or subject.may_be:
+        return None
+    if len({subject.kind, first, second}) < 3 or not {subject.kind, first, second} <= set(RANKS):
+        return None
+    between = Between(subject.kind, (first, second), {ALL: 0, NONE: -1}.get(subject.label, 1))
+    more = dataclasses.replace(relation, ends=())
+    rest = [] if more == Relation() else _placed(kind, subject, more, relation.other or Mention("player"))
+    return None if rest is None else [between, *rest]
+
+
+def _beside(subject: Mention, relation: Relation) -> list[Fact] | None:
+    """The fact of "a wall is to my left" or "the cell to my left is safe"."""
+    if relation.other and relation.other.kind == "free":  # "I am on a safe tile"
+        subject, relation = relation.other, dataclasses.replace(relation, other=subject)
+    other, where = relation.other or Mention("player"), sides_of(relation)
+    if where is None or other.label or other.plural or other.may_be or relation.region or relation.far:
+        return None
+    step, exact = [way or 0 for way in where[:2]], relation.adjacent or 1 in where[2:] or relation.same == {"here"}
+    if any(step) == (relation.same == {"here"}) or any(count not in (None, 1) for count in where[2:]):
+        return None
+    return [Beside(other.kind, (step[0], step[1]), subject.kind == "wall", exact)]
 
 
 def _listed(kind: str, stated: Stated) -> list[Fact] | None:
@@ -163,15 +194,21 @@ def _listed(kind: str, stated: Stated) -> list[Fact] | None:
     often = Counter[Fact]()
     for part in stated.parts:
         facts = _placed(kind, stated.subject, part, part.other or Mention("player"))
-        if facts is None or len(facts) != 1 or not isinstance(facts[0], Where):
+        if facts is None or len(facts) != 1:
             return None
         often[facts[0]] += 1
-        apart.append(facts[0]._replace(nth=often[facts[0]]))
+        fact = facts[0]
+        apart.append(fact._replace(nth=often[fact]) if isinstance(fact, Where | Within) else fact)
     whole = Relation(
         [way for part in stated.parts for way in part.ways],
         {way: count for part in stated.parts for way, count in part.counts.items()},
     )
-    if len(stated.parts) == 2 and all(len(part.ways) == 1 for part in stated.parts) and sides_of(whole) is not None:
+    if (
+        stated.joined
+        and len(stated.parts) == 2
+        and all(len(part.ways) == 1 for part in stated.parts)
+        and sides_of(whole) is not None
+    ):
         joined = _placed(kind, stated.subject, whole, Mention("player"))
         return [Unclear((tuple(apart), tuple(joined)))] if joined else None
     return apart
@@ -200,7 +237,7 @@ def sides_of(relation: Relation) -> tuple[int | None, int | None, int | None, in
                 return None
     if relation.exact and len(found) == 1 and not relation.same:
         found["column" if "row" in found else "row"] = 0
-    if not found and not relation.near:
+    if not found and not relation.near and not relation.apart:
         return None
     return found.get("row"), found.get("column"), counts.get("row"), counts.get("column")
 
@@ -277,7 +314,9 @@ def _places(fact: Fact, kind: str) -> bool:
     """Whether a fact says where a thing of this kind is."""
     if isinstance(fact, Unclear):
         return all(any(isinstance(part, Within) or _places(part, kind) for part in read) for read in fact.readings)
-    return (isinstance(fact, Where) and fact.subject == kind) or (isinstance(fact, At) and fact.kind == kind)
+    return (isinstance(fact, Where) and kind in (fact.subject, fact.other)) or (
+        isinstance(fact, At) and fact.kind == kind
+    )
 
 
 def _facts(things: dict[str, tuple[Position, ...]], subject: str, other: str) -> int:

@@ -20,6 +20,7 @@ from vagen_rewards.reader.relations import Phrases, Relation
 from vagen_rewards.reader.things import ALL, Mention
 from vagen_rewards.reader.words import Word, lexicon
 
+_MOVERS = ("player", "box", "it")
 _BREAKS = ("and", "comma", "but", "with", "relative")
 _VERBS = ("be", "will")
 _PLACES, _WHERE, _PLANNED = [frozenset(lexicon()["kinds"][use]) for use in ("places", "where", "planned")]
@@ -31,7 +32,8 @@ class Stated(NamedTuple):
     Attributes:
         subject, relation: the thing, and where it is.
         span: the clause.
-        parts: of a list such as "Holes: left, above", whose entries may speak of one thing or of several.
+        parts: of a list such as "Holes: left, above".
+        joined: whether its entries may speak of one thing, as in "The holes are left and above".
         total: as many of its kind there are, as in "there are two holes"; 0 if that isn't stated.
     """
 
@@ -40,6 +42,7 @@ class Stated(NamedTuple):
     span: Span
     parts: tuple[Relation, ...] = ()
     total: int = 0
+    joined: bool = False
 
 
 class Parsed(NamedTuple):
@@ -52,7 +55,9 @@ class Parsed(NamedTuple):
 def parse(words: list[Word], part: Part, *, beside: bool = False) -> Parsed:
     """Parse all sentences of a text; `beside`: go past what things are on, under or near."""
     parsed, sentence, known, topic = Parsed([], []), list[Word](), list[Mention](), list[Mention]()
-    several = ""
+    several, first_person = "", any(word.label == "me" for word in words)
+    if first_person:
+        words = [word._replace(label="") if word.label == "me" else word for word in words]
     if any(word.kind == "correction" for word in words):  # what it takes back isn't sure
         return Parsed([], [((words[0].span[0], words[-1].span[1]), True)])
     for word in [*words, Word("end", ".", (0, 0))]:
@@ -60,7 +65,7 @@ def parse(words: list[Word], part: Part, *, beside: bool = False) -> Parsed:
             sentence.append(word)
         elif sentence:
             reader = _Sentence(sentence, part, parsed, known, several)
-            reader.topic, reader.beside = topic, beside
+            reader.topic, reader.beside, reader.first_person = topic, beside, first_person
             reader.read()
             several, sentence = reader.several, []
     return parsed
@@ -79,7 +84,7 @@ def _is_plan(words: list[Word]) -> bool:
     kinds = {word.kind for word in words[first:]}
     mine = [word for word, after in zip(words, [*words[1:], None], strict=True) if after and after.kind == "plan"]
     others = [word.value for word in words[first:] if word.kind == "thing" and word not in mine]
-    begins = all(word.kind in ("filler", "no", *_BREAKS) or word.value == "player" for word in words[:first])
+    begins = all(word.kind in ("filler", "no", *_BREAKS) or word.value in _MOVERS for word in words[:first])
     named = len(others) > 1 or not {"player", "hole"}.isdisjoint(others)
     named = named or ("direction" in kinds and any(near in str(words[first].value) for near in ("close", "near")))
     return first < len(words) and begins and not named and kinds <= _PLANNED
@@ -89,10 +94,8 @@ class _Sentence(Phrases):
     """Parses one sentence."""
 
     def __init__(self, words: list[Word], part: Part, parsed: Parsed, known: list[Mention], several: str) -> None:
-        if part == "world_modeling" and words[0].value in ("after", "once", "when"):
-            # "Once I move, …" speaks of the time that a prediction speaks of anyway.
-            cut = next((i for i, word in enumerate(words) if word.value == ","), -1)
-            words = words[cut + 1 :] or words
+        if part == "world_modeling":  # "Once I move, …" speaks of the time that a prediction speaks of anyway
+            words = [word for word in words if word.kind != "later"]
         while words and words[0].kind == "comma":  # a bullet
             words = words[1:]
         super().__init__(words, known)
@@ -105,7 +108,7 @@ class _Sentence(Phrases):
             return
         self._cut_plan()
         kinds = {word.kind for word in self.words}
-        if kinds & {"hedge", "no"} or (self.part == "grounding" and "will" in kinds):
+        if kinds & {"hedge", "no"} or (self.part == "grounding" and kinds & {"will", "later"}):
             self._leave(0, len(self.words))
             return
         self._take_viewpoint()
@@ -128,13 +131,15 @@ class _Sentence(Phrases):
                 self.at += 1
             if found is not None and self.beside:
                 self.skip_beside()
-            if found is not None and (self.at == len(self.words) or self.kind() in _BREAKS):
+            if found is not None and self.kind() in ("", "in", "exactly", "near", *_BREAKS):
                 subjects, other = found
                 continue
             del self.parsed.stated[before:]
             self.at = self._next_clause(max(begin, start + 1))
-            self._leave(start if found is None else begin, self.at)
-            subjects, other = [], None
+            end, self.at = self.at, begin
+            self._leave(start if found is None else begin, end)
+            subjects, other = [named] if (named := self.thing()) else [], None
+            self.at = end
 
     def _cut_plan(self) -> None:
         """Leave out what to do at the end, as in ", so I can't go straight up", whatever it denies."""
@@ -147,6 +152,11 @@ class _Sentence(Phrases):
         """Read "From my position," or "Relative to the box," at the beginning."""
         self.seen_from = self.thing() if self.take("of") else None
         self.at = self.at if self.seen_from else 0
+        here, place = self.at, self.relation() if self.seen_from and self.kind() == "in" else None
+        if self.seen_from and place and place.region and self.kind() == "comma":
+            self._state([self.seen_from], place, 0)  # "From my corner at the bottom left,"
+        else:
+            self.at = here
         self.take("comma")
 
     def _leave(self, start: int, end: int) -> None:
@@ -155,7 +165,7 @@ class _Sentence(Phrases):
         self.known.extend(named_here)  # a later "it" may stand for them
         self.topic[:] = named_here[:1] or self.topic
         kinds = {word.kind for word in left}
-        named = any(word.kind == "thing" and word.value not in ("player", "wall") for word in left)
+        named = any(word.kind == "thing" and word.value not in ("player", "wall", "free") for word in left)
         alone = {"relative"}.issuperset(word.kind for word in self.words[end : end + 2] if word.kind != "comma")
         named = named and not (alone and end < len(self.words) and kinds <= {"thing", "filler", *_BREAKS})
         matters = (named or bool(kinds & _WHERE)) and not _is_plan(left)
@@ -170,7 +180,8 @@ class _Sentence(Phrases):
             self.at = i
             while self.kind() in _BREAKS:
                 self.at += 1
-            begins = self._is_listed() or (self.words[i].kind == "comma" and self.peek(-1) == "relative")
+            begins = self.kind() in _VERBS and self.words[start].kind == "thing"  # "the box moves down and is"
+            begins = begins or self._is_listed() or (self.words[i].kind == "comma" and self.peek(-1) == "relative")
             begins = begins or self.take("exists") or (bool(self.things()) and self.kind() in _VERBS)
             self.at = here
             del self.known[names:]
@@ -184,8 +195,10 @@ class _Sentence(Phrases):
         start = self.at
         exists = self.take("exists")
         subjects = self.things()
-        if len(subjects) == 2 and subjects[0].kind == "target" and self.kind() == "comma" and self.peek(1) in _VERBS:
+        named = len(subjects) == 2 and subjects[0].kind in ("target", subjects[1].kind)
+        if named and self.kind() == "comma" and self.peek(1) in _VERBS:
             subjects, self.at = subjects[1:], self.at + 1  # "the target, a vase, is"
+        self.subjects = subjects
         several = len(subjects) > 1 or any(subject.plural for subject in subjects)
         alone = exists and not self.kind()
         alone = alone or (several and self._is_colon() and self.peek(1) in ("number", "another"))
@@ -221,13 +234,13 @@ class _Sentence(Phrases):
                     relation.other = seen_from
         if relation is None or not subjects:
             return None
-        self._state(subjects, relation, start)
         here = self.at
         also = self.thing() if relation.other and self.take("and") else None  # "above the player and the target"
         if also and self.kind() in ("", "comma", "but"):
-            self._state(subjects, dataclasses.replace(relation, other=also), start)
+            relation.also = (also,)
         else:
             self.at = here
+        self._state(subjects, relation, start)
         return subjects, relation.other
 
     def _take_verb(self) -> bool:
@@ -274,7 +287,8 @@ class _Sentence(Phrases):
         after = ("comma", "be", "in", "exactly", "direction") if self.take("exists") or with_it else ("comma", "be")
         thing = self.thing()
         plural = thing is not None and thing.plural and self.kind() in after and self.peek(1) != "whole"
-        bare = thing is None and bool(several) and self.kind() in ("number", "direction") and self.peek(1) != "in"
+        bare = thing is None and bool(several) and self.kind() in ("number", "direction")
+        bare = bare and self.peek(1) not in ("in", "unit")
         self.at, self.several = here, several
         del self.known[names:]
         return plural or bare
@@ -305,7 +319,8 @@ class _Sentence(Phrases):
         span = (self.words[start].span[0], self.words[self.at - 1].span[1])
         # "Holes: left" is one of them, "the holes are left" all.
         mention = Mention(self.several, ALL) if verb and len(parts) == 1 else self._named(self.several)
-        self.parsed.stated.append(Stated(mention, relation, span, tuple(parts) if len(parts) > 1 else ()))
+        several = tuple(parts) if len(parts) > 1 else ()
+        self.parsed.stated.append(Stated(mention, relation, span, several, joined=verb and not exists))
         return [mention], relation.other
 
     def _after(self, subjects: list[Mention]) -> Relation | None:
@@ -322,6 +337,12 @@ class _Sentence(Phrases):
         else:
             self.at = here
         self._take_verb() or self.take("comma")
+        stated, unread = self.parsed.stated, self.parsed.unread
+        if self.take("ditto"):  # "so is the goal"
+            sure = stated and (not unread or unread[-1][0] < stated[-1].span)
+            return dataclasses.replace(stated[-1].relation) if sure else None
+        if self.take("between"):
+            return self._between(subjects[0])
         if self.beside and self.kind() in ("in", "near", "vague"):
             self.skip_beside()
             self.take("comma")
@@ -335,17 +356,37 @@ class _Sentence(Phrases):
             self.at = here
         return self.relation()
 
+    def _between(self, subject: Mention) -> Relation | None:
+        """Read "me and the box" or "us" after "between"."""
+        first, last = self.thing(), self._group(2)
+        if first is None or first.may_be:
+            ends = last  # "in between", "between them"
+        elif self.take("and"):
+            ends = [first, self.thing() or subject]
+        else:
+            ends = [first, *[mention for mention in last if mention.kind != "player"][:1]]
+        relation = Relation(ends=tuple(ends))
+        self._more(relation)
+        return relation if len(ends) == 2 else None
+
     def _state(self, subjects: list[Mention], relation: Relation, start: int) -> None:
         span = (self.words[start].span[0], self.words[self.at - 1].span[1])
-        if len(subjects) == 1 and not subjects[0].may_be:
-            self.topic[:] = subjects
         for subject in subjects:
+            if not subject.may_be:
+                self.topic[:] = [subject, *[other for other in self.topic if other.kind != subject.kind]]
             own = dataclasses.replace(relation)
             if own.other is None and self.seen_from and not own.viewer and subject.kind != self.seen_from.kind:
                 own.other = self.seen_from
+            last = self.parsed.stated[-1] if self.parsed.stated else None
+            pair = [last.subject, last.relation.other or Mention("player")] if last else []
+            if own.other is None and not own.viewer and subject.kind in [one.kind for one in pair]:
+                others = [one for one in pair if one.kind not in (subject.kind, "player") and not one.plural]
+                own.other = Mention("it", "", False, (*others, Mention("player"))) if others else None
             if own.other is None and subject.kind == "player" and not own.region:
                 own.other = self._other_than("player")
             self.parsed.stated.append(Stated(subject, own, span))
+            for other in relation.also:
+                self.parsed.stated.append(Stated(subject, dataclasses.replace(relation, other=other, also=()), span))
 
     def _other_than(self, kind: str) -> Mention | None:
         """What the player may be seen from where that isn't named."""

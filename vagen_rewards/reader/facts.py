@@ -18,8 +18,9 @@ class Where(NamedTuple):
             "under", of which observers differ in the same cell.
         rows, columns: distances in cells, if stated.
         near: whether the things share a side.
-        nth: several things are described alike; so many of them must be there, all if it is 0.
+        nth: several things are described alike; so many of them must be there, all if it is 0, none if it is -1.
         straight: cells are counted along one axis alone, so that observers differ where the other isn't 0.
+        apart: the distance in cells, of which observers differ where it isn't along one axis.
     """
 
     subject: str
@@ -31,18 +32,15 @@ class Where(NamedTuple):
     near: bool = False
     nth: int = 1
     straight: bool = False
+    apart: int = 0
 
     def holds(self, state: Any) -> bool | None:
         """Whether at least `nth` things of the subject's kind stand so to one of the other kind."""
         things = state.cells
         if self.subject not in things or self.other not in things:
             return None
-        verdicts = [self._fits(at, seen_from) for at in things[self.subject] for seen_from in things[self.other]]
-        if not self.nth:
-            return all(verdicts) or None  # "the holes" may be some of them
-        if verdicts.count(True) >= self.nth:
-            return True
-        return None if None in verdicts else False
+        others = things[self.other]
+        return _so_many([_any([self._fits(at, other) for other in others]) for at in things[self.subject]], self.nth)
 
     def _fits(self, at: Position, other: Position) -> bool | None:
         down, right = at[0] - other[0], at[1] - other[1]
@@ -54,10 +52,14 @@ class Where(NamedTuple):
             or (self.rows is not None and abs(down) != self.rows)
             or (self.columns is not None and abs(right) != self.columns)
             or (self.near and max(abs(down), abs(right)) != 1)
+            or (self.apart and self.apart not in (abs(down) + abs(right), max(abs(down), abs(right))))
         )
         if wrong:
             return False
-        doubted = self.straight or (self.near and self.vertical is None)  # diagonal: "next to", "one cell up"?
+        # Diagonal: "next to", "one cell up", "no hole to my left"?
+        doubted = (
+            self.straight or self.apart or (self.vertical is None and self.near) or (self.nth < 0 and not self.near)
+        )
         return None if doubted and down and right else True
 
     def atoms(self) -> int:
@@ -128,9 +130,7 @@ class Within(NamedTuple):
         verdicts = [
             every([self._fits(axis == "column", place, cell, state) for axis, place in self.places]) for cell in things
         ]
-        if not self.nth:
-            return all(verdicts) or None
-        return True if verdicts.count(True) >= self.nth else None if None in verdicts else False
+        return _so_many(verdicts, self.nth)
 
     def _fits(self, axis: int, place: int | str, cell: Position, state: Any) -> bool | None:
         at, (first, last) = cell[axis], state.extent[axis]
@@ -181,6 +181,68 @@ class Total(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.number} {self.kind}"
+
+
+class Between(NamedTuple):
+    """A thing is between two others."""
+
+    kind: str
+    ends: tuple[str, str]
+    nth: int = 1
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether it is in one line with them; `None` if it isn't, but somewhere in the rectangle that they span."""
+        things = state.cells
+        if any(len(things.get(end, ())) != 1 for end in self.ends) or self.kind not in things:
+            return None
+        (a, b), verdicts = [things[end][0] for end in self.ends], list[bool | None]()
+        for at in things[self.kind]:
+            inside = all(min(a[axis], b[axis]) <= at[axis] <= max(a[axis], b[axis]) for axis in (0, 1))
+            turn = (b[0] - a[0]) * (at[1] - a[1]) - (b[1] - a[1]) * (at[0] - a[0])
+            verdicts.append((turn == 0 or None) if inside and at not in (a, b) else False)
+        return _so_many(verdicts, self.nth)
+
+    def __str__(self) -> str:
+        return f"{self.kind} between {self.ends[0]} and {self.ends[1]}"
+
+
+class Beside(NamedTuple):
+    """The cell beside a thing is a wall, or free of walls, boxes and holes; `exact` if another one can't be meant."""
+
+    kind: str
+    step: Position
+    wall: bool
+    exact: bool
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether it is; `None` for several things of the kind, and where another cell may be meant."""
+        if len(state.cells.get(self.kind, ())) != 1:
+            return None
+        row, column = [at + step for at, step in zip(state.cells[self.kind][0], self.step, strict=True)]
+        (top, bottom), (left, right) = state.extent
+        wall = not (top <= row <= bottom and left <= column <= right)
+        if not wall and hasattr(state, "floor"):
+            wall = not state.floor >> (row * state.width + column) & 1
+        if self.wall:
+            return wall or (False if self.exact else None)
+        full = wall or any((row, column) in state.cells.get(kind, ()) for kind in ("box", "hole"))
+        return False if full else True if self.exact else None
+
+    def __str__(self) -> str:
+        return f"{'wall' if self.wall else 'nothing'} beside {self.kind}"
+
+
+def _any(verdicts: list[bool | None]) -> bool | None:
+    return True if True in verdicts else None if None in verdicts else False
+
+
+def _so_many(verdicts: list[bool | None], number: int) -> bool | None:
+    """Whether so many hold, none or all; "the holes" may be some of them."""
+    if number < 0:
+        return None if (found := _any(verdicts)) is None else not found
+    if not number:
+        return all(verdicts) or None
+    return True if verdicts.count(True) >= number else None if None in verdicts else False
 
 
 def _sign(number: int) -> int:

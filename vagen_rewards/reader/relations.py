@@ -44,6 +44,9 @@ class Relation:
         at: the direction may be a place on the board, as in "at the top left".
         to: it isn't, as in "to the lower right".
         sided: it may be one, as in "on the left side".
+        apart: the distance in cells, without a direction.
+        ends: the two things that it is between.
+        also: further things that it is seen from, as in "above the player and the target".
     """
 
     ways: list[str] = field(default_factory=list)
@@ -61,6 +64,9 @@ class Relation:
     at: bool = False
     to: bool = False
     sided: bool = False
+    apart: int = 0
+    ends: tuple[Mention, ...] = ()
+    also: tuple[Mention, ...] = ()
 
 
 class Phrases(Things):
@@ -84,9 +90,12 @@ class Phrases(Things):
         if relation.other is None and not relation.viewer and not (relation.region and not relation.ways):
             here = self.at
             self.take("of")
-            self.take("whole")
-            relation.other = self.thing()
+            others = self._group(2) if self.take("whole") and self.kind() != "thing" else []
+            relation.other, *also = others or [self.thing()]
+            relation.also = tuple(also)
             after = self.words[self.at - 1]
+            if relation.other and relation.other.plural and relation.same == {"here"}:
+                relation.other = relation.other._replace(plural=False)  # "on targets"
             if relation.other is None:
                 self.at = here
             elif relation.other.plural or (self.kind() in ("be", "will", "exists", "comma") and after.span == (0, 0)):
@@ -118,19 +127,28 @@ class Phrases(Things):
 
     def _more(self, relation: Relation) -> None:
         """Read a second part after the other thing, as in "above the player, two columns to the right"."""
-        while self.kind() in ("comma", "and", *_GO_ON):
+        while self.kind() in ("comma", "and", *_GO_ON) and not self.ahead:
             here = self.at
-            self.at += self.kind() in ("comma", "and")
-            extra = Relation(ways=list(relation.ways), counts=dict(relation.counts), units=dict(relation.units))
+            if self.kind() in ("comma", "and"):
+                self.at += 1
+                other = self._ahead()
+                if other and relation.other and other.kind != relation.other.kind and not other.may_be:
+                    self.at = here
+                    return
+            same = set(relation.same)
+            extra = Relation(list(relation.ways), dict(relation.counts), dict(relation.units), same=same)
             read = self._part(extra)
             if extra.viewer and not relation.viewer and relation.other and relation.other.kind != "player":
                 read = False  # "on the target, to my right": another relation
-            if extra.near or extra.same:  # "to my left, next to me"
+            if not extra.viewer:  # "to my left, next to me"
                 self.take("of")
                 again = self.thing()
-                read = read and (again is None or again.kind == (relation.other or Mention("player")).kind)
-            goes_on = self.kind() == "in" and self.peek(1) in ("same_row", "same_column", "region")
-            if not (read and (goes_on or self.kind() in ("", "comma", "and", "but"))):
+                read = read and (
+                    again is None or again.may_be or again.kind == (relation.other or Mention("player")).kind
+                )
+            after = next((word.kind for word in self.words[self.at + 1 :] if word.kind != "filler"), "")
+            goes_on = self.kind() == "in" and after in ("same_row", "same_column", "region")
+            if not (read and (goes_on or self.kind() in ("", "comma", "and", "but", "be"))):
                 self.at = here
                 return
             relation.ways, relation.counts, relation.units = extra.ways, extra.counts, extra.units
@@ -138,6 +156,14 @@ class Phrases(Things):
             relation.far = extra.far if relation.far is None else relation.far
             relation.exact, relation.near = relation.exact or extra.exact, relation.near or extra.near
             relation.region += extra.region
+
+    def _ahead(self) -> Mention | None:
+        """What another relation is seen from, as in "above me and to the left of the box"."""
+        here, names, several, self.ahead = self.at, len(self.known), self.several, True
+        relation = self.relation()
+        self.at, self.several, self.ahead = here, several, False
+        del self.known[names:]
+        return relation.other if relation else None
 
     def _part(self, relation: Relation) -> bool:
         here = self.at
@@ -262,6 +288,9 @@ class Phrases(Things):
         if relation.ways and (self.take("side") or (unit and self.kind() in ("", "comma", "and", "but"))):
             # "to the right, two tiles away"
             return self._away(relation, int(number), unit) or self._back(here)
+        if unit == "any" and self._value() in ("away", "distant") and self.take("side"):
+            relation.apart = int(number)
+            return True
         return self._back(here)
 
     def _away(self, relation: Relation, number: int, unit: str) -> bool:
@@ -272,6 +301,7 @@ class Phrases(Things):
             return False
         relation.ways = ways
         relation.counts |= dict.fromkeys(along, number)
+        relation.units |= dict.fromkeys(along, unit)
         return True
 
     def _direction(self, relation: Relation, number: int | None, unit: str) -> None:
@@ -287,7 +317,7 @@ class Phrases(Things):
             self.at += 1
         ends = ends_of([way])
         placed = (relation.at or relation.sided) and not relation.to and number is None and self._of_board("of")
-        if ends and (placed or (corner and not relation.viewer and self.kind() != "of")):
+        if ends and (placed or "here" in relation.same or (corner and not relation.viewer and self.kind() != "of")):
             relation.ways.pop()
             relation.region += ends
             relation.loose = not corner

@@ -9,6 +9,9 @@ from vagen_rewards.reader.words import Word
 ALL = "all"
 """The label of all things of a kind, as in "both holes"."""
 
+NONE = "none"
+"""The label of "no hole"."""
+
 
 class Mention(NamedTuple):
     """A thing as a clause names it.
@@ -34,15 +37,17 @@ class Things:
         self.known = known
         self.at = 0
         self.names = len(words)
-        self.several, self.beside = "", False
+        self.several, self.beside, self.ahead, self.first_person = "", False, False, False
         self.topic: list[Mention] = []
+        self.subjects: list[Mention] = []
 
     # -- things ------------------------------------------------------------------------------------
 
     def things(self) -> list[Mention]:
         """Read things joined by "and" or commas; "two holes" are two of them."""
         found: list[Mention] = []
-        begin, whole = self.at, self.take("whole")
+        begin, whole = self.at, self.take("whole") or (self._value() == "they" and self.take("pronoun"))
+        size = 3 if whole and self.words[self.at - 1].value == "all three" else 2
         while True:
             here = self.at
             if found and (self._is_colon() or not (self.take("and") or self.take("comma"))):
@@ -51,11 +56,20 @@ class Things:
             if thing is not None:
                 found.append(Mention(thing.kind, ALL) if whole and thing.plural and not found else thing)
                 continue
-            counted = self.counted()
+            counted = self.counted() or (self._group(size) if whole and not found else [])
             if not counted:
                 self.at = here if found else begin
                 return found
             found += counted
+
+    def _group(self, size: int) -> list[Mention]:
+        """The last subjects, which "both" or "they" stand for."""
+        if self.several:
+            return [Mention(self.several, ALL)]
+        kinds = {subject.kind for subject in self.subjects}
+        named = self.topic if not kinds else [*self.topic, *reversed(self.known)]
+        found = {mention.kind: mention for mention in reversed(named) if mention.kind not in kinds}
+        return [*reversed(found.values())][:size] if len(found) >= size else []
 
     def _is_colon(self) -> bool:
         return self.kind() == "comma" and self.words[self.at].value != ","
@@ -67,6 +81,9 @@ class Things:
             self.at += 1
         if self.kind() == "number" and self.peek(1) == "thing":
             count, word = self.words[self.at].value, self.words[self.at + 1]
+            if not count:
+                self.at += 2
+                return [Mention(word.value, NONE)]
             if word.plural and count in (2, 3, 4, 5, 6):
                 self.at += 2
                 self.several = word.value
@@ -109,7 +126,7 @@ class Things:
         if self._value() in ("position", "location", "direction") and self.peek(1) in ("comma", "of"):
             self.at += 1  # "Goal position: 2 up"
         mention = Mention(word.value, label, word.plural and not another)
-        if not label and (another or article in ("a", "an") or number == 1):
+        if not label and word.value not in ("free", "wall") and (another or article in ("a", "an") or number == 1):
             mention = self._named(word.value)
             self.several = word.value
         self.known.append(mention)
@@ -125,10 +142,11 @@ class Things:
         """The things that a pronoun may stand for: the last subject and the last ones that were named."""
         if pronoun == "he":
             return Mention("player")
-        last: list[Mention] = []
-        for mention in (*self.topic, *reversed(self.known)):
+        last: list[Mention] = [Mention("player")] if pronoun == "it" and self.first_person else []
+        for mention in (*self.topic[:1], *reversed(self.known)):
             if all(mention.kind != other.kind for other in last) and not mention.plural:
                 last.append(mention)
+        last = last[self.first_person and pronoun == "it" :]
         return Mention("it", "", False, tuple(last[:3])) if last else None
 
     # -- words -------------------------------------------------------------------------------------

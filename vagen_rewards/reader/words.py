@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import tomllib
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -18,16 +19,12 @@ _WORD = re.compile(
 _LOOSE = str.maketrans(
     {"’": "'", "*": " ", "`": " ", "#": " ", "$": " ", "“": " ", "”": " ", '"': " ", "–": "-", "—": "-"}
 )
-_HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])")
-_ASIDE = re.compile(r"\((?:(?:the |an? )?(?:red|green|blue|yellow|brown|orange|white|elf|dark)[a-z ]{0,24})\)")
-"""Looks of a thing in parentheses."""
-_PLURAL = re.compile(r"(?<=[a-z])\(e?s\)")
-_HALF = re.compile(rf"\b({'|'.join(_NUMERALS)}|\d+) and a half\b")
-_ROW_COLUMN = re.compile(r"\((row \d+, ?col(?:umn)? \d+)\)")
+_HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])|  +")
+_MINE = ("i", "me", "my", "we", "us", "our", "myself")
+_NAMES = ("character", "player", "agent", "avatar")
+_EDGE = r"(?:(?<!\w)|(?!\w))"
 _LABEL = re.compile(r"([a-z_]+?)_?(\d+)")
 _CORRECTED = ("thing", "direction", "exactly")
-_CLOSE = [(word,) for word in ("above", "below", "beneath", "under", "underneath", "beside", "over", "behind")]
-_AFTER = [(word,) for word in ("the", "to", "my", "and", ",")]
 
 
 class Word(NamedTuple):
@@ -91,6 +88,26 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
 
 
 @functools.cache
+def _rewrites(kind: str) -> list[tuple[tuple[str, ...], re.Pattern[str], str]]:
+    """Paraphrases of this kind: words one of which each has, its pattern, and plainer words for it."""
+    names = {"number": [r"\d+", *_NUMERALS]}
+    for phrase, (name, value, _) in phrases(kind).items():
+        for each in (name, value) if name == "thing" else (name,):
+            names.setdefault(each, []).append(re.escape(" ".join(phrase)))
+    tables = lexicon()
+    macros = tables["macros"]
+    any_of = {name: "|".join(sorted(texts, key=len, reverse=True)) for name, texts in names.items()}
+
+    def expand(rule: str) -> str:
+        return re.sub(r"\{([A-Za-z]+)\}", lambda name: any_of.get(name[1]) or expand(macros.get(name[1], "(?!)")), rule)
+
+    rules = [*tables["rewrites"], *tables[tables[kind].get("base", kind)].get("rewrites", [])]
+    return [
+        (tuple(word.split("|")), re.compile(rf"{_EDGE}(?:{expand(rule)}){_EDGE}"), plain) for word, rule, plain in rules
+    ]
+
+
+@functools.cache
 def _longest(kind: str) -> dict[str, int]:
     """The words of the longest phrase that begins with a word."""
     found: dict[str, int] = {}
@@ -104,33 +121,34 @@ def words_of(kind: str, text: str) -> list[Word]:
     plain = text.lower().translate(_LOOSE)
     if len(plain) != len(text):
         return []
-    if "(" in plain and "base" in lexicon()[kind]:
-        plain = _ASIDE.sub(lambda aside: " " * len(aside[0]), plain)
-        plain = _PLURAL.sub(lambda end: end[0][1:-1].ljust(len(end[0])), plain)
-        plain = _ROW_COLUMN.sub(lambda place: f" {place[1]} ", plain)
-    plain = _HALF.sub(lambda half: f"{NUMBERS.get(half[1], half[1])}.5".ljust(len(half[0])), plain)
-    plain = _HYPHEN.sub(" ", plain).replace("i.e.", "  , ").replace("e.g.", " ?  ")
-    raw = [(match[0], match.span()) for match in _WORD.finditer(plain)]
+    plain = _HYPHEN.sub(lambda gap: " " * len(gap[0]), plain)
+    where: Sequence[int] = range(len(plain))
+    for marks, pattern, new in _rewrites(kind):
+        for mark in marks:
+            if mark in plain:
+                break
+        else:
+            continue
+        for match in reversed([*pattern.finditer(plain)]):
+            start, end = match.span()
+            words = match.expand(new) or " "
+            where = [*where[:start], *[where[start]] * (len(words) - 1), *where[end - 1 :]]
+            plain = plain[:start] + words + plain[end:]
+    raw = [(match[0], (where[match.start()], where[match.end() - 1] + 1)) for match in _WORD.finditer(plain)]
     known, longest, found, i = phrases(kind), _longest(kind), list[Word](), 0
     texts = tuple([word for word, _ in raw])
     while i < len(raw):
-        if texts[i] == "right" and texts[i + 1 : i + 2] in _CLOSE and texts[i - 1 : i] not in _AFTER:
-            found.append(Word("exactly", "right", raw[i][1]))  # "right above"
-            i += 1
-            continue
         for count in range(min(longest.get(texts[i], 0), len(raw) - i), 0, -1):
             entry = known.get(texts[i : i + count])
             if entry is not None:
                 span = (raw[i][1][0], raw[i + count - 1][1][1])
-                found.append(Word(entry[0], entry[1], span, entry[2]))
+                mine = texts[i] in _MINE and entry[0] in ("thing", "mine") and texts[i + count - 1] not in _NAMES
+                found.append(Word(entry[0], entry[1], span, entry[2], "me" if mine else ""))
                 i += count
                 break
         else:
             found.append(_single(kind, *raw[i]))
             i += 1
-    for i, word in enumerate(found[:-1]):
-        if text[slice(*word.span)] == "→" and found[i + 1].kind in ("direction", "in", "exactly", "number"):
-            found[i] = Word("comma", ":", word.span)  # "box → left"
     return _unwrapped(found)
 
 
@@ -163,6 +181,8 @@ def _single(kind: str, word: str, span: Span) -> Word:
         return Word("end", word, span)
     if word in ",:-=|>":
         return Word("comma", word, span)
+    if word.endswith("ly"):
+        return Word("filler", word, span)
     meant = corrected(kind, word)
     if meant:
         entry = known[meant,]
