@@ -225,7 +225,8 @@ def sides_of(relation: Relation) -> tuple[int | None, int | None, int | None, in
                 return None
             axis, sign = axes[step]
             unit = relation.units.get(way, "")
-            if found.setdefault(axis, sign) != sign or (unit in ("row", "column") and unit != axis):
+            found[axis] = min(found.get(axis, sign), sign, key=abs)
+            if found[axis] * sign < 0 or (unit in ("row", "column") and unit != axis):
                 return None
             if way in relation.counts and counts.setdefault(axis, relation.counts[way]) != relation.counts[way]:
                 return None
@@ -311,12 +312,12 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
 
 
 def _places(fact: Fact, kind: str) -> bool:
-    """Whether a fact says where a thing of this kind is."""
+    """Whether a fact says where a thing of this kind is, or that the player is in a hole."""
     if isinstance(fact, Unclear):
         return all(any(isinstance(part, Within) or _places(part, kind) for part in read) for read in fact.readings)
-    return (isinstance(fact, Where) and kind in (fact.subject, fact.other)) or (
-        isinstance(fact, At) and fact.kind == kind
-    )
+    if isinstance(fact, Where):
+        return kind in (fact.subject, fact.other) or (fact.vertical, fact.horizontal, fact.subject) == (0, 0, "hole")
+    return isinstance(fact, At) and fact.kind == kind
 
 
 def _facts(things: dict[str, tuple[Position, ...]], subject: str, other: str) -> int:

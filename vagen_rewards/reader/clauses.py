@@ -22,6 +22,7 @@ from vagen_rewards.reader.words import Word, lexicon
 
 _MOVERS = ("player", "box", "it")
 _BREAKS = ("and", "comma", "but", "with", "relative")
+_LISTED = ("comma", "be", "exactly", "direction")
 _VERBS = ("be", "will")
 _PLACES, _WHERE, _PLANNED = [frozenset(lexicon()["kinds"][use]) for use in ("places", "where", "planned")]
 
@@ -227,6 +228,11 @@ class _Sentence(Phrases):
             if not self.take("exists") and self._take_verb() and relation.ways and start == here - 1:
                 relation.adjacent = relation.exact = True  # "right is a hole"
             thing = None if titled else self.thing()
+            if thing is not None and thing.plural and len(relation.ways) > 1:  # "above and below me are holes"
+                span = (self.words[start].span[0], self.words[self.at - 1].span[1])
+                parts = tuple([dataclasses.replace(relation, ways=[way]) for way in relation.ways])
+                self.parsed.stated.append(Stated(self._named(thing.kind), Relation(), span, parts))
+                return [thing], relation.other
             subjects = self.things() if titled else [thing] if thing is not None else []
             if not subjects:
                 self.at, subjects = here, before
@@ -284,7 +290,7 @@ class _Sentence(Phrases):
     def _is_listed(self) -> bool:
         """Whether a list follows, as in "Holes: left, above" or, after "three holes:", "one is left"."""
         here, names, several, with_it = self.at, len(self.known), self.several, self.words[self.at - 1].kind == "with"
-        after = ("comma", "be", "in", "exactly", "direction") if self.take("exists") or with_it else ("comma", "be")
+        after = (*_LISTED, "in") if self.take("exists") or with_it else _LISTED
         thing = self.thing()
         plural = thing is not None and thing.plural and self.kind() in after and self.peek(1) != "whole"
         bare = thing is None and bool(several) and self.kind() in ("number", "direction")
@@ -298,18 +304,20 @@ class _Sentence(Phrases):
         start, exists = self.at, self.take("exists")
         self.thing()
         verb = self.kind() == "be"
-        if not (self.take("comma") or self.take("be") or exists or self.words[start - 1].kind == "with"):
+        follows = self.take("comma") or self.take("be") or exists or self.words[start - 1].kind == "with"
+        if not follows and self.kind() not in _LISTED:
             self.at = start
         parts: list[Relation] = []
         while self.at < len(self.words):
-            if parts and not (self.take("comma") or self.take("and")):
+            joined = self.take("comma")
+            if parts and not (self.take("and") or joined):
                 return None
             part = Relation()
             if self.kind() == "number" and self._value() == "1" and self.words[self.at].label:
                 self.at += 1  # "one above"
             if not self._part(part):
                 return None
-            while self.kind() in ("direction", "number"):
+            while self.kind() in ("direction", "number", "in"):
                 if not self._part(part):
                     return None
             if self.take("of") or self.kind() in ("thing", "filler"):
@@ -319,8 +327,9 @@ class _Sentence(Phrases):
         span = (self.words[start].span[0], self.words[self.at - 1].span[1])
         # "Holes: left" is one of them, "the holes are left" all.
         mention = Mention(self.several, ALL) if verb and len(parts) == 1 else self._named(self.several)
+        joined = verb and not exists and not any(part.exact for part in parts)
         several = tuple(parts) if len(parts) > 1 else ()
-        self.parsed.stated.append(Stated(mention, relation, span, several, joined=verb and not exists))
+        self.parsed.stated.append(Stated(mention, relation, span, several, joined=joined))
         return [mention], relation.other
 
     def _after(self, subjects: list[Mention]) -> Relation | None:
@@ -358,7 +367,7 @@ class _Sentence(Phrases):
 
     def _between(self, subject: Mention) -> Relation | None:
         """Read "me and the box" or "us" after "between"."""
-        first, last = self.thing(), self._group(2)
+        first, last = self.thing(), self._group(2, several=False)
         if first is None or first.may_be:
             ends = last  # "in between", "between them"
         elif self.take("and"):
@@ -377,12 +386,12 @@ class _Sentence(Phrases):
             own = dataclasses.replace(relation)
             if own.other is None and self.seen_from and not own.viewer and subject.kind != self.seen_from.kind:
                 own.other = self.seen_from
-            last = self.parsed.stated[-1] if self.parsed.stated else None
+            last = self.parsed.stated[-1] if self.parsed.stated and not own.ends else None
             pair = [last.subject, last.relation.other or Mention("player")] if last else []
             if own.other is None and not own.viewer and subject.kind in [one.kind for one in pair]:
                 others = [one for one in pair if one.kind not in (subject.kind, "player") and not one.plural]
                 own.other = Mention("it", "", False, (*others, Mention("player"))) if others else None
-            if own.other is None and subject.kind == "player" and not own.region:
+            if own.other is None and subject.kind == "player" and not own.region and not own.ends:
                 own.other = self._other_than("player")
             self.parsed.stated.append(Stated(subject, own, span))
             for other in relation.also:

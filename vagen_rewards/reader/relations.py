@@ -78,11 +78,16 @@ class Phrases(Things):
         """Read a relation with the thing that it is seen from; `None` if there is none."""
         relation, read = Relation(), False
         while not (read and self.is_beside()):
-            here = self.at
-            if read:
-                (self.take("comma") and self.take("and")) or self.take("and")
+            here, ways, counts, units = self.at, len(relation.ways), dict(relation.counts), dict(relation.units)
+            comma = read and self.take("comma") and not self.take("and")
+            if read and not comma:
+                self.take("and")
             if not self._part(relation):
                 self.at = here
+                break
+            if comma and len(relation.ways) > ways and relation.counts and not counts:
+                del relation.ways[ways:]  # "to the right, one cell above the box" are two relations
+                relation.counts, relation.units, self.at = counts, units, here
                 break
             read = True
         if not read:
@@ -146,6 +151,8 @@ class Phrases(Things):
                 read = read and (
                     again is None or again.may_be or again.kind == (relation.other or Mention("player")).kind
                 )
+            while self.kind() == "filler":
+                self.at += 1
             after = next((word.kind for word in self.words[self.at + 1 :] if word.kind != "filler"), "")
             goes_on = self.kind() == "in" and after in ("same_row", "same_column", "region")
             if not (read and (goes_on or self.kind() in ("", "comma", "and", "but", "be"))):
@@ -183,7 +190,7 @@ class Phrases(Things):
                 return self._back(here)
             self.at += 1
         kind = self.kind()
-        if relation.viewer and kind == "unit" and self._value() in ("row", "column"):  # "in my row"
+        if (relation.viewer or relation.other) and kind == "unit" and self._value() in ("row", "column"):  # "in my row"
             relation.same.add(self._value())
             self.at += 1
             return True

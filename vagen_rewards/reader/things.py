@@ -62,9 +62,9 @@ class Things:
                 return found
             found += counted
 
-    def _group(self, size: int) -> list[Mention]:
+    def _group(self, size: int, *, several: bool = True) -> list[Mention]:
         """The last subjects, which "both" or "they" stand for."""
-        if self.several:
+        if several and self.several:
             return [Mention(self.several, ALL)]
         kinds = {subject.kind for subject in self.subjects}
         named = self.topic if not kinds else [*self.topic, *reversed(self.known)]
@@ -93,11 +93,12 @@ class Things:
 
     def thing(self) -> Mention | None:
         """Read one thing: "the box", "box 1", "another hole", "one" of several, "it"."""
-        here, number, another, word = self.at, None, False, self.words[-1]
+        here, number, another, single, word = self.at, None, False, False, self.words[-1]
         while self.kind() in ("filler", "another", "number") or (self._value() == "that" and self.peek(1) == "thing"):
             word = self.words[self.at]
             another = another or word.kind == "another" or (number == 1 and word.value in ("diagonal", "diagonally"))
             number = word.value if word.kind == "number" else number
+            single = single or (number == 1 and word.label == "word")
             self.at += 1
         if self.kind() == "mine" and self.peek(1) == "thing":  # "my target"
             self.at += 1
@@ -106,10 +107,12 @@ class Things:
             meant = self._meant(self.words[self.at - 1].value)
             self.at = here if meant is None else self.at
             return meant
-        if self.several and (another or (number == 1 and word.label)) and self.kind() not in ("thing", "unit", "of"):
-            # "one to the right", but not "one right, two up"
+        if another and not self.several and self.known and self.known[-1].kind not in ("player", "wall"):
+            self.several = "" if self.kind() == "thing" else self.known[-1].kind
+        if self.several and (another or single) and self.kind() not in ("thing", "unit", "of"):
+            # "one to the right" or "one further down", but not "one right, two up"
             end = self.words[self.at].span if self.kind() == "direction" else (0, len("to the left"))
-            if another or end[1] - end[0] >= len("to the left"):
+            if another or end[1] - end[0] >= len("to the left") or word.kind == "filler":
                 return self._named(self.several)
         if self.kind() != "thing" or number not in (None, 1):
             self.at = here
