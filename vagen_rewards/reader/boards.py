@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import itertools
 import re
 from collections import Counter
 from typing import Any
@@ -14,12 +15,12 @@ from vagen_envs.grid import Position
 from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Unclear, notes_on
 from vagen_rewards.reader.clauses import Stated, parse
-from vagen_rewards.reader.facts import At, Beside, Between, Total, Where, Within
+from vagen_rewards.reader.facts import GROUND, At, Between, Total, Where, Within
 from vagen_rewards.reader.relations import Region, Relation, ends_of
 from vagen_rewards.reader.things import ALL, NONE, Mention
 from vagen_rewards.reader.words import lexicon, words_of
 
-RANKS = ("player", "box", "target", "hole")
+RANKS = ("player", "box", "target", "hole", *GROUND)
 """Of two things the later one is the subject, so that a relation and its reverse are one fact."""
 
 BOARDS = {board.kind: board for board in (SokobanState, FrozenLakeState)}
@@ -84,12 +85,8 @@ def facts_of(kind: str, stated: Stated) -> list[Fact] | None:
     subject, relation = stated.subject, stated.relation
     if stated.total:
         return [Total(subject.kind, stated.total)]
-    if stated.parts:
-        return _listed(kind, stated)
     if relation.ends:
         return _between(kind, subject, relation)
-    if subject.kind in ("wall", "free") or (relation.other and relation.other.kind == "free"):
-        return _beside(subject, relation)
     if subject.kind == "player" and relation.region and relation.ways and relation.at and relation.other is None:
         relation.region = (*ends_of(relation.ways), *relation.region)  # "on the left, in the top row"
         relation.ways = []
@@ -123,7 +120,7 @@ def _others(relation: Relation, subject: Mention) -> tuple[Mention, ...]:
 
 def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> list[Fact] | None:
     """The facts of a relation to one thing."""
-    known = {name for pair in BOARDS[kind].related for name in pair}
+    known = {*GROUND, *itertools.chain(*BOARDS[kind].related)}
     if subject.kind not in known or other.kind not in known or subject.plural or other.plural or relation.far:
         return None
     placed = _region(subject, relation.region, loose=relation.loose) if relation.region else []
@@ -131,8 +128,9 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
         return placed
     if subject.kind == other.kind or placed is None:
         return None
-    where = sides_of(relation)
-    if where is None:
+    ground = subject.kind in GROUND
+    where = sides_of(dataclasses.replace(relation, exact=relation.exact or ground))
+    if where is None or other.kind == "wall" or (ground and relation.counts):
         return None
     vertical, horizontal, rows, columns = where
     near = relation.near or relation.adjacent
@@ -144,7 +142,10 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
         fact = fact._replace(subject=other.kind, other=subject.kind, vertical=back[0], horizontal=back[1])
     labels = (subject.label, other.label)
     fact = fact._replace(nth=0 if ALL in labels else -1 if NONE in labels else 1)
-    if subject.label or other.label or near or fact.apart or fact.subject == "hole":
+    if ground:
+        close = fact._replace(near=True)
+        return [close if near or subject.kind == "free" else Unclear(((close,), (fact._replace(near=False),)))]
+    if subject.label or other.label or near or fact.apart or fact.subject in ("hole", *GROUND):
         return [*placed, fact]
     halves = [fact._replace(horizontal=None, columns=None), fact._replace(vertical=None, rows=None)]
     return [*placed, *[half for half in halves if half.vertical is not None or half.horizontal is not None]]
@@ -173,45 +174,6 @@ def _between(kind: str, subject: Mention, relation: Relation) -> list[Fact] | No
     more = dataclasses.replace(relation, ends=())
     rest = [] if more == Relation() else _placed(kind, subject, more, relation.other or Mention("player"))
     return None if rest is None else [between, *rest]
-
-
-def _beside(subject: Mention, relation: Relation) -> list[Fact] | None:
-    """The fact of "a wall is to my left" or "the cell to my left is safe"."""
-    if relation.other and relation.other.kind == "free":  # "I am on a safe tile"
-        subject, relation = relation.other, dataclasses.replace(relation, other=subject)
-    other, where = relation.other or Mention("player"), sides_of(relation)
-    if where is None or other.label or other.plural or other.may_be or relation.region or relation.far:
-        return None
-    step, exact = [way or 0 for way in where[:2]], relation.adjacent or 1 in where[2:] or relation.same == {"here"}
-    if any(step) == (relation.same == {"here"}) or any(count not in (None, 1) for count in where[2:]):
-        return None
-    return [Beside(other.kind, (step[0], step[1]), subject.kind == "wall", exact)]
-
-
-def _listed(kind: str, stated: Stated) -> list[Fact] | None:
-    """The facts of "Holes: left, above": two holes, or one that is both."""
-    apart: list[Fact] = []
-    often = Counter[Fact]()
-    for part in stated.parts:
-        facts = _placed(kind, stated.subject, part, part.other or Mention("player"))
-        if facts is None or len(facts) != 1:
-            return None
-        often[facts[0]] += 1
-        fact = facts[0]
-        apart.append(fact._replace(nth=often[fact]) if isinstance(fact, Where | Within) else fact)
-    whole = Relation(
-        [way for part in stated.parts for way in part.ways],
-        {way: count for part in stated.parts for way, count in part.counts.items()},
-    )
-    if (
-        stated.joined
-        and len(stated.parts) == 2
-        and all(len(part.ways) == 1 for part in stated.parts)
-        and sides_of(whole) is not None
-    ):
-        joined = _placed(kind, stated.subject, whole, Mention("player"))
-        return [Unclear((tuple(apart), tuple(joined)))] if joined else None
-    return apart
 
 
 def sides_of(relation: Relation) -> tuple[int | None, int | None, int | None, int | None] | None:

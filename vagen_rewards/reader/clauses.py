@@ -13,6 +13,7 @@ sentence that hedges, denies, asks or supposes. Reading goes on where a clause w
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import NamedTuple
 
 from vagen_rewards.reader.claims import Part, Span
@@ -33,17 +34,13 @@ class Stated(NamedTuple):
     Attributes:
         subject, relation: the thing, and where it is.
         span: the clause.
-        parts: of a list such as "Holes: left, above".
-        joined: whether its entries may speak of one thing, as in "The holes are left and above".
         total: as many of its kind there are, as in "there are two holes"; 0 if that isn't stated.
     """
 
     subject: Mention
     relation: Relation
     span: Span
-    parts: tuple[Relation, ...] = ()
     total: int = 0
-    joined: bool = False
 
 
 class Parsed(NamedTuple):
@@ -128,8 +125,7 @@ class _Sentence(Phrases):
                 found = self._relative(start)
             else:
                 found = self._listed() if self._is_listed() else self._clause(subjects, other)
-            while self.kind() == "filler":
-                self.at += 1
+            self.skip("filler")
             if found is not None and self.beside:
                 self.skip_beside()
             if found is not None and self.kind() in ("", "in", "exactly", "near", *_BREAKS):
@@ -175,20 +171,18 @@ class _Sentence(Phrases):
     def _next_clause(self, start: int) -> int:
         """Where the next clause begins that has a subject and a verb of its own, or a relative clause."""
         for i in range(start, len(self.words)):
-            if self.words[i].kind not in _BREAKS or self.words[i - 1].kind in _BREAKS:
-                continue
-            here, names = self.at, len(self.known)
-            self.at = i
-            while self.kind() in _BREAKS:
-                self.at += 1
-            begins = self.kind() in _VERBS and self.words[start].kind == "thing"  # "the box moves down and is"
-            begins = begins or self._is_listed() or (self.words[i].kind == "comma" and self.peek(-1) == "relative")
-            begins = begins or self.take("exists") or (bool(self.things()) and self.kind() in _VERBS)
-            self.at = here
-            del self.known[names:]
-            if begins:
-                return i
+            if self.words[i].kind in _BREAKS and self.words[i - 1].kind not in _BREAKS:
+                self.at = i
+                if self.ahead(functools.partial(self._begins, self.words[start].kind == "thing")):
+                    return i
         return len(self.words)
+
+    def _begins(self, named: bool) -> bool:
+        """Whether a clause begins; one without a subject does after a thing, as in "the box moves down and is"."""
+        relative = self.kind() == "comma" and self.peek(1) == "relative"
+        self.skip(*_BREAKS)
+        relative = relative or (named and self.kind() in _VERBS)
+        return relative or self._is_listed() or self.take("exists") or (bool(self.things()) and self.kind() in _VERBS)
 
     # -- clauses -----------------------------------------------------------------------------------
 
@@ -207,15 +201,12 @@ class _Sentence(Phrases):
             kind, span = subjects[0].kind, (self.words[start].span[0], self.words[self.at - 1].span[1])
             same = all(subject.kind == kind and not subject.plural for subject in subjects)
             if alone and not self.kind() and same and kind not in ("player", "wall"):
-                self.parsed.stated.append(Stated(subjects[0], Relation(), span, (), len(subjects)))
+                self.parsed.stated.append(Stated(subjects[0], Relation(), span, len(subjects)))
             return subjects, None  # "there are two holes", "there is a hole, which"
         if subjects:
             if self._is_plain():
                 return subjects, None
             relation = self._after(subjects)
-            if relation and self.kind() in _VERBS and all(subject.kind != "hole" for subject in subjects):
-                self._state(subjects, relation, start)  # "the box on my right is on the target"
-                relation = self._after(subjects)
         else:
             self.at = start
             if before:
@@ -229,9 +220,8 @@ class _Sentence(Phrases):
                 relation.adjacent = relation.exact = True  # "right is a hole"
             thing = None if titled else self.thing()
             if thing is not None and thing.plural and len(relation.ways) > 1:  # "above and below me are holes"
-                span = (self.words[start].span[0], self.words[self.at - 1].span[1])
-                parts = tuple([dataclasses.replace(relation, ways=[way]) for way in relation.ways])
-                self.parsed.stated.append(Stated(self._named(thing.kind), Relation(), span, parts))
+                for way in relation.ways:
+                    self._state([self._named(thing.kind)], dataclasses.replace(relation, ways=[way]), start)
                 return [thing], relation.other
             subjects = self.things() if titled else [thing] if thing is not None else []
             if not subjects:
@@ -277,15 +267,11 @@ class _Sentence(Phrases):
         here = self.at
         self.take("comma")
         self._take_verb()
-        while self.kind() in ("in", "filler"):
-            self.at += 1
-        if self.kind() == "board" and self.peek(1) in ("", *_BREAKS) and here < self.at:
-            self.at += 1
-            return True
-        if self.kind() in ("", *_BREAKS) and str(self.words[self.at - 1].value).startswith(("not ", "out", "n't")):
-            return True  # "it is out of view"
-        self.at = here
-        return False
+        self.skip("in", "filler")
+        unseen = self._before().startswith(("not ", "out", "n't"))
+        on_board = self.kind() == "board" and here < self.at
+        self.at += on_board
+        return ((on_board or unseen) and self.kind() in ("", *_BREAKS)) or self._back(here)
 
     def _is_listed(self) -> bool:
         """Whether a list follows, as in "Holes: left, above" or, after "three holes:", "one is left"."""
@@ -323,14 +309,12 @@ class _Sentence(Phrases):
             if self.take("of") or self.kind() in ("thing", "filler"):
                 part.other = self.thing()
             parts.append(part)
-        relation = parts[0] if len(parts) == 1 else Relation()
-        span = (self.words[start].span[0], self.words[self.at - 1].span[1])
-        # "Holes: left" is one of them, "the holes are left" all.
-        mention = Mention(self.several, ALL) if verb and len(parts) == 1 else self._named(self.several)
-        joined = verb and not exists and not any(part.exact for part in parts)
-        several = tuple(parts) if len(parts) > 1 else ()
-        self.parsed.stated.append(Stated(mention, relation, span, several, joined=joined))
-        return [mention], relation.other
+        if not parts:
+            return None
+        for part in parts:  # "Holes: left" is one of them, "the holes are left" all
+            mention = Mention(self.several, ALL) if verb and len(parts) == 1 else self._named(self.several)
+            self._state([mention], part, start)
+        return [mention], parts[-1].other
 
     def _after(self, subjects: list[Mention]) -> Relation | None:
         """The relation that follows its subjects."""
@@ -392,14 +376,7 @@ class _Sentence(Phrases):
                 others = [one for one in pair if one.kind not in (subject.kind, "player") and not one.plural]
                 own.other = Mention("it", "", False, (*others, Mention("player"))) if others else None
             if own.other is None and subject.kind == "player" and not own.region and not own.ends:
-                own.other = self._other_than("player")
+                own.other = self._meant("it")
             self.parsed.stated.append(Stated(subject, own, span))
             for other in relation.also:
                 self.parsed.stated.append(Stated(subject, dataclasses.replace(relation, other=other, also=()), span))
-
-    def _other_than(self, kind: str) -> Mention | None:
-        """What the player may be seen from where that isn't named."""
-        last = [
-            mention for mention in dict.fromkeys(reversed(self.known)) if mention.kind != kind and not mention.plural
-        ]
-        return Mention("it", "", False, tuple(last[:2])) if last else None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 from vagen_envs.grid import Position
 from vagen_rewards.reader.claims import every
 from vagen_rewards.reader.relations import Region
+
+GROUND = ("wall", "free")
+"""Walls, and cells that are free."""
 
 
 class Where(NamedTuple):
@@ -36,11 +40,10 @@ class Where(NamedTuple):
 
     def holds(self, state: Any) -> bool | None:
         """Whether at least `nth` things of the subject's kind stand so to one of the other kind."""
-        things = state.cells
-        if self.subject not in things or self.other not in things:
+        found, others = cells_of(state, self.subject), cells_of(state, self.other)
+        if found is None or others is None:
             return None
-        others = things[self.other]
-        return _so_many([_any([self._fits(at, other) for other in others]) for at in things[self.subject]], self.nth)
+        return _so_many([_any([self._fits(at, other) for other in others]) for at in found], self.nth)
 
     def _fits(self, at: Position, other: Position) -> bool | None:
         down, right = at[0] - other[0], at[1] - other[1]
@@ -71,9 +74,9 @@ class Where(NamedTuple):
         if self.holds(state):
             return self.atoms()
         halves = (self._replace(horizontal=None, columns=None), self._replace(vertical=None, rows=None))
-        pairs = [(a, b) for a in state.cells[self.subject] for b in state.cells[self.other]]
         if self.atoms() < 2 or self.nth != 1:
             return 0
+        pairs = [(a, b) for a in cells_of(state, self.subject) or () for b in cells_of(state, self.other) or ()]
         return max((sum(half._fits(a, b) is True for half in halves) for a, b in pairs), default=0) % 2
 
     def __str__(self) -> str:
@@ -192,11 +195,12 @@ class Between(NamedTuple):
 
     def holds(self, state: Any) -> bool | None:
         """Whether it is in one line with them; `None` if it isn't, but somewhere in the rectangle that they span."""
-        things = state.cells
-        if any(len(things.get(end, ())) != 1 for end in self.ends) or self.kind not in things:
+        ends = [cells_of(state, end) or () for end in self.ends]
+        found, verdicts = cells_of(state, self.kind), list[bool | None]()
+        if any(len(cells) != 1 for cells in ends) or found is None:
             return None
-        (a, b), verdicts = [things[end][0] for end in self.ends], list[bool | None]()
-        for at in things[self.kind]:
+        a, b = ends[0][0], ends[1][0]
+        for at in found:
             inside = all(min(a[axis], b[axis]) <= at[axis] <= max(a[axis], b[axis]) for axis in (0, 1))
             turn = (b[0] - a[0]) * (at[1] - a[1]) - (b[1] - a[1]) * (at[0] - a[0])
             verdicts.append((turn == 0 or None) if inside and at not in (a, b) else False)
@@ -206,30 +210,18 @@ class Between(NamedTuple):
         return f"{self.kind} between {self.ends[0]} and {self.ends[1]}"
 
 
-class Beside(NamedTuple):
-    """The cell beside a thing is a wall, or free of walls, boxes and holes; `exact` if another one can't be meant."""
-
-    kind: str
-    step: Position
-    wall: bool
-    exact: bool
-
-    def holds(self, state: Any) -> bool | None:
-        """Whether it is; `None` for several things of the kind, and where another cell may be meant."""
-        if len(state.cells.get(self.kind, ())) != 1:
-            return None
-        row, column = [at + step for at, step in zip(state.cells[self.kind][0], self.step, strict=True)]
-        (top, bottom), (left, right) = state.extent
-        wall = not (top <= row <= bottom and left <= column <= right)
-        if not wall and hasattr(state, "floor"):
-            wall = not state.floor >> (row * state.width + column) & 1
-        if self.wall:
-            return wall or (False if self.exact else None)
-        full = wall or any((row, column) in state.cells.get(kind, ()) for kind in ("box", "hole"))
-        return False if full else True if self.exact else None
-
-    def __str__(self) -> str:
-        return f"{'wall' if self.wall else 'nothing'} beside {self.kind}"
+def cells_of(state: Any, kind: str) -> tuple[Position, ...] | None:
+    """The cells of a kind of thing, of walls, or of those that are free of walls, boxes and holes."""
+    things = state.cells
+    if kind not in GROUND:
+        return things.get(kind)  # type: ignore[no-any-return]
+    (top, bottom), (left, right) = state.extent
+    around = itertools.product(range(top - 1, bottom + 2), range(left - 1, right + 2))
+    floor = {(i, j) for i in range(top, bottom + 1) for j in range(left, right + 1)}
+    if hasattr(state, "floor"):
+        floor = {(i, j) for i, j in floor if state.floor >> (i * state.width + j) & 1}
+    filled = {*things.get("box", ()), *things.get("hole", ())}
+    return tuple([cell for cell in around if cell not in floor] if kind == "wall" else floor - filled)
 
 
 def _any(verdicts: list[bool | None]) -> bool | None:

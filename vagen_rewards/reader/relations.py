@@ -8,7 +8,7 @@ region   = "top row" | "bottom right corner" | "second row" | "row 3" …
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vagen_rewards.reader.things import Mention, Things
@@ -17,6 +17,8 @@ Region = tuple[tuple[str, Any], ...]
 """Pairs such as ("row", "first"), ("column", 3) and ("cell", (1, 2))."""
 
 _GO_ON = ("in", "exactly", "direction", "number", "near", "same_row", "same_column", "approx", "region")
+_FIXED: dict[str, set[str]] = {"same_row": {"row"}, "same_column": {"column"}, "here": {"here"}, "near": set()}
+_ON = ("on", "at", "in", "inside", "onto", "on top of", "occupies")
 _AXES = {"up": "row", "down": "row", "left": "column", "right": "column"}
 _ENDS = {"up": ("row", "first"), "down": ("row", "last"), "left": ("column", "first"), "right": ("column", "last")}
 
@@ -68,6 +70,15 @@ class Relation:
     ends: tuple[Mention, ...] = ()
     also: tuple[Mention, ...] = ()
 
+    def copy(self) -> Relation:
+        """One that stays as it is when this one is read further."""
+        return replace(self, ways=[*self.ways], counts={**self.counts}, units={**self.units}, same={*self.same})
+
+    def become(self, other: Relation) -> bool:
+        """Take back what was read since."""
+        self.__dict__.update(other.__dict__)
+        return False
+
 
 class Phrases(Things):
     """Reads relations from words by recursive descent."""
@@ -77,17 +88,16 @@ class Phrases(Things):
     def relation(self) -> Relation | None:
         """Read a relation with the thing that it is seen from; `None` if there is none."""
         relation, read = Relation(), False
-        while not (read and self.is_beside()):
-            here, ways, counts, units = self.at, len(relation.ways), dict(relation.counts), dict(relation.units)
+        while not (read and self.beside and self.ahead(self.skip_beside)):
+            here, before = self.at, relation.copy()
             comma = read and self.take("comma") and not self.take("and")
             if read and not comma:
                 self.take("and")
-            if not self._part(relation):
+            done = self._part(relation)
+            if done and comma and len(relation.ways) > len(before.ways) and relation.counts and not before.counts:
+                done = relation.become(before)  # "to the right, one cell above the box" are two relations
+            if not done:
                 self.at = here
-                break
-            if comma and len(relation.ways) > ways and relation.counts and not counts:
-                del relation.ways[ways:]  # "to the right, one cell above the box" are two relations
-                relation.counts, relation.units, self.at = counts, units, here
                 break
             read = True
         if not read:
@@ -95,9 +105,8 @@ class Phrases(Things):
         if relation.other is None and not relation.viewer and not (relation.region and not relation.ways):
             here = self.at
             self.take("of")
-            others = self._group(2) if self.take("whole") and self.kind() != "thing" else []
-            relation.other, *also = others or [self.thing()]
-            relation.also = tuple(also)
+            group = self._group(2) if self.take("whole") and self.kind() != "thing" else []
+            relation.other, relation.also = group[0] if group else self.thing(), tuple(group[1:])
             after = self.words[self.at - 1]
             if relation.other and relation.other.plural and relation.same == {"here"}:
                 relation.other = relation.other._replace(plural=False)  # "on targets"
@@ -111,19 +120,11 @@ class Phrases(Things):
         self._more(relation)
         return relation
 
-    def is_beside(self) -> bool:
-        """Whether what a thing is on, under or near follows."""
-        here, names, follows = self.at, len(self.known), self.beside and self.skip_beside()
-        self.at = here
-        del self.known[names:]
-        return follows
-
     def skip_beside(self) -> bool:
         """Go past "on the sofa" or "behind the table", which the state doesn't say."""
         here = self.at
         self.take("comma")
-        while self.kind() == "filler":
-            self.at += 1
+        self.skip("filler")
         start = self.at
         while self.kind() in ("in", "filler", "near", "vague", "here", "exactly") or self._value() in ("back", "ahead"):
             self.at += 1
@@ -132,57 +133,42 @@ class Phrases(Things):
 
     def _more(self, relation: Relation) -> None:
         """Read a second part after the other thing, as in "above the player, two columns to the right"."""
-        while self.kind() in ("comma", "and", *_GO_ON) and not self.ahead:
-            here = self.at
+        while self.kind() in ("comma", "and", *_GO_ON) and not self.looking:
+            here, before = self.at, relation.copy()
+            seen_from = relation.other or Mention("player")
             if self.kind() in ("comma", "and"):
                 self.at += 1
-                other = self._ahead()
-                if other and relation.other and other.kind != relation.other.kind and not other.may_be:
+                another = self.ahead(self.relation)  # "above me and to the left of the box" are two
+                other = another and another.other
+                if other and relation.other and other.kind != seen_from.kind and not other.may_be:
                     self.at = here
                     return
-            same = set(relation.same)
-            extra = Relation(list(relation.ways), dict(relation.counts), dict(relation.units), same=same)
-            read = self._part(extra)
-            if extra.viewer and not relation.viewer and relation.other and relation.other.kind != "player":
-                read = False  # "on the target, to my right": another relation
-            if not extra.viewer:  # "to my left, next to me"
+            relation.viewer = False
+            read = self._part(relation)
+            if relation.viewer:
+                read = read and (before.viewer or seen_from.kind == "player")  # not "on the target, to my right"
+            else:  # "to my left, next to me"
                 self.take("of")
                 again = self.thing()
-                read = read and (
-                    again is None or again.may_be or again.kind == (relation.other or Mention("player")).kind
-                )
-            while self.kind() == "filler":
-                self.at += 1
+                read = read and (again is None or bool(again.may_be) or again.kind == seen_from.kind)
+            self.skip("filler")
             after = next((word.kind for word in self.words[self.at + 1 :] if word.kind != "filler"), "")
             goes_on = self.kind() == "in" and after in ("same_row", "same_column", "region")
             if not (read and (goes_on or self.kind() in ("", "comma", "and", "but", "be"))):
+                relation.become(before)
                 self.at = here
                 return
-            relation.ways, relation.counts, relation.units = extra.ways, extra.counts, extra.units
-            relation.same |= extra.same
-            relation.far = extra.far if relation.far is None else relation.far
-            relation.exact, relation.near = relation.exact or extra.exact, relation.near or extra.near
-            relation.region += extra.region
-
-    def _ahead(self) -> Mention | None:
-        """What another relation is seen from, as in "above me and to the left of the box"."""
-        here, names, several, self.ahead = self.at, len(self.known), self.several, True
-        relation = self.relation()
-        self.at, self.several, self.ahead = here, several, False
-        del self.known[names:]
-        return relation.other if relation else None
+            relation.other, relation.viewer = before.other, before.viewer
+            relation.at, relation.to, relation.sided = before.at, before.to, before.sided
 
     def _part(self, relation: Relation) -> bool:
         here = self.at
         on = about = False
-        over = ("over", "number")  # "over one to the right"
-        while self.kind() in ("in", "filler", "exactly", "mine", "approx") or (self._value(), self.peek(1)) == over:
+        while self.kind() in ("in", "filler", "exactly", "mine", "approx"):
             word = self.words[self.at]
             relation.exact = relation.exact or word.kind == "exactly"
             relation.adjacent |= word.value in ("immediately", "immediate", "just") and self.peek(1) != "number"
-            on = (
-                word.value in ("on", "at", "in", "inside", "onto", "on top of", "occupies") if word.kind == "in" else on
-            )
+            on = word.value in _ON if word.kind == "in" else on
             about = about or word.kind == "approx"
             relation.to = relation.to or word.value in ("to", "towards", "toward")
             relation.at = relation.at or word.value in ("at", "in", "on")
@@ -194,20 +180,22 @@ class Phrases(Things):
             relation.same.add(self._value())
             self.at += 1
             return True
-        if kind in ("cell", "unit") and self.peek(1) in ("in", "of", "direction", "exactly"):
-            unit = self._value()
+        if (
+            kind in ("cell", "unit")
+            and self._value() not in _AXES.values()
+            and self.peek(1) in ("in", "of", "direction", "exactly")
+        ):
             self.at += 1
-            if unit not in ("row", "column"):
-                relation.adjacent = relation.exact = True
-                return self._part(relation) or self._back(here)
-            if not self._part(relation) or not relation.ways:
-                return self._back(here)
-            relation.counts[relation.ways[-1]], relation.units[relation.ways[-1]] = 1, unit  # "in the row below"
-            return True
+            relation.adjacent = relation.exact = True
+            return self._part(relation) or self._back(here)
         if kind in ("region", "same_row", "same_column", "unit") and self._region(relation):
             return True
-        if kind in ("same_row", "same_column", "here", "near"):
-            return self._fixed(relation, here, kind)
+        alone = self._value() in ("row", "column") or (self._value() == "position" and self._before() != "the")
+        if kind in _FIXED and (not alone or (relation.viewer and kind != "here")):
+            self.at += 1
+            relation.near = relation.near or kind == "near"
+            relation.same |= _FIXED[kind]
+            return True
         if kind == "number":
             return self._distance(relation, here, about)
         if kind == "direction":
@@ -226,9 +214,7 @@ class Phrases(Things):
 
     def _region(self, relation: Relation) -> bool:
         """Read "bottom right corner", "second row" or "row 3", and "of the board" after it."""
-        here, word = self.at, self.words[self.at]
-        if self.at and self.words[self.at - 1].value in ("near", "beside"):
-            return False
+        word = self.words[self.at]
         axis = str(word.value) if word.kind in ("unit", "same_row", "same_column") else ""
         if word.kind == "region":
             found = word.value
@@ -238,9 +224,6 @@ class Phrases(Things):
             self.at += 2
         else:
             return False
-        if {name for name, _ in found} & {name for name, _ in relation.region}:
-            self.at = here
-            return False
         relation.region += found
         self._of_board("of", "in")
         return True
@@ -249,25 +232,11 @@ class Phrases(Things):
         """Go past "of the board"."""
         here = self.at
         if any(self.take(kind) for kind in joining):
-            while self.kind() == "filler":
-                self.at += 1
+            self.skip("filler")
             if self.kind() == "board":
                 self.at += 1
                 return True
         return self._back(here)
-
-    def _fixed(self, relation: Relation, here: int, kind: str) -> bool:
-        word, previous = self.words[self.at], self.words[self.at - 1].value if self.at else ""
-        if kind in ("same_row", "same_column") and word.value in ("row", "column") and not relation.viewer:
-            return self._back(here)
-        if kind == "here" and word.value == "position" and previous != "the":
-            return self._back(here)
-        self.at += 1
-        if kind == "near":
-            relation.near = True
-        else:
-            relation.same.add({"same_row": "row", "same_column": "column", "here": "here"}[kind])
-        return True
 
     def _distance(self, relation: Relation, here: int, about: bool) -> bool:
         number, unit = self.words[self.at].value, ""
@@ -276,7 +245,7 @@ class Phrases(Things):
             unit = self.words[self.at].value
             self.at += 1
         after, is_one = self.at, self.words[self.at - 1].label == "word" and number == 1
-        while self.kind() in ("filler", "in", "exactly", "mine") or self._value() == "over":
+        while self.kind() in ("filler", "in", "exactly", "mine"):
             if self.several and is_one and self.kind() in ("filler", "exactly"):
                 return self._back(here)  # "one straight above" is one of several
             if self.kind() == "mine" and not self._viewed(relation):
@@ -329,11 +298,5 @@ class Phrases(Things):
             relation.region += ends
             relation.loose = not corner
             return
-        if number is None and self.kind() == "number":
-            behind = 2 if self.peek(1) == "unit" else 1
-            if self.peek(behind) not in ("direction", "in", "exactly", "filler", "side", "unknown", "thing"):
-                number = int(self.words[self.at].value)
-                unit = self.words[self.at + 1].value if behind == 2 else ""
-                self.at += behind
         if number is not None:
             relation.counts[way], relation.units[way] = number, unit

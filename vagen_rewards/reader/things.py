@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 from vagen_rewards.reader.words import Word
 
+T = TypeVar("T")
 ALL = "all"
 """The label of all things of a kind, as in "both holes"."""
 
@@ -37,7 +39,7 @@ class Things:
         self.known = known
         self.at = 0
         self.names = len(words)
-        self.several, self.beside, self.ahead, self.first_person = "", False, False, False
+        self.several, self.beside, self.looking, self.first_person = "", False, False, False
         self.topic: list[Mention] = []
         self.subjects: list[Mention] = []
 
@@ -77,8 +79,7 @@ class Things:
     def counted(self) -> list[Mention]:
         """Read "two holes" as two holes."""
         here = self.at
-        while self.kind() == "filler":
-            self.at += 1
+        self.skip("filler")
         if self.kind() == "number" and self.peek(1) == "thing":
             count, word = self.words[self.at].value, self.words[self.at + 1]
             if not count:
@@ -118,18 +119,12 @@ class Things:
             self.at = here
             return None
         word = self.words[self.at]
-        article = self.words[self.at - 1].value if self.at else ""
+        article = self._before()
         self.at += 1
-        label = word.label
-        if self.kind() == "number" and not label and self.peek(1) not in ("unit", "comma"):
-            label = str(self.words[self.at].value)  # "box 1"
-            self.at += 1
         if word.plural and not another:
             self.several = word.value
-        if self._value() in ("position", "location", "direction") and self.peek(1) in ("comma", "of"):
-            self.at += 1  # "Goal position: 2 up"
-        mention = Mention(word.value, label, word.plural and not another)
-        if not label and word.value not in ("free", "wall") and (another or article in ("a", "an") or number == 1):
+        mention = Mention(word.value, word.label, word.plural and not another)
+        if not word.label and word.value not in ("free", "wall") and (another or article in ("a", "an") or number == 1):
             mention = self._named(word.value)
             self.several = word.value
         self.known.append(mention)
@@ -143,8 +138,6 @@ class Things:
 
     def _meant(self, pronoun: str) -> Mention | None:
         """The things that a pronoun may stand for: the last subject and the last ones that were named."""
-        if pronoun == "he":
-            return Mention("player")
         last: list[Mention] = [Mention("player")] if pronoun == "it" and self.first_person else []
         for mention in (*self.topic[:1], *reversed(self.known)):
             if all(mention.kind != other.kind for other in last) and not mention.plural:
@@ -161,15 +154,31 @@ class Things:
         """The class of the next word; empty at the end."""
         return self.words[self.at].kind if self.at < len(self.words) else ""
 
+    def _before(self) -> str:
+        return str(self.words[self.at - 1].value) if self.at else ""
+
+    def ahead(self, read: Callable[[], T]) -> T:
+        """What would be read next; everything stays as it was."""
+        here, names, several, looking = self.at, len(self.known), self.several, self.looking
+        self.looking = True
+        found = read()
+        self.at, self.several, self.looking = here, several, looking
+        del self.known[names:]
+        return found
+
     def peek(self, ahead: int) -> str:
         """The class of a later word."""
         return self.words[self.at + ahead].kind if self.at + ahead < len(self.words) else ""
 
+    def skip(self, *kinds: str) -> None:
+        """Go past words of these classes."""
+        while self.kind() in kinds:
+            self.at += 1
+
     def take(self, kind: str) -> bool:
         """Go past a word of this class and the fillers around it."""
         here = self.at
-        while self.kind() == "filler":
-            self.at += 1
+        self.skip("filler")
         if self.kind() == kind:
             self.at += 1
             while self.kind() == "filler" and kind != "thing" and self.words[self.at].value not in ("a", "an", "the"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import tomllib
 from collections.abc import Sequence
@@ -62,27 +63,20 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
     for name, words in tables["classes"].items():
         for text in words:
             add(text, name, text)
-    for unit, words in tables["units"].items():
-        for text in words:
-            add(text, "unit", unit)
-    own = [tables.get(kind, {})]
-    boards = "base" in own[0]
+    own = [tables, tables.get(kind, {})]
+    boards = "base" in own[1]
     if boards:
-        for key, words in tables["boards"]["regions"].items():
-            places = [int(place) if place.lstrip("-").isdigit() else place for place in key.split()]
-            value = tuple(zip(places[::2], places[1::2], strict=True))
-            before = ("", "on the ", "to the ") if key.endswith("st") else ("",)  # "on the left" is a direction
-            for text in [start + text for start in before for text in words]:
-                add(text, "region", value)
-        own.insert(0, tables[own[0]["base"]])
-    for table in own:
-        for value, words in table.get("directions", {}).items():
+        own.insert(1, tables[own[1]["base"]])
+    for key, words in own[1].get("regions", {}).items():
+        places = [int(place) if place.lstrip("-").isdigit() else place for place in key.split()]
+        before = ("", "on the ", "to the ") if key.endswith("st") else ("",)  # "on the left" is a direction
+        for text in [start + text for start in before for text in words]:
+            add(text, "region", tuple(zip(places[::2], places[1::2], strict=True)))
+    for table, name in itertools.product(own, ("unit", "direction", "thing")):
+        for value, words in table.get(f"{name}s", {}).items():
             for text in words:
-                add(text, "direction", value)
-        for value, words in table.get("things", {}).items():
-            for text in words:
-                add(text, "thing", value)
-                if boards and value != "player" and not text.endswith("ice"):
+                add(text, name, value)
+                if boards and name == "thing" and value != "player" and not text.endswith("ice"):
                     add(text + ("es" if text.endswith(("x", "sh")) else "s"), "thing", value, True)
     return found
 
@@ -149,19 +143,7 @@ def words_of(kind: str, text: str) -> list[Word]:
         else:
             found.append(_single(kind, *raw[i]))
             i += 1
-    return _unwrapped(found)
-
-
-def _unwrapped(words: list[Word]) -> list[Word]:
-    """Go on in parentheses as after a comma; those with nothing but fillers say nothing."""
-    dropped = set[int]()
-    for i, word in enumerate(words):
-        close = next((j for j in range(i, len(words)) if words[j].value == ")"), 0) if word.value == "(" else 0
-        if close:
-            says = any(inner.kind != "filler" for inner in words[i + 1 : close])
-            words[i] = word._replace(kind="comma" if says else "filler", value=",")
-            dropped.add(close)
-    return [word for i, word in enumerate(words) if i not in dropped]
+    return found
 
 
 def _single(kind: str, word: str, span: Span) -> Word:
@@ -209,10 +191,8 @@ def is_unsure(text: str) -> bool:
 
 def is_slip(word: str, meant: str) -> bool:
     """Whether a letter is missing, added, or two are swapped. Another letter often makes another word."""
-    if word[:1] != meant[:1] or len(meant) < 4 or abs(len(word) - len(meant)) > 1:
+    if word[:1] != meant[:1] or min(len(word), len(meant)) < 4 or abs(len(word) - len(meant)) > 1:
         return False
-    if len(word) == len(meant):
-        differ = [i for i, (a, b) in enumerate(zip(word, meant, strict=True)) if a != b]
-        return len(differ) == 2 and differ[1] == differ[0] + 1 and sorted(word) == sorted(meant)
     short, long = sorted((word, meant), key=len)
-    return len(short) >= 4 and any(short == long[:i] + long[i + 1 :] for i in range(len(long)))
+    swapped = [meant[:i] + meant[i + 1] + meant[i] + meant[i + 2 :] for i in range(len(meant) - 1)]
+    return word in swapped or any(short == long[:i] + long[i + 1 :] for i in range(len(long)))
