@@ -24,6 +24,7 @@ RANKS = ("player", "box", "target", "hole", *GROUND)
 """Of two things the later one is the subject, so that a relation and its reverse are one fact."""
 
 BOARDS = {board.kind: board for board in (SokobanState, FrozenLakeState)}
+_NTH = {ALL: 0, NONE: -1}
 _CELL = r"[\[(]\s*-?\d+\s*,\s*-?\d+\s*[\])]"
 _ENTRY = re.compile(
     r"(?i)[\"']?(player|box|target|goal|hole)(?:e?s)?(?:_?\d+)?(?:[_ ]?positions?)?[\"']?"
@@ -140,8 +141,7 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
     if RANKS.index(subject.kind) < RANKS.index(other.kind):
         back = [None if way is None else -way for way in (vertical, horizontal)]
         fact = fact._replace(subject=other.kind, other=subject.kind, vertical=back[0], horizontal=back[1])
-    labels = (subject.label, other.label)
-    fact = fact._replace(nth=0 if ALL in labels else -1 if NONE in labels else 1)
+    fact = fact._replace(nth=_NTH.get(subject.label, 1) * _NTH.get(other.label, 1))
     if ground:
         close = fact._replace(near=True)
         return [close if near or subject.kind == "free" else Unclear(((close,), (fact._replace(near=False),)))]
@@ -157,7 +157,7 @@ def _region(subject: Mention, region: Region, *, loose: bool = False) -> list[Fa
     cells, places = [place for axis, place in region if axis == "cell"], [each for each in region if each[0] != "cell"]
     several = subject.kind == "hole" or bool(subject.label)  # one of them is in all the places
     apart = [tuple(places)] if several else [(each,) for each in places]
-    nth = {ALL: 0, NONE: -1}.get(subject.label, 1)
+    nth = _NTH.get(subject.label, 1)
     return [
         *(At(subject.kind, cell, True) for cell in cells),
         *(Within(subject.kind, each, loose, nth) for each in apart if each),
@@ -165,12 +165,11 @@ def _region(subject: Mention, region: Region, *, loose: bool = False) -> list[Fa
 
 
 def _between(kind: str, subject: Mention, relation: Relation) -> list[Fact] | None:
-    first, second = [end.kind for end in relation.ends]
-    if any(end.plural or end.label for end in relation.ends) or subject.plural or subject.may_be:
+    found = (subject, *relation.ends)
+    kinds = [one.kind for one in found]
+    if len(set(kinds)) < 3 or any(one.plural or one.may_be for one in found):
         return None
-    if len({subject.kind, first, second}) < 3 or not {subject.kind, first, second} <= set(RANKS):
-        return None
-    between = Between(subject.kind, (first, second), {ALL: 0, NONE: -1}.get(subject.label, 1))
+    between = Between(kinds[0], (kinds[1], kinds[2]), _NTH.get(subject.label, 1))
     more = dataclasses.replace(relation, ends=())
     rest = [] if more == Relation() else _placed(kind, subject, more, relation.other or Mention("player"))
     return None if rest is None else [between, *rest]

@@ -128,7 +128,7 @@ class _Sentence(Phrases):
             self.skip("filler")
             if found is not None and self.beside:
                 self.skip_beside()
-            if found is not None and self.kind() in ("", "in", "exactly", "near", *_BREAKS):
+            if found is not None and self.kind() in ("", "exactly", "near", *_BREAKS):
                 subjects, other = found
                 continue
             del self.parsed.stated[before:]
@@ -249,7 +249,7 @@ class _Sentence(Phrases):
     def _relative(self, start: int) -> tuple[list[Mention], Mention | None] | None:
         """Read ", which is above me" of the thing that stands before it."""
         before = self.words[start - 1].kind
-        named = before in ("thing", "region", "board") and self.words[start].kind == "comma"
+        named = before in ("thing", "region", "side") and self.words[start].kind == "comma"
         if before == "thing" and (not self.known or self.known[-1].kind != self.words[start - 1].value):
             word = self.words[start - 1]  # in a clause that wasn't read
             self.known.append(Mention(word.value, word.label, word.plural))
@@ -268,10 +268,9 @@ class _Sentence(Phrases):
         self.take("comma")
         self._take_verb()
         self.skip("in", "filler")
-        unseen = self._before().startswith(("not ", "out", "n't"))
-        on_board = self.kind() == "board" and here < self.at
-        self.at += on_board
-        return ((on_board or unseen) and self.kind() in ("", *_BREAKS)) or self._back(here)
+        self.at += self._value() == "boardwise"
+        plain = self.at > here and self._before().startswith(("not ", "out", "n't", "boardwise"))
+        return (plain and self.kind() in ("", *_BREAKS)) or self._back(here)
 
     def _is_listed(self) -> bool:
         """Whether a list follows, as in "Holes: left, above" or, after "three holes:", "one is left"."""
@@ -351,7 +350,7 @@ class _Sentence(Phrases):
 
     def _between(self, subject: Mention) -> Relation | None:
         """Read "me and the box" or "us" after "between"."""
-        first, last = self.thing(), self._group(2, several=False)
+        first, last = self.thing(), self._group(several=False)
         if first is None or first.may_be:
             ends = last  # "in between", "between them"
         elif self.take("and"):

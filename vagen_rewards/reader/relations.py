@@ -105,7 +105,7 @@ class Phrases(Things):
         if relation.other is None and not relation.viewer and not (relation.region and not relation.ways):
             here = self.at
             self.take("of")
-            group = self._group(2) if self.take("whole") and self.kind() != "thing" else []
+            group = self._group() if self.take("whole") and self.kind() != "thing" else []
             relation.other, relation.also = group[0] if group else self.thing(), tuple(group[1:])
             after = self.words[self.at - 1]
             if relation.other and relation.other.plural and relation.same == {"here"}:
@@ -152,8 +152,13 @@ class Phrases(Things):
                 again = self.thing()
                 read = read and (again is None or bool(again.may_be) or again.kind == seen_from.kind)
             self.skip("filler")
+            gained = [each for each in relation.region if each not in before.region and each[1] in ("first", "last")]
             after = next((word.kind for word in self.words[self.at + 1 :] if word.kind != "filler"), "")
             goes_on = self.kind() == "in" and after in ("same_row", "same_column", "region")
+            # Not "above me at the bottom of the grid".
+            read = read and all(
+                axis != at or end == place for axis, end in ends_of(relation.ways) for at, place in gained
+            )
             if not (read and (goes_on or self.kind() in ("", "comma", "and", "but", "be"))):
                 relation.become(before)
                 self.at = here
@@ -225,18 +230,8 @@ class Phrases(Things):
         else:
             return False
         relation.region += found
-        self._of_board("of", "in")
+        self.at += self._value() == "boardwise"
         return True
-
-    def _of_board(self, *joining: str) -> bool:
-        """Go past "of the board"."""
-        here = self.at
-        if any(self.take(kind) for kind in joining):
-            self.skip("filler")
-            if self.kind() == "board":
-                self.at += 1
-                return True
-        return self._back(here)
 
     def _distance(self, relation: Relation, here: int, about: bool) -> bool:
         number, unit = self.words[self.at].value, ""
@@ -284,15 +279,15 @@ class Phrases(Things):
         way = self.words[self.at].value
         self.at += 1
         relation.ways.append(way)
-        corner = False
+        corner = placed = False
         while self.kind() == "side":
             side = self._value()
-            corner = corner or side == "corner"
+            corner, placed = corner or side == "corner", placed or side == "boardwise"
             relation.sided = relation.sided or side in ("side", "area", "part", "region")
             relation.to = relation.to or side == "direction"
             self.at += 1
         ends = ends_of([way])
-        placed = (relation.at or relation.sided) and not relation.to and number is None and self._of_board("of")
+        placed = placed and (relation.at or relation.sided) and not relation.to and number is None
         if ends and (placed or "here" in relation.same or (corner and not relation.viewer and self.kind() != "of")):
             relation.ways.pop()
             relation.region += ends

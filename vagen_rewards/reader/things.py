@@ -49,7 +49,6 @@ class Things:
         """Read things joined by "and" or commas; "two holes" are two of them."""
         found: list[Mention] = []
         begin, whole = self.at, self.take("whole") or (self._value() == "they" and self.take("pronoun"))
-        size = 3 if whole and self.words[self.at - 1].value == "all three" else 2
         while True:
             here = self.at
             if found and (self._is_colon() or not (self.take("and") or self.take("comma"))):
@@ -58,20 +57,20 @@ class Things:
             if thing is not None:
                 found.append(Mention(thing.kind, ALL) if whole and thing.plural and not found else thing)
                 continue
-            counted = self.counted() or (self._group(size) if whole and not found else [])
+            counted = self.counted() or (self._group() if whole and not found else [])
             if not counted:
                 self.at = here if found else begin
                 return found
             found += counted
 
-    def _group(self, size: int, *, several: bool = True) -> list[Mention]:
+    def _group(self, *, several: bool = True) -> list[Mention]:
         """The last subjects, which "both" or "they" stand for."""
         if several and self.several:
             return [Mention(self.several, ALL)]
         kinds = {subject.kind for subject in self.subjects}
         named = self.topic if not kinds else [*self.topic, *reversed(self.known)]
         found = {mention.kind: mention for mention in reversed(named) if mention.kind not in kinds}
-        return [*reversed(found.values())][:size] if len(found) >= size else []
+        return [*reversed(found.values())][:2] if len(found) > 1 else []
 
     def _is_colon(self) -> bool:
         return self.kind() == "comma" and self.words[self.at].value != ","
