@@ -16,7 +16,7 @@ from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Unclear, notes_on
 from vagen_rewards.reader.clauses import Stated, parse
 from vagen_rewards.reader.facts import GROUND, At, Between, Total, Where, Within
-from vagen_rewards.reader.relations import Region, Relation, ends_of
+from vagen_rewards.reader.relations import AXES, Region, Relation, ends_of
 from vagen_rewards.reader.things import ALL, NONE, Mention
 from vagen_rewards.reader.words import lexicon, words_of
 
@@ -25,22 +25,8 @@ RANKS = ("player", "box", "target", "hole", *GROUND)
 
 BOARDS = {board.kind: board for board in (SokobanState, FrozenLakeState)}
 _NTH = {ALL: 0, NONE: -1}
-_CELL = r"[\[(]\s*-?\d+\s*,\s*-?\d+\s*[\])]"
-_ENTRY = re.compile(
-    r"(?i)[\"']?(player|box|target|goal|hole)(?:e?s)?(?:_?\d+)?(?:[_ ]?positions?)?[\"']?"
-    r"\s*(?:[:=]|\bat\b|\bis at\b|\bare at\b)?"
-    rf"\s*((?:[\[(]\s*)*-?\d+\s*,\s*-?\d+\s*[\])]+(?:\s*(?:,|and)\s*{_CELL})*|\[\s*\])",
-)
-_BASE = re.compile(
-    r"(?i)\(?\b(?:if )?(?:(?:we|you|i|with|when|rows?|columns?|and|cells|coordinates|are) )*"
-    r"(?:count|number|index)(?:ing|ed)?(?: rows?| columns?| cells| and)* from (0|1|zero|one)\b(?: at the top)?\)?[:,]?"
-    r"|\(?\b([01])[ -]?(?:indexed|based)\b\)?",
-)
-"""What rows and columns are counted from."""
-_PAIR = re.compile(r"-?\d+\s*,\s*-?\d+")
-_PLAIN_REST = re.compile(
-    rf"(?i)(?:[\s{{}}\[\]().,;:*\"'`-]|\b(?:{'|'.join(lexicon()['boards']['plain'])})\b|\[?\(\d+, ?\d+\)\]?)*",
-)
+_PATTERNS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in lexicon()["boards"]["patterns"].items()}
+_CELLS, _BASE, _PAIR, _PLAIN = [_PATTERNS[name] for name in ("cells", "base", "pair", "plain")]
 
 
 def claims_of(kind: str, text: str, part: Part) -> Reading:
@@ -102,21 +88,16 @@ def facts_of(kind: str, stated: Stated) -> list[Fact] | None:
     if subject.kind == "player" and on_board and (relation.other is None or relation.other.may_be):
         return on_board
     readings: list[list[Fact]] = [on_board] if on_board and (corner or relation.sided) else []
-    for one in subject.may_be or (subject,):
-        for other in _others(relation, one):
-            facts = _placed(kind, one, relation, other)
-            if facts is not None and facts not in readings:
-                readings.append(facts)
-            elif facts is None and not (subject.may_be or (relation.other and relation.other.may_be)):
-                return None
+    seen_from = relation.other or Mention("player")
+    for one, other in itertools.product(subject.may_be or (subject,), seen_from.may_be or (seen_from,)):
+        facts = _placed(kind, one, relation, other)
+        if facts is not None and facts not in readings:
+            readings.append(facts)
+        elif facts is None and not (subject.may_be or seen_from.may_be):
+            return None
     if len(readings) > 1:
         return [Unclear(tuple(map(tuple, readings)))]
     return readings[0] if readings else None
-
-
-def _others(relation: Relation, subject: Mention) -> tuple[Mention, ...]:
-    other = relation.other or Mention("player")
-    return tuple(one for one in other.may_be if one.kind != subject.kind) if other.may_be else (other,)
 
 
 def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> list[Fact] | None:
@@ -154,14 +135,11 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
 def _region(subject: Mention, region: Region, *, loose: bool = False) -> list[Fact] | None:
     if subject.plural or not region:
         return None
-    cells, places = [place for axis, place in region if axis == "cell"], [each for each in region if each[0] != "cell"]
+    cells = [At(subject.kind, place, True) for axis, place in region if axis == "cell"]
+    places = tuple([each for each in region if each[0] != "cell"])
     several = subject.kind == "hole" or bool(subject.label)  # one of them is in all the places
-    apart = [tuple(places)] if several else [(each,) for each in places]
-    nth = _NTH.get(subject.label, 1)
-    return [
-        *(At(subject.kind, cell, True) for cell in cells),
-        *(Within(subject.kind, each, loose, nth) for each in apart if each),
-    ]
+    apart = [places] if several else [(each,) for each in places]
+    return [*cells, *[Within(subject.kind, each, loose, _NTH.get(subject.label, 1)) for each in apart if each]]
 
 
 def _between(kind: str, subject: Mention, relation: Relation) -> list[Fact] | None:
@@ -177,14 +155,12 @@ def _between(kind: str, subject: Mention, relation: Relation) -> list[Fact] | No
 
 def sides_of(relation: Relation) -> tuple[int | None, int | None, int | None, int | None] | None:
     """Vertical and horizontal side, and distances in rows and columns; `None` if the words contradict."""
-    found: dict[str, int] = {}
-    counts: dict[str, int] = {}
-    axes = {"up": ("row", -1), "down": ("row", 1), "under": ("row", 2), "left": ("column", -1), "right": ("column", 1)}
+    found, counts = dict[str, int](), dict[str, int]()
     for way in relation.ways:
         for step in way.removeprefix("corner ").split():
-            if step not in axes:
+            if step not in AXES:
                 return None
-            axis, sign = axes[step]
+            axis, sign = AXES[step]
             unit = relation.units.get(way, "")
             found[axis] = min(found.get(axis, sign), sign, key=abs)
             if found[axis] * sign < 0 or (unit in ("row", "column") and unit != axis):
@@ -223,12 +199,12 @@ def _cells(text: str) -> Reading | None:
         return None
     claims: list[Claim] = []
     rest = text
-    for match in _ENTRY.finditer(text):
+    for match in _CELLS.finditer(text):
         name = match[1].lower().replace("goal", "target")
         cells = [ast.literal_eval(f"({pair})") for pair in _PAIR.findall(match[2])]
         claims += [Claim(match.span(), At(name, cell)) for cell in cells]
         rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
-    if not claims or not _PLAIN_REST.fullmatch(rest):
+    if not claims or not _PLAIN.fullmatch(rest):
         return None
     return Reading(tuple(claims))
 

@@ -29,18 +29,12 @@ _PLACES, _WHERE, _PLANNED = [frozenset(lexicon()["kinds"][use]) for use in ("pla
 
 
 class Stated(NamedTuple):
-    """One thing's relation, as a clause states it.
-
-    Attributes:
-        subject, relation: the thing, and where it is.
-        span: the clause.
-        total: as many of its kind there are, as in "there are two holes"; 0 if that isn't stated.
-    """
+    """One thing's relation, as a clause states it."""
 
     subject: Mention
     relation: Relation
     span: Span
-    total: int = 0
+    total: int = 0  # as many of its kind there are, as in "there are two holes"; 0 if that isn't stated
 
 
 class Parsed(NamedTuple):
@@ -184,8 +178,6 @@ class _Sentence(Phrases):
         relative = relative or (named and self.kind() in _VERBS)
         return relative or self._is_listed() or self.take("exists") or (bool(self.things()) and self.kind() in _VERBS)
 
-    # -- clauses -----------------------------------------------------------------------------------
-
     def _clause(self, before: list[Mention], seen_from: Mention | None) -> tuple[list[Mention], Mention | None] | None:
         start = self.at
         exists = self.take("exists")
@@ -195,8 +187,8 @@ class _Sentence(Phrases):
             subjects, self.at = subjects[1:], self.at + 1  # "the target, a vase, is"
         self.subjects = subjects
         several = len(subjects) > 1 or any(subject.plural for subject in subjects)
-        alone = exists and not self.kind()
-        alone = alone or (several and self._is_colon() and self.peek(1) in ("number", "another"))
+        listed = several and self._is_colon() and self.peek(1) in ("number", "another")
+        alone = listed or (exists and not self.kind())
         if subjects and (alone or (exists and self.kind() == "comma" and self.peek(1) == "relative")):
             kind, span = subjects[0].kind, (self.words[start].span[0], self.words[self.at - 1].span[1])
             same = all(subject.kind == kind and not subject.plural for subject in subjects)
@@ -251,8 +243,7 @@ class _Sentence(Phrases):
         before = self.words[start - 1].kind
         named = before in ("thing", "region", "side") and self.words[start].kind == "comma"
         if before == "thing" and (not self.known or self.known[-1].kind != self.words[start - 1].value):
-            word = self.words[start - 1]  # in a clause that wasn't read
-            self.known.append(Mention(word.value, word.label, word.plural))
+            self.known.append(Mention(self.words[start - 1].value, self.words[start - 1].label))  # it wasn't read
         if not named or not self.known or not self._take_verb():
             return None
         begin, thing = self.at, self.known[-1]
@@ -297,23 +288,19 @@ class _Sentence(Phrases):
             joined = self.take("comma")
             if parts and not (self.take("and") or joined):
                 return None
-            part = Relation()
             if self.kind() == "number" and self._value() == "1" and self.words[self.at].label:
                 self.at += 1  # "one above"
-            if not self._part(part):
+            self.single = True
+            part = self.relation()
+            self.single = False
+            if part is None:
                 return None
-            while self.kind() in ("direction", "number", "in"):
-                if not self._part(part):
-                    return None
-            if self.take("of") or self.kind() in ("thing", "filler"):
-                part.other = self.thing()
             parts.append(part)
-        if not parts:
-            return None
-        for part in parts:  # "Holes: left" is one of them, "the holes are left" all
-            mention = Mention(self.several, ALL) if verb and len(parts) == 1 else self._named(self.several)
+        mention = Mention(self.several, ALL)  # "the holes are left" are all, "Holes: left" is one of them
+        for part in parts:
+            mention = mention if verb and len(parts) == 1 else self._named(self.several)
             self._state([mention], part, start)
-        return [mention], parts[-1].other
+        return ([mention], parts[-1].other) if parts else None
 
     def _after(self, subjects: list[Mention]) -> Relation | None:
         """The relation that follows its subjects."""
@@ -322,12 +309,6 @@ class _Sentence(Phrases):
             at = Relation(same={"here"}, other=reached)
             self._more(at)
             return at if reached is not None and not reached.plural else None
-        here = self.at
-        named = self.take("of") and self.thing()  # "Box position relative to me: up"
-        if named and self.kind() == "comma":
-            self.seen_from = named
-        else:
-            self.at = here
         self._take_verb() or self.take("comma")
         stated, unread = self.parsed.stated, self.parsed.unread
         if self.take("ditto"):  # "so is the goal"

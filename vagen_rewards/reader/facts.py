@@ -14,29 +14,18 @@ GROUND = ("wall", "free")
 
 
 class Where(NamedTuple):
-    """A thing seen from another.
-
-    Attributes:
-        subject, other: kinds of things.
-        vertical, horizontal: -1 (above, left), 0 (same row, column), 1 (below, right); `None` if not stated. 2 or -2 is
-            "under", of which observers differ in the same cell.
-        rows, columns: distances in cells, if stated.
-        near: whether the things share a side.
-        nth: several things are described alike; so many of them must be there, all if it is 0, none if it is -1.
-        straight: cells are counted along one axis alone, so that observers differ where the other isn't 0.
-        apart: the distance in cells, of which observers differ where it isn't along one axis.
-    """
+    """A thing seen from another. Of "under" (2 or -2) observers differ in the same cell."""
 
     subject: str
     other: str
-    vertical: int | None = None
-    horizontal: int | None = None
-    rows: int | None = None
+    vertical: int | None = None  # -1 (above), 0 (same row), 1 (below)
+    horizontal: int | None = None  # -1 (left), 0 (same column), 1 (right)
+    rows: int | None = None  # the distance in cells
     columns: int | None = None
-    near: bool = False
-    nth: int = 1
-    straight: bool = False
-    apart: int = 0
+    near: bool = False  # whether they share a side
+    nth: int = 1  # so many must be there, all if it is 0, none if it is -1
+    straight: bool = False  # cells are counted along one axis: observers differ where the other isn't 0
+    apart: int = 0  # the distance in cells: observers differ where it isn't along one axis
 
     def holds(self, state: Any) -> bool | None:
         """Whether at least `nth` things of the subject's kind stand so to one of the other kind."""
@@ -108,22 +97,16 @@ class At(NamedTuple):
 class Within(NamedTuple):
     """A thing is in a place of the board.
 
-    Attributes:
-        kind: of the thing.
-        places: pairs of `row` or `column` and `first`, `last`, `middle`, a number counted from 1 (negative from the
-            end), or the digits of a number that is counted from 0 or from 1. One thing must be in all of them.
-        loose: as in "at the top", where observers differ about the middle.
-        nth: so many of its kind must be there, all if it is 0.
-        bases: what the text's row and column numbers may be counted from.
-        along: all places that the text gives by numbers, with their kinds: they are counted alike.
+    Places are pairs of `row` or `column` and `first`, `last`, `middle`, a number counted from 1 (negative from the
+    end), or the digits of a number that is counted from 0 or from 1. One thing must be in all of them.
     """
 
     kind: str
     places: Region
-    loose: bool = False
-    nth: int = 1
-    bases: tuple[int, ...] = (0, 1)
-    along: tuple[tuple[str, Region], ...] = ()
+    loose: bool = False  # as in "at the top", where observers differ about the middle
+    nth: int = 1  # so many must be there, all if it is 0, none if it is -1
+    bases: tuple[int, ...] = (0, 1)  # what the text's numbers may be counted from
+    along: tuple[tuple[str, Region], ...] = ()  # all places that the text gives by numbers: they are counted alike
 
     def holds(self, state: Any) -> bool | None:
         """Whether one of its kind is there; `None` where observers may differ."""

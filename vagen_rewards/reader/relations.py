@@ -19,56 +19,38 @@ Region = tuple[tuple[str, Any], ...]
 _GO_ON = ("in", "exactly", "direction", "number", "near", "same_row", "same_column", "approx", "region")
 _FIXED: dict[str, set[str]] = {"same_row": {"row"}, "same_column": {"column"}, "here": {"here"}, "near": set()}
 _ON = ("on", "at", "in", "inside", "onto", "on top of", "occupies")
-_AXES = {"up": "row", "down": "row", "left": "column", "right": "column"}
-_ENDS = {"up": ("row", "first"), "down": ("row", "last"), "left": ("column", "first"), "right": ("column", "last")}
+AXES = {"up": ("row", -1), "down": ("row", 1), "under": ("row", 2), "left": ("column", -1), "right": ("column", 1)}
+"""The axis and the sign of each direction; observers differ about "under"."""
 
 
 def ends_of(ways: Sequence[str]) -> Region:
     """Directions such as "top left" as a place on the board; "ahead" is none."""
-    return tuple([_ENDS[step] for step in " ".join(ways).replace("under", "down").split() if step in _ENDS])
+    steps = [AXES[step] for step in " ".join(ways).split() if step in AXES]
+    return tuple([(axis, "first" if sign < 0 else "last") for axis, sign in steps])
 
 
 @dataclass
 class Relation:
-    """Where something is.
+    """Where something is."""
 
-    Attributes:
-        ways: directions, in the order of the text.
-        counts: the distance along each direction, in cells.
-        units: the unit of each distance.
-        far: metres, or cells without a direction.
-        same: `row`, `column` or `here` (both).
-        near, exact, adjacent: "next to"; "directly"; "in the cell to the right".
-        other: the thing that it is seen from; `None` if that isn't named.
-        viewer: it is seen from the player, as in "to my left".
-        region: a place on the board.
-        loose: observers differ about its middle, as of "the upper part of the board".
-        at: the direction may be a place on the board, as in "at the top left".
-        to: it isn't, as in "to the lower right".
-        sided: it may be one, as in "on the left side".
-        apart: the distance in cells, without a direction.
-        ends: the two things that it is between.
-        also: further things that it is seen from, as in "above the player and the target".
-    """
-
-    ways: list[str] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
-    units: dict[str, str] = field(default_factory=dict)
-    far: float | None = None
-    same: set[str] = field(default_factory=set)
-    near: bool = False
-    exact: bool = False
-    adjacent: bool = False
-    other: Mention | None = None
-    viewer: bool = False
-    region: Region = ()
-    loose: bool = False
-    at: bool = False
-    to: bool = False
-    sided: bool = False
-    apart: int = 0
-    ends: tuple[Mention, ...] = ()
-    also: tuple[Mention, ...] = ()
+    ways: list[str] = field(default_factory=list)  # directions, in the order of the text
+    counts: dict[str, int] = field(default_factory=dict)  # the distance along each direction, in cells
+    units: dict[str, str] = field(default_factory=dict)  # the unit of each distance
+    far: float | None = None  # metres
+    same: set[str] = field(default_factory=set)  # `row`, `column` or `here` (both)
+    near: bool = False  # "next to"
+    exact: bool = False  # "directly"
+    adjacent: bool = False  # "in the cell to the right"
+    other: Mention | None = None  # what it is seen from; `None` if that isn't named
+    viewer: bool = False  # seen from the player, as in "to my left"
+    region: Region = ()  # a place on the board
+    loose: bool = False  # observers differ about its middle, as of "the upper part"
+    at: bool = False  # the direction may be a place on the board, as in "at the top left"
+    to: bool = False  # it isn't, as in "to the lower right"
+    sided: bool = False  # it may be one, as in "on the left side"
+    apart: int = 0  # the distance in cells, without a direction
+    ends: tuple[Mention, ...] = ()  # the two things that it is between
+    also: tuple[Mention, ...] = ()  # what else it is seen from, as in "above the player and the target"
 
     def copy(self) -> Relation:
         """One that stays as it is when this one is read further."""
@@ -83,15 +65,13 @@ class Relation:
 class Phrases(Things):
     """Reads relations from words by recursive descent."""
 
-    # -- relations ---------------------------------------------------------------------------------
-
     def relation(self) -> Relation | None:
         """Read a relation with the thing that it is seen from; `None` if there is none."""
         relation, read = Relation(), False
         while not (read and self.beside and self.ahead(self.skip_beside)):
-            here, before = self.at, relation.copy()
-            comma = read and self.take("comma") and not self.take("and")
-            if read and not comma:
+            here, before = self.at, relation.copy() if read else relation
+            comma = read and not self.single and self.take("comma") and not self.take("and")
+            if read and not (comma or self.single):
                 self.take("and")
             done = self._part(relation)
             if done and comma and len(relation.ways) > len(before.ways) and relation.counts and not before.counts:
@@ -133,7 +113,7 @@ class Phrases(Things):
 
     def _more(self, relation: Relation) -> None:
         """Read a second part after the other thing, as in "above the player, two columns to the right"."""
-        while self.kind() in ("comma", "and", *_GO_ON) and not self.looking:
+        while self.kind() in ("comma", "and", *_GO_ON) and not (self.looking or self.single):
             here, before = self.at, relation.copy()
             seen_from = relation.other or Mention("player")
             if self.kind() in ("comma", "and"):
@@ -187,7 +167,7 @@ class Phrases(Things):
             return True
         if (
             kind in ("cell", "unit")
-            and self._value() not in _AXES.values()
+            and self._value() not in ("row", "column")
             and self.peek(1) in ("in", "of", "direction", "exactly")
         ):
             self.at += 1
@@ -267,7 +247,7 @@ class Phrases(Things):
     def _away(self, relation: Relation, number: int, unit: str) -> bool:
         """Take a distance that follows its direction; one cell away on a diagonal is one along both axes."""
         ways = [step for way in relation.ways for step in way.removeprefix("corner ").split()]
-        along = [way for way in ways if unit not in ("row", "column") or _AXES.get(way) == unit]
+        along = [way for way in ways if unit not in ("row", "column") or AXES.get(way, ("", 0))[0] == unit]
         if (len(along) > 1 and number != 1) or not along or not relation.counts.keys().isdisjoint(along):
             return False
         relation.ways = ways
@@ -279,15 +259,14 @@ class Phrases(Things):
         way = self.words[self.at].value
         self.at += 1
         relation.ways.append(way)
-        corner = placed = False
+        said = set[str]()
         while self.kind() == "side":
-            side = self._value()
-            corner, placed = corner or side == "corner", placed or side == "boardwise"
-            relation.sided = relation.sided or side in ("side", "area", "part", "region")
-            relation.to = relation.to or side == "direction"
+            said.add(self._value())
             self.at += 1
-        ends = ends_of([way])
-        placed = placed and (relation.at or relation.sided) and not relation.to and number is None
+        relation.sided |= not said.isdisjoint(("side", "area", "part", "region"))
+        relation.to |= "direction" in said
+        placed = "boardwise" in said and (relation.at or relation.sided) and not relation.to and number is None
+        corner, ends = "corner" in said, ends_of([way])
         if ends and (placed or "here" in relation.same or (corner and not relation.viewer and self.kind() != "of")):
             relation.ways.pop()
             relation.region += ends

@@ -16,19 +16,12 @@ NONE = "none"
 
 
 class Mention(NamedTuple):
-    """A thing as a clause names it.
-
-    Attributes:
-        kind: of the thing.
-        label: tells several of a kind apart; empty for "the box".
-        plural: whether it is named in the plural.
-        may_be: the things that a pronoun may stand for; empty for a name.
-    """
+    """A thing as a clause names it."""
 
     kind: str
-    label: str = ""
+    label: str = ""  # tells several of a kind apart; empty for "the box"
     plural: bool = False
-    may_be: tuple[Mention, ...] = ()
+    may_be: tuple[Mention, ...] = ()  # what a pronoun may stand for; empty for a name
 
 
 class Things:
@@ -39,11 +32,9 @@ class Things:
         self.known = known
         self.at = 0
         self.names = len(words)
-        self.several, self.beside, self.looking, self.first_person = "", False, False, False
+        self.several, self.beside, self.looking, self.single, self.first_person = "", False, False, False, False
         self.topic: list[Mention] = []
         self.subjects: list[Mention] = []
-
-    # -- things ------------------------------------------------------------------------------------
 
     def things(self) -> list[Mention]:
         """Read things joined by "and" or commas; "two holes" are two of them."""
@@ -81,13 +72,10 @@ class Things:
         self.skip("filler")
         if self.kind() == "number" and self.peek(1) == "thing":
             count, word = self.words[self.at].value, self.words[self.at + 1]
-            if not count:
+            if not count or (word.plural and count in (2, 3, 4, 5, 6)):
                 self.at += 2
-                return [Mention(word.value, NONE)]
-            if word.plural and count in (2, 3, 4, 5, 6):
-                self.at += 2
-                self.several = word.value
-                return [self._named(word.value) for _ in range(int(count))]
+                self.several = word.value if count else self.several
+                return [self._named(word.value) for _ in range(int(count))] or [Mention(word.value, NONE)]
         self.at = here
         return []
 
@@ -137,14 +125,12 @@ class Things:
 
     def _meant(self, pronoun: str) -> Mention | None:
         """The things that a pronoun may stand for: the last subject and the last ones that were named."""
-        last: list[Mention] = [Mention("player")] if pronoun == "it" and self.first_person else []
+        kinds, last = {"player"} if self.first_person and pronoun == "it" else set[str](), list[Mention]()
         for mention in (*self.topic[:1], *reversed(self.known)):
-            if all(mention.kind != other.kind for other in last) and not mention.plural:
+            if mention.kind not in kinds and not mention.plural:
+                kinds.add(mention.kind)
                 last.append(mention)
-        last = last[self.first_person and pronoun == "it" :]
         return Mention("it", "", False, tuple(last[:3])) if last else None
-
-    # -- words -------------------------------------------------------------------------------------
 
     def _value(self) -> str:
         return str(self.words[self.at].value) if self.at < len(self.words) else ""
@@ -178,13 +164,12 @@ class Things:
         """Go past a word of this class and the fillers around it."""
         here = self.at
         self.skip("filler")
-        if self.kind() == kind:
+        if self.kind() != kind:
+            return self._back(here)
+        self.at += 1
+        while self.kind() == "filler" and kind != "thing" and self._value() not in ("a", "an", "the"):
             self.at += 1
-            while self.kind() == "filler" and kind != "thing" and self.words[self.at].value not in ("a", "an", "the"):
-                self.at += 1
-            return True
-        self.at = here
-        return False
+        return True
 
     def _back(self, here: int) -> bool:
         self.at = here

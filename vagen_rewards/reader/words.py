@@ -29,21 +29,13 @@ _CORRECTED = ("thing", "direction", "exactly")
 
 
 class Word(NamedTuple):
-    """A word or a phrase.
+    """A word or a phrase, and its characters in the text."""
 
-    Attributes:
-        kind: its class in the lexicon; `number`, `unit`, `direction`, `thing`, `end`, `comma` or `unknown`.
-        value: the direction, thing, unit or number; else the text.
-        span: its characters in the text.
-        plural: whether a thing's name is plural.
-        label: a number in a thing's name, such as `0` in `box0`; `word` of a number that isn't in digits.
-    """
-
-    kind: str
-    value: Any
+    kind: str  # its class in the lexicon; `number`, `unit`, `direction`, `thing`, `end`, `comma` or `unknown`
+    value: Any  # the direction, thing, unit or number; else the text
     span: Span
-    plural: bool = False
-    label: str = ""
+    plural: bool = False  # whether a thing's name is
+    label: str = ""  # `0` in `box0`; `word` of a number that isn't in digits; `me` in the first person
 
 
 @functools.cache
