@@ -124,7 +124,7 @@ def test_rows_of_strangers_and_too_many_of_them():
     (row,) = levels("vagen/FrozenLake-v0", num_levels=1)
     for change, said in [
         ({"env_id": "vagen_nowhere:x"}, "would import"),
-        ({"env_id": "vagen/Nowhere-v0"}, "doesn't exist"),
+        ({"env_id": "vagen/Nowhere-v0"}, "unknown environment"),
         ({"env_id": 7}, "env_id"),
         ({"seed": -1}, "seed=-1"),
         ({"seed": None}, "seed"),
