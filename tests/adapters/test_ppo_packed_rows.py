@@ -9,7 +9,7 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo import actor_critic, family_checks
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.generation import model_inputs
+from vagen_adapters.ppo.generation import Prompt, model_inputs
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_envs import RewardTerm
 
@@ -29,7 +29,9 @@ def test_a_familys_log_probabilities_are_those_of_padded_rows(name, attention, t
     model = ActorCritic.from_pretrained(folder, critic="shared", attn_implementation=attention).eval()
     torch.nn.init.normal_(model.value_head.weight)
     check_packing(model, encoder)
-    prompts = [each for number in range(2) for each in family_checks._prompts(encoder)[number:]]
+    first, second = (family_checks._show(encoder, number) for number in range(2))
+    conversation = Prompt((*first.first_ids, *encoder.encode("Up"), *second.next_ids), (first, second))
+    prompts = [conversation, *[Prompt(first.first_ids, (first,))] * 2]
     for left in (False, True):
         inputs = model_inputs(prompts, encoder, "cpu", left=left)
         mask = inputs["attention_mask"].bool()
