@@ -193,14 +193,15 @@ class RolloutWorker:
             return TransformersSampler(policy, self.encoder, vision_cache=self.model.vision_cache)
         from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
 
-        if args.generation == "vllm-server":
-            return VLLMServerSampler(policy, self.encoder, self.accelerator, **args.vllm_options)
         dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
         options = {"max_model_len": args.max_length, "dtype": dtype, "seed": args.seed, **args.vllm_options}
         try:
+            if args.generation == "vllm-server":
+                return VLLMServerSampler(policy, self.encoder, self.accelerator, **args.vllm_options)
             return VLLMSampler(policy, self.encoder, self.accelerator, path, **options)
-        except (TypeError, ValueError) as error:
-            raise TrainingConfigError(f"vLLM refuses vllm_options={args.vllm_options!r}: {in_short(error)}") from error
+        except (TypeError, ValueError, ConnectionError) as error:
+            reason = f"generation={args.generation} can't begin with vllm_options={args.vllm_options!r}"
+            raise TrainingConfigError(f"{reason}: {in_short(error)}; see Generation in docs/training.md") from error
 
 
 def seed_of(args: MultiTurnPPOConfig, number: int, purpose: int) -> int:

@@ -78,10 +78,10 @@ def train(
     given = {name: value for name, value in wanted.items() if value is not None}
     if without_reasoning_reward and given:
         raise TrainingConfigError(f"--{next(iter(given))} contradicts --without-reasoning-reward; leave one out")
-    check_model(start)
     if resume is None:
         check_out(out)
     config = _config(chosen, environments, out, settings)
+    check_model(start)
     if resume is not None:
         check_checkpoint(resume, config.to_dict())
     score = {} if without_reasoning_reward else _scores(config, chosen, given)
@@ -131,6 +131,8 @@ def _config(recipe: Recipe, environments: Sequence[Any], out: Path, settings: Ma
         for callback in get_reporting_integration_callbacks(made.report_to):
             callback()
         return made
+    except VagenError:
+        raise
     except (ImportError, RuntimeError) as error:  # a tracker's library that is missing
         raise TrainingConfigError(f"report_to: {in_short(error)}") from error
     except (TypeError, ValueError) as error:  # transformers' and Python's, of values that can't be read
@@ -154,15 +156,14 @@ def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
     except VagenError:
         raise
     except Exception as error:  # the libraries that settings and models are handed to raise whatever they like
-        fault = "can't be read" if isinstance(error, OSError) else "can't be trained with these settings"
-        raise TrainingConfigError(f"{model} {fault}: {in_short(error)}") from error
+        raise TrainingConfigError(f"{model} can't be read, or not trained like this: {in_short(error)}") from error
     try:
         trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
         trainer.save_model(config.output_dir)
     except KeyboardInterrupt:
         last = last_checkpoint(out)
-        begin = "no checkpoint was complete yet, so begin again"
-        err.print(f"stopped: {f'go on with the same command and --resume {last}' if last else begin}", soft_wrap=True)
+        how = f"go on with the same command and --resume {last}" if last else f"remove {out} and begin again"
+        err.print(f"stopped: {how}", soft_wrap=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     environments = [{"id": task.environment.id, "options": task.options} for task in config.tasks]
     card = {"environments": environments, "max_tokens": config.max_tokens, "context": config.context}

@@ -8,7 +8,6 @@ from vagen_adapters.errors import TrainingConfigError, in_short
 from vagen_benchmarks.agents.trained import BEST
 
 EXTRA = ("ppo", "torch", "trl")
-"""What both commands need: the extra, and its libraries."""
 
 
 def check_model(model: str) -> None:
