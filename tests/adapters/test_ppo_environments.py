@@ -8,7 +8,8 @@ from copy_sampler import CopySampler
 from ppo_training import LAKE, OPTIONS, config, likes_short_words, same, weights
 from transformers import TrainerCallback
 
-from vagen_adapters.ppo.environments import TrainingEnvironment
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.environments import EnvironmentPool, TrainingEnvironment
 from vagen_adapters.ppo.episodes import PlayedTurn, PPOEpisode, groups_of
 from vagen_adapters.ppo.generation import SampledReply
 from vagen_adapters.ppo.level_sampler import DifficultySampler, LevelSampler
@@ -78,6 +79,11 @@ def test_groups_are_of_one_environment_and_shares_are_those_of_the_weights(tiny_
     assert curve.items() <= evaluated.items()
     assert {name for name in curve if name.startswith("eval_success/")} == {f"eval_success/{each}" for each in names}
     assert "rollout/equal_groups" in first
+
+
+def test_an_environment_without_prompts_is_named():
+    with pytest.raises(TrainingConfigError, match="CartPole-v1 shows no prompts"):
+        EnvironmentPool(1, TrainingEnvironment.read("CartPole-v1").tasks())
 
 
 def test_rewards_are_scaled_by_environment_and_scored_by_task(tiny_folder, tmp_path):

@@ -228,16 +228,11 @@ class MultiTurnPPOConfig(_BaseConfig):
             raise TrainingConfigError(str(error)) from None
         known = ContextPolicy(turns=policy.turns, summary=policy.summary, summary_tokens=policy.summary_tokens)
         if policy != known:
-            self._refuse(
-                "context",
-                "all, last:N or summary:K: replies are trained on as they were sampled, without hidden reasoning",
-            )
+            self._refuse("context", "all, last:N or summary:K: replies stay as sampled, without hidden reasoning")
         if policy.summary is not None and policy.summary_tokens >= self.max_length:
             self._refuse("context", f"with summaries of fewer than max_length={self.max_length} tokens")
         if policy.summary is not None and self.advantage in ("vine", "gigpo"):
-            self._refuse(
-                "context", f"without summaries for {self.advantage}, which compares states: a summary has none"
-            )
+            self._refuse("context", f"without summaries for {self.advantage}: it compares states, and they have none")
 
     def _check_advantage(self) -> None:
         if self.advantage not in ESTIMATORS:
@@ -258,9 +253,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         if self.gradient_accumulation_steps != 1:
             self._refuse("gradient_accumulation_steps", "1: per_device_train_batch_size splits an update")
         if self.load_best_model_at_end:
-            self._refuse(
-                "load_best_model_at_end", "left out: eval_rollouts keeps the best model in a folder of its own"
-            )
+            self._refuse("load_best_model_at_end", "left out: eval_rollouts keeps the best model in a folder")
         if self.episodes_per_rollout % self.group_size != 0:
             self._refuse("episodes_per_rollout", f"a multiple of group_size={self.group_size}")
         if self.episodes_per_rollout < self.minibatches:

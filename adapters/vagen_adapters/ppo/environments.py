@@ -136,6 +136,9 @@ class EnvironmentPool:
         self._tasks = {task.name: task for task in tasks}
         self._prompts = {task.name: task.prompts() for task in tasks}
         self._made: dict[str, list[gym.Env[Any, Any]]] = {task.name: [task.make()] for task in tasks}
+        for name, (env,) in self._made.items():
+            if not hasattr(env.unwrapped, "system_prompt"):
+                raise TrainingConfigError(f"{name} shows no prompts; train on environments derived from VagenEnv")
         self.reclaim()
 
     @classmethod

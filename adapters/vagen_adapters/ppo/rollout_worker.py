@@ -21,6 +21,7 @@ from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode, keep_differing
 from vagen_adapters.ppo.generation import Sampler, SampleSettings, TransformersSampler
 from vagen_adapters.ppo.level_sampler import SAMPLERS
 from vagen_adapters.ppo.rollout import Rollout, Score
+from vagen_envs.extras import need
 
 MakeSampler = Callable[[Any, ChatEncoder], Sampler]
 """Builds a generation back-end from the policy and its encoder."""
@@ -191,6 +192,8 @@ class RolloutWorker:
         args, policy = self.args, self.model.policy
         if args.generation == "transformers":
             return TransformersSampler(policy, self.encoder, vision_cache=self.model.vision_cache)
+        if args.generation == "vllm":
+            need("generation=vllm", "vllm", "vllm")
         from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
 
         dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
