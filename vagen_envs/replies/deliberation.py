@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from vagen_envs.replies.ticks import ticked_option
-from vagen_envs.replies.vocabulary import CROSSES, TICKS, WORDS, words_of
+from vagen_envs.replies.vocabulary import CROSSES, PHRASES, TICKS, WORDS, words_of
 
 _SEPARATOR = re.compile(
     r"(?P<strong>(?:\s*(?:(?<!\d)\.|[;?…()\n—–]|!(?![\w\0])|->|[→⇒])|\s-+(?=\s))+)\s*|,\s*"
@@ -21,22 +21,7 @@ _SEPARATOR = re.compile(
     r"(?!\s+(?:is|are|does)\b))",
     re.IGNORECASE,
 )
-_INSTEAD = re.compile(  # begins a clause that goes on with the choice: "Instead of Up I pick Down"
-    r"\s*(?:(?:instead of|rather than)\s+(?:(?:going|moving|choosing)\s+)?(?:\0+\s+(?:or|and)\s+)*\0+"
-    r"(?=\s+(?:I|I['’]ll|I['’]d|we|let['’]s|my|the)\b)"
-    r"|I\s+(?:reject|avoid|skip|dismiss|discard)\s+\0+(?=\s+and\s+(?:I\s+)?(?:choose|pick|take|select|go)\b))",
-    re.IGNORECASE,
-)
-_ONLY_ONE = re.compile(
-    r"(?P<lead>[^\0]*?)(?P<leaves>\b(?:that|this|which|it)\s+leaves\s+(?:us\s+)?(?:with\s+)?)?\bonly\s+(?P<name>\0+)"
-    r"(?(leaves)|\s+(?:remains|works|is(?:\s+(?:safe|free|open|possible|available|valid|allowed))?))[\s*_`\"']*",
-    re.IGNORECASE,
-)
 _CAPTION = re.compile(rf"\b(?:{'|'.join(WORDS.caption)})[ *_]*:", re.IGNORECASE)
-_EXCLUSION = re.compile(
-    r"\b(?:(?:any\w*|every\w*|all|no|none|nothing)(?:\s+\w+){0,2}\s+but|but first|second thoughts?|my mind)\b",
-    re.IGNORECASE,
-)
 _CHOSEN = re.compile(
     rf"\bonly\s+(?:\w+\s+){{0,2}}?(?=move|option|action|direction|way|choice|path|one)"
     rf"|\b(?:{'|'.join(WORDS.choice | WORDS.conclusion)})\b",
@@ -46,7 +31,6 @@ _REFUSES = (WORDS.denial - {"instead"}) | {"no", "neither", "nor", "nope"}
 _POINTS = {"that", "that's", "it", "it's", "this"}
 _JOINS = WORDS.reason | WORDS.conclusion | WORDS.denial | _REFUSES
 _OFFERS = WORDS.doubt - _REFUSES - WORDS.condition
-_BEST = {"best", "correct", "optimal", "safest"}  # option
 _LEADS = [["instead", "of"], ["rather", "than"], ["over"]]
 # What may follow in such a clause: "instead of Up was a mistake" judges the choice.
 _TAIL = (WORDS.neutral | WORDS.verdict | {"into"}) - WORDS.be - {"next"}
@@ -96,13 +80,14 @@ class Deliberation:
 
     def __init__(self, piece: str, named: Sequence[tuple[str, int, int]], plans: Callable[[str], bool]) -> None:
         self.piece, self.named, self._reads = piece, named, plans
-        self.masked = piece  # without the actions
+        self.masked = re.sub(r"[*_`\"]", " ", piece)  # without the actions
         for _, start, end in named:
             self.masked = self.masked[:start] + "\0" * (end - start) + self.masked[end:]
+        self.masked = PHRASES["rejected_list"].sub(lambda options: options[0].replace(",", " "), self.masked)
 
     def plan(self) -> str | None:
         """The answer with blanks for all but its plan; `None` if it isn't clear."""
-        if _EXCLUSION.search(self.masked):
+        if PHRASES["exclusion"].search(self.masked):
             return None
         caption = _CAPTION.search(self.masked)
         if caption and self.plans(0, caption.start()):
@@ -118,11 +103,11 @@ class Deliberation:
 
     def _without_choice(self, start: int, end: int) -> str:
         """A part of the answer with blanks for the words that mark a choice."""
-        text = self.piece[start:end]
-        if only := _ONLY_ONE.fullmatch(self.masked, start, end):
-            left, right = only.span("name")
-            text = only["lead"].ljust(left - start) + self.piece[left:right].ljust(end - left)
-        return _CHOSEN.sub(lambda word: " " * len(word[0]), text)
+        masked = self.masked[start:end]
+        if only := PHRASES["only_one"].fullmatch(masked):
+            masked = (only["lead"].ljust(only.start("name")) + only["name"]).ljust(end - start)
+        masked = _CHOSEN.sub(lambda word: " " * len(word[0]), masked)
+        return "".join(own if mask == "\0" else mask for own, mask in zip(self.piece[start:end], masked, strict=True))
 
     def _names(self, start: int, end: int) -> frozenset[str]:
         return frozenset(name for name, left, right in self.named if start <= left and right <= end)
@@ -182,8 +167,10 @@ class Deliberation:
         start, after_comma = 0, False
         for separator in _SEPARATOR.finditer(self.masked + "\n"):
             end = separator.start()
-            if not self.masked[start:end].isspace() and start < end:
-                lead = _INSTEAD.match(self.masked, start, end)
+            text = self.masked[start:end].strip()
+            is_label = text.isdigit() and not self.masked[:start].rstrip(" (").endswith("\0")  # "2) Up", not "Up (2)"
+            if text and not is_label:
+                lead = PHRASES["instead"].match(self.masked, start, end)
                 if lead and self._names(lead.end(), end):
                     yield self._clause(start, lead.end(), False, after_comma)
                     start, after_comma = lead.end(), True
@@ -193,12 +180,13 @@ class Deliberation:
             start = separator.end()
 
     def _clause(self, start: int, end: int, asks: bool, after_comma: bool) -> _Clause:
-        words = words_of(re.sub(rf"[{CROSSES}]", " rejected ", self.masked[start:end]))
+        names = self._names(start, end)
+        cross = " rejected " if names else " unless "  # apart from an action its sense isn't known
+        words = words_of(re.sub(f"[{CROSSES}]", cross, self.masked[start:end]))
         held = {*words}
         chooses = held & (WORDS.choice | {"only"}) and words[0] != "then"
-        weight = 2 if chooses else 1 if held & (WORDS.conclusion | WORDS.moving) else 0
+        weight = 2 if chooses else 1 if held & (WORDS.conclusion | WORDS.moving | {"remains"}) else 0
         after_comma = after_comma and not (words and words[0] in _JOINS)
-        names = self._names(start, end)
         weight = weight if names else len(held & _POINTS)
         kind = self._kind(start, end, words, held, bool(names))
         if asks and kind != "conditional":
@@ -209,7 +197,8 @@ class Deliberation:
         if held & WORDS.condition or "except" in held:
             return "conditional"
         refuses, judged = held & _REFUSES, held & WORDS.verdict
-        offers = held & (_OFFERS - {"option"} if held & _BEST else _OFFERS) and "only" not in held
+        best = held & (WORDS.choice - {"option"})  # "the best option"
+        offers = held & (_OFFERS - {"option"} if best else _OFFERS) and "only" not in held
         reasons = not words or words[0] in WORDS.reason - WORDS.conclusion - {"which", "that"}
         if not names:
             if reasons or (judged and refuses):
@@ -235,4 +224,4 @@ def weighs(piece: str) -> bool:
     """Whether an answer asks, rejects or offers anything."""
     words = words_of(piece)
     asks = "?" in piece or not (WORDS.doubt | WORDS.denial | WORDS.verdict).isdisjoint(words)
-    return asks or any(cross in piece for cross in CROSSES) or _EXCLUSION.search(piece) is not None
+    return asks or any(cross in piece for cross in CROSSES) or PHRASES["exclusion"].search(piece) is not None

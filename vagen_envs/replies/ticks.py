@@ -14,8 +14,10 @@ _MARKED_BEFORE = re.compile(rf"{_MARK}(?P<lead>{_TEXT}){_PLAN}(?P<why>{_TEXT})")
 _MARKED_AFTER = re.compile(
     rf"(?P<lead>{_TEXT}){_PLAN}(?P<what>{_TEXT}){_MARK}(?P<why>(?:{_TEXT[:-1]}(?:[\n,;|)]|\Z))?)"
 )
-_LABEL = re.compile(r"[\s.:#•*_`-]*\(?\w[.):]\s")
-_LEADING = WORDS.neutral - WORDS.things - WORDS.conclusion  # other words may ask what the marks answer: "Walls: Up ✗"
+_LABEL = re.compile(r"\A[\s.:#•*_`-]*\(?\w[.):]\s")
+_LEADING = (
+    (WORDS.neutral | {"options"}) - WORDS.things - WORDS.conclusion
+)  # other words may ask what the marks answer: "Walls: Up ✗"
 
 
 def partly_ticked(piece: str, named: int) -> bool:

@@ -10,6 +10,8 @@ from types import SimpleNamespace
 _VOCABULARY = tomllib.loads(files("vagen_envs.replies").joinpath("vocabulary.toml").read_text(encoding="utf-8"))
 WORDS = SimpleNamespace(**{part: frozenset(words.split()) for part, words in _VOCABULARY["words"].items()})
 """Sets of words by the name that the file gives them."""
+PHRASES = {name: re.compile(text, re.IGNORECASE | re.VERBOSE) for name, text in _VOCABULARY["phrases"].items()}
+"""Expressions for a text with NUL for the letters of its actions."""
 NUMBERS = {word: number for number, word in enumerate(_VOCABULARY["words"]["numbers"].split(), 1)}
 SEVERAL = "|".join([*NUMBERS][1:])
 """The words for numbers from two on, as a part of an expression."""
