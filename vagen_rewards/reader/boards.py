@@ -35,7 +35,7 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     if exact is not None:
         return exact
     base = _BASE.search(text)
-    words = words_of(kind, _BASE.sub(lambda said: " " * len(said[0]), text))
+    words = words_of(kind, _BASE.sub(lambda said: ",".rjust(len(said[0])), text))
     parsed = parse(words, part)
     claims: list[Claim] = []
     unread = list(parsed.unread)

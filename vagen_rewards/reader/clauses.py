@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from typing import NamedTuple
 
 from vagen_rewards.reader.claims import Part, Span
@@ -129,7 +130,8 @@ class _Sentence(Phrases):
             self.at = self._next_clause(max(begin, start + 1))
             end, self.at = self.at, begin
             self._leave(start if found is None else begin, end)
-            subjects, other = [named] if (named := self.thing()) else [], None
+            mine = Mention("player") if self.kind() == "plan" else None  # "I move up and"
+            subjects, other = [named] if (named := self.thing() or mine) else [], None
             self.at = end
 
     def _cut_plan(self) -> None:
@@ -143,11 +145,6 @@ class _Sentence(Phrases):
         """Read "From my position," or "Relative to the box," at the beginning."""
         self.seen_from = self.thing() if self.take("of") else None
         self.at = self.at if self.seen_from else 0
-        here, place = self.at, self.relation() if self.seen_from and self.kind() == "in" else None
-        if self.seen_from and place and place.region and self.kind() == "comma":
-            self._state([self.seen_from], place, 0)  # "From my corner at the bottom left,"
-        else:
-            self.at = here
         self.take("comma")
 
     def _leave(self, start: int, end: int) -> None:
@@ -167,7 +164,7 @@ class _Sentence(Phrases):
         for i in range(start, len(self.words)):
             if self.words[i].kind in _BREAKS and self.words[i - 1].kind not in _BREAKS:
                 self.at = i
-                if self.ahead(functools.partial(self._begins, self.words[start].kind == "thing")):
+                if self.ahead(functools.partial(self._begins, self.words[start].kind in ("thing", "plan"))):
                     return i
         return len(self.words)
 
@@ -176,11 +173,12 @@ class _Sentence(Phrases):
         relative = self.kind() == "comma" and self.peek(1) == "relative"
         self.skip(*_BREAKS)
         relative = relative or (named and self.kind() in _VERBS)
-        return relative or self._is_listed() or self.take("exists") or (bool(self.things()) and self.kind() in _VERBS)
+        after = _VERBS if self.words[self.at - 1].kind != "with" else (*_VERBS, "in", "direction", "number", "exactly")
+        return relative or self._is_listed() or self.take("exists") or (bool(self.things()) and self.kind() in after)
 
     def _clause(self, before: list[Mention], seen_from: Mention | None) -> tuple[list[Mention], Mention | None] | None:
         start = self.at
-        exists = self.take("exists")
+        exists, at = self.take("exists"), self.at
         subjects = self.things()
         named = len(subjects) == 2 and subjects[0].kind in ("target", subjects[1].kind)
         if named and self.kind() == "comma" and self.peek(1) in _VERBS:
@@ -200,7 +198,7 @@ class _Sentence(Phrases):
                 return subjects, None
             relation = self._after(subjects)
         else:
-            self.at = start
+            self.at = at
             if before:
                 self._take_verb()
             relation = self.relation()
@@ -270,7 +268,8 @@ class _Sentence(Phrases):
         thing = self.thing()
         plural = thing is not None and thing.plural and self.kind() in after and self.peek(1) != "whole"
         bare = thing is None and bool(several) and self.kind() in ("number", "direction")
-        bare = bare and self.peek(1) not in ("in", "unit")
+        entry = itertools.takewhile(lambda word: word.kind not in ("comma", "but"), self.words[self.at :])
+        bare = bare and self.peek(1) not in ("in", "unit") and all(word.kind not in _VERBS for word in entry)
         self.at, self.several = here, several
         del self.known[names:]
         return plural or bare
@@ -319,15 +318,11 @@ class _Sentence(Phrases):
         if self.beside and self.kind() in ("in", "near", "vague"):
             self.skip_beside()
             self.take("comma")
-        if len(subjects) > 1 and self.kind() not in ("direction", "number", "exactly"):
-            here = self.at
-            relation = self.relation()
-            shared = relation is not None and relation.same and not (relation.other or relation.viewer)
-            if relation is not None and shared and len(subjects) == 2:
-                relation.other = subjects.pop()  # "the player and the box are in the same row"
-                return relation
-            self.at = here
-        return self.relation()
+        relation = self.relation()
+        if relation and len(subjects) == 2 and not (relation.ways or relation.other or relation.viewer):
+            # "The player and the box are in the same row."
+            relation.other = subjects.pop() if relation.same or relation.near else None
+        return relation
 
     def _between(self, subject: Mention) -> Relation | None:
         """Read "me and the box" or "us" after "between"."""

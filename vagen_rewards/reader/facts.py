@@ -48,11 +48,13 @@ class Where(NamedTuple):
         )
         if wrong:
             return False
+        near = self.near or self.rows is not None or self.columns is not None
         # Diagonal: "next to", "one cell up", "no hole to my left"?
         doubted = (
             self.straight or self.apart or (self.vertical is None and self.near) or (self.nth < 0 and not self.near)
         )
-        return None if doubted and down and right else True
+        unsure = (doubted and down and right) or (self.nth < 0 and not near and max(abs(down), abs(right)) > 1)
+        return None if unsure else True
 
     def atoms(self) -> int:
         """Facts that are stated: one along each axis."""

@@ -70,7 +70,7 @@ class Phrases(Things):
         relation, read = Relation(), False
         while not (read and self.beside and self.ahead(self.skip_beside)):
             here, before = self.at, relation.copy() if read else relation
-            comma = read and not self.single and self.take("comma") and not self.take("and")
+            comma = read and not (self.single or self.looking) and self.take("comma") and not self.take("and")
             if read and not (comma or self.single):
                 self.take("and")
             done = self._part(relation)
@@ -120,7 +120,8 @@ class Phrases(Things):
                 self.at += 1
                 another = self.ahead(self.relation)  # "above me and to the left of the box" are two
                 other = another and another.other
-                if other and relation.other and other.kind != seen_from.kind and not other.may_be:
+                single = bool(self.several) and self.words[self.at].label == "word"  # "and one to the right of me"
+                if other and relation.other and (single or other.kind != seen_from.kind) and not other.may_be:
                     self.at = here
                     return
             relation.viewer = False
