@@ -101,6 +101,12 @@ def test_the_states_own_descriptions_are_read_in_full(state, form):
         (TWO_HOLES, "I am surrounded by holes on the right and below. The goal occupies the bottom-right tile."),
         (BOARD, "The box is to the right of both the player and the target."),
         (ROOM, "I'm facing the laptop. The vase is on the table, to my right, next to the sofa."),
+        (BOARD, "The box is above me to the right, and the target is to the left of both."),
+        (BOARD, "From the player's view the box is up and right. The target is left of me, which puts it below the box."),
+        (BOARD, "The cell to my right is free. The box is one step up and one step right from me."),
+        (LAKE, "I'm in the left column, second square from the bottom. I need to go two up and three right to get to the goal."),
+        (TWO_HOLES, "The goal is below me, and so is a hole. There are holes directly below me and two cells to the right."),
+        (LAKE, "There is no hole between me and the goal. The goal is above me and to my right."),
         (PICTURE, "A blue balloon in the middle, 40 across, with strings."),
         (PICTURE, "The target is a blue circle centered at (50, 50), about 40% of the width."),
     ],
@@ -134,6 +140,8 @@ def test_plain_variations_are_read(state, text):
         (BOARD, "From the box, the target is up."),
         (BOARD, "The target is right of me because I am left of it."),
         (TABLE, "The red cube is the leftmost cube."),
+        (BOARD, "The box is between me and the target."),
+        (TWO_HOLES, "There are no holes next to me. The goal is below me, and the cell below me is safe."),
     ],
 )
 def test_false_statements_are_refused(state, text):

@@ -91,7 +91,11 @@ class _Sentence(Phrases):
             words = [word for word in words if word.kind != "later"]
         while words and words[0].kind == "comma":  # a bullet
             words = words[1:]
-        super().__init__(words, known)
+        # What to do at the end is left out, as in ", so I can't go straight up", whatever it denies.
+        starts = [i for i, word in enumerate(words) if word.kind in _BREAKS and _is_plan(words[i:])]
+        if starts:
+            parsed.unread.append(((words[starts[0]].span[0], words[-1].span[1]), False))
+        super().__init__(words[: starts[0]] if starts else words, known)
         self.part, self.parsed, self.several = part, parsed, several
         self.seen_from: Mention | None = None
 
@@ -99,7 +103,6 @@ class _Sentence(Phrases):
         """Read its clauses."""
         if not self.words:
             return
-        self._cut_plan()
         kinds = {word.kind for word in self.words}
         if kinds & {"hedge", "no"} or (self.part == "grounding" and kinds & {"will", "later"}):
             self._leave(0, len(self.words))
@@ -133,13 +136,6 @@ class _Sentence(Phrases):
             mine = Mention("player") if self.kind() == "plan" else None  # "I move up and"
             subjects, other = [named] if (named := self.thing() or mine) else [], None
             self.at = end
-
-    def _cut_plan(self) -> None:
-        """Leave out what to do at the end, as in ", so I can't go straight up", whatever it denies."""
-        starts = [i for i, word in enumerate(self.words) if word.kind in _BREAKS and _is_plan(self.words[i:])]
-        if starts:
-            self.parsed.unread.append(((self.words[starts[0]].span[0], self.words[-1].span[1]), False))
-            self.words = self.words[: starts[0]]
 
     def _take_viewpoint(self) -> None:
         """Read "From my position," or "Relative to the box," at the beginning."""

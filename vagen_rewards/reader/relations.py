@@ -8,7 +8,7 @@ region   = "top row" | "bottom right corner" | "second row" | "row 3" …
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from vagen_rewards.reader.things import Mention, Things
@@ -54,7 +54,8 @@ class Relation:
 
     def copy(self) -> Relation:
         """One that stays as it is when this one is read further."""
-        return replace(self, ways=[*self.ways], counts={**self.counts}, units={**self.units}, same={*self.same})
+        own = {"ways": [*self.ways], "counts": {**self.counts}, "units": {**self.units}, "same": {*self.same}}
+        return Relation(**{**self.__dict__, **own})
 
     def become(self, other: Relation) -> bool:
         """Take back what was read since."""

@@ -29,6 +29,7 @@ class Things:
 
     def __init__(self, words: list[Word], known: list[Mention]) -> None:
         self.words = words
+        self.kinds = [*[word.kind for word in words], "", "", ""]
         self.known = known
         self.at = 0
         self.names = len(words)
@@ -137,7 +138,7 @@ class Things:
 
     def kind(self) -> str:
         """The class of the next word; empty at the end."""
-        return self.words[self.at].kind if self.at < len(self.words) else ""
+        return self.kinds[self.at]
 
     def _before(self) -> str:
         return str(self.words[self.at - 1].value) if self.at else ""
@@ -153,20 +154,21 @@ class Things:
 
     def peek(self, ahead: int) -> str:
         """The class of a later word."""
-        return self.words[self.at + ahead].kind if self.at + ahead < len(self.words) else ""
+        return self.kinds[self.at + ahead]
 
     def skip(self, *kinds: str) -> None:
         """Go past words of these classes."""
-        while self.kind() in kinds:
+        while self.kinds[self.at] in kinds:
             self.at += 1
 
     def take(self, kind: str) -> bool:
         """Go past a word of this class and the fillers around it."""
-        here = self.at
-        self.skip("filler")
-        if self.kind() != kind:
-            return self._back(here)
-        self.at += 1
+        at = self.at
+        while self.kinds[at] == "filler":
+            at += 1
+        if self.kinds[at] != kind:
+            return False
+        self.at = at + 1
         while self.kind() == "filler" and kind != "thing" and self._value() not in ("a", "an", "the"):
             self.at += 1
         return True
