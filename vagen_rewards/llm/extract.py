@@ -14,7 +14,7 @@ from vagen_rewards.reader.claims import Fact
 from vagen_rewards.reader.clauses import Stated
 from vagen_rewards.reader.facts import At, Where
 from vagen_rewards.reader.navigation import Seen
-from vagen_rewards.reader.primitive_skill import Position
+from vagen_rewards.reader.primitive_skill import Told
 from vagen_rewards.reader.relations import Relation
 from vagen_rewards.reader.svg import SHAPES, Painted
 from vagen_rewards.reader.things import Mention
@@ -119,7 +119,7 @@ def _object(_kind: str, row: dict[str, Any]) -> list[Fact]:
 
 def _position(_kind: str, row: dict[str, Any]) -> list[Fact]:
     at = _numbers(row.get("at"), 3)
-    return [Position(_plain(row.get("object")).replace(" ", "_"), (at[0], at[1], at[2]))] if at else []
+    return [Told(_plain(row.get("object")).replace(" ", "_"), "at", at=tuple(at))] if at else []
 
 
 def _element(_kind: str, row: dict[str, Any]) -> list[Fact]:

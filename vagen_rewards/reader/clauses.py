@@ -77,7 +77,7 @@ def _is_plan(words: list[Word]) -> bool:
     kinds = {word.kind for word in words[first:]}
     mine = [word for word, after in zip(words, [*words[1:], None], strict=True) if after and after.kind == "plan"]
     others = [word.value for word in words[first:] if word.kind == "thing" and word not in mine]
-    begins = all(word.kind in ("filler", "no", *_BREAKS) or word.value in _MOVERS for word in words[:first])
+    begins = all(word.kind in ("filler", "no", "pronoun", *_BREAKS) or word.value in _MOVERS for word in words[:first])
     named = len(others) > 1 or not {"player", "hole"}.isdisjoint(others)
     named = named or ("direction" in kinds and any(near in str(words[first].value) for near in ("close", "near")))
     return first < len(words) and begins and not named and kinds <= _PLANNED
@@ -176,9 +176,10 @@ class _Sentence(Phrases):
         start = self.at
         exists, at = self.take("exists"), self.at
         subjects = self.things()
-        named = len(subjects) == 2 and subjects[0].kind in ("target", subjects[1].kind)
+        last = self.beside and len(subjects) == 2 and subjects[1].kind == "target"
+        named = last or (len(subjects) == 2 and subjects[0].kind in ("target", subjects[1].kind))
         if named and self.kind() == "comma" and self.peek(1) in _VERBS:
-            subjects, self.at = subjects[1:], self.at + 1  # "the target, a vase, is"
+            subjects, self.at = [subjects[not last]], self.at + 1  # "the target, a vase, is"
         self.subjects = subjects
         several = len(subjects) > 1 or any(subject.plural for subject in subjects)
         listed = several and self._is_colon() and self.peek(1) in ("number", "another")
@@ -252,9 +253,12 @@ class _Sentence(Phrases):
         here = self.at
         self.take("comma")
         self._take_verb()
+        beside = self.beside and self.kind() in ("in", "near", "vague") and self.skip_beside()
+        if beside and self.kind() in ("with", "and", "but", ""):
+            return True  # "I am next to the sofa"
         self.skip("in", "filler")
         self.at += self._value() == "boardwise"
-        plain = self.at > here and self._before().startswith(("not ", "out", "n't", "boardwise"))
+        plain = self.at > here and self._before().startswith(("not ", "is not", "out", "n't", "boardwise"))
         return (plain and self.kind() in ("", *_BREAKS)) or self._back(here)
 
     def _is_listed(self) -> bool:
@@ -311,7 +315,7 @@ class _Sentence(Phrases):
             return dataclasses.replace(stated[-1].relation) if sure else None
         if self.take("between"):
             return self._between(subjects[0])
-        if self.beside and self.kind() in ("in", "near", "vague"):
+        if self.beside and (self.kind() in ("in", "near", "vague") or self.words[self.at - 1].kind == "filler"):
             self.skip_beside()
             self.take("comma")
         relation = self.relation()

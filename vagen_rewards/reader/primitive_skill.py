@@ -1,261 +1,300 @@
-"""PrimitiveSkill: coordinates of named things, the gripper and the drawer (VAGEN, appendices C.2 and D.1)."""
+"""PrimitiveSkill: coordinates and sides of named things, the gripper and the drawer (VAGEN, appendices C.2 and D.1)."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span, Unclear
-from vagen_rewards.reader.words import is_unsure, lexicon
+from vagen_rewards.reader.claims import Claim, Marks, Part, Reading, Span, Unclear, every
+from vagen_rewards.reader.clauses import Stated, parse
+from vagen_rewards.reader.relations import Relation
+from vagen_rewards.reader.words import Word, lexicon, words_of
 
-TOLERANCE = 10
-"""Millimetres that a coordinate may be off; the paper's judge gives none. A cube is 40 wide."""
+TOLERANCE, UNCLEAR, OPEN, NEAR, FAR = 10, 20, 100, 75, 150
+"""Millimetres: that a coordinate may be off (the paper's judge gives none; a cube is 40 wide), within which observers
+differ about sides, from which on a drawer is open (below a tenth of it, it is shut), and between the middles of things
+that are next to each other, and of those that aren't."""
 
-UNCLEAR = 20
-"""Millimetres, half a cube, within which observers differ about sides."""
-
-OPEN = 100
-"""Millimetres from which on a drawer is open; below a tenth of it, it is shut."""
-
-_WORDS = lexicon()["primitive_skill"]
-_COLOURS, _BE = "|".join(_WORDS["colours"]), f"(?:{'|'.join(_WORDS['be'])})"
-_CALLED, _HOW, _ENDS = [
-    {word: meant for meant, words in _WORDS[table].items() for word in words} for table in ("things", "sides", "ends")
-]
-_NAMES = rf"(?:{_COLOURS})[ _](?:cube|block|box|one)|{'|'.join(_CALLED)}|(?:{_COLOURS})(?= (?:at|is|and)\b)"
-_THING = rf"(?:the )?({_NAMES})"
-_NUMBER = r"\s*(-?\d+(?:\.\d+)?)\s*(?:mm)?\s*"
-_PLACED = re.compile(
-    rf"(?i)[\"']?\b(?:the\s+)?(?P<name>{_NAMES})\b[\"']?"
-    rf"\s*(?:->|[:=|]|,|'s|{_BE}|seems to be|at|located|position|positioned"
-    r"|now|will|be|coordinates|centered|around|about|approximately|near|found|~|\s)*"
-    rf"[\[(]?\s*(?:x\s*[:=]?\s*)?{_NUMBER}[\s,]+(?:y\s*[:=]?\s*)?{_NUMBER}[\s,]+(?:z\s*[:=]?\s*)?{_NUMBER}\s*[\])]?"
-)
-_OPENING = re.compile(
-    r"(?i)[\"']?drawer_open_value[\"']?\s*[:=]\s*(\d+)|\bdrawer (?:is|will be) (?:now )?(?:open(?:ed)? )?(?:by )?"
-    r"(?:about )?(\d+(?:\.\d+)?) ?(mm|cm)(?: open| wide)?"
-)
-_HOLDS = re.compile(
-    rf"(?i)^(?:the )?gripper (?:holds|will hold|(?:is|will be)(?: now| holding)?) (?:the )?({_NAMES}|empty)$"
-)
-_PREDICATE = re.compile(
-    rf"(?i)[\s,:]*(?:(?:{_BE}|{'|'.join(_WORDS['adverbs'])})\b[\s,]*)*(?:"
-    rf"(?P<how>{'|'.join(_HOW)}) (?:(?:both )?{_THING}(?: and {_THING})?|(?P<others>{'|'.join(_WORDS['others'])})|it\b)"
-    rf"|(?:(?:at|around|about|approximately|position|coordinates) )*[(\[]{_NUMBER},\s*{_NUMBER},\s*{_NUMBER}\s*[)\]]"
-    rf"|(?P<opened>open|closed|shut|out)\b|(?:(?:on|at|to|in) )?(?:the |its )?(?P<end>{'|'.join(_ENDS)})\b)"
-)
-_PLAN = re.compile(
-    rf"(?i)(?:so |then |now )*(?:(?:i|we) (?:{'|'.join(_WORDS['plans'])})\b|[a-z ]+ (?:needs?|has|have) to [a-z ]+$)"
-)
-_ORDER = re.compile(
-    r"(?i)^(?:the )?(?:cubes )?(?:ordered )?from (left to right|right to left|bottom to top|top to bottom)[,:]? "
-    r"(?:the )?(?:there are |i (?:can )?see |we have )?(?:the )?(?:cubes|things|blocks)?(?: are| is|:)*\s*"
-    rf"((?:(?:the )?(?:{_COLOURS})(?: cube| one)?(?:,| and|\s)*){{2,4}})$"
-)
-_TOUCHES = rf"{_NAMES}|\d|\b(?:{'|'.join(_WORDS['touches'])})\b"
-"""What an unread clause has that may be false of things."""
-_LATEX = re.compile(r"\\text\{([^{}]*)\}")
-_XYZ_LINES = re.compile(r":\s*\n\s*(?=x\b)|\n\s*(?=[yz]\s*:)")
-"""Line breaks in a thing's three coordinates, as in YAML."""
-_PIECE = re.compile(r"[^.;\n]+(?:\.\d[^.;\n]*)*")
-_BEGINS = rf"(?:the|there|its?|{_COLOURS})\b[^,;]*\b(?:{_BE}|at|on|in|to|holds)\b|so (?:i|we)\b"
-_CLAUSE = re.compile(rf"(?:,\s*)?(?:\b(?:and|while|whereas|but) |,\s*)(?={_BEGINS})", re.I)
-_PLAIN = re.compile(rf"(?:[\s{{}}\[\]().,;:*\"'`$\\|-]|\b(?:{'|'.join(_WORDS['plain'])})\b)*", re.IGNORECASE)
 _SIDES = {"left": (1, -1), "right": (1, 1), "front": (0, 1), "behind": (0, -1)}
+_GROUPS = ("cubes", "others", "2 others", *[f"{count} cubes" for count in range(2, 7)])
+_VAGUE = ("player", "cubes", "targets", "gripper", "table", "picture", "line")
+"""Things of which an unread clause says nothing that matters, such as "the gripper is above the table"."""
+_MILLIMETRES = {"mm": 1, "mi": 1, "cm": 10, "ce": 10, "m": 1000, "me": 1000}  # by how a unit begins
+_PARENTHESES = str.maketrans("()", ", ")
+_PLACE, _OPENING, _LATEX, _DROPPED = [
+    re.compile(lexicon()["primitive_skill"]["patterns"][name], re.IGNORECASE | re.MULTILINE)
+    for name in ("place", "opening", "latex", "dropped")
+]
 
 
-class Position(NamedTuple):
-    """A thing is at (x, y, z), in millimetres."""
+class Told(NamedTuple):
+    """What a text says of a thing; left is towards -y, the front towards +x.
 
-    name: str
-    at: tuple[float, float, float]
-
-    def holds(self, state: Any) -> bool | None:
-        """Whether it is there, within the tolerance along each axis."""
-        true = state.positions.get(self.name)
-        return None if true is None else all(abs(a - b) <= TOLERANCE for a, b in zip(true, self.at, strict=True))
-
-    def __str__(self) -> str:
-        return f"{self.name} at {self.at}"
-
-
-class Beside(NamedTuple):
-    """A thing is at, on, left of, right of, in front of or behind another; left is towards -y, the front towards +x."""
+    Attributes:
+        name: the thing, or all cubes of a group such as `2 cubes`.
+        how: `at` coordinates; `on`, `off` or `near` another thing, `over` it ("above", of which observers differ unless
+            it is on it), or on a side of it; `end left` of all others; `between` two; the `top` or `bottom` of a
+            stack, `stacked`, `flat`; `held` by the gripper, which is `empty`; `open` or `shut`.
+        other: the other thing, all other cubes, any of the targets, or a thing that may be meant.
+        far: millimetres to that side, or of the opening.
+        at: coordinates in millimetres, `None` where they aren't stated.
+        but: of "the others" the one that isn't meant; of `between` the second thing.
+    """
 
     name: str
     how: str
-    other: str
+    other: str = ""
+    far: float | None = None
+    at: tuple[float | None, ...] = ()
+    but: str = ""
 
     def holds(self, state: Any) -> bool | None:
-        """Whether it is so; `None` within `UNCLEAR` of the bound, or if the state doesn't know the things."""
+        """Whether it is so; `None` where observers may differ, or if the state doesn't know the things."""
+        if self.name in _GROUPS or self.other in ("targets", *_GROUPS):
+            found = [one.holds(state) for one in self._alone(state)]
+            some = (self.other, self.how) == ("targets", "on") and self.name not in _GROUPS
+            return None if not found else _some(found) if some else every(found)
+        if self.how == "empty":
+            return not state.held
+        if self.how in ("open", "shut"):
+            return self._is_open(state.drawer_open_value)
+        if self.name not in state.positions:
+            return None
+        if self.how == "held":
+            return bool(state.held == self.name)
+        if self.how == "at":
+            places = [state.positions[name] for name in (self.name, self.other) if name in state.positions]
+            return any(
+                all(b is None or abs(a - b) <= TOLERANCE for a, b in zip(p, self.at, strict=True)) for p in places
+            )
+        if self.how.startswith("end ") or self.how in ("top", "bottom", "stacked", "flat"):
+            others = _members(state, "cubes", self.name) or [*{*state.positions} - {self.name}]
+            return self._is_outermost(state, others)
+        if self.how == "between":
+            sides = [{self._to(state, side, other) for other in (self.other, self.but)} for side in ("left", "front")]
+            return True if {True, False} in sides else None if None in sides[0] | sides[1] else False
+        return self._to(state, self.how, self.other)
+
+    def _alone(self, state: Any) -> list[Told]:
+        """The facts of single things."""
+        if self.name in _GROUPS:
+            return [self._replace(name=one) for one in _members(state, self.name, self.but)]
+        return [self._replace(other=one) for one in _members(state, self.other, self.name)]
+
+    def _is_open(self, true: int | None) -> bool | None:
+        if true is None or self.far is not None:
+            return None if true is None else bool(abs(true - (self.far or 0)) <= TOLERANCE)
+        return None if OPEN / 10 < true < OPEN else bool((true >= OPEN) == (self.how == "open"))
+
+    def _is_outermost(self, state: Any, others: list[str]) -> bool | None:
+        on = _some([self._to(state, "on", one) for one in others])
+        under = _some([self._replace(name=one)._to(state, "on", self.name) for one in others])
+        if self.how in ("top", "bottom"):
+            up, down = (on, under) if self.how == "top" else (under, on)
+            return False if down else up
+        if self.how in ("stacked", "flat"):
+            stacked = _some([on, under])
+            return stacked if stacked is None or self.how == "stacked" else not stacked
+        side = self.how.removeprefix("end ")
+        found = {self._to(state, "left" if side == "middle" else side, one) for one in others}
+        if side == "middle":
+            return None if None in found else len(found) == 2 == len(others) or (None if len(found) == 2 else False)
+        return found.pop() if len(found) == 1 else None  # the middle one may be on a side of the table
+
+    def _to(self, state: Any, how: str, name: str) -> bool | None:
+        """Whether it is so to one other thing."""
         one = state.positions.get(self.name)
         x, y = one[:2] if one else (0, 0)
-        other = {**state.positions, "line": (0, y, 0), "table": (x, y, -UNCLEAR)}.get(self.other)
+        other = {**state.positions, "line": (0, y, 0), "table": (x, y, -UNCLEAR)}.get(name)
         if one is None or other is None:
             return None
-        if self.how in _SIDES:
-            axis, sign = _SIDES[self.how]
+        if how in _SIDES:
+            axis, sign = _SIDES[how]
             far = (one[axis] - other[axis]) * sign
+            if self.far is not None and far > 0:
+                off = abs(self.far - far)
+                return True if off <= max(UNCLEAR, 0.2 * far) else False if off > max(2 * UNCLEAR, 0.5 * far) else None
             return None if abs(far) < UNCLEAR else far > 0
-        off = max(abs(one[0] - other[0]), abs(one[1] - other[1]))
-        above = one[2] - other[2]
+        off, above = max(abs(one[0] - other[0]), abs(one[1] - other[1])), one[2] - other[2]
+        if how == "near":
+            return True if 2 * UNCLEAR <= off <= NEAR else False if off >= FAR or off < UNCLEAR else None
+        on = None  # higher: there may be another between
         if off > 2 * UNCLEAR or above < -TOLERANCE:
-            return False
-        return True if off <= UNCLEAR and 0 < above <= 3 * UNCLEAR else None  # higher: there may be another between
+            on = False
+        elif off <= UNCLEAR and 0 < above <= 3 * UNCLEAR:
+            on = True
+        return on if how == "on" else (on or None) if how == "over" else None if on is None else not on
 
     def __str__(self) -> str:
-        return f"{self.name} {self.how} {self.other}"
+        return " ".join(str(part) for part in self if part not in ("", None, ()))
 
 
-class Outermost(NamedTuple):
-    """A cube is left or right of all others, or between them."""
-
-    name: str
-    side: str
-
-    def holds(self, state: Any) -> bool | None:
-        """Whether it is; `None` if it is the middle one of three or more, which may be on a side of the table."""
-        others = [name for name in state.positions if name.endswith("_cube") and name != self.name]
-        if self.side == "middle":
-            sides = {Beside(self.name, "left", other).holds(state) for other in others}
-            return None if None in sides else len(sides) == 2
-        verdicts = {Beside(self.name, self.side, other).holds(state) for other in others}
-        return verdicts.pop() if len(verdicts) == 1 else None
-
-    def __str__(self) -> str:
-        return f"{self.name} at the {self.side} end"
+def _members(state: Any, group: str, but: str) -> list[str]:
+    """Names of the cubes of a group, or of the targets; none if they aren't as many."""
+    kind = "_target" if group == "targets" else "_cube"
+    names = [name for name in state.positions if name.endswith(kind) and name != but]
+    return names if not group[0].isdigit() or int(group[0]) == len(names) else []
 
 
-class Holds(NamedTuple):
-    """The gripper holds a thing; nothing if the name is empty."""
-
-    name: str
-
-    def holds(self, state: Any) -> bool:
-        """Whether it does."""
-        return bool(state.held == self.name)
-
-    def __str__(self) -> str:
-        return f"the gripper holds {self.name or 'nothing'}"
+def _some(verdicts: list[bool | None]) -> bool | None:
+    return True if True in verdicts else None if None in verdicts else False
 
 
-class Opened(NamedTuple):
-    """How far the drawer is open, in millimetres; 1e9 stands for "open", -1 for "shut"."""
-
-    by: float
-
-    def holds(self, state: Any) -> bool | None:
-        """Whether it is so, within the tolerance; `None` without a drawer or between open and shut."""
-        true = state.drawer_open_value
-        if true is None:
-            return None
-        if 0 <= self.by < 1e9:
-            return bool(abs(true - self.by) <= TOLERANCE)
-        if OPEN / 10 < true < OPEN:
-            return None
-        return bool((true >= OPEN) == (self.by > 0))
-
-    def __str__(self) -> str:
-        return "the drawer is open" if self.by == 1e9 else "the drawer is shut" if self.by < 0 else f"open by {self.by}"
-
-
-def claims_of(_kind: str, text: str, _part: Part) -> Reading:
-    """Coordinates in sentences, lists or dictionaries, and what the gripper and the drawer do."""
+def claims_of(kind: str, text: str, part: Part) -> Reading:
+    """Coordinates and sides in sentences, lists or dictionaries, and what the gripper and the drawer do."""
     claims: list[Claim] = []
-    unread: list[tuple[tuple[int, int], bool]] = []
+    read, words = _words(kind, text), list[Word]()
+    ends = [i for i, word in enumerate(read) if word.kind == "end"]
+    for start, end in itertools.pairwise([-1, *ends, len(read)]):
+        sentence = read[start + 1 : end + 1]
+        ordered = _ordered(sentence)
+        claims += [Claim((sentence[0].span[0], sentence[-1].span[1]), fact) for fact in ordered]
+        words += sentence * (not ordered)
+    parsed = parse(words, part)
+    unread: list[tuple[Span, bool]] = [((0, len(text)), True)] * (not read and any(map(str.isalpha, text)))
+    for span, matters in parsed.unread:
+        inside = [word for word in words if span[0] <= word.span[0] < span[1]]
+        kinds = [word.kind for word in inside]
+        named = {word.value for word in inside if word.kind == "thing"} - {*_VAGUE}
+        told = named - {*_GROUPS} or not {"region", "no", "hedge", "correction"}.isdisjoint(kinds)
+        planned = "plan" in kinds and {"be", "will"}.isdisjoint(kinds[: kinds.index("plan")]) and "region" not in kinds
+        unread.append((span, matters and bool(named and told) and not planned))
     last = ""
-    text = _LATEX.sub(lambda match: f"      {match[1]} ", text)
-    whole = _XYZ_LINES.sub(lambda match: match[0].replace("\n", " "), text)
-    for said, span, is_sure in _clauses(whole):
-        if not is_sure:
-            unread.append((span, True))
-            continue
-        if _PLAN.match(said):
-            unread.append((span, False))
-            continue
-        if related := _related(said.strip(), last):
-            claims += [Claim(span, fact) for fact in related]
-            last = next((fact.name for fact in related if isinstance(fact, Beside | Position)), last)
-            continue
-        placed = [(_name(match["name"]), match.group(2, 3, 4)) for match in _PLACED.finditer(said)]
-        found = [Claim(span, Position(name, (float(x), float(y), float(z)))) for name, (x, y, z) in placed]
-        opened = [(match[1] or match[2], match[3]) for match in _OPENING.finditer(said)]
-        found += [Claim(span, Opened(float(far) * (10 if unit == "cm" else 1))) for far, unit in opened]
-        if match := _HOLDS.match(said.strip()):
-            found.append(Claim(span, Holds("" if match[1].lower() == "empty" else _name(match[1]))))
-        rest = _OPENING.sub("", _PLACED.sub("", said)) if found else said
-        if not found or not (_HOLDS.match(said) or _PLAIN.fullmatch(rest)):
-            clear = found and not re.search(rf"{_NAMES}|\d|\bone\b|gripper", rest, re.IGNORECASE)
-            unread.append((span, bool(re.search(_TOUCHES, rest, re.IGNORECASE))))
-            found = found if clear else []
-        claims += found
+    for i, stated in enumerate(parsed.stated):
+        facts, span = _facts(stated, last), stated.span
+        subject, other = stated.subject.kind, stated.relation.other.kind if stated.relation.other else "table"
+        last = subject if subject not in (*_GROUPS, *_VAGUE, "it") else last
+        if not facts:
+            unread.append((span, not stated.total and not {subject, other} <= {*_VAGUE}))
+        verbs = {word.kind for word in words if span[0] <= word.span[0] < span[1]} & {"be", "will"}
+        if span in [after.span for after in parsed.stated[i + 1 : i + 2]] and not verbs:
+            continue  # "I see a drawer and an apple on the right"
+        for fact in facts:
+            first = claims[-1].key if claims else None  # "between the red and the green one"
+            if isinstance(first, Told) and first.how == getattr(fact, "how", "") == "between" and not first.but:
+                claims[-1] = Claim(span, fact._replace(but=first.other))
+            else:
+                claims.append(Claim(span, fact))
     return Reading.of(claims, unread)
 
 
-def _clauses(text: str) -> Iterator[tuple[str, Span, bool]]:
-    """Clauses with their spans, and whether their sentence neither denies nor supposes."""
-    for piece in _PIECE.finditer(text):
-        is_sure, start = not is_unsure(piece[0]), piece.start()
-        whole = not is_sure or _ORDER.match(piece[0].strip())
-        cuts = [] if whole else [match.span() for match in _CLAUSE.finditer(piece[0])]
-        for end, after in [*cuts, (len(piece[0]), 0)]:
-            span = (start, piece.start() + end)
-            said = text[slice(*span)].strip(" -*$\t{}[],")
-            start = piece.start() + after
-            if any(letter.isalnum() for letter in said):
-                yield said, span, is_sure
+def _words(kind: str, text: str) -> list[Word]:
+    """The words of a text, with coordinates as places and lengths in millimetres."""
+    places: list[tuple[float | None, ...]] = []
+
+    def keep(match: re.Match[str]) -> str:
+        at = match.group(1, 2, 3) if match[1] else (match[4], match[5] or match[6], match[7])
+        places.append(tuple([float(number) if number else None for number in at]))
+        return "§".ljust(len(match[0]))
+
+    plain = _LATEX.sub(lambda match: f"      {match[1]} ", text.replace("−", "-").replace("→", ":"))
+    plain = _OPENING.sub(lambda match: f"drawer open {match[1]} mm".ljust(len(match[0])), plain)
+    plain = _DROPPED.sub(lambda match: " " * len(match[0]), _PLACE.sub(keep, plain)).translate(_PARENTHESES)
+    found: list[Word] = []
+    for word in words_of(kind, plain):
+        before, new = found[-1] if found else word, [word]
+        scale = _MILLIMETRES.get(plain[slice(*word.span)][:2].lower())
+        if word.value == "§":
+            new = [Word("region", (("at", places.pop(0)),), word.span)]
+        elif word.kind == "unit" and before.kind == "number" and scale:
+            found[-1] = before._replace(value=before.value * scale, label="")
+            new = [word._replace(value="metre")]
+        elif word.value == "targets" and before.value in ("end left", "end right"):
+            found[-1] = Word("direction" if plain[before.span[0]] in "oOaA" else "filler", "on", before.span)
+            new = [word._replace(value=f"{before.value.removeprefix('end ')}_target")]
+        elif word.kind == "thing" and text[before.span[0]] == "(" and found[-2:-1] and found[-2].kind == "region":
+            new = [word, found[-2]]  # "(1, 2, 3) (red cube)"
+            found[-2:] = [Word("end", ".", before.span)]
+        elif word.kind == "thing" and before.kind == "direction" and before.value.startswith(("end ", "most ")):
+            new = [Word("be", "", word.span), word]  # "on the right a red cube"
+        elif word.value == ":":  # "the three cubes on the table: …"
+            vague = (*_GROUPS, "table")
+            found[-2:] = [one._replace(kind="filler" if one.value in vague else one.kind) for one in found[-2:]]
+        if " is " in str(word.value):  # "an open drawer": "the drawer, which is open,"
+            new = [one._replace(span=word.span) for one in words_of(kind, word.value)]
+        found += [one for one in new if one.value not in ("a", "an", "the")]
+    return found
 
 
-def _related(said: str, last: str) -> list[Fact]:
-    """Facts of "the red cube is on the green cube, at (0, 0, 60)" and "from left to right: red, green"."""
-    if match := _ORDER.match(said):
-        names = [f"{colour.lower()}_cube" for colour in re.findall(_COLOURS, match[2], re.IGNORECASE)]
-        side = match[1].lower().split()[0]
-        pairs = itertools.pairwise(names[::-1] if side == "bottom" else names)
-        return [Beside(one, side if side in _SIDES else "on", other) for one, other in pairs]
-    subject = re.match(rf"{_THING}|it\b", said, re.IGNORECASE)
-    if subject is None:
+def _ordered(sentence: list[Word]) -> list[Told]:
+    """Facts of "from left to right: red, green"."""
+    order = [word for word in sentence if word.kind == "order"]
+    names = [f"{word.value}" for word in sentence if word.kind == "thing" and word.value not in (*_VAGUE, *_GROUPS)]
+    plain = ("order", "thing", "filler", "be", "will", "exists", "and", "comma", "in", "of", "direction", "end")
+    if len(order) != 1 or len(names) < 2 or any(word.kind not in plain for word in sentence):
         return []
-    name, at, facts = _name(subject[1] or last), subject.end(), list[Fact]()
-    said = re.sub(rf"(?:\s+(?:{'|'.join(_WORDS['adverbs'])}))+$", "", said, flags=re.IGNORECASE)
-    while at < len(said.rstrip()):
-        if (match := _PREDICATE.match(said, at)) is None:
-            return []
-        at, last = match.end(), _predicate(name, match, last, facts)
+    side = next(word for word in order[0].value.split() if word != "from")
+    names = names[::-1] if side in ("right", "bottom", "back") else names
+    how = {"right": "left", "bottom": "on", "top": "on", "back": "front"}.get(side, side)
+    return [Told(one, how, other) for one, other in itertools.pairwise(names)]
+
+
+def _facts(stated: Stated, last: str) -> list[Any]:
+    """The facts of a clause; none if it doesn't surely say any."""
+    subject, relation = stated.subject, stated.relation
+    others = (relation.other.may_be or (relation.other,)) if relation.other else (None,)
+    pairs = itertools.product(subject.may_be or (subject,), others)
+    found = [_said(one.kind, relation, other.kind if other else "", last) for one, other in pairs]
+    readings = list(dict.fromkeys(tuple(facts) for facts in found if facts))
+    return [Unclear(tuple(readings))] if len(readings) > 1 else [*readings[0]] if readings else []
+
+
+def _said(name: str, relation: Relation, other: str, last: str) -> list[Told] | None:
+    far = next(iter(relation.counts.values()), None) if relation.far is None else relation.far
+    ways = relation.ways or ["on"] * ("here" in relation.same) or ["near"] * relation.near
+    if name.endswith("others") and not other:
+        other = last
+    if other not in ("", *_VAGUE, *_GROUPS) and all(way in _SIDES or way.startswith("end ") for way in ways):
+        ways = [way.removeprefix("end ") for way in ways]  # "behind the red cube and to the right"
+    found = [_fact(name, way, other, far) for way in ways]
+    found += [Told(name, "at", other if ways == ["on"] else "", at=at) for _, at in relation.region]
+    facts = [fact for fact in found if fact is not None]
+    if len(facts) < len(found) or (name in _VAGUE and name not in _GROUPS and name != "gripper" and ways != ["holds"]):
+        return None
+    if name in _GROUPS:
+        single = ("end ", "between", "held", "open", "shut")  # what several can't be alike
+        if any(fact.how.startswith(single) or (fact.at and None not in fact.at) for fact in facts):
+            return None
+        return [fact._replace(but=last if "others" in name else "") for fact in facts]
     return facts
 
 
-def _predicate(name: str, match: re.Match[str], last: str, facts: list[Fact]) -> str:
-    """Add what a predicate says of a thing; return the thing that "it" stands for after it."""
-    if match["how"]:
-        side = _HOW[match["how"].lower()]
-        others = [_name(other) for other in match.group(2, 3) if other] or [last] * (not match["others"])
-        facts += [Beside(name, side, other) for other in others] or [Outermost(name, side)]
-        return (*others, last)[0]
-    if match["opened"]:
-        facts.append(Opened(1e9 if match["opened"].lower() in ("open", "out") else -1.0))
-    elif match["end"]:
-        facts.append(Outermost(name, _ENDS[match["end"].lower()]))
-    else:
-        place = Position(name, (float(match[5]), float(match[6]), float(match[7])))
-        either = (
-            facts and isinstance(facts[-1], Beside) and facts[-1].how == "on" and "," not in match[0].partition("(")[0]
-        )
-        facts.append(Unclear(((place,), (place._replace(name=last),))) if either else place)
-    return last
-
-
-def _name(text: str) -> str:
-    name = " ".join(text.lower().replace("_", " ").split())
-    name = _CALLED.get(name, name.replace(" ", "_"))
-    return f"{name}_cube" if name in _WORDS["colours"] else re.sub(r"_(?:block|box|one)$", "_cube", name)
+def _fact(name: str, way: str, other: str, far: float | None) -> Told | None:
+    kind, _, side = way.rpartition(" ")
+    away = other in ("", "table", "picture", "player")
+    if way in ("open", "shut"):
+        return Told(name, way, far=far) if name in ("drawer", "handle") else None
+    if way in ("holds", "empty"):
+        if name == "gripper":
+            held = Told(other, "held") if other else Told("gripper", "empty")
+            return held if bool(other) == (way == "holds") else None
+        return Told(other, "on", name) if way == "holds" and other else None
+    if name == "gripper" or (far is not None and way not in _SIDES):
+        return None
+    if way == "held" or other == "gripper":
+        return Told(name, "held") if way in ("held", "on") and name not in _GROUPS else None
+    if kind == "most":
+        return Told(name, side, "cubes")
+    if kind == "end" or (way in _SIDES and away):
+        return Told(name, f"end {side}") if far is None else None
+    if way == "table":
+        return Told(name, "on", "table")
+    if way in ("top", "bottom", "stacked", "flat"):
+        return Told(name, way) if away else None
+    if away and other != "table":
+        return Told(name, way, "drawer") if way in ("on", "off") and not other else None
+    if way == "along":
+        return Told(name, "on", "line") if other == "line" else None
+    return Told(other, "over", name) if way == "under" else Told(name, way, other, far)
 
 
 def mark(state: State, reading: Reading, _part: Part) -> Marks:
     """F1 over the things' positions and the drawer's opening. The gripper counts if it is named."""
     truth: Any = state
     wanted = len(truth.positions) + (truth.drawer_open_value is not None)
-    return Marks.of(state, reading, wanted + any(isinstance(claim.key, Holds) for claim in reading.claims))
+    idle = truth.task in ("place", "align")  # all cubes are on the table
+    told = [claim for claim in reading.claims if not (idle and "table" in str(claim.key) and claim.holds(state))]
+    wanted += any(isinstance(claim.key, Told) and claim.key.how in ("held", "empty") for claim in reading.claims)
+    return Marks.of(state, reading._replace(claims=tuple(told)), wanted)

@@ -12,57 +12,31 @@ from vagen_rewards.reader import colours
 from vagen_rewards.reader.claims import Claim, Marks, Part, Reading, Span
 from vagen_rewards.reader.words import NUMBERS, is_slip, is_unsure, lexicon
 
-TOLERANCE = 15
-"""Percent of the picture that a middle may be off."""
+TOLERANCE, MOST_OFF, MOST_UNCLEAR = 15, 20, 5
+"""Percent of the picture: that a middle and a size may be off; around a middle where observers differ about sides."""
 
-MOST_OFF = 20
-"""Percent of the picture that a size may be off."""
-
-MOST_UNCLEAR = 5
-"""Percent of the picture around its middle in which observers differ about the half."""
-
-_SIDES = {
-    **dict.fromkeys(("top", "upper"), ("y", -1)),
-    **dict.fromkeys(("bottom", "lower"), ("y", 1)),
-    "left": ("x", -1),
-    "right": ("x", 1),
-}
 _WORDS = lexicon()["svg"]
+_SIDES = {word: (side[0], int(side[1:])) for side, words in _WORDS["sides"].items() for word in words}
 SHAPES = {name: shape for shape, names in _WORDS["shapes"].items() for name in names}
-_SHAPE = "|".join(SHAPES)
-_ROUND = ({"circle", "ellipse"},)
-_ADJECTIVE = "|".join([*_WORDS["adjectives"], "[a-z]+-(?:like|shaped)"])
-_ABOUT = r"(?:(?:about|roughly|around|approximately|some|~)\s*)?"
-_QUALIFIER = re.compile(
-    rf"[\s,:]*(?:and |with |filled,? |solid,? |which is |that is |is |has |of |a )*{_ABOUT}(?:"
-    rf"(?:(?:(?:located |positioned |cent(?:er|r)ed )?(?:at|around|near) ?{_ABOUT}|cent(?:er|re)(?: at)?)\s*)?"
-    r"\(\s*(?P<x>\d+)\s*,\s*(?P<y>\d+)\s*\)"
-    r"|(?P<middle>cent(?:er|r)ed(?: in the (?:picture|image|middle))?(?!\s+at)|(?:in|at) the (?:cent(?:er|re)|middle)\b"
-    r"(?: of the (?:picture|image|target|drawing))?)"
-    r"|(?:at|in|on|near) the (?:very )?(?P<place>(?:top|upper|bottom|lower)(?:[ -](?:left|right))?|left|right)\b"
-    r"(?: (?:corner|half|part|edge|side|area))?(?: of the (?:picture|image|target|drawing))?"
-    rf"|(?P<share>\d+)%? of the (?:(?:picture|image)(?:'s)? )?width"
-    rf"|(?P<radial>radius|r|diameter)\s*(?:of|=|is)?\s*{_ABOUT}(?P<radius>\d+)"
-    r"|(?P<by>\d+)\s*(?:by|x|×)\s*(?P<high>\d+)"
-    rf"|(?P<width>\d+)%?(?: units)? (?:wide|across)(?: and {_ABOUT}(?P<height>\d+)%? (?:high|tall))?"
-    r"|\(?(?:filled with |in |colou?red )?(?P<colour>COLOUR)\)?(?![\w -]*\b(?:SHAPE)))"
-)
-_ENTRY = re.compile(
-    rf"\{{\s*[\"']?shape[\"']?: [\"']?(?:filled |outlined )?(?P<shape>{_SHAPE})[\"']?, [\"']?colou?r[\"']?: "
-    r"[\"']?(?P<colour>#[0-9a-f]{6}|[a-z ]+)[\"']?, [\"']?center[\"']?: [\[(](?P<x>\d+), (?P<y>\d+)[\])], "
-    r"[\"']?size[\"']?: [\[(](?P<width>\d+), (?P<height>\d+)[\])]\s*\}"
-)
-_TELLS = re.compile(
-    rf"\d|\b(?:(?!icon|element)(?:{_SHAPE})s?|{'|'.join([*_WORDS['tones'], *_WORDS['tells'], *colours.PLAIN])}|grey)\b"
-)
-"""What an unread rest has that may be false of elements."""
-_UNDRAWN = re.compile(
-    r"(?:there is no drawing(?: yet)?|(?:the )?drawing does not exist|nothing (?:is|has been) drawn(?: yet)?"
-    r"|drawing: none)"
-)
-_PIECE = re.compile(r"[^.;\n]+")
-_WORD = re.compile(r"[a-z]{4,}")
-_TOPIC = re.compile(r"\b(target|drawing|(?<=i )drew)\b")
+_TEXTS: dict[str, str | list[str]] = {
+    **_WORDS,
+    **_WORDS["patterns"],
+    "shape": [*SHAPES],
+    "told": [name for name, shape in SHAPES.items() if shape != "any"],
+    "listed": sorted({*colours.names(), "grey"}, key=lambda name: (-len(name), name)),
+    "families": [*colours.PLAIN],
+}
+
+
+def _text(name: str) -> str:
+    """A pattern of the lexicon, with those whose names stand in it in capitals."""
+    text = _TEXTS[name]
+    joined = text if isinstance(text, str) else "|".join(text)
+    return re.sub("<([A-Z]+)>", lambda other: _text(other[1].lower()), joined)
+
+
+_SIZES = ("by", "width", "share"), ("high", "height")
+_PATTERNS = {name: re.compile(_text(name)) for name in _WORDS["patterns"]}
 
 
 class Painted(NamedTuple):
@@ -70,7 +44,7 @@ class Painted(NamedTuple):
 
     Attributes:
         where: `target` or `drawing`.
-        shape: as in `SHAPES`; `any` of another noun, as in "a red car".
+        shape: as in `SHAPES`; `any` of another noun, as in "a red car"; `nothing` if the picture is empty.
         tone, colour: such as `light` and `blue`; no colour is any, and of "red/orange" either will do.
         at, size: middle, and width and height.
         many: so many of them.
@@ -88,24 +62,27 @@ class Painted(NamedTuple):
 
     def holds(self, state: Any) -> bool | None:
         """Whether an element fits; `None` if observers may differ about its colour or shape."""
-        verdicts = [self._fits(element) for element in getattr(state, self.where) or ()]
+        if self.shape == "nothing":
+            return not getattr(state, self.where)
+        verdicts = [self.fits(element) for element in getattr(state, self.where) or ()]
         if verdicts.count(True) >= self.many:
             return True
         return None if len(verdicts) - verdicts.count(False) >= self.many else False
 
-    def _fits(self, element: Any) -> bool | None:
+    def fits(self, element: Any) -> bool | None:
+        """Whether this is such an element."""
         if self.at and max(abs(self.at[0] - element.x), abs(self.at[1] - element.y)) > TOLERANCE:
             return False
         for stated, true in zip(self.size, (element.width, element.height), strict=True):
             if stated is not None and abs(stated - true) > MOST_OFF:
                 return False
-        named = [_SIDES[word] for word in self.place.replace("-", " ").split()]
+        named = [_SIDES[word] for word in self.place.replace("-", " ").split() if word in _SIDES]
         sides = [(getattr(element, axis) - 50) * sign for axis, sign in named]
         if any(off < -MOST_UNCLEAR for off in sides):
             return False
         both = {self.shape, element.shape}
         doubted = any(off < MOST_UNCLEAR for off in sides)
-        if len(both) > 1 and both not in _ROUND and self.shape != "any":
+        if len(both) > 1 and both != {"circle", "ellipse"} and self.shape != "any":
             if "shape" not in both and both != {"line", "rectangle"}:
                 return False
             doubted = True
@@ -119,17 +96,24 @@ class Painted(NamedTuple):
         return f"the {self.where} has a {self.tone} {self.colour} {self.shape}{at}".replace("  ", " ")
 
 
-class NoDrawing(NamedTuple):
-    """Nothing is drawn yet."""
+class Related(NamedTuple):
+    """An element is above, below, left or right of another one."""
 
-    kind: str = "svg"
+    one: Painted
+    how: str
+    other: Painted
 
-    def holds(self, state: Any) -> bool:
-        """Whether nothing is."""
-        return not state.drawing
-
-    def __str__(self) -> str:
-        return "there is no drawing"
+    def holds(self, state: Any) -> bool | None:
+        """Whether two are so; `None` if observers may differ about them, or their middles are alike."""
+        axis, sign = _SIDES[self.how]
+        verdicts = []
+        for one in getattr(state, self.one.where) or ():
+            for other in getattr(state, self.other.where) or ():
+                off = (getattr(one, axis) - getattr(other, axis)) * sign
+                if one is not other and False not in (fits := {self.one.fits(one), self.other.fits(other)}):
+                    wrong = None if abs(off) < MOST_UNCLEAR else False
+                    verdicts.append(wrong if off < MOST_UNCLEAR else None if None in fits else True)
+        return True if True in verdicts else None if None in verdicts or not verdicts else False
 
 
 @functools.lru_cache(maxsize=65536)
@@ -137,7 +121,7 @@ def _called(colour: str, tone: str, name: str) -> bool | None:
     """Whether `#rrggbb` goes by a name; `None` if observers may differ."""
     if f"{tone} {name}".strip() == colour_name(colour):
         return True
-    tone = {"bright": "", "pale": "light", "deep": ""}.get(tone, tone)
+    tone = {"pale": "light", "pastel": "light"}.get(tone, tone if tone in ("light", "dark") else "")
     if colours.may_be_called(colour, name, tone):
         return True
     return None if colours.could_be_called(colour, name) else False
@@ -148,80 +132,78 @@ def claims_of(_kind: str, text: str, part: Part) -> Reading:
     claims: list[Claim] = []
     unread: list[tuple[Span, bool]] = []
     where = "drawing" if part == "world_modeling" else "target"
-    for piece in _PIECE.finditer(text):
-        said, span = _WORD.sub(lambda word: _corrected(word[0]), piece[0].lower()), piece.span()
-        if not any(letter.isalpha() for letter in said):
-            continue
-        if _UNDRAWN.fullmatch(said.strip()):
-            claims.append(Claim(span, NoDrawing()))
-            continue
-        if is_unsure(_UNDRAWN.sub("", said).removeprefix("after rendering")):
+    for piece in _PATTERNS["piece"].finditer(text):
+        plain = _PATTERNS["aside"].sub(lambda match: " " * len(match[0]), piece[0].lower())
+        said, span = _PATTERNS["word"].sub(lambda word: _corrected(word[0]), plain), piece.span()
+        undrawn = _PATTERNS["undrawn"].search(said)
+        said = said.replace(undrawn[0], " " * len(undrawn[0])) if undrawn else said
+        if is_unsure(said.removeprefix("after rendering")) or _PATTERNS["lacking"].search(said):
             unread.append((span, True))
             continue
         found, where, rest = _elements(said, where)
-        if not _TELLS.search(rest.replace("white background", "")):
-            claims += [Claim(span, fact) for fact in dict.fromkeys(found)]
-        else:
-            unread.append((span, bool(found) or bool(re.search(rf"\b(?:{_SHAPE}|same|identical)\b", said))))
+        if _PATTERNS["rest"].search(rest):
+            unread.append((span, bool(found) or bool(_PATTERNS["named"].search(said))))
+            continue
+        nothing = [Painted("drawing", "nothing", "", "")] * bool(undrawn)
+        claims += [Claim(span, fact) for fact in dict.fromkeys([*nothing, *found])]
     return Reading.of(claims, unread)
 
 
-@functools.cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """An element's beginning, and what may follow it."""
-    listed = sorted({*colours.names(), "grey"}, key=lambda name: (-len(name), name))
-    plain = "|".join(listed)
-    colour = rf"#[0-9a-f]{{6}}|(?:(?:light|dark|bright|pale|deep)[ -])?(?:{plain})(?:-(?:{plain}))?(?:ish)?\b"
-    stop = rf"(?!(?:{'|'.join(_WORDS['plain'])}|background|{plain})\b)"
-    head = (
-        rf"(?:\b(?:an?|the|one|another|(?P<count>two|three|four|five|[2-5]))\s+)?(?:(?:{_ADJECTIVE}),?\s+)*"
-        rf"(?:(?P<colour>{colour})\s+)?(?:(?:{_ADJECTIVE})\s+)*\b(?:(?:{stop}[a-z]+\s+){{0,2}}(?P<shape>{_SHAPE})s?\b|{stop}[a-z]{{3,}})"
-    )
-    return re.compile(head), re.compile(_QUALIFIER.pattern.replace("COLOUR", colour).replace("SHAPE", _SHAPE))
-
-
-def _elements(said: str, where: str) -> tuple[list[Painted], str, str]:
+def _elements(said: str, where: str) -> tuple[list[Any], str, str]:
     """Elements of a sentence, the picture that it ends with, and what of it is left."""
-    found: list[Painted] = []
-    rest = said
-    undrawn = _UNDRAWN.search(rest)
-    head, qualifier = _patterns()
-    entries = list(_ENTRY.finditer(said))
-    for match in entries or head.finditer(said):
+    found: list[Any] = []
+    elements: list[Painted] = []
+    rest, last = said, 0
+    head = _PATTERNS["entry" if _PATTERNS["entry"].search(said) else "head"]
+    end = 0
+    while match := head.search(said, end):
         parts: dict[str, str] = {name: value for name, value in match.groupdict().items() if value}
         end = match.end()
-        while not entries and (more := qualifier.match(said, end)):
+        while head is _PATTERNS["head"] and (more := _PATTERNS["qualifier"].match(said, end)):
             given = {name: value for name, value in more.groupdict().items() if value}
             if given.keys() & parts.keys():
                 break
             parts, end = {**parts, **given}, more.end()
         if not ({"colour", "x"} & parts.keys() if "shape" in parts else match["colour"]):
             continue
-        topics = _TOPIC.findall(said, 0, match.start())
-        found.append(_painted(topics[-1].replace("drew", "drawing") if topics else where, parts))
+        elements.append(_painted(_topic(said[: match.start()], where), parts))
+        found.append(elements[-1])
+        between = _PATTERNS["relation"].fullmatch(said[last : match.start()].strip(" ,")) if len(elements) > 1 else None
+        if between:
+            one, other = elements[-2:] if not between["it"] else elements[:-3:-1]
+            found.append(Related(one, next(word for word in between["how"].split() if word in _SIDES), other))
+            rest = rest[:last] + " " * (match.start() - last) + rest[match.start() :]
+        elif len(elements) > 1 and (trailing := _PATTERNS["trailing"].match(said, end)):
+            found.append(Related(elements[-1], trailing["how"], elements[-2]))
+            end = trailing.end()
+        last = end
         rest = rest[: match.start()] + " " * (end - match.start()) + rest[end:]
-    if undrawn:
-        rest = rest.replace(undrawn[0], " ")
-    topics = _TOPIC.findall(said)
-    return found, topics[-1].replace("drew", "drawing") if topics else where, rest
+    for chain in _PATTERNS["chain"].finditer(said):  # "white and blue parts"
+        topic = _topic(said[: chain.start()], where)
+        found += [_painted(topic, {"colour": match[0]}) for match in _PATTERNS["bare"].finditer(chain[0])]
+        rest = rest[: chain.start()] + " " * len(chain[0]) + rest[chain.end() :]
+    return found, _topic(said, where), rest
+
+
+def _topic(said: str, where: str) -> str:
+    """The picture that a text speaks of last."""
+    return next((str(match.lastgroup) for match in reversed(list(_PATTERNS["topic"].finditer(said)))), where)
 
 
 def _painted(where: str, parts: dict[str, str]) -> Painted:
     at = (int(parts["x"]), int(parts["y"])) if "x" in parts else (50, 50) if "middle" in parts else None
+    wide, high = [next((int(parts[key]) for key in keys if key in parts), None) for keys in _SIZES]
     if "radius" in parts:
-        size: tuple[int | None, int | None] = (int(parts["radius"]) * (1 + (parts["radial"] != "diameter")),) * 2
-    else:
-        wide = parts.get("by") or parts.get("width") or parts.get("share")
-        high = parts.get("high") or parts.get("height")
-        size = (int(wide) if wide else None, int(high) if high else None)
+        wide = high = int(parts["radius"]) * (1 + (parts["radial"] != "diameter"))
     name = parts.get("colour", "").replace("grey", "gray")
     tone, _, plain = name.rpartition(" ") if " " in name else ("", "", name)
     if "-" in plain:
         first, _, second = plain.partition("-")
         tone, plain = (first, second) if first in _WORDS["tones"] else (tone, f"{first}/{second}")
     count = parts.get("count", "1")
-    many, place = NUMBERS.get(count) or int(count), parts.get("place", "")
-    return Painted(where, SHAPES.get(parts.get("shape", ""), "any"), tone, plain, at, size, many, place)
+    many, place = NUMBERS.get(count) or int(count), parts.get("place", parts.get("first", ""))
+    shape = next((shape for name, shape in SHAPES.items() if re.fullmatch(name, parts.get("shape", ""))), "any")
+    return Painted(where, shape, tone, plain, at, (wide, high), many, place)
 
 
 @functools.lru_cache(maxsize=65536)
@@ -237,7 +219,7 @@ def _corrected(word: str) -> str:
 def mark(state: State, reading: Reading, part: Part) -> Marks:
     """F1 over elements: a description must cover the target, a prediction the drawing if there is one."""
     truth: Any = state
-    facts = dict.fromkeys(claim.key for claim in reading.claims)
     aim = "drawing" if part == "world_modeling" and truth.drawing is not None else "target"
-    named = {aim, *(fact.where for fact in facts if isinstance(fact, Painted))}
-    return Marks.of(state, reading, sum(len(set(getattr(truth, where) or ())) for where in named))
+    named = {aim, *(claim.key.where for claim in reading.claims if isinstance(claim.key, Painted))}
+    told = tuple([claim for claim in reading.claims if getattr(claim.key, "shape", "") != "nothing" or truth.drawing])
+    return Marks.of(state, reading._replace(claims=told), sum(len(set(getattr(truth, where) or ())) for where in named))

@@ -52,7 +52,7 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
     def add(text: str, name: str, value: Any, plural: bool = False) -> None:
         found[tuple(_WORD.findall(text))] = (name, value, plural)
 
-    for name, words in tables["classes"].items():
+    for name, words in [*tables["classes"].items(), *tables.get(kind, {}).get("classes", {}).items()]:
         for text in words:
             add(text, name, text)
     own = [tables, tables.get(kind, {})]
