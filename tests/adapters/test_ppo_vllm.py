@@ -132,6 +132,18 @@ def test_a_prefix_cache_of_the_old_weights_would_be_noticed(engine, monkeypatch)
     assert gap() < 1e-4
 
 
+def test_an_engine_wakes_up_after_torch_has_released_its_cached_memory(engine, monkeypatch):
+    calls = []
+    monkeypatch.setattr(engine, "_sleeps", True)
+    monkeypatch.setattr(engine, "_rests", False)
+    monkeypatch.setattr(engine.llm, "sleep", lambda level: calls.append("sleep"))
+    monkeypatch.setattr(engine.llm, "wake_up", lambda: calls.append("wake"))
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: calls.append("empty"))
+    engine.rest()
+    engine.sync()
+    assert calls == ["sleep", "empty", "wake"]
+
+
 def test_a_server_takes_over_weights_from_a_folder(server, tiny_folder, tmp_path):
     model, encoder = load_policy(tiny_folder)
     sampler = VLLMServerSampler(model, encoder, Accelerator(cpu=True), server, tmp_path)

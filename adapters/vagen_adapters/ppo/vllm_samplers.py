@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+import torch
 from PIL import Image
 from trl.generation.vllm_client import VLLMClient
 
@@ -51,6 +52,7 @@ class VLLMSampler:
 
     def _wake(self) -> None:
         if self._rests:
+            torch.cuda.empty_cache()  # vLLM's allocator can't take what an update leaves cached
             self.llm.wake_up()
             self._rests = False
 
