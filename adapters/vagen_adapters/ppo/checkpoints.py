@@ -71,8 +71,8 @@ def writing(folder: str | Path) -> Iterator[None]:
     except VagenError:
         raise
     except Exception as error:
-        kept = "checkpoints that were complete still are"
-        raise TrainingDataError(f"{folder} can't be written: {in_short(error)}; {kept}") from error
+        fix = "make room there; complete checkpoints are kept"
+        raise TrainingDataError(f"{folder} can't be written: {in_short(error)}; {fix}") from error
 
 
 def replace_best(output_dir: str | Path, save: Callable[[str], None], *, is_main: bool) -> None:

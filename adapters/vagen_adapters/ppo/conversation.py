@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from vagen_adapters.errors import in_short
+
 IMAGE_PLACEHOLDER = "<image>"
 """Stands in an environment's text where the picture belongs."""
 REPLY = "\x02"
@@ -24,11 +26,11 @@ class Conversation:
     """
 
     def __init__(self, tokenizer: Any, template: str, image_token: str) -> None:
-        self._tokenizer, self._template, self.image_token = tokenizer, template, image_token
+        self._tokenizer, self._template, self.image_token, self._fault = tokenizer, template, image_token, ""
         for self._of_text in (True, False):  # whether a system message and a reply are strings, or lists of parts
             if self._is_whole():
                 return
-        raise ValueError(f"it drops a system prompt, observation, reply, or a picture's placeholder, {image_token}")
+        raise ValueError(f"it drops a system prompt, observation, reply or picture ({image_token}){self._fault}")
 
     def prompt(self, system: str | None, observations: Sequence[str], replies: Sequence[str]) -> str:
         """The text before the reply to the last of `observations`, each of the others with its reply."""
@@ -53,7 +55,8 @@ class Conversation:
         system, user, reply, later = _PROBES
         try:
             text = self.prompt(system, [f"{IMAGE_PLACEHOLDER}{user}", f"{later}{IMAGE_PLACEHOLDER}"], [reply])
-        except Exception:  # a template raises whatever it likes
+        except Exception as error:  # a template raises whatever it likes
+            self._fault = f", or fails: {in_short(error)}"
             return False
         in_order = [text.find(probe) for probe in _PROBES]
         once = all(text.count(probe) == 1 for probe in _PROBES) and "'type'" not in text

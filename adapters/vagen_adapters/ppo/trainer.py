@@ -188,8 +188,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _scores(self, sequences: Sequences, want: Sequence[str]) -> dict[str, Tensor]:
         """Log-probabilities, (B, L), and values, (B, L + 1); each process scores its share."""
         device, (rows, length) = self.args.device, sequences.turn_ids.shape
-        names = dict.fromkeys(("values", *want))
-        found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in names}
+        found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in ("values", *want)}
         if not want:
             return found
         wanted_tokens = trained_tokens(sequences.turn_ids, with_observations=not self.args.masks_observations)
