@@ -29,14 +29,14 @@ def _text(value: Any) -> str:
 
 def _shallow(options: dict[str, Any]) -> dict[str, Any]:
     if len(options) > MAX_OPTIONS:
-        raise ValueError(f"{len(options)} options; at most {MAX_OPTIONS}")
+        raise ValueError(f"{len(options)} options; at most {MAX_OPTIONS} can be given")
     level: list[Any] = [options]
     for _ in range(MAX_DEPTH):
         nested = (value.values() if isinstance(value, dict) else value for value in level)
         level = [inner for values in nested for inner in values if isinstance(inner, dict | list)]
         if not level:
             return options
-    raise ValueError(f"options are nested deeper than {MAX_DEPTH}")
+    raise ValueError(f"options are nested deeper than {MAX_DEPTH}; give flatter ones")
 
 
 Text = Annotated[str, PlainValidator(_text)]
@@ -71,7 +71,7 @@ class OpenSession(Item):
     `vagen_adapters.permission` decides what may be set.
     """
 
-    env_id: Name
+    env_id: Text
     options: Annotated[dict[str, Any], AfterValidator(_shallow)] = {}
     move: Annotated[int, Field(ge=0)] | None = None
     replay: Replay | None = None

@@ -94,9 +94,10 @@ class RemoteEnv(gym.Env[Observed, str]):
 
     def reset_item(self, seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
         """The item of a reset, for a request of many."""
+        known = ("split", "level")
         for name in options or {}:
-            if name not in ("split", "level"):
-                raise ConfigError(f"{self.id}: unknown reset option {name!r}.{did_you_mean(name, ['split', 'level'])}")
+            if name not in known:
+                raise ConfigError(f"{self.id}: unknown reset option {shown(name)}.{did_you_mean(str(name), known)}")
         given = {"seed": seed, **(options or {})}
         given = {name: int(value) if isinstance(value, np.integer) else value for name, value in given.items()}
         if seed is not None and not SEED.admits(given["seed"]):
