@@ -39,8 +39,5 @@ class Report:
 
     def text(self) -> str:
         """The report as text."""
-        lines = [self.summary, ""]
-        for finding in self.findings:
-            message = f"  {finding.message}" if finding.message else ""
-            lines.append(f"{finding.verdict:4}  {finding.recording:12} {finding.check:10}{message}")
-        return "\n".join(lines)
+        found = (f"{each.verdict:4}  {each.recording:12} {each.check:10}  {each.message}" for each in self.findings)
+        return "\n".join([self.summary, "", *map(str.rstrip, found)])

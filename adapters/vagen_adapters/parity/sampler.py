@@ -60,9 +60,8 @@ class RecordedSampler:
         prompt = self.model.expand(prompt_ids, sizes)
         runs = self.model.collapse(prompt)[0].count(self.model.image_token)
         seen = pictures if runs == len(pictures) else ()
-        reply_inputs = [
-            0 if token == self.model.image_token else token for token in reply
-        ]  # the model has no pixels for a sampled image token
+        # The model has no pixels for a sampled image token.
+        reply_inputs = [0 if token == self.model.image_token else token for token in reply]
         scores = self.model.logprobs(self.model.inputs([*prompt, *reply_inputs], seen))[len(prompt) :]
         self.calls.append(SamplerCall(tuple(prompt_ids), tuple(pictures), reply, tuple(scores), turn, summary))
         return list(reply), scores
