@@ -48,9 +48,8 @@ class Parsed(NamedTuple):
 def parse(words: list[Word], part: Part, *, beside: bool = False) -> Parsed:
     """Parse all sentences of a text; `beside`: go past what things are on, under or near."""
     parsed, sentence, known, topic = Parsed([], []), list[Word](), list[Mention](), list[Mention]()
-    several, first_person = "", any(word.label == "me" for word in words)
-    if first_person:
-        words = [word._replace(label="") if word.label == "me" else word for word in words]
+    several, begin, named = "", 0, {word.label for word in words if word.value == "player"}
+    words = [word._replace(label="") if word.label in ("me", "my") else word for word in words]
     if any(word.kind == "correction" for word in words):  # what it takes back isn't sure
         return Parsed([], [((words[0].span[0], words[-1].span[1]), True)])
     for word in [*words, Word("end", ".", (0, 0))]:
@@ -58,8 +57,10 @@ def parse(words: list[Word], part: Part, *, beside: bool = False) -> Parsed:
             sentence.append(word)
         elif sentence:
             reader = _Sentence(sentence, part, parsed, known, several)
-            reader.topic, reader.beside, reader.first_person = topic, beside, first_person
+            reader.topic, reader.beside, reader.first_person = topic, beside, {"me"} <= named <= {"me", "my"}
+            reader.begin = begin
             reader.read()
+            begin = len(known) if word.kind == "end" else begin  # "Box: …" is one sentence
             several, sentence = reader.several, []
     return parsed
 
@@ -112,17 +113,15 @@ class _Sentence(Phrases):
         other: Mention | None = None
         while self.at < len(self.words):
             start = self.at
-            relative = False
-            while self.kind() in _BREAKS:
-                relative = self.kind() == "relative"
-                self.at += 1
+            self.skip(*_BREAKS)
+            relative = self.at > start and self.kinds[self.at - 1] == "relative"
             begin, before = self.at, len(self.parsed.stated)
             if begin == len(self.words):
                 return
             if relative:
                 found = self._relative(start)
             else:
-                found = self._listed() if self._is_listed() else self._clause(subjects, other)
+                found = self._listed() if self.ahead(self._is_listed) else self._clause(subjects, other)
             self.skip("filler")
             if found is not None and self.beside:
                 self.skip_beside()
@@ -168,13 +167,14 @@ class _Sentence(Phrases):
         """Whether a clause begins; one without a subject does after a thing, as in "the box moves down and is"."""
         relative = self.kind() == "comma" and self.peek(1) == "relative"
         self.skip(*_BREAKS)
-        relative = relative or (named and self.kind() in _VERBS)
+        if relative or (named and self.kind() in _VERBS) or self.ahead(self._is_listed) or self.take("exists"):
+            return True
         after = _VERBS if self.words[self.at - 1].kind != "with" else (*_VERBS, "in", "direction", "number", "exactly")
-        return relative or self._is_listed() or self.take("exists") or (bool(self.things()) and self.kind() in after)
+        return bool(self.things()) and self.kind() in after
 
     def _clause(self, before: list[Mention], seen_from: Mention | None) -> tuple[list[Mention], Mention | None] | None:
         start = self.at
-        exists, at = self.take("exists"), self.at
+        exists, at, self.subjects = self.take("exists"), self.at, []
         subjects = self.things()
         last = self.beside and len(subjects) == 2 and subjects[1].kind == "target"
         named = last or (len(subjects) == 2 and subjects[0].kind in ("target", subjects[1].kind))
@@ -242,6 +242,7 @@ class _Sentence(Phrases):
         if not named or not self.known or not self._take_verb():
             return None
         begin, thing = self.at, self.known[-1]
+        self.subjects = [thing]
         relation = self.relation()
         if relation is None or thing.plural:
             return None
@@ -263,16 +264,13 @@ class _Sentence(Phrases):
 
     def _is_listed(self) -> bool:
         """Whether a list follows, as in "Holes: left, above" or, after "three holes:", "one is left"."""
-        here, names, several, with_it = self.at, len(self.known), self.several, self.words[self.at - 1].kind == "with"
+        several, with_it = bool(self.several), self.words[self.at - 1].kind == "with"
         after = (*_LISTED, "in") if self.take("exists") or with_it else _LISTED
         thing = self.thing()
         plural = thing is not None and thing.plural and self.kind() in after and self.peek(1) != "whole"
-        bare = thing is None and bool(several) and self.kind() in ("number", "direction")
-        entry = itertools.takewhile(lambda word: word.kind not in ("comma", "but"), self.words[self.at :])
-        bare = bare and self.peek(1) not in ("in", "unit") and all(word.kind not in _VERBS for word in entry)
-        self.at, self.several = here, several
-        del self.known[names:]
-        return plural or bare
+        bare = thing is None and several and self.kind() in ("number", "direction")
+        entry = itertools.takewhile(lambda kind: kind not in ("comma", "but"), self.kinds[self.at :])
+        return plural or (bare and self.peek(1) not in ("in", "unit") and set(_VERBS).isdisjoint(entry))
 
     def _listed(self) -> tuple[list[Mention], Mention | None] | None:
         """Read the entries of a list of places."""

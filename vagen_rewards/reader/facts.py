@@ -202,9 +202,9 @@ def cells_of(state: Any, kind: str) -> tuple[Position, ...] | None:
         return things.get(kind)  # type: ignore[no-any-return]
     (top, bottom), (left, right) = state.extent
     around = itertools.product(range(top - 1, bottom + 2), range(left - 1, right + 2))
-    floor = {(i, j) for i in range(top, bottom + 1) for j in range(left, right + 1)}
-    if hasattr(state, "floor"):
-        floor = {(i, j) for i, j in floor if state.floor >> (i * state.width + j) & 1}
+    bits, width = getattr(state, "floor", -1), state.width or 0
+    inside = itertools.product(range(top, bottom + 1), range(left, right + 1))
+    floor = {(i, j) for i, j in inside if bits >> (i * width + j) & 1}
     filled = {*things.get("box", ()), *things.get("hole", ())}
     return tuple([cell for cell in around if cell not in floor] if kind == "wall" else floor - filled)
 

@@ -34,6 +34,7 @@ class Things:
         self.at = 0
         self.names = len(words)
         self.several, self.beside, self.looking, self.single, self.first_person = "", False, False, False, False
+        self.begin = 0
         self.topic: list[Mention] = []
         self.subjects: list[Mention] = []
 
@@ -127,6 +128,10 @@ class Things:
     def _meant(self, pronoun: str) -> Mention | None:
         """The things that a pronoun may stand for: the last subject and the last ones that were named."""
         kinds, last = {"player"} if self.first_person and pronoun == "it" else set[str](), list[Mention]()
+        here = {mention.kind: mention for mention in self.known[self.begin :] if mention.kind not in kinds}
+        meant = here.keys() - {subject.kind for subject in self.subjects}
+        if self.subjects and len(meant) == 1 and "pronoun" not in self.kinds[: self.at - 1]:
+            return here[meant.pop()]  # "a hole is below the player, and another one to its left"
         for mention in (*self.topic[:1], *reversed(self.known)):
             if mention.kind not in kinds and not mention.plural:
                 kinds.add(mention.kind)

@@ -128,8 +128,9 @@ def words_of(kind: str, text: str) -> list[Word]:
             entry = known.get(texts[i : i + count])
             if entry is not None:
                 span = (raw[i][1][0], raw[i + count - 1][1][1])
-                mine = texts[i] in _MINE and entry[0] in ("thing", "mine") and texts[i + count - 1] not in _NAMES
-                found.append(Word(entry[0], entry[1], span, entry[2], "me" if mine else ""))
+                mine = texts[i] in _MINE and entry[0] in ("thing", "mine")
+                label = ("my" if texts[i + count - 1] in _NAMES else "me") if mine else ""
+                found.append(Word(entry[0], entry[1], span, entry[2], label))
                 i += count
                 break
         else:
