@@ -291,5 +291,6 @@ def test_words_in_any_order_are_no_error(state):
     words = [" ".join(phrase) for phrase in phrases(state.kind)]
     words += ["(", ")", ",", ".", ":", "one", "2", "the", "my", "is", "of the board", "(1, 2)", "blue circle"] * 9
     texts = [" ".join(words[stream.below(len(words))] for _ in range(1 + stream.below(12))) for _ in range(1500)]
-    for text in ("The vase is in the front corner of the grid.", *texts):
+    texts += ["The vase is in the front corner of the grid.", "Two holes: left, same row,", "a greyish shape"]
+    for text in texts:
         assert direct(state, text) in (None, 0.0, 1.0)

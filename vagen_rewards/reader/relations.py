@@ -121,7 +121,7 @@ class Phrases(Things):
                 self.at += 1
                 another = self.ahead(self.relation)  # "above me and to the left of the box" are two
                 other = another and another.other
-                single = bool(self.several) and self.words[self.at].label == "word"  # "and one to the right of me"
+                single = self.several and self.kind() and self.words[self.at].label == "word"  # "and one to my right"
                 if other and relation.other and (single or other.kind != seen_from.kind) and not other.may_be:
                     self.at = here
                     return

@@ -195,7 +195,7 @@ def _painted(where: str, parts: dict[str, str]) -> Painted:
     wide, high = [next((int(parts[key]) for key in keys if key in parts), None) for keys in _SIZES]
     if "radius" in parts:
         wide = high = int(parts["radius"]) * (1 + (parts["radial"] != "diameter"))
-    name = parts.get("colour", "").replace("grey", "gray")
+    name = parts.get("colour", "").replace("grey", "gray").removesuffix("ish")
     tone, _, plain = name.rpartition(" ") if " " in name else ("", "", name)
     if "-" in plain:
         first, _, second = plain.partition("-")
