@@ -370,33 +370,12 @@ KINDS = {
     "arm": Grammar(Calls({"pick": 3, "place": 3, "push": 6}), "free_think", separator="|", max_actions=2),
 }
 CASES = json.loads((Path(__file__).parent / "data" / "replies.json").read_text(encoding="utf-8"))["cases"]
-REPLIES = [
-    ("grid", "<think>maybe <answer>Left</answer> or so</think><answer>Up</answer>", "Up"),
-    ("grid", "<answer>Up</answer> [Turn result] <answer>Left</answer>", "Up"),
-    ("grid", "<think>never closed <answer>Up</answer> [Turn result] <answer>Left</answer>", "Up"),
-    ("grid", "<think>maybe <answer>Left</answer></think> hm <think>never closed <answer>Up</answer>", "Up"),
-    ("grid", "<answer>Left</answer> <think>or</think> <answer>Up</answer>", "Up"),
-    ("grid", "<think>I go. <answer>Left</answer>? No. <answer>Up</answer></think>", "Up"),
-    ("grid", "<think>I could write `<answer>Down</answer>`</think>", ""),
-    *(("grid", f"<think>t</think><answer>Up,Left{cut}", "Up Left") for cut in ("", "<", "</", "</ans", "</answer")),
-    ("grid", "<think>t</think><anwser>Up</anwser>", "Up"),
-    ("grid", "<denken>links ist ein Loch</denken><antwort>Up</antwort>", "Up"),
-    ("grid", "<think>t</think><answer>Up</answer><observation>I moved.</observation><answer>Left</answer>", "Up"),
-    ("grid", "Left is risky because of the hole. Final: Up", "Up"),
-    ("grid", "### Observation\nIt is right.\n\n### Reasoning\nNot Up.\n\n### Answer\nRight, Down", "Right Down"),
-    ("grid", "<tool_call>move\n<arg_key>to</arg_key>\n<arg_value>Left</arg_value>\n</tool_call>", "Left"),
-]
 
 
-@pytest.mark.parametrize(
-    ("kind", "reply", "executes"),
-    [
-        *(pytest.param(each["kind"], each["reply"], each["executes"] or "", id=each["label"]) for each in CASES),
-        *REPLIES,
-    ],
-)
-def test_what_a_human_reader_would_execute_executes(kind, reply, executes):
-    assert " ".join(action.text for action in KINDS[kind].parse(reply).actions) == executes
+@pytest.mark.parametrize("case", CASES, ids=[case["label"] for case in CASES])
+def test_what_a_human_reader_would_execute_executes(case):
+    executed = KINDS[case["kind"]].parse(case["reply"]).actions
+    assert " ".join(action.text for action in executed) == (case["executes"] or "")
 
 
 @pytest.mark.parametrize(
