@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import pytest
@@ -27,8 +28,6 @@ def test_it_learns_what_is_rewarded(tiny_folder, tmp_path):
         environments=lake(max_turns=1),
         rollouts=8,
         episodes_per_rollout=16,
-        num_envs=16,
-        per_device_train_batch_size=16,
         epochs_per_rollout=2,
         learning_rate=4e-3,
         lr_scheduler_type="constant",
@@ -432,12 +431,8 @@ def _validation_solves(trainer, solved, kept):
         if levels[0].split == "val":
             kept.append(weights(trainer))
             share = next(solved)
-            monkey = type(
-                "Solved",
-                (),
-                {"success": share, "rewards": share, "failure": None, "terminated": True, "turns": (), "source": LAKE},
-            )
-            return [monkey() for _ in episodes]
+            figures = {"success": share, "rewards": share, "source": LAKE}
+            return [SimpleNamespace(**figures, failure=None, terminated=True, turns=()) for _ in episodes]
         return episodes
 
     return played

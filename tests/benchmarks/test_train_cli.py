@@ -33,19 +33,9 @@ WORDS = ["--recipe", "vagen-base", "-s", "bf16=false", "--env", "frozenlake", *P
 
 def settings(*more):
     """What keeps a training short, and more."""
-    short = [
-        "use_cpu=true",
-        "rollouts=2",
-        "episodes_per_rollout=4",
-        "num_envs=4",
-        "minibatches=1",
-        "max_tokens=4",
-        "report_to=none",
-        "disable_tqdm=true",
-        "save_strategy=no",
-        "bf16=false",
-    ]
-    return [word for each in (*short, *more) for word in ("-s", each)]
+    short = "rollouts=2 episodes_per_rollout=4 num_envs=4 minibatches=1 max_tokens=4 save_strategy=no"
+    quiet = "use_cpu=true bf16=false report_to=none disable_tqdm=true"
+    return [word for each in (*short.split(), *quiet.split(), *more) for word in ("-s", each)]
 
 
 @pytest.fixture

@@ -172,11 +172,6 @@ class MultiTurnPPOConfig(_BaseConfig):
         return bool(self.advantage_settings.get("mask_observations", True))
 
     @property
-    def bootstraps(self) -> bool:
-        """Whether the observation after a truncated episode gets a value (Verlog); VAGEN takes 0 at every end."""
-        return self.advantage == "dual_discount_gae"
-
-    @property
     def training_environments(self) -> list[TrainingEnvironment]:
         """The entries of `environments`."""
         return read_environments(self.environments)

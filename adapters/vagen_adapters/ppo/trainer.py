@@ -160,7 +160,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     @torch.no_grad()
     def _make_experience(self, episodes: Sequence[PPOEpisode], state_values: Sequence[Sequence[float]]) -> Experience:
         args = self.args
-        sequences = sequences_of(episodes, args.context_policy, args.device, with_end=args.bootstraps)
+        # Verlog gives the observation after a truncated episode a value; VAGEN takes 0 at every end.
+        verlog = args.advantage == "dual_discount_gae"
+        sequences = sequences_of(episodes, args.context_policy, args.device, with_end=verlog)
         needs_reference = bool(args.kl_coef or args.kl_loss_coef)
         wanted = ["values"] * (args.critic_kind != "none") + ["reference_logprobs"] * needs_reference
         # A rollout's only update finds the log-probabilities itself: nothing has changed the policy before it.
