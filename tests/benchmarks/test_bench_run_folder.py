@@ -99,6 +99,14 @@ def test_second_writer_is_refused_while_the_first_lives(tmp_path):
     RunWriter(path, asked).close()
 
 
+def test_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
+    def without_locks(*_):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", without_locks)
+    RunWriter(tmp_path / "run", protocol([Oracle()])).close()
+
+
 def test_run_that_was_killed_before_it_began_is_begun(tmp_path):
     path = tmp_path / "run"
     path.mkdir()

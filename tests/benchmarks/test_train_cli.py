@@ -172,8 +172,8 @@ def test_a_checkpoint_that_is_not_whole_is_refused_before_anything_begins(folder
     first, last = sorted(out.glob("checkpoint-*"))
     for name, reason in (
         ("complete", f"the last complete one is {last}"),
-        ("level_sampler.json", "had a level_sampler.json of"),
-        ("model.safetensors", "had a model.safetensors of"),
+        ("level_sampler.json", "level_sampler.json isn't there with the"),
+        ("model.safetensors", "model.safetensors isn't there with the"),
     ):
         file = first / name
         before = file.read_bytes()

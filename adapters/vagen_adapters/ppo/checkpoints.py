@@ -54,7 +54,8 @@ def check_checkpoint(folder: Path, settings: Mapping[str, Any]) -> None:
     written = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
     for name, size in written["files"].items():
         if not (folder / name).is_file() or (folder / name).stat().st_size != size:
-            raise TrainingConfigError(f"{folder} had a {name} of {size} bytes; copy it from there anew; {fix}")
+            fault = f"{name} isn't there with the {size} bytes that were written"
+            raise TrainingConfigError(f"{folder} is no complete checkpoint: {fault}; copy it anew; {fix}")
     for name, there in written["settings"].items():
         if settings[name] != there:
             raise TrainingConfigError(

@@ -135,11 +135,7 @@ def read_episode(line: bytes | str) -> Episode:
 
 
 def lock(path: Path) -> IO[str]:
-    """Make a folder, and keep other processes from writing to it until the file is closed or this process ends.
-
-    Raises:
-        RunFolderError: another process writes to the folder, or it can't be written.
-    """
+    """Make a folder and lock it until the file is closed; raise RunFolderError if another process has locked it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         file = (path / ".lock").open("w")
@@ -147,9 +143,11 @@ def lock(path: Path) -> IO[str]:
         raise RunFolderError(f"{path} can't be written: {error.strerror}. Name another with --out") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except BlockingIOError as error:
         file.close()
         raise RunFolderError(f"another process writes to {path}; wait for it or name another folder") from error
+    except OSError:  # a file system without locks, such as Lustre or some NFS: nothing tells whether others write
+        pass
     return file
 
 
