@@ -53,7 +53,7 @@ def run(*words):
         (["--model", "nosuch"], "there is no model 'nosuch': neither a folder with a config.json"),
         (["--model", "{bare}"], "holds a config.json but no weights"),
         (["--model", "{cut}"], "model.safetensors can't be read"),
-        (["--resume", "{bare}", "-s", "use_cpu=true"], "bare is no complete checkpoint: it has no trainer_state.json"),
+        (["--resume", "{bare}"], "bare is no complete checkpoint: trainer_state.json is missing"),
         (["--out", "{file}"], "is a file; name a folder"),
         (["-s", "learning_rate=fast"], "learning_rate='fast' is not valid"),
         (["-s", "save_strategy=often"], "save_strategy=often"),

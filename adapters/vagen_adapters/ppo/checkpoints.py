@@ -49,8 +49,8 @@ def check_checkpoint(folder: Path, settings: Mapping[str, Any]) -> None:
     other = last_checkpoint(folder) or last_checkpoint(folder.parent)
     fix = f"the last complete one is {other}" if other else "there is none that is complete, so begin without --resume"
     for name in ("trainer_state.json", COMPLETE):
-        if not (folder / name).is_file():
-            raise TrainingConfigError(f"{folder} is no complete checkpoint: it has no {name}; {fix}")
+        if not (folder / name).is_file() or not (folder / name).stat().st_size:
+            raise TrainingConfigError(f"{folder} is no complete checkpoint: {name} is missing or empty; {fix}")
     written = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
     for name, size in written["files"].items():
         if not (folder / name).is_file() or (folder / name).stat().st_size != size:
