@@ -35,10 +35,9 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     if exact is not None:
         return exact
     base = _BASE.search(text)
-    words = words_of(kind, _BASE.sub(lambda said: ",".rjust(len(said[0])), text))
+    words = words_of(kind, _BASE.sub(lambda said: ",".rjust(len(said[0])), text) if base else text)
     parsed = parse(words, part)
-    claims: list[Claim] = []
-    unread = list(parsed.unread)
+    claims, unread = list[Claim](), parsed.unread
     if not words and any(letter.isalpha() for letter in text):
         unread.append(((0, len(text)), True))
     often = Counter[Fact]()
@@ -111,7 +110,7 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
     if subject.kind == other.kind or placed is None:
         return None
     ground = subject.kind in GROUND
-    where = sides_of(dataclasses.replace(relation, exact=relation.exact or ground))
+    where = sides_of(relation, exact=relation.exact or ground)
     if where is None or other.kind == "wall" or (ground and relation.counts):
         return None
     vertical, horizontal, rows, columns = where
@@ -153,7 +152,7 @@ def _between(kind: str, subject: Mention, relation: Relation) -> list[Fact] | No
     return None if rest is None else [between, *rest]
 
 
-def sides_of(relation: Relation) -> tuple[int | None, int | None, int | None, int | None] | None:
+def sides_of(relation: Relation, *, exact: bool) -> tuple[int | None, int | None, int | None, int | None] | None:
     """Vertical and horizontal side, and distances in rows and columns; `None` if the words contradict."""
     found, counts = dict[str, int](), dict[str, int]()
     for way in relation.ways:
@@ -173,7 +172,7 @@ def sides_of(relation: Relation) -> tuple[int | None, int | None, int | None, in
         for axis in ("row", "column") if same == "here" else (same,):
             if found.setdefault(axis, 0) != 0:
                 return None
-    if relation.exact and len(found) == 1 and not relation.same:
+    if exact and len(found) == 1 and not relation.same:
         found["column" if "row" in found else "row"] = 0
     if not found and not relation.near and not relation.apart:
         return None

@@ -75,13 +75,15 @@ def _is_heading(words: list[Word]) -> bool:
 def _is_plan(words: list[Word]) -> bool:
     """Whether words only say what to do, as in "so I need to push the box left", and nothing of where things are."""
     first = next((i for i, word in enumerate(words) if word.kind == "plan"), len(words))
+    if first == len(words):
+        return False
     kinds = {word.kind for word in words[first:]}
     mine = [word for word, after in zip(words, [*words[1:], None], strict=True) if after and after.kind == "plan"]
     others = [word.value for word in words[first:] if word.kind == "thing" and word not in mine]
     begins = all(word.kind in ("filler", "no", "pronoun", *_BREAKS) or word.value in _MOVERS for word in words[:first])
-    named = len(others) > 1 or not {"player", "hole"}.isdisjoint(others)
+    named = len(others) > 1 or not ({"player", "hole"}.isdisjoint(others) or kinds.isdisjoint(_WHERE))
     named = named or ("direction" in kinds and any(near in str(words[first].value) for near in ("close", "near")))
-    return first < len(words) and begins and not named and kinds <= _PLANNED
+    return begins and not named and kinds <= _PLANNED
 
 
 class _Sentence(Phrases):
@@ -102,11 +104,13 @@ class _Sentence(Phrases):
 
     def read(self) -> None:
         """Read its clauses."""
-        if not self.words:
-            return
-        kinds = {word.kind for word in self.words}
+        reasons = [i for i, kind in enumerate(self.kinds) if i and kind == "but" and _is_plan(self.words[:i])]
+        if reasons:  # "I can't go left because"
+            self._leave(0, reasons[0])
+            self.at = reasons[0]
+        kinds = set(self.kinds[self.at :])
         if kinds & {"hedge", "no"} or (self.part == "grounding" and kinds & {"will", "later"}):
-            self._leave(0, len(self.words))
+            self._leave(self.at, len(self.words))
             return
         self._take_viewpoint()
         subjects: list[Mention] = []
@@ -138,8 +142,9 @@ class _Sentence(Phrases):
 
     def _take_viewpoint(self) -> None:
         """Read "From my position," or "Relative to the box," at the beginning."""
+        here = self.at
         self.seen_from = self.thing() if self.take("of") else None
-        self.at = self.at if self.seen_from else 0
+        self.at = self.at if self.seen_from else here
         self.take("comma")
 
     def _leave(self, start: int, end: int) -> None:
@@ -182,7 +187,7 @@ class _Sentence(Phrases):
             subjects, self.at = [subjects[not last]], self.at + 1  # "the target, a vase, is"
         self.subjects = subjects
         several = len(subjects) > 1 or any(subject.plural for subject in subjects)
-        listed = several and self._is_colon() and self.peek(1) in ("number", "another")
+        listed = several and self._is_colon() and self.peek(1) in ("number", "another", "direction", "exactly", "in")
         alone = listed or (exists and not self.kind())
         if subjects and (alone or (exists and self.kind() == "comma" and self.peek(1) == "relative")):
             kind, span = subjects[0].kind, (self.words[start].span[0], self.words[self.at - 1].span[1])
@@ -340,7 +345,7 @@ class _Sentence(Phrases):
         for subject in subjects:
             if not subject.may_be:
                 self.topic[:] = [subject, *[other for other in self.topic if other.kind != subject.kind]]
-            own = dataclasses.replace(relation)
+            own = relation.copy()
             if own.other is None and self.seen_from and not own.viewer and subject.kind != self.seen_from.kind:
                 own.other = self.seen_from
             last = self.parsed.stated[-1] if self.parsed.stated and not own.ends else None

@@ -75,7 +75,8 @@ class Phrases(Things):
             if read and not (comma or self.single):
                 self.take("and")
             done = self._part(relation)
-            if done and comma and len(relation.ways) > len(before.ways) and relation.counts and not before.counts:
+            another = comma and len(relation.ways) > len(before.ways) > 0
+            if another and (before.ways[0].startswith("corner") or (relation.counts and not before.counts)):
                 done = relation.become(before)  # "to the right, one cell above the box" are two relations
             if not done:
                 self.at = here
@@ -121,7 +122,8 @@ class Phrases(Things):
                 self.at += 1
                 another = self.ahead(self.relation)  # "above me and to the left of the box" are two
                 other = another and another.other
-                single = self.several and self.kind() and self.words[self.at].label == "word"  # "and one to my right"
+                one = bool(self.several) and self.kind() == "number" and self.peek(1) != "unit"
+                single = one and self.words[self.at].label == "word"  # "and one to my right"
                 if other and relation.other and (single or other.kind != seen_from.kind) and not other.may_be:
                     self.at = here
                     return
@@ -134,13 +136,14 @@ class Phrases(Things):
                 again = self.thing()
                 read = read and (again is None or bool(again.may_be) or again.kind == seen_from.kind)
             self.skip("filler")
-            gained = [each for each in relation.region if each not in before.region and each[1] in ("first", "last")]
             after = next((word.kind for word in self.words[self.at + 1 :] if word.kind != "filler"), "")
             goes_on = self.kind() == "in" and after in ("same_row", "same_column", "region")
-            # Not "above me at the bottom of the grid".
-            read = read and all(
-                axis != at or end == place for axis, end in ends_of(relation.ways) for at, place in gained
-            )
+            ends = dict(ends_of(relation.ways))  # not "above me at the bottom of the grid"
+            gained = [
+                each for each in relation.region if each not in before.region and isinstance(each[1], str | tuple)
+            ]
+            clash = [place for axis, place in gained if axis == "cell" or ends.get(axis, place) != place]
+            read = read and not (ends and clash)
             if not (read and (goes_on or self.kind() in ("", "comma", "and", "but", "be"))):
                 relation.become(before)
                 self.at = here

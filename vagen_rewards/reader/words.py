@@ -23,6 +23,7 @@ _LOOSE = str.maketrans(
 _HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])|  +")
 _MINE = ("i", "me", "my", "we", "us", "our", "myself")
 _NAMES = ("character", "player", "agent", "avatar")
+_TOKEN = re.compile(r"[a-z]+|[^ a-z]")
 _EDGE = r"(?:(?<!\w)|(?!\w))"
 _LABEL = re.compile(r"([a-z_]+?)_?(\d+)")
 _CORRECTED = ("thing", "direction", "exactly")
@@ -74,7 +75,7 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
 
 
 @functools.cache
-def _rewrites(kind: str) -> list[tuple[tuple[str, ...], re.Pattern[str], str]]:
+def _rewrites(kind: str) -> list[tuple[frozenset[str], re.Pattern[str], str]]:
     """Paraphrases of this kind: words one of which each has, its pattern, and plainer words for it."""
     names = {"number": [r"\d+", *_NUMERALS]}
     for phrase, (name, value, _) in phrases(kind).items():
@@ -82,15 +83,17 @@ def _rewrites(kind: str) -> list[tuple[tuple[str, ...], re.Pattern[str], str]]:
             names.setdefault(each, []).append(re.escape(" ".join(phrase)))
     tables = lexicon()
     macros = tables["macros"]
-    any_of = {name: "|".join(sorted(texts, key=len, reverse=True)) for name, texts in names.items()}
+    any_of = {name: f"(?:{'|'.join(sorted(texts, key=len, reverse=True))})" for name, texts in names.items()}
 
     def expand(rule: str) -> str:
         return re.sub(r"\{([A-Za-z]+)\}", lambda name: any_of.get(name[1]) or expand(macros.get(name[1], "(?!)")), rule)
 
     rules = [*tables["rewrites"], *tables[tables[kind].get("base", kind)].get("rewrites", [])]
-    return [
-        (tuple(word.split("|")), re.compile(rf"{_EDGE}(?:{expand(rule)}){_EDGE}"), plain) for word, rule, plain in rules
-    ]
+    found = list[tuple[frozenset[str], re.Pattern[str], str]]()
+    for marks, rule, plain in rules:
+        begin = r"\b" if re.match(r"[(?:]*[a-z{]", rule) else ""
+        found.append((frozenset(_TOKEN.findall(marks)), re.compile(f"{begin}(?:{expand(rule)}){_EDGE}"), plain))
+    return found
 
 
 @functools.cache
@@ -109,17 +112,16 @@ def words_of(kind: str, text: str) -> list[Word]:
         return []
     plain = _HYPHEN.sub(lambda gap: " " * len(gap[0]), plain)
     where: Sequence[int] = range(len(plain))
+    present = set(_TOKEN.findall(plain))
     for marks, pattern, new in _rewrites(kind):
-        for mark in marks:
-            if mark in plain:
-                break
-        else:
+        if present.isdisjoint(marks):
             continue
-        for match in reversed([*pattern.finditer(plain)]):
+        for match in [*pattern.finditer(plain)][::-1]:
             start, end = match.span()
             words = match.expand(new) or " "
             where = [*where[:start], *[where[start]] * (len(words) - 1), *where[end - 1 :]]
             plain = plain[:start] + words + plain[end:]
+            present |= set(_TOKEN.findall(words))
     raw = [(match[0], (where[match.start()], where[match.end() - 1] + 1)) for match in _WORD.finditer(plain)]
     known, longest, found, i = phrases(kind), _longest(kind), list[Word](), 0
     texts = tuple([word for word, _ in raw])
