@@ -120,8 +120,7 @@ class Phrases(Things):
             seen_from = relation.other or Mention("player")
             if self.kind() in ("comma", "and"):
                 self.at += 1
-                another = self.ahead(self.relation)  # "above me and to the left of the box" are two
-                other = another and another.other
+                other = (self.ahead(self.relation) or Relation()).other  # "above me and to the left of the box" are two
                 one = bool(self.several) and self.kind() == "number" and self.peek(1) != "unit"
                 single = one and self.words[self.at].label == "word"  # "and one to my right"
                 if other and relation.other and (single or other.kind != seen_from.kind) and not other.may_be:
