@@ -22,7 +22,7 @@ _TEXTS: dict[str, str | list[str]] = {
     **_WORDS,
     **_WORDS["patterns"],
     "shape": [*SHAPES],
-    "told": [name for name, shape in SHAPES.items() if shape != "any"],
+    "told": [name for name, shape in SHAPES.items() if shape != "any" and name not in ("bar", "ring")],
     "listed": sorted({*colours.names(), "grey"}, key=lambda name: (-len(name), name)),
     "families": [*colours.PLAIN],
 }
@@ -67,7 +67,8 @@ class Painted(NamedTuple):
         verdicts = [self.fits(element) for element in getattr(state, self.where) or ()]
         if verdicts.count(True) >= self.many:
             return True
-        return None if len(verdicts) - verdicts.count(False) >= self.many else False
+        least = 1 if self.shape == "any" else self.many  # "two sails" may be painted as one
+        return None if len(verdicts) - verdicts.count(False) >= least else False
 
     def fits(self, element: Any) -> bool | None:
         """Whether this is such an element."""
@@ -121,7 +122,7 @@ def _called(colour: str, tone: str, name: str) -> bool | None:
     """Whether `#rrggbb` goes by a name; `None` if observers may differ."""
     if f"{tone} {name}".strip() == colour_name(colour):
         return True
-    tone = {"pale": "light", "pastel": "light"}.get(tone, tone if tone in ("light", "dark") else "")
+    tone = "light" if tone in ("pale", "pastel", "baby") else tone if tone in ("light", "dark") else ""
     if colours.may_be_called(colour, name, tone):
         return True
     return None if colours.could_be_called(colour, name) else False
@@ -131,6 +132,7 @@ def claims_of(_kind: str, text: str, part: Part) -> Reading:
     """Elements in sentences or dictionaries. A prediction that names neither picture speaks of the drawing."""
     claims: list[Claim] = []
     unread: list[tuple[Span, bool]] = []
+    elements: list[Painted] = []
     where = "drawing" if part == "world_modeling" else "target"
     for piece in _PATTERNS["piece"].finditer(text):
         plain = _PATTERNS["aside"].sub(lambda match: " " * len(match[0]), piece[0].lower())
@@ -140,7 +142,7 @@ def claims_of(_kind: str, text: str, part: Part) -> Reading:
         if is_unsure(said.removeprefix("after rendering")) or _PATTERNS["lacking"].search(said):
             unread.append((span, True))
             continue
-        found, where, rest = _elements(said, where)
+        found, where, rest = _elements(said, where, elements)
         if _PATTERNS["rest"].search(rest):
             unread.append((span, bool(found) or bool(_PATTERNS["named"].search(said))))
             continue
@@ -149,10 +151,9 @@ def claims_of(_kind: str, text: str, part: Part) -> Reading:
     return Reading.of(claims, unread)
 
 
-def _elements(said: str, where: str) -> tuple[list[Any], str, str]:
-    """Elements of a sentence, the picture that it ends with, and what of it is left."""
+def _elements(said: str, where: str, elements: list[Painted]) -> tuple[list[Any], str, str]:
+    """Elements of a sentence after earlier ones, the picture that it ends with, and what of it is left."""
     found: list[Any] = []
-    elements: list[Painted] = []
     rest, last = said, 0
     head = _PATTERNS["entry" if _PATTERNS["entry"].search(said) else "head"]
     end = 0
@@ -165,6 +166,9 @@ def _elements(said: str, where: str) -> tuple[list[Any], str, str]:
                 break
             parts, end = {**parts, **given}, more.end()
         if not ({"colour", "x"} & parts.keys() if "shape" in parts else match["colour"]):
+            end = match.end() + (not match[0])
+            if match["shape"] and _shape(match["shape"]) in [one.shape for one in elements]:  # "on the circle"
+                rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
             continue
         elements.append(_painted(_topic(said[: match.start()], where), parts))
         found.append(elements[-1])
@@ -202,8 +206,11 @@ def _painted(where: str, parts: dict[str, str]) -> Painted:
         tone, plain = (first, second) if first in _WORDS["tones"] else (tone, f"{first}/{second}")
     count = parts.get("count", "1")
     many, place = NUMBERS.get(count) or int(count), parts.get("place", parts.get("first", ""))
-    shape = next((shape for name, shape in SHAPES.items() if re.fullmatch(name, parts.get("shape", ""))), "any")
-    return Painted(where, shape, tone, plain, at, (wide, high), many, place)
+    return Painted(where, _shape(parts.get("shape", "")), tone, plain, at, (wide, high), many, place)
+
+
+def _shape(word: str) -> str:
+    return next((shape for name, shape in SHAPES.items() if re.fullmatch(name, word)), "any")
 
 
 @functools.lru_cache(maxsize=65536)
