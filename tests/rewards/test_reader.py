@@ -28,6 +28,9 @@ TABLE = PrimitiveSkillState("place", {"red_cube": (-80, 150, 20), "green_cube": 
 FALLEN = FrozenLakeState(4, (3, 2), (0, 2), ((3, 2),))
 DRAWER = PrimitiveSkillState("drawer", {"apple": (-241, -295, 52), "drawer": (-240, -300, 46)}, "", 146)
 PICTURE = SvgState((Element("circle", "filled", "#0000ff", 50, 50, 40, 40),))
+TOWER = PrimitiveSkillState("stack", {"red_cube": (9, 50, 20), "green_cube": (8, 51, 60)}, "", None)
+VIEW = NavigationState("Mug", 2.0, "ahead", (("Mug", "ahead", 2.0), ("Desk", "right", 2.1)), 0, (-30, 55))
+DRAWN = SvgState(PICTURE.target, (Element("line", "filled", "#00d26a", 30, 30, 4, 40),))
 STATES = (LAKE, BOARD, ROOM, NAMES, TABLE, PICTURE)
 
 
@@ -108,6 +111,10 @@ def test_the_states_own_descriptions_are_read_in_full(state, form):
         (TWO_HOLES, "The goal is below me, and so is a hole. Holes are directly below me and two to the right."),
         (LAKE, "There is no hole between me and the goal. The goal is above me and to my right."),
         (PICTURE, "A blue balloon in the middle, 40 across, with strings."),
+        (TABLE, "From left to right: green, red. The red one is about 30 cm to the right of the green one."),
+        (TOWER, "The green cube is stacked on the red one. Green is at the top."),
+        (VIEW, "The mug is slightly to my left in the left half of the image, about 200 cm away."),
+        (DRAWN, "In the upper left there is a green line in my drawing. The target has a blue disc below it."),
         (PICTURE, "The target is a blue circle centered at (50, 50), about 40% of the width."),
     ],
 )
@@ -127,6 +134,9 @@ def test_plain_variations_are_read(state, text):
         (PICTURE, "A red triangle at (50, 50)."),
         (PICTURE, "A blue balloon with a red ribbon."),
         (PICTURE, "I drew a blue circle."),
+        (TOWER, "Both cubes are on the table, none of them stacked."),
+        (VIEW, "The mug is ahead, a bit to the right."),
+        (DRAWN, "My drawing is still empty, and the target has a blue circle."),
         (LAKE, "The player has fallen into a hole. The goal is above me."),
         (BOARD, "The player is to the left of the box and the target."),
         (ROOM, "I am facing the sofa. The vase is on my right."),

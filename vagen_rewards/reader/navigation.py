@@ -42,18 +42,14 @@ def _is_called(kind: str, name: str) -> bool:
 
 
 class Seen(NamedTuple):
-    """An object is in one of some directions.
+    """An object is in one of some directions."""
 
-    Attributes:
-        name: as the text names it, in lower case.
-        ways: `ahead`, `left`, `right`, `back`; any of them is meant, as in "ahead to the left". `slight left` is a
-            little off the middle, `picture left` a half of the picture, `picture center` its middle.
-        metres: its distance, if stated.
-    """
-
-    name: str
-    ways: frozenset[str] = frozenset()
-    metres: float | None = None
+    name: str  # as the text names it, in lower case
+    ways: frozenset[str] = (
+        frozenset()
+    )  # `ahead`, `left`, `right`, `back`: any of them, as in "ahead to the left"; `slight
+    # left` is a little off the middle, `picture left` a half of the picture, `picture center` its middle
+    metres: float | None = None  # its distance, if stated
 
     def holds(self, state: Any) -> bool | None:
         """Whether an object of this name is there; `None` if the state has none, or another may be meant."""

@@ -22,7 +22,7 @@ _GROUPS = ("cubes", "others", "2 others", *[f"{count} cubes" for count in range(
 _VAGUE = ("player", "cubes", "targets", "gripper", "table", "picture", "line")
 """Things of which an unread clause says nothing that matters, such as "the gripper is above the table"."""
 _MILLIMETRES = {"mm": 1, "mi": 1, "cm": 10, "ce": 10, "m": 1000, "me": 1000}  # by how a unit begins
-_PARENTHESES = str.maketrans("()", ", ")
+_PLAIN, _PARENTHESES = str.maketrans("−→§", "-: "), str.maketrans("()", ", ")
 _PLACE, _OPENING, _LATEX, _DROPPED = [
     re.compile(lexicon()["primitive_skill"]["patterns"][name], re.IGNORECASE | re.MULTILINE)
     for name in ("place", "opening", "latex", "dropped")
@@ -30,31 +30,26 @@ _PLACE, _OPENING, _LATEX, _DROPPED = [
 
 
 class Told(NamedTuple):
-    """What a text says of a thing; left is towards -y, the front towards +x.
+    """What a text says of a thing; left is towards -y, the front towards +x."""
 
-    Attributes:
-        name: the thing, or all cubes of a group such as `2 cubes`.
-        how: `at` coordinates; `on`, `off` or `near` another thing, `over` it ("above", of which observers differ unless
-            it is on it), or on a side of it; `end left` of all others; `between` two; the `top` or `bottom` of a
-            stack, `stacked`, `flat`; `held` by the gripper, which is `empty`; `open` or `shut`.
-        other: the other thing, all other cubes, any of the targets, or a thing that may be meant.
-        far: millimetres to that side, or of the opening.
-        at: coordinates in millimetres, `None` where they aren't stated.
-        but: of "the others" the one that isn't meant; of `between` the second thing.
-    """
-
-    name: str
+    name: str  # the thing, or all cubes of a group such as `2 cubes`
+    # `at` coordinates; `on`, `off`, `near` another thing, `over` it ("above", of which observers differ unless it is on
+    # it), or on a side of it; `end left` of all others; `between` two; the `top` or `bottom` of a stack, `stacked`,
+    # `flat`; `held` by the gripper, which is `empty`; `open` or `shut`
     how: str
-    other: str = ""
-    far: float | None = None
-    at: tuple[float | None, ...] = ()
-    but: str = ""
+    other: str = ""  # the other thing, all other cubes, any of the targets, or a thing that may be meant
+    far: float | None = None  # millimetres to that side, or of the opening
+    at: tuple[float | None, ...] = ()  # coordinates in millimetres, `None` where they aren't stated
+    but: str = ""  # of "the others" the one that isn't meant; of `between` the second thing
 
     def holds(self, state: Any) -> bool | None:
         """Whether it is so; `None` where observers may differ, or if the state doesn't know the things."""
-        if self.name in _GROUPS or self.other in ("targets", *_GROUPS):
-            found = [one.holds(state) for one in self._alone(state)]
-            some = (self.other, self.how) == ("targets", "on") and self.name not in _GROUPS
+        if self.name in _GROUPS:
+            found = [self._replace(name=one).holds(state) for one in _members(state, self.name, self.but)]
+            return every(found) if found else None
+        if self.other in ("targets", *_GROUPS):
+            found = [self._replace(other=one).holds(state) for one in _members(state, self.other, self.name)]
+            some = (self.other, self.how) == ("targets", "on")
             return None if not found else _some(found) if some else every(found)
         if self.how == "empty":
             return not state.held
@@ -76,12 +71,6 @@ class Told(NamedTuple):
             sides = [{self._to(state, side, other) for other in (self.other, self.but)} for side in ("left", "front")]
             return True if {True, False} in sides else None if None in sides[0] | sides[1] else False
         return self._to(state, self.how, self.other)
-
-    def _alone(self, state: Any) -> list[Told]:
-        """The facts of single things."""
-        if self.name in _GROUPS:
-            return [self._replace(name=one) for one in _members(state, self.name, self.but)]
-        return [self._replace(other=one) for one in _members(state, self.other, self.name)]
 
     def _is_open(self, true: int | None) -> bool | None:
         if true is None or self.far is not None:
@@ -189,7 +178,7 @@ def _words(kind: str, text: str) -> list[Word]:
         places.append(tuple([float(number) if number else None for number in at]))
         return "§".ljust(len(match[0]))
 
-    plain = _LATEX.sub(lambda match: f"      {match[1]} ", text.replace("−", "-").replace("→", ":"))
+    plain = _LATEX.sub(lambda match: f"      {match[1]} ", text.translate(_PLAIN))
     plain = _OPENING.sub(lambda match: f"drawer open {match[1]} mm".ljust(len(match[0])), plain)
     plain = _DROPPED.sub(lambda match: " " * len(match[0]), _PLACE.sub(keep, plain)).translate(_PARENTHESES)
     found: list[Word] = []
@@ -249,7 +238,10 @@ def _said(name: str, relation: Relation, other: str, last: str) -> list[Told] | 
     if other not in ("", *_VAGUE, *_GROUPS) and all(way in _SIDES or way.startswith("end ") for way in ways):
         ways = [way.removeprefix("end ") for way in ways]  # "behind the red cube and to the right"
     found = [_fact(name, way, other, far) for way in ways]
-    found += [Told(name, "at", other if ways == ["on"] else "", at=at) for _, at in relation.region]
+    found += [
+        Told(name, "at", other if ways == ["on"] else "", at=at) if axis == "at" else None
+        for axis, at in relation.region
+    ]
     facts = [fact for fact in found if fact is not None]
     if len(facts) < len(found) or (name in _VAGUE and name not in _GROUPS and name != "gripper" and ways != ["holds"]):
         return None

@@ -40,30 +40,23 @@ _PATTERNS = {name: re.compile(_text(name)) for name in _WORDS["patterns"]}
 
 
 class Painted(NamedTuple):
-    """The target, or the drawing, has such an element; places and sizes in percent of the picture.
+    """The target, or the drawing, has such an element; places and sizes in percent of the picture."""
 
-    Attributes:
-        where: `target` or `drawing`.
-        shape: as in `SHAPES`; `any` of another noun, as in "a red car"; `nothing` if the picture is empty.
-        tone, colour: such as `light` and `blue`; no colour is any, and of "red/orange" either will do.
-        at, size: middle, and width and height.
-        many: so many of them.
-        place: such as `upper left`.
-    """
-
-    where: str
-    shape: str
-    tone: str
-    colour: str
-    at: tuple[int, int] | None = None
-    size: tuple[int | None, int | None] = (None, None)
-    many: int = 1
-    place: str = ""
+    where: str  # `target` or `drawing`
+    shape: str  # as in `SHAPES`; `any` of another noun ("a red car"), `nothing` if it is empty, `alike` if both are
+    tone: str  # such as `light`
+    colour: str  # no colour is any, and of "red/orange" either will do
+    at: tuple[int, int] | None = None  # its middle
+    size: tuple[int | None, int | None] = (None, None)  # width and height
+    many: int = 1  # so many of them
+    place: str = ""  # such as `upper left`
 
     def holds(self, state: Any) -> bool | None:
         """Whether an element fits; `None` if observers may differ about its colour or shape."""
-        if self.shape == "nothing":
-            return not getattr(state, self.where)
+        if self.shape in ("nothing", "alike"):
+            drawing = getattr(state, self.where)
+            same = True if drawing == state.target else None if drawing else False
+            return same if self.shape == "alike" else not drawing
         verdicts = [self.fits(element) for element in getattr(state, self.where) or ()]
         if verdicts.count(True) >= self.many:
             return True
@@ -137,8 +130,9 @@ def claims_of(_kind: str, text: str, part: Part) -> Reading:
     for piece in _PATTERNS["piece"].finditer(text):
         plain = _PATTERNS["aside"].sub(lambda match: " " * len(match[0]), piece[0].lower())
         said, span = _PATTERNS["word"].sub(lambda word: _corrected(word[0]), plain), piece.span()
-        undrawn = _PATTERNS["undrawn"].search(said)
-        said = said.replace(undrawn[0], " " * len(undrawn[0])) if undrawn else said
+        whole = {"nothing": _PATTERNS["undrawn"].search(said), "alike": _PATTERNS["alike"].search(said)}
+        for match in filter(None, whole.values()):
+            said = said.replace(match[0], " " * len(match[0]))
         if is_unsure(said.removeprefix("after rendering")) or _PATTERNS["lacking"].search(said):
             unread.append((span, True))
             continue
@@ -146,14 +140,16 @@ def claims_of(_kind: str, text: str, part: Part) -> Reading:
         if _PATTERNS["rest"].search(rest):
             unread.append((span, bool(found) or bool(_PATTERNS["named"].search(said))))
             continue
-        nothing = [Painted("drawing", "nothing", "", "")] * bool(undrawn)
-        claims += [Claim(span, fact) for fact in dict.fromkeys([*nothing, *found])]
+        said_of_all = [Painted("drawing", shape, "", "") for shape, match in whole.items() if match]
+        claims += [Claim(span, fact) for fact in dict.fromkeys([*said_of_all, *found])]
     return Reading.of(claims, unread)
 
 
 def _elements(said: str, where: str, elements: list[Painted]) -> tuple[list[Any], str, str]:
     """Elements of a sentence after earlier ones, the picture that it ends with, and what of it is left."""
     found: list[Any] = []
+    pictures = {str(match.lastgroup) for match in _PATTERNS["topic"].finditer(said)}
+    where = pictures.pop() if len(pictures) == 1 else where
     rest, last = said, 0
     head = _PATTERNS["entry" if _PATTERNS["entry"].search(said) else "head"]
     end = 0
@@ -167,8 +163,6 @@ def _elements(said: str, where: str, elements: list[Painted]) -> tuple[list[Any]
             parts, end = {**parts, **given}, more.end()
         if not ({"colour", "x"} & parts.keys() if "shape" in parts else match["colour"]):
             end = match.end() + (not match[0])
-            if match["shape"] and _shape(match["shape"]) in [one.shape for one in elements]:  # "on the circle"
-                rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
             continue
         elements.append(_painted(_topic(said[: match.start()], where), parts))
         found.append(elements[-1])
