@@ -227,7 +227,7 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
         if held is None:
             continue
         if isinstance(fact, Where):
-            true = fact.right_atoms(state)
+            true = fact.atoms() if held else fact.right_atoms(state)
             right, wrong = right + true, wrong + fact.atoms() - true
             found[fact.subject, fact.other] += true
         else:
@@ -236,7 +236,7 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
     axes = {axis for fact in on_board for axis, _ in fact.places}
     placed = any(held and _places(fact, "target") for fact, held in verdicts.items())
     essential = not lake or placed or len(axes) > 1
-    notes = notes_on(state, reading)
+    notes = notes_on(state, reading) if wrong else ()
     if cells or not found:
         # Two places, a row and a column, are worth a cell.
         return Marks(right, wrong, cells or right // 2, sum(map(len, things.values())), essential, notes)

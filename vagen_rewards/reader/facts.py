@@ -61,9 +61,7 @@ class Where(NamedTuple):
         return (self.vertical is not None) + (self.horizontal is not None) or 1
 
     def right_atoms(self, state: Any) -> int:
-        """The most of them that hold of one pair of things."""
-        if self.holds(state):
-            return self.atoms()
+        """The most of them that hold of one pair of things, if the fact itself doesn't hold."""
         halves = (self._replace(horizontal=None, columns=None), self._replace(vertical=None, rows=None))
         if self.atoms() < 2 or self.nth != 1:
             return 0
