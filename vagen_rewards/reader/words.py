@@ -17,9 +17,7 @@ NUMBERS = {name: number for number, name in enumerate(_NUMERALS)}
 _WORD = re.compile(
     r"\(\s*\d+\s*,\s*\d+\s*\)|n't\b|'(?:s|ll|re|m|ve)\b|[a-z_]+?(?=n't\b)|[a-z_]+[0-9]*|-?\d+(?:\.\d+)?|\n+|[^\s\w]"
 )
-_LOOSE = str.maketrans(
-    {"’": "'", "*": " ", "`": " ", "#": " ", "$": " ", "“": " ", "”": " ", '"': " ", "–": "-", "—": "-"}
-)
+_LOOSE = str.maketrans('’*`#$“”"–—{}', "'       --  ")
 _HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])|  +")
 _MINE = ("i", "me", "my", "we", "us", "our", "myself")
 _NAMES = ("character", "player", "agent", "avatar")
