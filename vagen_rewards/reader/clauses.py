@@ -311,6 +311,9 @@ class _Sentence(Phrases):
             at = Relation(same={"here"}, other=reached)
             self._more(at)
             return at if reached is not None and not reached.plural else None
+        here = self.at  # "a clock on the table is to my left"
+        if not (self.beside and self.skip_beside() and (self.kind() in _VERBS or self._is_colon())):
+            self.at = here
         self._take_verb() or self.take("comma")
         stated, unread = self.parsed.stated, self.parsed.unread
         if self.take("ditto"):  # "so is the goal"

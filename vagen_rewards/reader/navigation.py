@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_envs.navigation.state import words as spoken
-from vagen_rewards.reader.claims import Claim, Marks, Part, Reading, Unclear, every
+from vagen_rewards.reader.claims import Claim, Marks, Part, Reading, Span, Unclear, every
 from vagen_rewards.reader.clauses import parse
 from vagen_rewards.reader.relations import Relation
 from vagen_rewards.reader.words import Word, is_slip, lexicon, words_of
@@ -110,10 +110,10 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     if _LISTED.search(text):  # the dictionary of VAGEN, appendix D.1, or one like it
         plain = _FAR.sub(lambda far: f"{'target: ' * bool(far[1])}{far[2]} m".rjust(len(far[0])), plain)
         plain = _KEY.sub(lambda key: " " * len(key[0]), plain).translate(_BRACES)
-    joined = _objects(plain, words_of(kind, plain))
+    unread: list[tuple[Span, bool]] = []
+    joined = _objects(plain, words_of(kind, plain), unread)
     parsed = parse(joined, part, beside=True)
     claims: list[Claim] = []
-    unread = [(word.span, False) for word in joined if (word.kind, word.value) == ("filler", "with")]
     for span, matters in parsed.unread:
         # Where objects are beside one another the state doesn't say.
         inside = [word for word in joined if span[0] <= word.span[0] < span[1] and word.kind not in ("filler", "of")]
@@ -151,7 +151,7 @@ def _seen(name: str, relation: Relation) -> Seen | None:
     return Seen(name, ways, relation.far) if ways or relation.far else None
 
 
-def _objects(text: str, words: list[Word]) -> list[Word]:
+def _objects(text: str, words: list[Word], unread: list[tuple[Span, bool]]) -> list[Word]:
     """Runs of unknown words are names of objects; "slightly left" and "left of the image" are directions."""
     found: list[Word] = []
     for word in words:
@@ -179,14 +179,15 @@ def _objects(text: str, words: list[Word]) -> list[Word]:
             found[-1:] = metres if scale else []  # "three steps" say little
         else:
             found.append(word)
-    for i in range(1, len(found)):
+    for i in range(len(found) - 1, 0, -1):
         if found[i].kind != "with" or found[i - 1].kind != "thing" or found[i - 1].value in ("wall", "player"):
             continue
         end = next((j for j in range(i + 1, len(found)) if found[j].kind not in ("filler", "thing", "and")), len(found))
         kinds = [*[word.kind for word in found[end : end + 2]], "end"]
         end += 2 * (kinds[:2] == ["in", "pronoun"])
-        if kinds[0] in ("be", "will", "end", "comma") or kinds[:2] == ["in", "pronoun"]:
-            found[i:end] = [Word("filler", "with", word.span) for word in found[i:end]]  # "a desk with a lamp on it"
+        if kinds[0] in ("be", "will", "end", "comma") or kinds[:2] == ["in", "pronoun"]:  # "a desk with a lamp on it"
+            unread.append(((found[i].span[0], found[end - 1].span[1]), False))
+            del found[i:end]
     return [
         word._replace(label="", value=word.value.replace("_", " ")) if word.label == "-" else word for word in found
     ]
