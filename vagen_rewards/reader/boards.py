@@ -40,9 +40,11 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     claims, unread = list[Claim](), parsed.unread
     if not words and any(letter.isalpha() for letter in text):
         unread.append(((0, len(text)), True))
-    often = Counter[Fact]()
+    often, on_map = Counter[Fact](), False
     for stated in parsed.stated:
-        facts = facts_of(kind, stated)
+        facts = facts_of(kind, stated, on_map=on_map)
+        corner = stated.relation.region or any(way.startswith("corner") for way in stated.relation.ways)
+        on_map = on_map or (stated.subject.kind == "player" and bool(corner) and not stated.relation.to)
         if facts is None:
             unread.append((stated.span, True))
             continue
@@ -66,8 +68,8 @@ def _counted(claims: list[Claim], base: str | None) -> list[Claim]:
     return [found.get(claim, claim) for claim in claims]
 
 
-def facts_of(kind: str, stated: Stated) -> list[Fact] | None:
-    """The facts of a clause; `None` if it doesn't surely say any."""
+def facts_of(kind: str, stated: Stated, *, on_map: bool = False) -> list[Fact] | None:
+    """The facts of a clause; `None` if it doesn't surely say any. `on_map`: corners are the board's."""
     subject, relation = stated.subject, stated.relation
     if stated.total:
         return [Total(subject.kind, stated.total)]
@@ -84,7 +86,8 @@ def facts_of(kind: str, stated: Stated) -> list[Fact] | None:
         on_board = _region(subject, ends_of(relation.ways), loose=True)
     if bare and corner and on_board is None and not relation.to:
         return None
-    if subject.kind == "player" and on_board and (relation.other is None or relation.other.may_be):
+    on_map = on_map and corner and not (relation.other or relation.sided)
+    if on_board and (on_map or (subject.kind == "player" and (relation.other is None or relation.other.may_be))):
         return on_board
     readings: list[list[Fact]] = [on_board] if on_board and (corner or relation.sided) else []
     seen_from = relation.other or Mention("player")

@@ -132,7 +132,7 @@ class Phrases(Things):
                 read = read and (before.viewer or seen_from.kind == "player")  # not "on the target, to my right"
             else:  # "to my left, next to me"
                 self.take("of")
-                again = self.thing()
+                again = self.thing() if read else None
                 read = read and (again is None or bool(again.may_be) or again.kind == seen_from.kind)
             self.skip("filler")
             after = next((word.kind for word in self.words[self.at + 1 :] if word.kind != "filler"), "")
