@@ -137,6 +137,7 @@ class Phrases(Things):
             self.skip("filler")
             after = next((word.kind for word in self.words[self.at + 1 :] if word.kind != "filler"), "")
             goes_on = self.kind() == "in" and after in ("same_row", "same_column", "region")
+            goes_on = goes_on or self.kind() == "region"
             ends = dict(ends_of(relation.ways))  # not "above me at the bottom of the grid"
             gained = [
                 each for each in relation.region if each not in before.region and isinstance(each[1], str | tuple)
@@ -215,6 +216,11 @@ class Phrases(Things):
             return False
         relation.region += found
         self.at += self._value() == "boardwise"
+        if (
+            self.kind() == "of" and "region" in self.kinds[self.at + 1 : self.at + 3]
+        ):  # "at the left edge of the top row"
+            self.at += 1
+            self.skip("filler")
         return True
 
     def _distance(self, relation: Relation, here: int, about: bool) -> bool:
@@ -240,6 +246,7 @@ class Phrases(Things):
             self._direction(relation, int(number), unit)
             return True
         self.at = after
+        self.skip("filler")
         if relation.ways and (self.take("side") or (unit and self.kind() in ("", "comma", "and", "but"))):
             # "to the right, two tiles away"
             return self._away(relation, int(number), unit) or self._back(here)
