@@ -88,6 +88,8 @@ class Told(NamedTuple):
             return stacked if stacked is None or self.how == "stacked" else not stacked
         side = self.how.removeprefix("end ")
         found = {self._to(state, "left" if side == "middle" else side, one) for one in others}
+        if side == "middle" and on and under:
+            return True  # of a stack
         if side == "middle":
             return None if None in found else len(found) == 2 == len(others) or (None if len(found) == 2 else False)
         return found.pop() if len(found) == 1 else None  # the middle one may be on a side of the table

@@ -35,7 +35,7 @@ def _text(name: str) -> str:
     return re.sub("<([A-Z]+)>", lambda other: _text(other[1].lower()), joined)
 
 
-_SIZES = ("by", "width", "share"), ("high", "height")
+_SIZES = ("by", "width", "share", "w2", "w3"), ("high", "height", "h2", "h3")
 _PATTERNS = {name: re.compile(_text(name)) for name in _WORDS["patterns"]}
 
 
@@ -133,7 +133,7 @@ def claims_of(_kind: str, text: str, part: Part) -> Reading:
         whole = {"nothing": _PATTERNS["undrawn"].search(said), "alike": _PATTERNS["alike"].search(said)}
         for match in filter(None, whole.values()):
             said = said.replace(match[0], " " * len(match[0]))
-        if is_unsure(said.removeprefix("after rendering")) or _PATTERNS["lacking"].search(said):
+        if is_unsure(said) or _PATTERNS["lacking"].search(said):
             unread.append((span, True))
             continue
         found, where, rest = _elements(said, where, elements)
@@ -210,7 +210,7 @@ def _shape(word: str) -> str:
 @functools.lru_cache(maxsize=65536)
 def _corrected(word: str) -> str:
     """A shape, colour or tone that a word is a slip of."""
-    known = {*SHAPES, *colours.PLAIN, *_WORDS["tones"]}
+    known = {*SHAPES, *colours.PLAIN, *_WORDS["tones"], "shaped"}
     if word in known or word in colours.names():
         return word
     meant = {other for other in known if is_slip(word, other)}
