@@ -264,7 +264,7 @@ class _Sentence(Phrases):
             return True  # "I am next to the sofa"
         self.skip("in", "filler")
         self.at += self._value() == "boardwise"
-        plain = self.at > here and self._before().startswith(("not ", "is not", "out", "n't", "boardwise"))
+        plain = self.at > here and any(said in self._before() for said in ("not ", "out ", "n't", "boardwise"))
         return (plain and self.kind() in ("", *_BREAKS)) or self._back(here)
 
     def _is_listed(self) -> bool:

@@ -200,8 +200,7 @@ def _words(kind: str, text: str) -> list[Word]:
             found[-2:] = [Word("end", ".", before.span)]
         elif word.kind == "thing" and before.kind == "direction" and before.value.startswith(("end ", "most ")):
             new = [Word("be", "", word.span), word]  # "on the right a red cube"
-        elif word.value == ":":  # "the three cubes on the table: …"
-            vague = (*_GROUPS, "table")
+        elif word.value == ":" and before.value in (vague := (*_GROUPS, "table")):  # "the three cubes on the table: …"
             found[-2:] = [one._replace(kind="filler" if one.value in vague else one.kind) for one in found[-2:]]
         if " is " in str(word.value):  # "an open drawer": "the drawer, which is open,"
             new = [one._replace(span=word.span) for one in words_of(kind, word.value)]
@@ -260,15 +259,15 @@ def _fact(name: str, way: str, other: str, far: float | None) -> Told | None:
     away = other in ("", "table", "picture", "player")
     if way in ("open", "shut"):
         return Told(name, way, far=far) if name in ("drawer", "handle") else None
-    if way in ("holds", "empty"):
+    if way in ("holds", "empty") and other != "gripper":
         if name == "gripper":
             held = Told(other, "held") if other else Told("gripper", "empty")
             return held if bool(other) == (way == "holds") else None
         return Told(other, "on", name) if way == "holds" and other else None
     if name == "gripper" or (far is not None and way not in _SIDES):
         return None
-    if way == "held" or other == "gripper":
-        return Told(name, "held") if way in ("held", "on") and name not in _GROUPS else None
+    if way == "held" or other == "gripper":  # "lifted by the gripper"
+        return Told(name, "held") if way in ("held", "holds", "on") and name not in _GROUPS else None
     if kind == "most":
         return Told(name, side, "cubes")
     if kind == "end" or (way in _SIDES and away):
