@@ -57,8 +57,8 @@ def parse(words: list[Word], part: Part, *, beside: bool = False) -> Parsed:
             sentence.append(word)
         elif sentence:
             reader = _Sentence(sentence, part, parsed, known, several)
-            reader.topic, reader.beside, reader.first_person = topic, beside, {"me"} <= named <= {"me", "my"}
-            reader.begin = begin
+            reader.topic, reader.beside, reader.begin = topic, beside, begin
+            reader.first_person = {"me"} <= named <= {"me", "my"}
             reader.read()
             begin = len(known) if word.kind == "end" else begin  # "Box: …" is one sentence
             several, sentence = reader.several, []
@@ -164,7 +164,8 @@ class _Sentence(Phrases):
         for i in range(start, len(self.words)):
             if self.words[i].kind in _BREAKS and self.words[i - 1].kind not in _BREAKS:
                 self.at = i
-                if self.ahead(functools.partial(self._begins, self.words[start].kind in ("thing", "plan"))):
+                named = not {"thing", "plan"}.isdisjoint(self.kinds[start - 1 : start + 2])
+                if self.ahead(functools.partial(self._begins, named)):
                     return i
         return len(self.words)
 
@@ -246,8 +247,7 @@ class _Sentence(Phrases):
             self.known.append(Mention(self.words[start - 1].value, self.words[start - 1].label))  # it wasn't read
         if not named or not self.known or not self._take_verb():
             return None
-        begin, thing = self.at, self.known[-1]
-        self.subjects = [thing]
+        begin, thing, self.subjects = self.at, self.known[-1], self.known[-1:]
         relation = self.relation()
         if relation is None or thing.plural:
             return None
@@ -314,7 +314,8 @@ class _Sentence(Phrases):
         here = self.at  # "a clock on the table is to my left"
         if not (self.beside and self.skip_beside() and (self.kind() in _VERBS or self._is_colon())):
             self.at = here
-        self._take_verb() or self.take("comma")
+        self._take_verb()
+        self.take("comma")
         stated, unread = self.parsed.stated, self.parsed.unread
         if self.take("ditto"):  # "so is the goal"
             sure = stated and (not unread or unread[-1][0] < stated[-1].span)

@@ -195,15 +195,14 @@ class Between(NamedTuple):
 
 def cells_of(state: Any, kind: str) -> tuple[Position, ...] | None:
     """The cells of a kind of thing, of walls, or of those that are free of walls, boxes and holes."""
-    things = state.cells
     if kind not in GROUND:
-        return things.get(kind)  # type: ignore[no-any-return]
+        return state.cells.get(kind)  # type: ignore[no-any-return]
     (top, bottom), (left, right) = state.extent
     around = itertools.product(range(top - 1, bottom + 2), range(left - 1, right + 2))
     bits, width = getattr(state, "floor", -1), state.width or 0
     inside = itertools.product(range(top, bottom + 1), range(left, right + 1))
     floor = {(i, j) for i, j in inside if bits >> (i * width + j) & 1}
-    filled = {*things.get("box", ()), *things.get("hole", ())}
+    filled = {*state.cells.get("box", ()), *state.cells.get("hole", ())}
     return tuple([cell for cell in around if cell not in floor] if kind == "wall" else floor - filled)
 
 

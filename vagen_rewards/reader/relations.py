@@ -136,8 +136,7 @@ class Phrases(Things):
                 read = read and (again is None or bool(again.may_be) or again.kind == seen_from.kind)
             self.skip("filler")
             after = next((word.kind for word in self.words[self.at + 1 :] if word.kind != "filler"), "")
-            goes_on = self.kind() == "in" and after in ("same_row", "same_column", "region")
-            goes_on = goes_on or self.kind() == "region"
+            goes_on = self.kind() == "region" or (self.kind() == "in" and after in (*_FIXED, "region"))
             ends = dict(ends_of(relation.ways))  # not "above me at the bottom of the grid"
             gained = [
                 each for each in relation.region if each not in before.region and isinstance(each[1], str | tuple)
