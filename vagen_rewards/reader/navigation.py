@@ -135,7 +135,9 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
             fact = facts[0] if len(facts) == 1 else Unclear(tuple([(each,) for each in facts]))
             claims.append(Claim(stated.span, fact))
         else:
-            unread.append((stated.span, subject.kind != "player" and _is_seen_from_agent(relation) and way != ""))
+            unread.append(
+                (stated.span, subject.kind != "player" and _is_seen_from_agent(relation) and relation.ways != [])
+            )
     return Reading.of(claims, unread)
 
 
