@@ -127,7 +127,7 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
         other, way = relation.other, relation.ways[0] if relation.ways else ""
         if subject.kind == "player" and other and way in _FACING:  # "I am facing the stove"
             subject, relation = other, Relation([] if other.kind == "wall" else [_FACING[way]])
-        if len(relation.ways) > 1 and not _is_seen_from_agent(relation) and "," in text[slice(*stated.span)]:
+        if len(relation.ways) > 1 and not _is_from_agent(relation) and "," in text[slice(*stated.span)]:
             relation = Relation(relation.ways[:-1], far=relation.far)  # "ahead, to the left of the sofa"
         meant = [_seen(one.kind, relation) for one in subject.may_be or (subject,)]
         facts = [fact for fact in dict.fromkeys(meant) if fact is not None]
@@ -135,20 +135,18 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
             fact = facts[0] if len(facts) == 1 else Unclear(tuple([(each,) for each in facts]))
             claims.append(Claim(stated.span, fact))
         else:
-            unread.append(
-                (stated.span, subject.kind != "player" and _is_seen_from_agent(relation) and relation.ways != [])
-            )
+            unread.append((stated.span, subject.kind != "player" and _is_from_agent(relation) and relation.ways != []))
     return Reading.of(claims, unread)
 
 
-def _is_seen_from_agent(relation: Relation) -> bool:
+def _is_from_agent(relation: Relation) -> bool:
     return relation.other is None or relation.other.kind in ("player", "wall")
 
 
 def _seen(name: str, relation: Relation) -> Seen | None:
     ways = frozenset(one for way in relation.ways for one in way.replace("front ", "ahead, ").split(", "))
     unclear = len(ways) > 2 or ways >= {"left", "right"} or ways >= {"ahead", "back"} or relation.same or relation.near
-    if unclear or relation.counts or name in ("player", "wall") or not _is_seen_from_agent(relation):
+    if unclear or relation.counts or name in ("player", "wall") or not _is_from_agent(relation):
         return None
     return Seen(name, ways, relation.far) if ways or relation.far else None
 
