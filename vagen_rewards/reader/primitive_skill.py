@@ -22,7 +22,7 @@ _GROUPS = ("cubes", "others", "2 others", *[f"{count} cubes" for count in range(
 _VAGUE = ("player", "cubes", "targets", "gripper", "table", "picture", "line")
 """Things of which an unread clause says nothing that matters, such as "the gripper is above the table"."""
 _MILLIMETRES = {"mm": 1, "mi": 1, "cm": 10, "ce": 10, "m": 1000, "me": 1000}  # by how a unit begins
-_PLAIN, _PARENTHESES = str.maketrans("−→§", "-: "), str.maketrans("()", ", ")
+_PLAIN, _PARENTHESES = str.maketrans("−→§≈", "-: ="), str.maketrans("()", ", ")
 _PLACE, _OPENING, _LATEX, _DROPPED = [
     re.compile(lexicon()["primitive_skill"]["patterns"][name], re.IGNORECASE | re.MULTILINE)
     for name in ("place", "opening", "latex", "dropped")
