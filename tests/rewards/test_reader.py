@@ -66,7 +66,7 @@ def test_the_states_own_descriptions_are_read_in_full(state, form):
         (LAKE, "The goal is in row 1, column 4."),  # counted from 1
         (LAKE, "The goal is in row 0, column 3."),  # counted from 0
         (LAKE, "Counting from 1, I am in row 3, column 1 and the goal is in row 1, column 4."),
-        (LAKE, "The goal is up two and over three to the right. There is one hole."),
+        (LAKE, "The goal is up two and three to the right. There is one hole."),
         (TWO_HOLES, "All holes are to the left of the goal. The goal is two rows below me."),
         (LAKE, "I need to go up two and right three to reach the goal, which is above and to the right of me."),
         (
