@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
+
 from vagen_envs.bounds import COUNTED, REWARD, Number, OneOf, Open, OrNone, Several, Whole, Words, bounds_of
 from vagen_envs.errors import ConfigError, did_you_mean, shown
 from vagen_envs.replies import TAGS, Layout, NativeThinking, Parsing, Reasoning, Strategy, TagNames, check_tags
@@ -19,6 +21,11 @@ RUNGS = (0, 1, 2, 3, 4, 5)
 
 MOST = 10**9
 """Turns or primitive actions of an episode."""
+
+
+def plain_integer(value: Any) -> Any:
+    """NumPy's integers as Python's own; anything else as it is."""
+    return int(value) if isinstance(value, np.integer) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +151,20 @@ class EnvConfig:
             hint = did_you_mean(value, choices) if choices and isinstance(value, str) else ""
             raise ConfigError(f"{name}={shown(value)} is not valid: it must be {bound}.{hint}")
         return float(value) if isinstance(bound, Number) else value
+
+    @classmethod
+    def of_reset(cls, options: Mapping[str, Any] | None, env_id: str) -> dict[str, Any]:
+        """The split and the level that the options of a reset ask for. Raises ConfigError."""
+        if options is not None and not isinstance(options, Mapping):
+            raise ConfigError(f"{env_id}: reset options are a dictionary, not {shown(options)}")
+        known = ("split", "level")
+        for name in options or {}:
+            if name not in known:
+                raise ConfigError(f"{env_id}: unknown reset option {shown(name)}.{did_you_mean(str(name), known)}")
+        try:
+            return {name: cls._read(name, plain_integer(value)) for name, value in (options or {}).items()}
+        except ConfigError as error:
+            raise ConfigError(f"{env_id}: {error}") from None
 
     @classmethod
     def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG003  (a hook)

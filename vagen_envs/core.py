@@ -16,6 +16,7 @@ import numpy as np
 from gymnasium import spaces
 
 from vagen_envs.bounds import SEED
+from vagen_envs.config import plain_integer
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, did_you_mean, shown
 from vagen_envs.forking import Forkable
 from vagen_envs.prompting import PromptPack, Prompts
@@ -144,7 +145,7 @@ class VagenEnv(Forkable):
         self._running = False  # a reset that raises leaves no episode to step in
         split, asked = self._asked(options)
         if seed is not None:
-            seed = _plain(seed)
+            seed = plain_integer(seed)
             if not SEED.admits(seed):
                 raise ConfigError(f"{self.id}: seed={shown(seed)} is not valid: it must be {SEED}")
         gym.Env.reset(self, seed=seed)
@@ -261,18 +262,8 @@ class VagenEnv(Forkable):
 
     def _asked(self, options: Mapping[str, Any] | None) -> tuple[Split, int | None]:
         """The split of a reset, and the number of its level if one is asked for. Raises ConfigError."""
-        if options is not None and not isinstance(options, Mapping):
-            raise ConfigError(f"{self.id}: reset options are a dictionary, not {type(options).__name__}")
-        known = ("split", "level")
-        for name in options or {}:
-            if name not in known:
-                raise ConfigError(f"{self.id}: unknown reset option {shown(name)}.{did_you_mean(str(name), known)}")
-        given = {name: _plain(value) for name, value in (options or {}).items()}
-        try:
-            asked = dataclasses.replace(self.config, **given) if given else self.config
-        except ConfigError as error:
-            raise ConfigError(f"{self.id}: {error}") from None
-        split, level, count = asked.split, asked.level, self._level_count(asked.split)
+        asked = {"split": self.config.split, "level": self.config.level, **self.config.of_reset(options, self.id)}
+        split, level, count = asked["split"], asked["level"], self._level_count(asked["split"])
         if level is not None and count is not None and level >= count:
             raise ConfigError(f"{self.id}: there is no level={level}: the split {split!r} has {count}, counted from 0")
         return split, level
@@ -327,8 +318,3 @@ class VagenEnv(Forkable):
         if observation.picture is None:
             return {"text": observation.text}
         return {"image": observation.picture.pixels.copy(), "text": observation.text}
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's integers as Python's own."""
-    return int(value) if isinstance(value, np.integer) else value

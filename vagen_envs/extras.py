@@ -15,8 +15,8 @@ def need(needed_by: str, extra: str, *modules: str) -> None:
 
 
 def is_absent(module: str) -> bool:
-    """Whether a top-level module isn't installed."""
+    """Whether a module isn't installed."""
     try:
         return importlib.util.find_spec(module) is None
-    except ValueError:  # hidden in sys.modules
+    except (ModuleNotFoundError, ValueError):  # its parent isn't installed, or it is hidden in sys.modules
         return True

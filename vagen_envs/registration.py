@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec, load_env_creator
+from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id, load_env_creator, parse_env_id
 
 from vagen_envs.errors import ConfigError, did_you_mean, shown
 
@@ -31,12 +30,14 @@ FOLDERS = frozenset(entry_point.split(".")[1] for entry_point, _ in ENTRY_POINTS
 
 
 def spec_of(env_id: str) -> EnvSpec:
-    """What Gymnasium knows of an id, whose module is imported if it names one. Raises ConfigError as `declared`."""
-    module, _, name = env_id.rpartition(":")
+    """What Gymnasium knows of an id, of its latest version if it names none. Imports and raises as `declared`."""
+    module, _, name = str(env_id).rpartition(":")
     try:
         if module:
-            importlib.import_module(module)
-        return gym.spec(name)
+            __import__(module)  # `import_module` raises TypeError for a relative name
+        space, bare, version = parse_env_id(name)
+        newest = find_highest_version(space, bare) if version is None else None
+        return gym.spec(name if newest is None else get_env_id(space, bare, newest))
     except (gym.error.Error, ModuleNotFoundError) as error:
         why = f" ({error})" if module else ""
         own = "Import the module that registers your own first, or name it MODULE:ID"

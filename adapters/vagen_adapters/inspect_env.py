@@ -67,11 +67,10 @@ def levels(env_id: str, split: Split, first_seed: int, num_levels: int | None, *
     with contextlib.closing(gym.make(env_id, disable_env_checker=True, split=split, **options)) as made:
         env = cast(VagenEnv, made.unwrapped)
         for seed in seeds_of(env, first_seed, num_levels):
-            level = f"{split}/{seed}"
-            if env.quick:
-                level = made.reset(seed=seed, options={"split": split})[1]["level"]["content"]
+            name = f"{split}/{seed}"
+            level = made.reset(seed=seed, options={"split": split})[1]["level"]["content"] if env.quick else name
             yield Sample(
-                id=f"{split}/{seed}",
+                id=name,
                 input=[ChatMessageSystem(content=env.system_prompt)],
                 metadata={"env_id": env_id, "split": split, "seed": seed, "options": options, "level": level},
             )
@@ -242,11 +241,9 @@ def reasoning(
         known = {part: [value for value in values if value is not None] for part, values in found.items()}
         if not any(known.values()):
             return Score.unscored(reason="grader_failed" if any(found.values()) else "no_response", explanation=last)
-        counts = {
-            "statements": {part: len(values) for part, values in found.items()},
-            "judged": {part: len(values) for part, values in known.items()},
-        }
+        statements, judged = ({part: len(values) for part, values in each.items()} for each in (found, known))
         means = {part: math.fsum(values) / len(values) if values else math.nan for part, values in known.items()}
+        counts = {"statements": statements, "judged": judged}
         return Score(value=means, metadata={**reward.describe(), "owed": owed, **counts})
 
     return score

@@ -84,8 +84,7 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
         """
         if not self.agents:
             raise EpisodeOverError(f"{self} has no running episode; call reset() first")
-        missing = [agent for agent in self.agents if agent not in actions]
-        if missing:
+        if missing := [agent for agent in self.agents if agent not in actions]:
             raise ConfigError(f"{self}: no reply of {', '.join(missing)}; step takes one of each of {self.agents}")
         self._begin_round({agent: actions[agent] for agent in self.agents})
         stepped = [self.seats[agent].step(actions[agent]) for agent in self.agents]

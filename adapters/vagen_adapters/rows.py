@@ -14,8 +14,10 @@ import gymnasium as gym
 
 from vagen_adapters.context import ContextPolicy, Message
 from vagen_adapters.permission import make_permitted, option_names
+from vagen_envs.bounds import Whole
+from vagen_envs.config import plain_integer
 from vagen_envs.core import VagenEnv
-from vagen_envs.errors import ConfigError
+from vagen_envs.errors import ConfigError, shown
 from vagen_envs.seeding import Split
 from vagen_rewards import with_reasoning
 
@@ -113,15 +115,19 @@ def check_names(env_id: str, options: Iterable[str], called: Callable[..., Any])
 
     The environment would suggest an option of its own: `level` for `num_level`.
     """
-    own, known = inspect.signature(called).parameters, option_names(env_id)
+    known = option_names(env_id)
+    own = {name for name, each in inspect.signature(called).parameters.items() if each.kind is not each.VAR_KEYWORD}
     for name in set(options) - known:
-        if (meant := difflib.get_close_matches(name, {*own, *known}, 1)) and meant[0] in own:
+        if (meant := difflib.get_close_matches(name, own | known, 1)) and meant[0] in own:
             raise ConfigError(f"{env_id}: unknown option {name!r}. Did you mean {meant[0]!r}?")
 
 
 def seeds_of(env: VagenEnv, first_seed: int, num_levels: int | None) -> range:
     """Return the seeds of `num_levels` levels of the configured split, see `levels`."""
     count = env.level_count
+    for name, value in (("first_seed", first_seed), ("num_levels", 1 if num_levels is None else num_levels)):
+        if not Whole().admits(plain_integer(value)):
+            raise ConfigError(f"{env.id}: {name}={shown(value)} is not valid: it must be an integer")
     if num_levels is None:
         num_levels = GENERATED if count is None else max(0, count - first_seed)
     if first_seed < 0 or num_levels < 1 or (count is not None and first_seed + num_levels > count):

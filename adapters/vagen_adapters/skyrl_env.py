@@ -42,8 +42,7 @@ class VagenText(BaseTextEnv):
     def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         self.extras = dict(extras or {})
-        missing = [name for name in ("env_id", "seed") if name not in self.extras]
-        if missing:
+        if missing := [name for name in ("env_id", "seed") if name not in self.extras]:
             raise ConfigError(f"extras {sorted(self.extras)} lack {missing}; pass a row of levels(…)")
         self._env = rows.make_from_row(self.extras["env_id"], self.extras.get("options"), self.extras.get("reasoning"))
         self.max_turns = self._core.config.max_turns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import gymnasium as gym
+import numpy as np
 import published
 import pytest
 
@@ -87,13 +88,24 @@ def test_rows_play_published_levels_once_in_order(tmp_path, monkeypatch):
 
 def test_misspelt_ids_and_arguments_are_refused_with_the_right_ones():
     for env_id, wrong, right in (
-        ("vagen/FrozenLak-v0", {}, LAKE),
-        (LAKE, {"num_level": 3}, "num_levels"),
-        (LAKE, {"max_turn": 3}, "max_turns"),
+        ("vagen/FrozenLak-v0", {}, f"Did you mean '{LAKE}'"),
+        (LAKE, {"num_level": 3}, "Did you mean 'num_levels'"),
+        (LAKE, {"max_turn": 3}, "Did you mean 'max_turns'"),
+        (LAKE, {"options": {}}, "unknown option 'options'. Known: "),
+        (LAKE, {"first_seed": "x"}, "first_seed='x'"),
+        (LAKE, {"num_levels": "3"}, "num_levels='3'"),
+        (None, {}, "None"),
+        (5, {}, "unknown environment 5"),
+        (".my:x", {}, "unknown environment '.my:x'"),
     ):
-        with pytest.raises(ConfigError, match=f"Did you mean '{right}'"):
+        with pytest.raises(ConfigError, match=right):
             next(levels(env_id, **wrong))
 
 
 def test_generated_levels_have_a_hundred_rows_by_default():
     assert [row["seed"] for _, row in levels(LAKE, first_seed=5)] == [*range(5, 105)]
+
+
+def test_an_id_without_a_version_is_the_latest_as_in_gymnasium():
+    with pytest.warns(UserWarning, match=LAKE):
+        assert len([*levels("vagen/FrozenLake", num_levels=np.int64(2))]) == 2

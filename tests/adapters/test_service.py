@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import random
+import re
 import signal
 import socket
 import threading
@@ -226,36 +228,36 @@ def assert_equal(one, other):
 
 
 def test_wrong_options_and_calls_are_the_errors_that_they_are_here(service):
-    with pytest.raises(ConfigError, match="Did you mean 'max_turns'"):
-        RemoteEnv(service, SOKOBAN, max_turn=2)
-    with pytest.raises(ConfigError, match="Did you mean 'vagen/Sokoban-v0'"):
-        RemoteEnv(service, "vagen/Sokoban")
-    with pytest.raises(ConfigError, match="unknown environment 'os:system'"):
-        RemoteEnv(service, "os:system")
-    with pytest.raises(ConfigError, match="can't"):
-        RemoteEnv(service, SOKOBAN, max_turns=object())
-    for option in ({"prompt_pack": "/etc"}, {"prompt_pack": "../x"}, {"render_mode": "human"}):
-        with pytest.raises(ConfigError, match="is closed to clients"):
-            RemoteEnv(service, SOKOBAN, **option)
+    values = object(), math.nan, math.inf, np.int64(2)
+    closed = {"prompt_pack": "/etc"}, {"prompt_pack": "../x"}, {"render_mode": "human"}
+    for env_id, options, why in (
+        (SOKOBAN, {"max_turn": 2}, "Did you mean 'max_turns'"),
+        ("vagen/Sokoban", {}, "Did you mean 'vagen/Sokoban-v0'"),
+        ("os:system", {}, "unknown environment 'os:system'"),
+        *((SOKOBAN, {"max_turns": value}, re.escape(f"max_turns={value!r:.9}")) for value in values),
+        *((SOKOBAN, options, "is closed to clients") for options in closed),
+    ):
+        with pytest.raises(ConfigError, match=why):
+            RemoteEnv(service, env_id, **options)
     env = RemoteEnv(service, SOKOBAN)
     with pytest.raises(EpisodeOverError):
         env.step("before reset")
-    with pytest.raises(ConfigError, match="Did you mean 'split'"):
-        env.reset(options={"spit": "val"})
-    with pytest.raises(ConfigError, match="split='dev' is not valid"):
-        env.reset(seed=1, options={"split": "dev"})
     with pytest.raises(ConfigError, match="seed=-1"):
         env.reset(seed=-1)
     local = gym.make(SOKOBAN).unwrapped
-    wrong = [{"level": value} for value in (-1, "3", True, 2**63, [3])]
-    for options in (*wrong, {"split": 5}, {"split": "x" * 300}):
+    levels = [-1, "3", True, 2**63, [3], math.nan, math.inf, np.array([1]), b"1", object()]
+    splits = [5, "x" * 300, "dev", None, math.nan]
+    wrong = [*({"level": level} for level in levels), *({"split": split} for split in splits)]
+    for options in (*wrong, {"spit": "val"}, 5, "level"):
         with pytest.raises(ConfigError) as here:
             local.reset(options=options)
         with pytest.raises(ConfigError) as there:
             env.reset(options=options)
         assert str(there.value) == str(here.value)
     assert env.reset(options={"level": np.int64(3)})[1]["level"] == local.reset(options={"level": 3})[1]["level"]
-    env.reset(seed=1)
+    assert env.reset(seed=1)[1]["level"] == local.reset(seed=1)[1]["level"]
+    for options in ({"level": 3}, None):  # a level by number draws no seed
+        assert env.reset(options=options)[1]["level"] == local.reset(options=options)[1]["level"]
     with pytest.raises(ReplyTypeError):
         env.step(7)
     env.step("still goes on")
@@ -309,6 +311,15 @@ def test_a_move_that_is_said_again_is_not_played_again(served):
     assert any(
         line.startswith("vagen_repeated_moves_total") and float(line.split()[1]) >= 2 for line in text.splitlines()
     )
+
+
+def test_a_refused_reset_uses_up_no_move(served):
+    session = "c" * 16
+    ask_once(served.url, "open", {"session": session, "env_id": LAKE})
+    wrong, other, right = {"seed": -1}, {"level": "x"}, {"seed": 3}
+    for move, asked in ((1, wrong), (1, other), (1, wrong), (1, right), (2, wrong), (2, right)):
+        answer = ask_once(served.url, "reset", {"session": session, "move": move, **asked})["items"][0]
+        assert answer.get("error", {}).get("code") == (None if asked is right else "bad_config")
 
 
 def test_lost_answers_are_asked_for_again_and_nothing_is_played_twice(served):
@@ -377,10 +388,9 @@ def test_the_key_is_asked_for(monkeypatch):
         right = {"Authorization": "Bearer s3cret"}
         assert httpx.get(f"{served.url}/v1/environments", headers=right).json()["env_ids"] == list(ENV_IDS)
         monkeypatch.delenv("VAGEN_SERVE_KEY", raising=False)
-        with pytest.raises(ServiceError, match="VAGEN_SERVE_KEY"):
-            RemoteEnv(Service(served.url), LAKE)
-        with pytest.raises(ServiceError, match="VAGEN_SERVE_KEY"):
-            RemoteEnv(Service(served.url, key="wrong"), LAKE)
+        for key in (None, "wrong"):
+            with pytest.raises(ServiceError, match="VAGEN_SERVE_KEY"):
+                RemoteEnv(Service(served.url, key), LAKE)
         monkeypatch.setenv("VAGEN_SERVE_KEY", "s3cret")
         RemoteEnv(Service(served.url), LAKE).close()
 

@@ -16,15 +16,24 @@ from vagen_rewards import ReasoningReward
 RUNNER = CliRunner()
 
 
+def run(line, *more):
+    done = RUNNER.invoke(app, [*line.split(), *map(str, more)])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def refusal(line, *more):
+    return str(RUNNER.invoke(app, [*line.split(), *map(str, more)]).exception)
+
+
 def test_calibrate_counts_verdicts_on_labelled_statements(tmp_path):
     state = {"kind": "frozen_lake", "size": 4, "player": [2, 0], "target": [0, 3], "holes": [[3, 2]]}
     said = [("The goal is above me.", "true"), ("The goal is below me.", "false"), ("Ice everywhere.", "vacuous")]
     rows = [{"part": "grounding", "state": "S", "text": text, "label": label} for text, label in said]
     file = tmp_path / "labelled.json"
     file.write_text(json.dumps({"states": {"S": state}, "statements": rows}))
-    done = RUNNER.invoke(app, ["judge", "calibrate", str(file)])
-    assert done.exit_code == 0, done.output
-    assert [line.split() for line in done.output.splitlines() if line.strip()][1:5] == [
+    output = run("judge calibrate", file)
+    assert [line.split() for line in output.splitlines() if line.strip()][1:5] == [
         ["false", "1", "0", "1", "0"],
         ["true", "1", "1", "0", "0"],
         ["vacuous", "1", "0", "0", "1"],
@@ -35,14 +44,11 @@ def test_calibrate_counts_verdicts_on_labelled_statements(tmp_path):
 
 
 def test_a_stored_run_is_scored_again(tmp_path):
-    run = tmp_path / "run"
-    played = RUNNER.invoke(app, ["bench", "-e", "frozenlake", "-a", "oracle", "-n", "2", "--out", str(run)])
-    assert played.exit_code == 0, played.output
-    before = (run / "episodes.jsonl").read_bytes()
-    done = RUNNER.invoke(app, ["judge", "rescore", str(run), "--into", str(tmp_path / "again")])
-    assert done.exit_code == 0, done.output
-    assert (run / "episodes.jsonl").read_bytes() == before
-    assert "most rewarded sentences" in done.output
+    file, wrong = tmp_path / "run" / "episodes.jsonl", tmp_path / "wrong"
+    run("bench -e frozenlake -a oracle -n 2 --out", file.parent)
+    before = file.read_bytes()
+    assert "most rewarded sentences" in run("judge rescore", file.parent, "--into", tmp_path / "again")
+    assert file.read_bytes() == before
     episodes = list(RunFolder(tmp_path / "again").episodes())
     assert len(episodes) == 2
     for episode in episodes:
@@ -50,6 +56,14 @@ def test_a_stored_run_is_scored_again(tmp_path):
             terms = {term.name: term.value for term in Turn.from_json(data).rewards}
             assert terms["grounding"] == terms["world_modeling"] == 0.5
     assert (tmp_path / "again" / "report.html").stat().st_size > 1000
+    asked = ("judge rescore", file.parent, "--into", wrong)
+    assert "grounding is nan" in refusal(*asked, "--beta-grounding", "nan")
+    assert "--into" in refusal(*asked, "--into", "/proc/x")
+    assert "'nonsense'" in refusal(*asked, "--judge", "llm:m", "--base-url", "nonsense")
+    for damage in (b'{"a": 1}\n', before + b'{"key": "x", "schema": 2}\n'):
+        file.write_bytes(damage)
+        assert "damaged" in refusal(*asked)
+        assert not wrong.exists()
 
 
 OWN_JUDGE = """
@@ -69,11 +83,8 @@ def no_judge(statement):
 def test_a_judge_of_ones_own_pays_a_benchmark_and_a_stored_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.py").write_text(OWN_JUDGE)
-    words = "bench -e frozenlake -a oracle -n 2 --judge own.py:Goal --out run"
-    done = RUNNER.invoke(app, words.split())
-    assert done.exit_code == 0, done.output
-    done = RUNNER.invoke(app, ["judge", "rescore", "run", "--judge", "own.py:Goal", "--into", "again"])
-    assert done.exit_code == 0, done.output
+    run("bench -e frozenlake -a oracle -n 2 --judge own.py:Goal --out run")
+    run("judge rescore run --judge own.py:Goal --into again")
     for folder in ("run", "again"):
         for episode in RunFolder(tmp_path / folder).episodes():
             for data in episode.turns:
@@ -86,12 +97,10 @@ def test_statements_that_the_judge_failed_on_are_counted_with_the_reason(tmp_pat
     monkeypatch.chdir(tmp_path)
     failing = OWN_JUDGE.replace('Score(float("goal" in statement.text), "the word")', 'Score.unscored("it is asleep")')
     (tmp_path / "own.py").write_text(failing)
-    done = RUNNER.invoke(
-        app, ["bench", "-e", "frozenlake", "-a", "oracle", "-n", "2", "--judge", "own.py:Goal", "--out", "run"]
-    )
-    assert re.search(r"[0-9] statements are unscored, the last: it is asleep", done.output)
-    done = RUNNER.invoke(app, ["judge", "rescore", "run", "--judge", "own.py:Goal", "--into", "again"])
-    assert re.search(r"unscored: it is asleep.*--base-url", " ".join(done.output.split()))
+    output = run("bench -e frozenlake -a oracle -n 2 --judge own.py:Goal --out run")
+    assert re.search(r"[0-9] statements are unscored, the last: it is asleep", output)
+    output = run("judge rescore run --judge own.py:Goal --into again")
+    assert re.search(r"unscored: it is asleep.*--base-url", " ".join(output.split()))
 
 
 @pytest.mark.parametrize(
@@ -106,8 +115,7 @@ def test_statements_that_the_judge_failed_on_are_counted_with_the_reason(tmp_pat
 def test_what_is_no_judge_is_refused_with_the_reason(tmp_path, monkeypatch, judge, reason):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.py").write_text(OWN_JUDGE)
-    done = RUNNER.invoke(app, f"bench -e frozenlake -a oracle -n 2 --judge {judge} --out run".split())
-    assert reason in str(done.exception), done.output
+    assert reason in refusal(f"bench -e frozenlake -a oracle -n 2 --judge {judge} --out run")
     assert not (tmp_path / "run").exists()
 
 
@@ -132,8 +140,7 @@ def test_bench_pays_as_its_options_say(tmp_path, endpoint, options, said):
     asked = (
         f"bench -e frozenlake -a openai:m -n 6 -o max_turns=4 --concurrency 1 --base-url {endpoint.url} --judge rule"
     )
-    done = RUNNER.invoke(app, [*asked.split(), *options, "--out", str(tmp_path / "run")])
-    assert done.exit_code == 0, done.output
+    run(asked, *options, "--out", tmp_path / "run")
     turns = [Turn.from_json(data) for each in RunFolder(tmp_path / "run").episodes() for data in each.turns]
     terms = [{each.name: each.value for each in turn.rewards} for turn in turns]
     idle = [own for turn, own in zip(turns, terms, strict=True) if not turn.executed]

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("resvg")
 
 from vagen_envs.svg.renderer import shared_renderer
+from vagen_envs.svg.state import elements
 
 NS = 'xmlns="http://www.w3.org/2000/svg"'
 SIZE = 200
@@ -24,6 +25,12 @@ def draw(svg: str, size: int = SIZE) -> np.ndarray:
     drawing = shared_renderer().draw(svg, size)
     assert drawing.problem is None, drawing.problem
     return drawing.pixels
+
+
+def box_of(pixels: np.ndarray) -> list[int]:
+    """Left, top, right and bottom of what is dark."""
+    rows, columns = np.nonzero((pixels < 128).all(axis=2))
+    return [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
 
 
 def in_field(body: str, box: str = "0 0 100 100") -> str:
@@ -55,21 +62,19 @@ def test_a_picture_without_a_size_has_the_field_of_the_prompt(size):
 
 
 def test_texts_are_drawn_in_one_font_everywhere():
-    pixels = draw(in_field('<text x="50" y="50" font-size="40" text-anchor="middle" font-family="Times">Hi</text>'))
-    rows, columns = np.nonzero((pixels < 128).all(axis=2))
-    left, top, right, bottom = (
-        shared_renderer()
-        .draw(in_field('<text x="50" y="50" font-size="40" text-anchor="middle">Hi</text>'), SIZE)
-        .marks[0][3:]
-    )
-    assert np.allclose(
-        (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1), (left, top, right, bottom), atol=4
-    )
+    text = '<text x="50" y="50" font-size="40" text-anchor="middle" font-family="{}">Hi</text>'
+    drawing = shared_renderer().draw(in_field(text.format("Helvetica")), SIZE)
+    assert box_of(draw(in_field(text.format("Times")))) == pytest.approx(drawing.marks[0][3:], abs=4)
 
 
 @pytest.mark.parametrize("painted", DIALECTS["boxes"], ids=lambda painted: painted["body"])
 def test_the_state_has_the_boxes_that_are_painted(painted):
     drawing = shared_renderer().draw(in_field(painted["body"], painted["box"]), SIZE)
-    rows, columns = np.nonzero((drawing.pixels < 128).all(axis=2))
-    assert [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1] == painted["mark"]
+    assert box_of(drawing.pixels) == painted["mark"]
     assert drawing.marks[0][3:] == pytest.approx(painted["mark"], abs=1)
+
+
+@pytest.mark.parametrize("painted", DIALECTS["shapes"], ids=lambda painted: painted["body"])
+def test_shapes_are_told_apart(painted):
+    drawing = shared_renderer().draw(in_field(painted["body"]), SIZE)
+    assert list(elements(drawing.marks, SIZE)[0]) == painted["element"]

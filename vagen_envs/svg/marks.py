@@ -23,6 +23,7 @@ from vagen_envs.svg.styles import Rgba, Style, colour, hexadecimal, opacity, sty
 Mark = tuple[str, str, str, float, float, float, float]
 """Shape, `"filled"` or `"outlined"`, colour as `#rrggbb`; left, top, right, bottom in pixels."""
 
+FARTHEST = 1e38  # pixels; resvg, whose numbers have 32 bits, paints nothing that reaches beyond
 MAX_MARKS = 400
 MAX_ELEMENTS = 5_000
 """Visited, references followed."""
@@ -67,9 +68,9 @@ class _Place:
         return found if math.isfinite(found) else default
 
     def size(self, attributes: Mapping[str, str]) -> tuple[float, float]:
-        """Width and height; all of the viewport where attributes state none above 0, as in resvg."""
-        width, height = self.length(attributes.get("width"), "x"), self.length(attributes.get("height"), "y")
-        return width if width > 0 else self.viewport[0], height if height > 0 else self.viewport[1]
+        """Width and height; all of the viewport where attributes state none."""
+        width, height = self.viewport
+        return self.length(attributes.get("width"), "x", width), self.length(attributes.get("height"), "y", height)
 
     def around(self, matrix: Transform, origin: str | None) -> Transform:
         """A transform around a `transform-origin`."""
@@ -137,7 +138,8 @@ class _Walk:
 
     def visit_viewport(self, element: Element, place: _Place, x: float, y: float, width: float, height: float) -> None:
         """Visit what is in a viewport, which has this position and size in its parent's units."""
-        if width <= 0 or height <= 0:
+        if not (0 < width < FARTHEST and 0 < height < FARTHEST):  # resvg then reads neither size nor view box
+            self.visit_children(element, replace(place, matrix=place.matrix.translate(x, y)))
             return
         left, top, *inside = view_box(element) or (0.0, 0.0, width, height)
         across, down = width / inside[0], height / inside[1]
@@ -176,13 +178,13 @@ class _Walk:
 
     def _note_text(self, element: Element, place: _Place) -> None:
         """Each run of letters, in the font that texts are drawn in."""
-        x = y = 0.0
+        x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
         for run, owner in _runs(element):
             style = place.style if owner is element else style_of(self.styles[owner], place.style)
             inner = replace(place, style=style, opacity=place.opacity * opacity(owner.get("opacity")))
             x = inner.length(owner.get("x"), "x") if owner.get("x") else x + inner.length(owner.get("dx"), "x")
             y = inner.length(owner.get("y"), "y") if owner.get("y") else y + inner.length(owner.get("dy"), "y")
-            high = inner.length(style.get("font-size"), "r", 16.0)
+            high = float(style["font-size"])
             left, top, right, bottom, advance = (side * high / _FONT_SIZE for side in _box_of(run))
             begin = x - {"middle": 0.5, "end": 1.0}.get(style.get("text-anchor", ""), 0.0) * advance
             corners = np.array([[begin + i, y + j] for i in (left, right) for j in (top, bottom)])
@@ -230,7 +232,7 @@ class _Walk:
         return red, green, blue, total / len(found)
 
     def _note(self, shape: str, how: str, seen: str | None, low: Points, high: Points) -> None:
-        if seen is None or not np.isfinite((low, high)).all():
+        if seen is None or not (np.abs((low, high)) < FARTHEST).all():
             return
         left, top, right, bottom = np.clip((*low, *high), 0.0, self.size).tolist()
         if (left < right or top < bottom) and len(self.marks) < MAX_MARKS:

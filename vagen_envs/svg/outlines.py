@@ -18,8 +18,8 @@ from vagen_envs.svg.check import local_name
 
 Points = NDArray[np.float64]
 """Of shape (count, 2): x and y."""
-Length = Callable[[str | None, str], float]
-"""Pixels of a length: its text and its axis, `x`, `y` or `r` for neither."""
+Length = Callable[..., float]
+"""Pixels of a length: its text, its axis (`x`, `y` or `r` for neither), and what counts for a text that is none."""
 
 _NUMBER = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?")
 _TRANSFORM = re.compile(r"(?<!\w)(\w++)\s*+\(([^()]*+)\)")
@@ -90,8 +90,9 @@ def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Poin
     if name in ("circle", "ellipse"):
         if name == "circle":
             wide = high = length(get("r"), "r")
-        else:  # one that isn't stated is the other (SVG 2, "auto")
-            wide, high = length(get("rx", get("ry")), "x"), length(get("ry", get("rx")), "y")
+        else:  # one that isn't stated, or negative, is the other (SVG 2, "auto")
+            wide, high = length(get("rx"), "x", -1.0), length(get("ry"), "y", -1.0)
+            wide, high = wide if wide >= 0 else high, high if high >= 0 else wide
         centre = np.array([length(get("cx"), "x"), length(get("cy"), "y")])
         return name, [centre + _CIRCLE * (wide, high)] if wide > 0 and high > 0 else []
     return None, []

@@ -28,7 +28,7 @@ _QUIET = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RUST_BACKTRACE":
 """A pool of threads has stacks that count as memory; a panic's backtrace takes longer than most drawings."""
 _TEXTS_FAULT = (signal.SIGPROF, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
 """Time, memory or the stack is spent. Other signals come from outside."""
-_TRIES = 2  # something else than the text may have ended the first worker
+_TRIES = 4  # something else than the text may have ended the workers before the last
 
 
 class RendererError(VagenError, RuntimeError):

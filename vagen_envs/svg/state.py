@@ -116,6 +116,5 @@ def _list(found: tuple[Element, ...]) -> str:
 
 
 def _entry(element: Element) -> str:
-    shape = f"{element.how} {element.shape}"
     place = f"center: ({element.x}, {element.y}), size: ({element.width}, {element.height})"
-    return f"{{shape: {shape}, color: {element.colour}, {place}}}"
+    return f"{{shape: {element.how} {element.shape}, color: {element.colour}, {place}}}"

@@ -85,9 +85,12 @@ def resolve(root: Element) -> dict[Element, Style]:
 
 
 def style_of(own: Style, parent: Style) -> Style:
-    """The properties of an element over those that it inherits."""
+    """The properties of an element over those that it inherits; `font-size` is always there, in pixels alone."""
     kept = {name: value for name, value in parent.items() if name in INHERITED or own.get(name) == "inherit"}
-    return kept | {name: value for name, value in own.items() if value != "inherit"}
+    inherited = float(parent.get("font-size", 16.0))
+    high = pixels(own.get("font-size"), inherited)
+    size = {"font-size": repr(high if math.isfinite(high) else inherited)}
+    return kept | {name: value for name, value in own.items() if value != "inherit"} | size
 
 
 def _declarations(css: str | list[Any]) -> list[_Declaration]:

@@ -119,7 +119,7 @@ class Service:
     def _talk(self, verb: str, items: Sequence[dict[str, Any]], home: str) -> list[SessionReply]:
         request = written({"verb": verb, "items": items})
         if len(request) > MAX_REQUEST:
-            raise ServiceError("too_large", f"a request of {len(request)} bytes; the server takes {MAX_REQUEST}")
+            raise ServiceError("too_large", f"{len(request)} bytes at once; the server takes {MAX_REQUEST}: send less")
         socket, server = self._take(home)
         try:
             socket.send(request)

@@ -19,7 +19,7 @@ from vagen_envs.pictures import Picture
 GONE = frozenset({"lost", "unknown_session", "out_of_order"})
 """Failures after which a session is opened again: the server doesn't have it, or not in this state."""
 PLAYED = frozenset({"bad_config", "episode_over", "simulator"})
-"""Failures of moves that count as moves."""
+"""Failures of moves after which their session is there."""
 MAX_LOSSES = 6
 """Times in a row that one move may be lost. It may be this move that the workers die of."""
 
@@ -64,7 +64,8 @@ class History:
         """Add a move and its result."""
         if reply.code is not None and reply.code not in PLAYED:
             return
-        self.move = item["move"]
+        if reply.code != "bad_config":  # a refused move isn't counted
+            self.move = item["move"]
         if reply.code is None:
             self.digest = reply.data["digest"]
             if verb == "reset":

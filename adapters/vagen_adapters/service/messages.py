@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidato
 from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.framing import MAX_ITEMS, read
 from vagen_envs.bounds import SEED
+from vagen_envs.errors import shown
 
 STATUS = {"unauthorized": 401, "forbidden": 403, "full": 429}
 """The HTTP status of a connection that is refused, by the code of the failure."""
@@ -23,7 +24,7 @@ MAX_DEPTH = 6
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("it must be a string")
+        raise ValueError(f"it must be a string, not {shown(value)}")
     return value
 
 

@@ -17,8 +17,9 @@ from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.journal import GONE, PLAYED, SessionReply
 from vagen_envs.bounds import SEED
+from vagen_envs.config import EnvConfig, plain_integer
 from vagen_envs.core import Observation, State, Turn
-from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, SimulatorError, did_you_mean, shown
+from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, SimulatorError, shown
 from vagen_envs.spaces import UnicodeText
 
 Observed = dict[str, Any]
@@ -50,10 +51,11 @@ class RemoteEnv(gym.Env[Observed, str]):
 
     def __init__(self, service: Service, env_id: str, **options: Any) -> None:
         self._service, self._env_id = service, env_id
-        try:
-            json.dumps(options)
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"{env_id}: options are sent as JSON, and these can't be ({error})") from None
+        for name, value in options.items():
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise ConfigError(f"{env_id}: {name}={shown(value)} can't be sent as JSON ({error})") from None
         self._running = False
         self._session = secrets.token_urlsafe(16)
         self.observed = Observation("", None)
@@ -69,11 +71,10 @@ class RemoteEnv(gym.Env[Observed, str]):
         self.config = dataclasses.make_dataclass("Config", opened["config"])(**opened["config"])
         """All options of the environment."""
         self.action_space = UnicodeText()
-        shown: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
+        seen: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
         if opened["picture_shape"]:
-            shown["image"] = spaces.Box(0, 255, tuple(opened["picture_shape"]), np.uint8)
-        self.observation_space = spaces.Dict(shown)
-        self.render_mode = None
+            seen["image"] = spaces.Box(0, 255, tuple(opened["picture_shape"]), np.uint8)
+        self.observation_space = spaces.Dict(seen)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -94,19 +95,16 @@ class RemoteEnv(gym.Env[Observed, str]):
 
     def reset_item(self, seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
         """The item of a reset, for a request of many."""
-        known = ("split", "level")
-        for name in options or {}:
-            if name not in known:
-                raise ConfigError(f"{self.id}: unknown reset option {shown(name)}.{did_you_mean(str(name), known)}")
-        given = {"seed": seed, **(options or {})}
-        given = {name: int(value) if isinstance(value, np.integer) else value for name, value in given.items()}
-        if seed is not None and not SEED.admits(given["seed"]):
-            raise ConfigError(f"{self.id}: seed={shown(seed)} is not valid: it must be {SEED}")
-        super().reset(seed=given["seed"])
-        # The stream of unseeded resets is kept here, bit for bit as in VagenEnv, so that it outlives sessions.
-        given["seed"] = int(self.np_random.integers(2**31)) if seed is None else given["seed"]
         self._running = False
-        return {"session": self._session, **given}
+        seed = plain_integer(seed)
+        asked = EnvConfig.of_reset(options, self.id)
+        if seed is not None and not SEED.admits(seed):
+            raise ConfigError(f"{self.id}: seed={shown(seed)} is not valid: it must be {SEED}")
+        super().reset(seed=seed)
+        if seed is None and asked.get("level") is None:
+            # The stream of unseeded resets is kept here, bit for bit as in VagenEnv, so that it outlives sessions.
+            seed = int(self.np_random.integers(2**31))
+        return {"session": self._session, "seed": seed, **asked}
 
     def step_item(self, action: str) -> dict[str, Any]:
         """The item of a step."""

@@ -138,6 +138,8 @@ class Sessions:
         if isinstance(result, Failure) and result.code in ENDED:
             if self._sessions.get(call.session) is session:
                 self._end(call.session, result.code)
+        elif isinstance(result, Failure) and result.code == "bad_config":  # refused: it uses up no number
+            session.move, session.request = session.move - 1, b""
         elif isinstance(result, Failure):
             session.answer = result
         else:
@@ -192,8 +194,7 @@ class Sessions:
             digest = played.digest
         if digest == item.replay.digest:
             return None
-        message = f"{len(replies)} turns played again gave other answers, so it isn't deterministic"
-        return Failure("diverged", message)
+        return Failure("diverged", f"{len(replies)} turns played again gave other answers, so it isn't deterministic")
 
     def _make_room(self, tenant: Tenant | None = None) -> bool:
         """End the session (of this tenant) that has been idle for longest, if that is long enough."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from vagen_benchmarks.commands.printing import err, make_table, out, visible
 from vagen_benchmarks.meter import Meter
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import MissingExtraError, VagenError
+from vagen_envs.extras import is_absent
 
 
 def envs() -> None:
@@ -36,9 +36,8 @@ def envs() -> None:
         inner = env.unwrapped
         assert isinstance(inner, VagenEnv)
         height, width, _ = inner.observation_space["image"].shape or (0, 0, 0)
-        size = f"{width}×{height}"
         turns = f"{inner.config.max_turns} × {inner.config.max_actions_per_turn}"
-        table.add_row(env_id, size, turns, inner.grammar.actions.summary(), Text("ready", "green"))
+        table.add_row(env_id, f"{width}×{height}", turns, inner.grammar.actions.summary(), Text("ready", "green"))
         env.close()
     out.print(table)
 
@@ -112,7 +111,7 @@ def _environment(env_id: str) -> Iterator[DoctorFinding]:
 
 def _thor() -> DoctorFinding:
     what = "vagen/Navigation-v0 with backend=thor"
-    if importlib.util.find_spec("ai2thor") is None:
+    if is_absent("ai2thor"):
         return DoctorFinding(what, False, "no ai2thor", 'pip install "vagen-envs[thor]"')
     from ai2thor.build import COMMIT_ID
 
@@ -127,11 +126,7 @@ def _thor() -> DoctorFinding:
 
 def _provider(provider: Provider) -> DoctorFinding:
     what, (_, extra, sdk) = f"models of {provider.name}", CLIENTS[provider.client]
-    try:
-        there = importlib.util.find_spec(sdk) is not None
-    except ModuleNotFoundError:  # the parent of a dotted name
-        there = False
-    if not there:
+    if is_absent(sdk):
         return DoctorFinding(what, False, f"no {sdk}", f'pip install "vagen-envs[{extra}]"')
     if provider.key_required and not os.environ.get(provider.key):
         return DoctorFinding(what, False, f"{provider.key} is not set", f"export {provider.key}=…")

@@ -40,22 +40,18 @@ def export(
     """
     if form not in ("chat", "turns"):
         raise ProtocolError(f"unknown form {form!r}.{did_you_mean(form, ['chat', 'turns'])}")
-
-    def keep(episode: Episode) -> bool:
-        enough = min_return is None or episode.score >= min_return
-        return enough and (not solved or episode.success) and agent in (None, episode.agent)
-
-    if trust:
-        import_environments(RunFolder(run_folder).protocol.tasks)
-    policy = ContextPolicy.parse(context)
     run = RunFolder(run_folder)
+    if trust:
+        import_environments(run.protocol.tasks)
+    policy = ContextPolicy.parse(context)
     with Meter("exporting episodes", len(run.index()), console=err) as meter:
 
-        def counted(episode: Episode) -> bool:
+        def keep(episode: Episode) -> bool:
             meter.advance()
-            return keep(episode)
+            enough = min_return is None or episode.score >= min_return
+            return enough and (not solved or episode.success) and agent in (None, episode.agent)
 
-        count = export_run(run, path, form, keep=counted, context=policy)  # type: ignore[arg-type]
+        count = export_run(run, path, form, keep=keep, context=policy)  # type: ignore[arg-type]
     out.print(f"{count} rows in {path}")
     for line in marked(run):
         err.print(f"{FLAG} {line}", style="yellow")

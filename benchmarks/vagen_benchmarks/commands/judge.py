@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from vagen_benchmarks.agents.custom import named_judge
+from vagen_benchmarks.clients.registry import checked_url
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import TrustModules
 from vagen_benchmarks.commands.printing import err, make_table, out
@@ -57,8 +59,8 @@ BaseUrl = Annotated[str | None, typer.Option(help="Of an LLM judge's OpenAI-comp
 Concurrency = Annotated[int, typer.Option(min=1, help="An LLM judge's requests in flight.")]
 
 
-def _llm(price: tuple[float, float] | None, **others: Any) -> dict[str, Any]:
-    return {**others, "price": Price(*price) if price else None}
+def _llm(price: tuple[float, float] | None, base_url: str | None, **others: Any) -> dict[str, Any]:
+    return {**others, "base_url": checked_url(base_url), "price": Price(*price) if price else None}
 
 
 @app.command("calibrate")
@@ -99,8 +101,7 @@ def calibrate_command(
     for label, found in sorted(counts.items()):
         table.add_row(label, *map(str, (sum(found), *found)))
     out.print(table)
-    accepted = sum(found[0] for found in counts.values())
-    if accepted:
+    if accepted := sum(found[0] for found in counts.values()):
         out.print(f"precision {counts.get('true', [0])[0] / accepted:.3f}")
     for label, text, reason in wrong[:misses]:
         out.print(f"{label}: {text!r}: {reason}", markup=False, soft_wrap=True)
@@ -139,16 +140,27 @@ def rescore_command(
     if trust:
         import_environments(source.protocol.tasks)
     into = into or run.with_name(f"{run.name}-{re.sub('[^A-Za-z0-9.-]+', '-', scoring.reward.judge.name)}")
-    if into.exists():
-        raise RunFolderError(f"{into} is there already, maybe from an earlier rescoring; name a new folder with --into")
+    found = len(source.index())
+    if source.damaged and not found:
+        raise RunFolderError(f"all lines of {source.episodes_file} are damaged: restore it, or play the run again")
+    try:
+        into.mkdir(parents=True)
+    except OSError as error:
+        raise RunFolderError(f"{into} can't be made ({error.strerror}); name another with --into") from error
     judged: list[tuple[str, str, Turn, TurnScores]] = []
-    with RunWriter(into, source.protocol, new=True) as writer:
-        writer.note("rescore", source=str(run.name), **{**settings, "judge": scoring.reward.judge.name, "betas": betas})
-        episodes = iter(source.episodes())
-        with Meter("judging episodes", len(source.index()), console=err) as meter:
+    try:
+        with RunWriter(into, source.protocol) as writer, Meter("judging episodes", found, console=err) as meter:
+            judge = scoring.reward.judge.name
+            writer.note("rescore", source=str(run.name), **{**settings, "judge": judge, "betas": betas})
+            episodes = iter(source.episodes())
             while batch := list(itertools.islice(episodes, EPISODES_AT_ONCE)):
                 judged += _rescore(source, batch, scoring, writer)
                 meter.advance(len(batch))
+    except BaseException:
+        shutil.rmtree(into)  # nothing goes on with a part
+        raise
+    if source.damaged:
+        err.print(f"{source.damaged} damaged lines of {source.episodes_file} were left out")
     _print_scores(judged)
     if sentences > 0:
         _print_sentences(judged, sentences)

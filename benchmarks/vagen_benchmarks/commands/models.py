@@ -46,8 +46,7 @@ def list_models(
         key = "set" if os.environ.get(provider.key) else f"{provider.key} missing" if provider.key_required else "–"
         heat = "–" if sampling.temperature is None else f"{sampling.temperature:g}"
         tokens = f"{sampling.max_tokens} + {sampling.reasoning_tokens}" if sampling.reasoning_tokens else "400"
-        place = f"{provider.name}:{model.id}"
-        table.add_row(name, place, tokens, heat, model.profile.name, _price(model), key)
+        table.add_row(name, f"{provider.name}:{model.id}", tokens, heat, model.profile.name, _price(model), key)
     out.print(table)
 
 
@@ -183,10 +182,7 @@ def _why_none(tried: _Tried) -> str:
     replies = [reply for reply, _ in tried.played]
     calls = [reply.call for reply in replies if reply.call is not None]
     if all(call.reasoning for call in calls) and not any(reply.text for reply in replies):
-        return (
-            "The server returns the whole reply as reasoning: start it without its reasoning parser, or with the "
-            "model's own."
-        )
+        return "The server returns all text as reasoning: start it with the model's own reasoning parser, or with none."
     if any(call.ending == "length" for call in calls):
         return "The replies reach the token limit: raise --max-tokens or --reasoning-tokens."
     return "It may need a larger --max-tokens, or another way to serve it."

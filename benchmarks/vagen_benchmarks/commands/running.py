@@ -29,8 +29,7 @@ def play_job(job: Job, *, new: bool = False) -> int:
     """Play the remaining episodes, print the tables and write the report. Return the exit code."""
     with RunWriter(job.path, job.protocol, new=new) as folder:
         total = sum(1 for agent in job.agents for _ in job.protocol.keys(agent.name))
-        done = len(folder.finished)
-        if done:
+        if done := len(folder.finished):
             out.print(f"{job.path}: {done} of {total} episodes are there already")
         folder.note("asked", **_written(job.how))
         outcome = Outcome()

@@ -9,7 +9,9 @@ from typing import Any
 
 from vagen_benchmarks.agents.custom import named_judge
 from vagen_benchmarks.errors import ProtocolError
+from vagen_envs.bounds import REWARD
 from vagen_envs.core import Turn
+from vagen_envs.errors import shown
 from vagen_rewards import ReasoningReward
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.scores import PARTS, TurnScores, wait_for
@@ -68,6 +70,9 @@ def make_scoring(settings: Mapping[str, Any] | None, **llm: Any) -> RunScoring |
         )
     options = {**MEASURED, **{name: value for name, value in settings.items() if name not in ("version", "betas")}}
     betas = {**dict.fromkeys(PARTS, 0.5), **settings.get("betas", {})}
+    for part, beta in betas.items():
+        if not REWARD.admits(beta):
+            raise ProtocolError(f"the scoring's beta of {part} is {shown(beta)}; it must be {REWARD}")
     try:
         judge = named_judge(settings["judge"], **llm)
         return RunScoring(options, ReasoningReward.from_options({**options, **betas, "judge": judge}))

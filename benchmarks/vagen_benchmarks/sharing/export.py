@@ -103,8 +103,7 @@ def _samples(run: RunFolder, episodes: Iterable[Episode], context: ContextPolicy
             if context.summarises_before(end) and end in summaries:
                 asked = {"role": "user", "content": [{"type": "text", "text": summary_request(context)}]}
                 messages += [asked, {"role": "assistant", "content": summaries[end]}]
-            facts = {**_facts(episode), "success": episode.success, "return": episode.score}
-            yield {**_flat(messages), **facts}
+            yield {**_flat(messages), **_facts(episode), "success": episode.success, "return": episode.score}
 
 
 def _flat(messages: list[Message]) -> dict[str, Any]:

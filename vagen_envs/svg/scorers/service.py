@@ -135,8 +135,7 @@ def _score(scorer: Scorer, waiting: queue.Queue[_Request]) -> None:
 def _serve(address: str, *arguments: str) -> None:
     scorer = make_scorer(*arguments)
     listener, waiting = Listener(address, "AF_UNIX", backlog=128), queue.Queue[_Request]()
-    about = scorer.name, scorer.version
-    threading.Thread(target=_receive, args=(listener, about, waiting), daemon=True).start()
+    threading.Thread(target=_receive, args=(listener, (scorer.name, scorer.version), waiting), daemon=True).start()
     threading.Thread(target=_score, args=(scorer, waiting), daemon=True).start()
 
 
