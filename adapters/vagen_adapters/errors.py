@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
+from collections.abc import Iterator
 
 from vagen_envs.errors import MissingExtraError, VagenError
 from vagen_envs.extras import is_absent
@@ -32,6 +34,17 @@ class UpstreamError(VagenError, ImportError):
 def in_short(error: Exception) -> str:
     """An exception of another library in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+
+
+@contextlib.contextmanager
+def errors_as(kind: type[VagenError], fault: str, fix: str) -> Iterator[None]:
+    """Make one kind of error, of one line, of whatever libraries raise in the block."""
+    try:
+        yield
+    except VagenError:
+        raise
+    except Exception as error:
+        raise kind(f"{fault}: {in_short(error)}; {fix}") from error
 
 
 def not_importable(needed_by: str, extra: str, library: str, error: ImportError) -> VagenError:

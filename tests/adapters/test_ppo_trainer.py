@@ -1,6 +1,7 @@
 """The trainer end to end on a tiny model: it learns, resumes, and trains alike what is alike."""
 
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +16,6 @@ from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo import checkpoints
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import load_policy
-from vagen_adapters.ppo.checkpoints import last_checkpoint
 from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC
 from vagen_adapters.ppo.generation import SampledReply, TransformersSampler
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
@@ -76,43 +76,23 @@ def test_a_single_update_is_that_of_scored_log_probabilities(tiny_folder, tmp_pa
     assert history(alone, "policy/clip_fraction") == [0, 0, 0]
 
 
-def test_how_many_sequences_go_through_at_once_changes_nothing(tiny_folder, tmp_path):
-    """Padding and the split of a mini-batch are none of the training's business."""
-    found = [
-        weights(
-            trained(tiny_folder, tmp_path / str(size), per_device_train_batch_size=size, optim="sgd", learning_rate=0.1)
-        )
-        for size in (1, 3, 8)
-    ]
+ALIKE = {
+    "padding": ({"rtol": 1e-4, "atol": 1e-5}, [{"per_device_train_batch_size": size} for size in (1, 3, 8)]),
+    "cutting": (
+        {"rtol": 1e-4, "atol": 1e-5},
+        [{"context": context, "minibatches": 1, "epochs_per_rollout": 2} for context in ("all", "last:9")],
+    ),
+    "recomputing": ({"rtol": 1e-5, "atol": 1e-6}, [{"gradient_checkpointing": on} for on in (False, True)]),
+}
+
+
+@pytest.mark.parametrize(("tolerance", "alike"), ALIKE.values(), ids=ALIKE)
+def test_what_changes_only_the_computation_trains_alike(tolerance, alike, tiny_folder, tmp_path):
+    """The split of a mini-batch, where an episode's text is cut (its turns read the same before them), activations."""
+    common = {"optim": "sgd", "learning_rate": 0.1}
+    found = [weights(trained(tiny_folder, tmp_path / str(n), **common, **each)) for n, each in enumerate(alike)]
     for other in found[1:]:
-        same(found[0], other, rtol=1e-4, atol=1e-5)
-
-
-def test_an_episode_in_one_sequence_or_cut_into_one_for_each_turn_trains_alike(tiny_folder, tmp_path):
-    """With the whole history before it a turn's tokens are read alike, wherever the episode's text is cut."""
-    whole, cut = (
-        weights(
-            trained(
-                tiny_folder,
-                tmp_path / context,
-                context=context,
-                minibatches=1,
-                epochs_per_rollout=2,
-                optim="sgd",
-                learning_rate=0.1,
-            )
-        )
-        for context in ("all", "last:9")
-    )
-    same(whole, cut, rtol=1e-4, atol=1e-5)
-
-
-def test_recomputed_activations_change_nothing(tiny_folder, tmp_path):
-    plain, recomputed = (
-        weights(trained(tiny_folder, tmp_path / str(on), gradient_checkpointing=on, optim="sgd", learning_rate=0.1))
-        for on in (False, True)
-    )
-    same(plain, recomputed, rtol=1e-5, atol=1e-6)
+        same(found[0], other, **tolerance)
 
 
 def test_mixed_precision_trains_nearly_the_same_in_full_precision_weights(tiny_folder, tmp_path):
@@ -292,13 +272,22 @@ def test_the_log_has_each_turn_apart(tiny_folder, tmp_path):
     assert both == pytest.approx(history(trainer, "rollout/return")[0])
 
 
-def test_a_run_that_was_cut_while_writing_resumes_from_the_checkpoint_before(tiny_folder, tmp_path):
-    run = {"rollouts": 2, "save_strategy": "steps", "save_steps": 2}
-    assert last_checkpoint(tmp_path) is None
-    trained(tiny_folder, tmp_path, **run)
-    assert last_checkpoint(tmp_path).name == "checkpoint-4"
-    (tmp_path / "checkpoint-4" / "complete").unlink()
-    assert last_checkpoint(tmp_path).name == "checkpoint-2"
+def test_checkpoints_go_by_their_steps_and_are_marked_before(tmp_path, monkeypatch):
+    """Times of modification say nothing: of a copy they are new, and what a kill left half deleted was touched last."""
+    first, second, third, last = folders = [tmp_path / f"checkpoint-{step}" for step in (2, 4, 6, 10)]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "model").write_text("weights")
+        checkpoints.mark_complete(folder, config(tmp_path).to_dict())
+    os.utime(first, (2**32, 2**32))
+    (tmp_path / "checkpoint-2.old").mkdir()
+    (third / "model").unlink()
+    checkpoints.rotate(tmp_path, 2, {last})
+    assert {*tmp_path.iterdir()} == {second, last, tmp_path / "checkpoint-2.old"}
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)  # as if killed there
+    checkpoints.rotate(tmp_path, 1, {last})
+    (last / "complete").unlink()
+    assert checkpoints.last_checkpoint(tmp_path) is None
 
 
 def test_too_many_failed_episodes_stop_the_training_with_the_reason(tiny_folder, tmp_path):

@@ -53,7 +53,7 @@ def run(*words):
         (["--model", "nosuch"], "there is no model 'nosuch': neither a folder with a config.json"),
         (["--model", "{bare}"], "holds a config.json but no weights"),
         (["--model", "{cut}"], "model.safetensors can't be read"),
-        (["--resume", "{bare}"], "bare is no complete checkpoint: trainer_state.json is missing"),
+        (["--resume", "{bare}"], "bare is no complete checkpoint: complete is missing"),
         (["--out", "{file}"], "is a file; name a folder"),
         (["-s", "learning_rate=fast"], "learning_rate='fast' is not valid"),
         (["-s", "save_strategy=often"], "save_strategy=often"),
@@ -165,26 +165,34 @@ def test_faults_that_only_building_a_model_finds_are_one_line(folder, tmp_path):
         assert "\n" not in str(error)
 
 
-def test_a_checkpoint_that_is_not_whole_is_refused_before_anything_begins(folder, tmp_path):
+def test_a_damaged_checkpoint_is_refused_with_the_one_before_it(folder, tmp_path):
     out = tmp_path / "run"
     words = ["--model", folder, "--out", out, *settings("save_strategy=steps", "save_steps=1")]
     assert run(*words).exception is None
     first, last = sorted(out.glob("checkpoint-*"))
-    for name, reason in (
-        ("complete", f"the last complete one is {last}"),
-        ("level_sampler.json", "level_sampler.json isn't there with the"),
-        ("model.safetensors", "model.safetensors isn't there with the"),
-    ):
-        file = first / name
-        before = file.read_bytes()
-        file.write_bytes(before[: len(before) // 2]) if name == "model.safetensors" else file.unlink()
+    kept = {file: file.read_bytes() for file in last.iterdir()}
+    assert {"model.safetensors", "critic.safetensors", "optimizer.pt", "rng_state.pth"} < {file.name for file in kept}
+    damages = [(file, bytes(len(content))) for file, content in kept.items()]
+    damages += [(last / "complete", content) for content in (b"", b"{}", b"[]", b"x")]
+    damages += [(last / name, kept[last / name][:-9]) for name in ("complete", "model.safetensors")]
+    for file, content in damages:
+        file.write_bytes(content)
+        error = run(*words, "--resume", last).exception
+        assert isinstance(error, TrainingConfigError), file
+        assert re.fullmatch(f".*{file.name}.* the last complete one is {first}", str(error))
+        file.write_bytes(kept[file])
+    assert last_checkpoint(out) == last
+    for name in ("optimizer.pt", "rng_state.pth", "critic.safetensors"):  # what only their libraries find out
+        content = (first / name).read_bytes()
+        (first / name).write_bytes(content[:64].ljust(len(content), b"\0"))
         error = run(*words, "--resume", first).exception
         assert isinstance(error, TrainingConfigError), name
-        assert reason in str(error)
-        file.write_bytes(before)
-    for setting in ("group_size=2", "learning_rate=0.5", 'lora={"r": 4}'):
+        assert re.fullmatch(".*checkpoint-1 can't be read: .*", str(error))
+        (first / name).write_bytes(content)
+    for setting in ("group_size=2", "learning_rate=0.5", 'lora={"r": 4}', "adam_beta2=0.9", "seed=1"):
         error = run(*words, *settings(setting), "--resume", first).exception
         assert re.search(f"{setting[:5]}.* was trained with ", str(error)), error
+    assert "environments=" in str(run(*words, "-o", "max_turns=3", "--resume", first).exception)
     assert run(*words, "--resume", first).exception is None
 
 
@@ -210,7 +218,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_checkpoint_before(library, folde
 
 def test_an_interrupted_run_says_how_to_go_on_and_a_second_one_at_once_is_refused(folder, tmp_path, monkeypatch):
     def stop(trainer, number):
-        if number == 1:
+        if number == stops[-1]:
             with pytest.raises(RunFolderError, match="another process writes to"):
                 lock(tmp_path)
             raise KeyboardInterrupt
@@ -218,9 +226,16 @@ def test_an_interrupted_run_says_how_to_go_on_and_a_second_one_at_once_is_refuse
 
     collect = MultiTurnPPOTrainer.collect_experience
     monkeypatch.setattr(MultiTurnPPOTrainer, "collect_experience", stop)
-    stopped = run("--model", folder, "--out", tmp_path, *settings("save_strategy=steps", "save_steps=1"))
-    assert stopped.exit_code == EXIT_INTERRUPTED
-    assert f"--resume {tmp_path / 'checkpoint-1'}" in stopped.output
+    words = ["--model", folder, "--out", tmp_path, *settings("save_strategy=steps", "save_steps=1")]
+    stops = []
+    for moment, how in ((0, "the same command begins again"), (1, f"--resume {tmp_path / 'checkpoint-1'}")):
+        stops.append(moment)
+        stopped = run(*words)
+        assert stopped.exit_code == EXIT_INTERRUPTED
+        assert how in stopped.output
+    assert how in str(run(*words).exception)
+    (tmp_path / "checkpoint-1" / "complete").unlink()  # as after a kill in the first save: no advice goes in a circle
+    assert str(run(*words).exception).endswith(f"name another folder, or remove {tmp_path} and begin again")
 
 
 def warm(folder, out, *words):

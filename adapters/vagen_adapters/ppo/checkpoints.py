@@ -6,21 +6,23 @@ import contextlib
 import json
 import math
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError, in_short
-from vagen_envs.errors import VagenError
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError, errors_as, in_short
+from vagen_adapters.ppo.environments import read_environments
 
 COMPLETE = "complete"
 """The file that marks a folder whose every file is written. It has their sizes, and the settings of `RESTS_ON`."""
 RESTS_ON = (
     *("episodes_per_rollout", "group_size", "epochs_per_rollout", "minibatches"),  # which levels have been played
+    *("environments", "seed"),  # which levels they were
     *("advantage", "shared_backbone", "lora", "freeze_vision"),  # what the critic has learnt; which weights are trained
     *("optim", "learning_rate", "critic_learning_rate", "weight_decay"),  # read with the optimizer, whatever is set
+    *("adam_beta1", "adam_beta2", "adam_epsilon"),
 )
 """The settings that a checkpoint's state rests on."""
 BEST = "best"
@@ -30,62 +32,95 @@ EVALUATIONS = "evaluations.json"
 
 
 def last_checkpoint(output_dir: str | Path) -> Path | None:
-    """The newest complete checkpoint: a process may have been killed while it wrote one."""
-    complete = [marker.parent for marker in Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*/{COMPLETE}")]
-    return max(complete, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
+    """The newest whole checkpoint: a process may have been killed while it wrote or deleted one."""
+    return next((folder for folder in reversed(_by_step(output_dir)) if _fault(folder) is None), None)
+
+
+def _by_step(output_dir: str | Path) -> list[Path]:
+    """The folders of checkpoints, the newest last. A copy that a user has named `checkpoint-3.old` is none."""
+    steps = {each: each.name.rpartition("-")[2] for each in Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*")}
+    return sorted((folder for folder, step in steps.items() if step.isdecimal()), key=lambda each: int(steps[each]))
+
+
+def rotate(output_dir: str | Path, most: int | None, keep: Collection[Path]) -> None:
+    """Delete checkpoints until `most` are left: those that aren't whole, then the oldest, and none of `keep`."""
+    if most is None or most <= 0:
+        return
+    others = sorted((each for each in _by_step(output_dir) if each not in keep), key=lambda each: not _fault(each))
+    for folder in others[: max(0, len(others) - max(0, most - len(keep)))]:
+        (folder / COMPLETE).unlink(missing_ok=True)  # a kill while the rest goes leaves nothing that seems whole
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def mark_complete(folder: Path, settings: Mapping[str, Any]) -> None:
     """Mark a folder whose every file is written; `settings` are the trainer's."""
     sizes = {str(file.relative_to(folder)): file.stat().st_size for file in folder.rglob("*") if file.is_file()}
-    marker = {"files": sizes, "settings": {name: settings[name] for name in RESTS_ON}}
     part = folder / f"{COMPLETE}.part"
-    part.write_text(json.dumps(marker), encoding="utf-8")
+    part.write_text(json.dumps({"files": sizes, "settings": _resting(settings)}), encoding="utf-8")
     part.replace(folder / COMPLETE)
+
+
+def _resting(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of `RESTS_ON`, as JSON gives them back."""
+    environments = [vars(environment) for environment in read_environments(settings["environments"])]
+    found = {name: settings[name] for name in RESTS_ON} | {"environments": environments}
+    return dict(json.loads(json.dumps(found, default=str)))
+
+
+def _fault(folder: Path) -> str | None:
+    """What is wrong with a checkpoint, as far as sizes, first bytes and JSON tell; None if it is whole."""
+    name = COMPLETE
+    if not (folder / COMPLETE).is_file():
+        return f"{COMPLETE} is missing"
+    try:
+        marker = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
+        if marker["settings"].keys() != set(RESTS_ON):
+            return f"{COMPLETE} has the settings of another version of the trainer"
+        for name, size in marker["files"].items():
+            if not (folder / name).is_file() or (folder / name).stat().st_size != size:
+                return f"{name} isn't there with the {size} bytes that were written"
+            with (folder / name).open("rb") as file:
+                if size and not any(file.read(64)):
+                    return f"{name} begins with zeros, as after a power loss"
+            if name.endswith(".json"):
+                json.loads((folder / name).read_bytes())
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        return f"{name} can't be read ({in_short(error)})"
+    return None
 
 
 def check_checkpoint(folder: Path, settings: Mapping[str, Any]) -> None:
     """Raise TrainingConfigError unless a checkpoint is whole and the trainer's `settings` are those it rests on."""
-    other = last_checkpoint(folder) or last_checkpoint(folder.parent)
-    fix = f"the last complete one is {other}" if other else "there is none that is complete, so begin without --resume"
-    for name in ("trainer_state.json", COMPLETE):
-        if not (folder / name).is_file() or not (folder / name).stat().st_size:
-            raise TrainingConfigError(f"{folder} is no complete checkpoint: {name} is missing or empty; {fix}")
-    written = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
-    for name, size in written["files"].items():
-        if not (folder / name).is_file() or (folder / name).stat().st_size != size:
-            fault = f"{name} isn't there with the {size} bytes that were written"
-            raise TrainingConfigError(f"{folder} is no complete checkpoint: {fault}; copy it anew; {fix}")
+    if fault := _fault(folder):
+        other = last_checkpoint(folder) or last_checkpoint(folder.parent)
+        none = "there is none that is complete, so begin in another folder, without --resume"
+        fix = f"copy it anew; {f'the last complete one is {other}' if other else none}"
+        raise TrainingConfigError(f"{folder} is no complete checkpoint: {fault}; {fix}")
+    written, present = json.loads((folder / COMPLETE).read_text(encoding="utf-8")), _resting(settings)
     for name, there in written["settings"].items():
-        if settings[name] != there:
+        if present[name] != there:
             raise TrainingConfigError(
-                f"{name}={settings[name]!r} is not valid: {folder} was trained with {there!r}; set that, or begin a "
+                f"{name}={present[name]!r} is not valid: {folder} was trained with {there!r}; set that, or begin a "
                 "new run from its model with --model"
             )
 
 
-@contextlib.contextmanager
-def writing(folder: str | Path) -> Iterator[None]:
-    """Make any failure to write to a folder a TrainingDataError: on a full disk libraries raise whatever they like."""
-    try:
-        yield
-    except VagenError:
-        raise
-    except Exception as error:
-        fix = "make room there; complete checkpoints are kept"
-        raise TrainingDataError(f"{folder} can't be written: {in_short(error)}; {fix}") from error
+def reading(checkpoint: str | Path) -> contextlib.AbstractContextManager[None]:
+    """Make any failure to read a checkpoint that seemed whole a TrainingConfigError."""
+    return errors_as(TrainingConfigError, f"{checkpoint} can't be read", "copy it anew, or resume from an earlier one")
+
+
+def writing(folder: str | Path) -> contextlib.AbstractContextManager[None]:
+    """Make any failure to write to a folder, such as a full disk, a TrainingDataError."""
+    return errors_as(TrainingDataError, f"{folder} can't be written", "make room there; complete checkpoints are kept")
 
 
 def replace_best(output_dir: str | Path, save: Callable[[str], None], *, is_main: bool) -> None:
     """Replace `best` by what `save` writes into a folder.
 
     The new model is written beside the old one and marked complete before the two change places, so that a kill at any
-    moment leaves a complete model: `best`, or after `recover_best` what became of it.
-
-    Args:
-        output_dir: of the run.
-        save: writes the model; called by every process.
-        is_main: whether this process moves the folders.
+    moment leaves a complete model: `best`, or after `recover_best` what became of it. Every process calls this, and
+    the main one moves the folders.
     """
     new = Path(output_dir) / f"{BEST}.new"
     if is_main:

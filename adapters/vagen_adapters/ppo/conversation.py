@@ -68,10 +68,6 @@ class Conversation:
 
 def _parts(text: str) -> list[dict[str, str]]:
     """A message's text cut at its pictures, as chat templates take it."""
-    parts: list[dict[str, str]] = []
-    for position, piece in enumerate(text.split(IMAGE_PLACEHOLDER)):
-        if position:
-            parts.append({"type": "image"})
-        if piece:
-            parts.append({"type": "text", "text": piece})
-    return parts or [{"type": "text", "text": ""}]
+    pairs = [({"type": "image"}, {"type": "text", "text": piece}) for piece in text.split(IMAGE_PLACEHOLDER)]
+    parts = [part for pair in pairs for part in pair][1:]
+    return [part for part in parts if part.get("text") != ""] or parts

@@ -133,10 +133,8 @@ class TransformersSampler:
         self.model.eval()
         longest = max((len(prompt.ids) for prompt in prompts), default=0) + sampling.max_tokens
         size = max(1, self.room // longest)
-        replies: list[SampledReply] = []
-        for start in range(0, len(prompts), size):
-            batch = slice(start, start + size)
-            replies += self._sample(prompts[batch], sampling, seeds[batch])
+        batches = [slice(start, start + size) for start in range(0, len(prompts), size)]
+        replies = [reply for batch in batches for reply in self._sample(prompts[batch], sampling, seeds[batch])]
         self.model.train(was_training)
         return replies
 

@@ -120,10 +120,8 @@ def _of_sources(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
 
 
 def _by_source(episodes: Sequence[PPOEpisode]) -> dict[str, list[PPOEpisode]]:
-    by_source: dict[str, list[PPOEpisode]] = defaultdict(list)
-    for episode in episodes:
-        by_source[episode.source].append(episode)
-    return dict(sorted(by_source.items()))
+    sources = sorted({episode.source for episode in episodes})
+    return {source: [episode for episode in episodes if episode.source == source] for source in sources}
 
 
 def _reward_terms(episodes: Sequence[PPOEpisode]) -> dict[str, float]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vagen_adapters.errors import TrainingConfigError, in_short
+from vagen_adapters.errors import TrainingConfigError, errors_as
 
 _FILES = ("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json")
 """What a folder says of pictures; a trained model's folder gets them as they were."""
@@ -53,15 +52,9 @@ def refusal(family: str, why: str) -> TrainingConfigError:
     return TrainingConfigError(f"a model of the family {family!r} can't be trained: {why}")
 
 
-@contextlib.contextmanager
-def refusing(family: str, check: str, fix: str) -> Iterator[None]:
+def refusing(family: str, check: str, fix: str) -> contextlib.AbstractContextManager[None]:
     """Make a refusal of whatever a family's processor or model raises."""
-    try:
-        yield
-    except TrainingConfigError:
-        raise
-    except Exception as error:
-        raise refusal(family, f"{check}: {in_short(error)}; {fix}") from error
+    return errors_as(TrainingConfigError, str(refusal(family, check)), fix)
 
 
 def _contents(path: str, name: str) -> bytes | None:

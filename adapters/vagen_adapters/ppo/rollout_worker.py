@@ -9,7 +9,7 @@ from typing import Any
 
 from accelerate.utils import gather_object
 
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError, in_short
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError, errors_as
 from vagen_adapters.ppo import metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.async_rollout import AsyncRollout
@@ -198,13 +198,11 @@ class RolloutWorker:
 
         dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
         options = {"max_model_len": args.max_length, "dtype": dtype, "seed": args.seed, **args.vllm_options}
-        try:
+        fault = f"generation={args.generation} can't begin with vllm_options={args.vllm_options!r}"
+        with errors_as(TrainingConfigError, fault, "see Generation in docs/training.md"):
             if args.generation == "vllm-server":
                 return VLLMServerSampler(policy, self.encoder, self.accelerator, **args.vllm_options)
             return VLLMSampler(policy, self.encoder, self.accelerator, path, **options)
-        except (TypeError, ValueError, ConnectionError) as error:
-            reason = f"generation={args.generation} can't begin with vllm_options={args.vllm_options!r}"
-            raise TrainingConfigError(f"{reason}: {in_short(error)}; see Generation in docs/training.md") from error
 
 
 def seed_of(args: MultiTurnPPOConfig, number: int, purpose: int) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from accelerate.utils import AutocastKwargs, DistributedDataParallelKwargs
 from torch import Tensor
-from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, rotate_checkpoints
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl.trainer.base_trainer import _BaseTrainer
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
@@ -419,10 +419,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             if self.args.should_save:
                 (folder / LEVEL_SAMPLER).write_text(json.dumps(self.worker.level_sampler.state()), encoding="utf-8")
                 checkpoints.mark_complete(folder, self.args.to_dict())
-                rotate_checkpoints(str(run), most, self.state.best_model_checkpoint, use_mtime=True)
+                best = self.state.best_model_checkpoint
+                checkpoints.rotate(run, most, {folder, Path(best or folder)})
 
     def train(self, resume_from_checkpoint: str | bool | None = None, **options: Any) -> Any:
-        """As `Trainer.train`; True resumes from the last checkpoint that was written to its end, if there is one."""
+        """As `Trainer.train`; True resumes from the last checkpoint that is whole, if there is one."""
         if resume_from_checkpoint is True:
             last = checkpoints.last_checkpoint(str(self.args.output_dir))
             resume_from_checkpoint = None if last is None else str(last)
@@ -433,16 +434,22 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         return super().train(resume_from_checkpoint=resume_from_checkpoint, **options)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        if self.is_fsdp_enabled:  # Trainer has written the shards beside, the reference among them
-            super()._load_from_checkpoint(resume_from_checkpoint, model)
-            return
-        self.model.load_trained(resume_from_checkpoint)
+        with checkpoints.reading(resume_from_checkpoint):
+            if self.is_fsdp_enabled:  # Trainer has written the shards beside, the reference among them
+                super()._load_from_checkpoint(resume_from_checkpoint, model)
+            else:
+                self.model.load_trained(resume_from_checkpoint)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
-            state = json.loads((Path(checkpoint) / LEVEL_SAMPLER).read_text(encoding="utf-8"))
-            self.worker.level_sampler.restore(state)
+            with checkpoints.reading(checkpoint):
+                super()._load_optimizer_and_scheduler(checkpoint)
+                state = json.loads((Path(checkpoint) / LEVEL_SAMPLER).read_text(encoding="utf-8"))
+                self.worker.level_sampler.restore(state)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        with checkpoints.reading(checkpoint or ""):
+            super()._load_rng_state(checkpoint)
 
     def _send_telemetry(self) -> None:
         """TRL reports usage to its makers; a trainer of this package sends nothing."""

@@ -245,13 +245,10 @@ def _pictures(prompt: Prompt) -> list[Image.Image]:
 
 
 def _image_runs(ids: Sequence[int], image_token_id: int) -> Iterator[dict[str, int]]:
-    start = None
-    for position, token in enumerate([*ids, -1]):
-        if token == image_token_id:
-            start = position if start is None else start
-        elif start is not None:
-            yield {"offset": start, "length": position - start}
-            start = None
+    for is_image, run in itertools.groupby(enumerate(ids), key=lambda pair: pair[1] == image_token_id):
+        if is_image:
+            places = [position for position, _ in run]
+            yield {"offset": places[0], "length": len(places)}
 
 
 def _with_single_image_tokens(ids: Sequence[int], image_token_id: int) -> list[int]:

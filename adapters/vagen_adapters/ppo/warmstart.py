@@ -105,17 +105,10 @@ def warm_start(
     sequences_per_forward: int = 2,
     learning_rate: float = 1e-5,
 ) -> float:
-    """Train a model in place with transformers' `Trainer`: cross-entropy, AdamW, a cosine schedule.
+    """Train a model in place with transformers' `Trainer`; return the mean loss per token.
 
-    Args:
-        model: the policy, such as a Qwen2.5-VL, with or without PEFT adapters.
-        encoder: of the model.
-        shown: shuffled; every update sees 16 of them, most of them once.
-        sequences_per_forward: of these at once.
-        learning_rate: at its peak, after a twentieth of the updates.
-
-    Returns:
-        The mean loss per token.
+    Cross-entropy, AdamW, and a cosine schedule with its peak after a twentieth of the updates. The model may have PEFT
+    adapters. What is `shown` is shuffled; every update sees 16 of them, most of them once.
     """
     from transformers import Trainer, TrainingArguments
 

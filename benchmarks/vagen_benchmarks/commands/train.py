@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vagen_adapters.errors import TrainingConfigError, in_short
+from vagen_adapters.errors import TrainingConfigError, errors_as, in_short
 from vagen_benchmarks.agents.custom import is_custom, named_judge
 from vagen_benchmarks.agents.trained import CARD
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import EXIT_INTERRUPTED, OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err
-from vagen_benchmarks.commands.training_folders import EXTRA, check_model, check_out
+from vagen_benchmarks.commands.training_folders import EXTRA, check_model, check_out, go_on
 from vagen_benchmarks.runs.protocol import resolve_id
 from vagen_benchmarks.runs.run_folder import lock
 from vagen_envs.errors import VagenError
@@ -147,23 +147,17 @@ def _config(recipe: Recipe, environments: Sequence[Any], out: Path, settings: Ma
 
 
 def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
-    from vagen_adapters.ppo.checkpoints import last_checkpoint, writing
+    from vagen_adapters.ppo.checkpoints import writing
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
     out = Path(config.output_dir)
-    try:
+    with errors_as(TrainingConfigError, f"{model} can't be read, or not trained like this", "change the settings"):
         trainer = MultiTurnPPOTrainer(model, config, score=score or None)
-    except VagenError:
-        raise
-    except Exception as error:  # the libraries that settings and models are handed to raise whatever they like
-        raise TrainingConfigError(f"{model} can't be read, or not trained like this: {in_short(error)}") from error
     try:
         trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
         trainer.save_model(config.output_dir)
     except KeyboardInterrupt:
-        last = last_checkpoint(out)
-        how = f"go on with the same command and --resume {last}" if last else f"remove {out} and begin again"
-        err.print(f"stopped: {how}", soft_wrap=True)
+        err.print(f"stopped: {go_on(out)}", soft_wrap=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     environments = [{"id": task.environment.id, "options": task.options} for task in config.tasks]
     card = {"environments": environments, "max_tokens": config.max_tokens, "context": config.context}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vagen_adapters.errors import TrainingConfigError, in_short
+from vagen_adapters.errors import TrainingConfigError, errors_as
 from vagen_benchmarks.agents.trained import BEST
 
 EXTRA = ("ppo", "torch", "trl")
@@ -12,7 +12,7 @@ EXTRA = ("ppo", "torch", "trl")
 
 def check_model(model: str) -> None:
     """Raise TrainingConfigError unless `model` is a folder with whole weights, or a name that the hub knows."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
     from transformers import AutoConfig
 
     folder = Path(model)
@@ -24,26 +24,34 @@ def check_model(model: str) -> None:
             "to begin another, merge them into their model with PEFT's merge_and_unload"
         )
     for file in sorted(folder.glob("*.safetensors")):
-        try:
-            with safe_open(file, framework="pt"):
-                pass
-        except SafetensorError as error:
-            raise TrainingConfigError(f"{file} can't be read ({error}); it may be cut off, so copy it anew") from error
-    try:
+        with (
+            errors_as(TrainingConfigError, f"{file} can't be read", "it may be cut off, so copy it anew"),
+            safe_open(file, framework="pt"),
+        ):
+            pass
+    fault = f"there is no model {model!r}: neither a folder with a config.json nor a name that the hub knows here"
+    with errors_as(TrainingConfigError, fault, "give the folder of a model of transformers"):
         AutoConfig.from_pretrained(model)
-    except Exception as error:  # from a config.json that is none it raises anything
-        raise TrainingConfigError(
-            f"there is no model {model!r}: neither a folder with a config.json nor a name that the hub knows here "
-            f"({in_short(error)})"
-        ) from error
 
 
 def check_out(out: Path) -> None:
     """Raise TrainingConfigError if a model would be written over an earlier one, or into a file."""
     if out.exists() and not out.is_dir():
         raise TrainingConfigError(f"--out {out} is a file; name a folder")
-    if any((out / BEST).glob("*")) or any(out.glob("checkpoint-*")) or (out / "config.json").exists():
+    if _holds_model(out):
         raise TrainingConfigError(
-            f"--out {out} holds the model of an earlier run; name another folder, remove that one, or go on from a "
-            "checkpoint with vagen train --resume"
+            f"--out {out} holds the model of an earlier run; name another folder, or {go_on(out)}"
         )
+
+
+def go_on(out: Path) -> str:
+    """How to continue what was interrupted in a folder."""
+    from vagen_adapters.ppo.checkpoints import last_checkpoint
+
+    if last := last_checkpoint(out):
+        return f"go on with vagen train, the same options and --resume {last}"
+    return f"remove {out} and begin again" if _holds_model(out) else "the same command begins again"
+
+
+def _holds_model(out: Path) -> bool:
+    return any((out / BEST).glob("*")) or any(out.glob("checkpoint-*")) or (out / "config.json").exists()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.errors import TrainingConfigError, errors_as
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.training_folders import EXTRA, check_model, check_out
 from vagen_benchmarks.runs.protocol import resolve_id
@@ -51,11 +51,9 @@ def warmstart(
     check_setting("lora", lora or {})
     check_out(out)
     check_model(model)
-    try:
+    with errors_as(TrainingConfigError, f"--model {model} can't be read", "give the folder of a whole model"):
         encoder = ChatEncoder.from_pretrained(model)
         policy: Any = AutoModelForImageTextToText.from_pretrained(model, dtype="auto" if lora else "float32")
-    except (OSError, ValueError) as error:
-        raise TrainingConfigError(f"--model {model} can't be read: {error}") from error
     check_finite(policy, model)
     if lora:
         policy = with_adapters(policy, lora)

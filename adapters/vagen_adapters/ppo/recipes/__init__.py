@@ -2,16 +2,7 @@
 
 >>> load_recipe("vagen-base").config(["vagen/Sokoban-v0"], output_dir="runs/sokoban")
 
-A TOML file of your own is a recipe too. It names in `extends` the recipe that it changes:
-
-    extends = "vagen-base"
-
-    [settings]
-    learning_rate = 2e-6
-
-    [[environments]]
-    id = "vagen/Sokoban-v0"
-    weight = 2
+A TOML file of your own is a recipe too, as docs/training.md shows. It names in `extends` the recipe that it changes.
 """
 
 from __future__ import annotations
