@@ -17,16 +17,9 @@ from vagen_envs.replies.special_tokens import in_ascii, without_tokens
 from vagen_envs.replies.tags import TAGS, Tag, TagNames, find_tags
 from vagen_envs.replies.thinking import Span, Thinking, code_spans, find_thinking, within
 from vagen_envs.replies.untagged import untagged_answers
-from vagen_envs.replies.vocabulary import THINKING_TAGS
+from vagen_envs.replies.vocabulary import TEMPLATES, THINKING_TAGS
 
-_TURN = re.compile(
-    r"\n[ \t]*(?:#{1,4}[ \t]*|\*\*|\[|<\|start_header_id\|>|<\|start\|>)?(?:user|human|system|environment|observation)"
-    r"(?:\*\*|\]|<\|end_header_id\|>|<\|message\|>)?[ \t]*(?::|\n)"
-    r"|\[(?:Turn result|Turn \d+|First observation|Initial Observation|(?:Next )?Observation)\]"
-    r"|<\|(?:im_start|user|observation)\|>|<｜User｜>|\[INST\]|<start_of_turn>user|</?tool_response>"
-    r"|(?<=/answer>)\s*<observation>|<\|eot_id\|>|<\|im_end\|>|\n[ \t]*<image>",
-    re.IGNORECASE,
-)
+_TURN = re.compile("|".join(TEMPLATES["turns"]), re.IGNORECASE)
 """Where a model goes on to write the other side's next message."""
 _MOST_TURNS = 8  # places that are tried, so that time stays linear
 

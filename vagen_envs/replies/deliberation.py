@@ -11,16 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from vagen_envs.replies.ticks import ticked_option
+from vagen_envs.replies.ticks import adorns, lone_tick, ticked_option
 from vagen_envs.replies.vocabulary import CROSSES, PHRASES, TICKS, WORDS, words_of
 
-_SEPARATOR = re.compile(
-    r"(?P<strong>(?:\s*(?:(?<!\d)\.|[;?…()\n—–]|!(?![\w\0])|->|[→⇒])|\s-+(?=\s))+)\s*|,\s*"
-    r"|\s+(?=(?:so|but|because|since|as|therefore|thus|hence|while|whereas|yet|which|to avoid|avoiding|towards?"
-    r"|away from|instead of|rather than|over(?=\s\0)|(?:not|never)(?=\s(?:\w+\s){0,2}\0)|and not)\b"
-    r"(?!\s+(?:is|are|does)\b))",
-    re.IGNORECASE,
-)
 _CAPTION = re.compile(rf"\b(?:{'|'.join(WORDS.caption)})[ *_]*:", re.IGNORECASE)
 _CHOSEN = re.compile(
     rf"\bonly\s+(?:\w+\s+){{0,2}}?(?=move|option|action|direction|way|choice|path|one)"
@@ -30,25 +23,15 @@ _CHOSEN = re.compile(
 _REFUSES = (WORDS.denial - {"instead"}) | {"no", "neither", "nor", "nope"}
 _POINTS = {"that", "that's", "it", "it's", "this"}
 _JOINS = WORDS.reason | WORDS.conclusion | WORDS.denial | _REFUSES
+_GROUNDS = WORDS.reason - WORDS.conclusion - {"which", "that", "and"}
 _OFFERS = WORDS.doubt - _REFUSES - WORDS.condition
 _LEADS = [["instead", "of"], ["rather", "than"], ["over"]]
-# What may follow in such a clause: "instead of Up was a mistake" judges the choice.
-_TAIL = (WORDS.neutral | WORDS.verdict | {"into"}) - WORDS.be - {"next"}
+# What may follow in such a clause: "instead of Up was a mistake" and "instead of Up kills me" judge the choice.
+_TAIL = WORDS.neutral - WORDS.be - {"next"}
 
-Kind = Literal[
-    "plans",
-    "refuses",
-    "judged",
-    "offers",
-    "judges",
-    "doubts",
-    "hints",
-    "explains",
-    "describes",
-    "unclear",
-    "unread",
-    "conditional",
-]
+Rejection = Literal["refuses", "replaces", "judged", "judges", "doubts"]
+Remark = Literal["hints", "explains", "describes", "unclear", "unread", "conditional"]
+Kind = Literal["plans", "remains", "offers"] | Rejection | Remark
 """`unread`: one or two words that name nothing, which may be an item of a list as in "Jump, Left"."""
 
 
@@ -83,6 +66,7 @@ class Deliberation:
         self.masked = re.sub(r"[*_`\"]", " ", piece)  # without the actions
         for _, start, end in named:
             self.masked = self.masked[:start] + "\0" * (end - start) + self.masked[end:]
+        self.masked, self.tick = lone_tick(self.masked)
         self.masked = PHRASES["rejected_list"].sub(lambda options: options[0].replace(",", " "), self.masked)
 
     def plan(self) -> str | None:
@@ -95,6 +79,10 @@ class Deliberation:
         else:
             ticks = any(tick in self.masked for tick in TICKS)
             span = ticked_option(self.masked, self.named, self.plans) if ticks else self._chosen()
+        if span and self.tick is not None:
+            planned = [name for name in self.named if span[0] <= name[1] < span[1]]
+            if span[0] < self.tick < span[1] or not adorns(self.piece, self.tick, planned):
+                return None
         return None if span is None else " " * span[0] + self._without_choice(*span)
 
     def plans(self, start: int, end: int) -> bool:
@@ -105,7 +93,7 @@ class Deliberation:
         """A part of the answer with blanks for the words that mark a choice."""
         masked = self.masked[start:end]
         if only := PHRASES["only_one"].fullmatch(masked):
-            masked = (only["lead"].ljust(only.start("name")) + only["name"]).ljust(end - start)
+            masked = only["name"].rjust(only.end("name")).ljust(end - start)
         masked = _CHOSEN.sub(lambda word: " " * len(word[0]), masked)
         return "".join(own if mask == "\0" else mask for own, mask in zip(self.piece[start:end], masked, strict=True))
 
@@ -122,7 +110,11 @@ class Deliberation:
         needed = 0  # the weight of a plan that follows
         ended = doubted = False  # the run of plans
         last: Kind = "explains"
-        for clause in self._clauses():
+        clauses = list(self._clauses())
+        only = next((clause for clause in clauses if clause.kind == "remains"), None)
+        if only and not any(each.kind == "plans" and (each.start < only.start or each.weight == 2) for each in clauses):
+            return self._remaining(clauses, only)
+        for clause in clauses:
             kind, names = clause.kind, clause.names
             contrasts = self.masked.startswith(("but", "But"), clause.start)
             explains = kind in ("explains", "unread")
@@ -132,19 +124,25 @@ class Deliberation:
                 if last == "unread" and not clause.weight and not self._begins_sentence(clause.start):
                     return None
                 unmarked = offered and (clause.after_comma or not names <= offered)
-                unmarked = unmarked or last == "judged" or (last == "refuses" and clause.after_comma)
+                unmarked = unmarked or last == "judged" or (last in ("refuses", "replaces") and clause.after_comma)
                 if clause.weight < max(needed, 2 if run and ended else 0, 1 if unmarked else 0):
                     return None
                 run = [clause] if ended or clause.weight == 2 else [*run, clause]
                 ended = doubted = False
-            elif kind in ("refuses", "judged"):
+            elif kind in ("refuses", "replaces", "judged"):
                 if run and not ended and clause.after_comma and not run[-1].weight:
                     return None
                 rejected |= names
                 offered -= names
                 if all(each.names <= names for each in run):  # "Right. But Right is a hole"
                     run, ended = [], False
-            elif kind == "judges" and last in ("refuses", "judged") and not contrasts:
+            elif (
+                kind == "judges"
+                and last == "replaces"
+                and not PHRASES["place"].search(self.masked, clause.start, clause.end)
+            ):
+                return None  # the choice or what it replaces
+            elif kind == "judges" and last in ("refuses", "replaces", "judged") and not contrasts:
                 continue
             elif kind == "judges" or (kind == "doubts" and offered and not run):  # about what was named last
                 rejected |= offered.union(*(each.names for each in run))
@@ -163,9 +161,20 @@ class Deliberation:
         span = run[0].start, run[-1].end
         return span if self.plans(*span) else None
 
+    def _remaining(self, clauses: Sequence[_Clause], only: _Clause) -> tuple[int, int] | None:
+        """The action that remains now, where all other clauses reject others, give reasons or repeat it."""
+        for clause in clauses:
+            rejects = clause.kind in ("refuses", "judged") and clause.names.isdisjoint(only.names)
+            repeats = clause.kind == "plans" and clause.names == only.names and clause.weight > 0
+            explains = PHRASES["explanation"].fullmatch(self.masked, clause.start, clause.end)
+            if not (clause is only or rejects or repeats or explains):
+                return None
+        now = WORDS.elsewhere.isdisjoint(words_of(self.masked))
+        return (only.start, only.end) if now and self.plans(only.start, only.end) else None
+
     def _clauses(self) -> Iterator[_Clause]:
         start, after_comma = 0, False
-        for separator in _SEPARATOR.finditer(self.masked + "\n"):
+        for separator in PHRASES["separator"].finditer(self.masked + "\n"):
             end = separator.start()
             text = self.masked[start:end].strip()
             is_label = text.isdigit() and not self.masked[:start].rstrip(" (").endswith("\0")  # "2) Up", not "Up (2)"
@@ -183,9 +192,11 @@ class Deliberation:
         names = self._names(start, end)
         cross = " rejected " if names else " unless "  # apart from an action its sense isn't known
         words = words_of(re.sub(f"[{CROSSES}]", cross, self.masked[start:end]))
+        if words[:1] == ["and"] and self.masked[start:end].lstrip().startswith("\0"):
+            words.insert(0, "\0")
         held = {*words}
         chooses = held & (WORDS.choice | {"only"}) and words[0] != "then"
-        weight = 2 if chooses else 1 if held & (WORDS.conclusion | WORDS.moving | {"remains"}) else 0
+        weight = 2 if chooses else 1 if held & (WORDS.conclusion | WORDS.moving) else 0
         after_comma = after_comma and not (words and words[0] in _JOINS)
         weight = weight if names else len(held & _POINTS)
         kind = self._kind(start, end, words, held, bool(names))
@@ -199,7 +210,7 @@ class Deliberation:
         refuses, judged = held & _REFUSES, held & WORDS.verdict
         best = held & (WORDS.choice - {"option"})  # "the best option"
         offers = held & (_OFFERS - {"option"} if best else _OFFERS) and "only" not in held
-        reasons = not words or words[0] in WORDS.reason - WORDS.conclusion - {"which", "that"}
+        reasons = not words or words[0] in (_GROUNDS if held & _POINTS else _GROUNDS | {"and"})
         if not names:
             if reasons or (judged and refuses):
                 return "explains"
@@ -207,7 +218,10 @@ class Deliberation:
                 return "judges" if judged else "doubts" if refuses else "hints"
             return "unread" if len(words) <= 2 else "explains"
         if words[:2] in _LEADS or words[:1] in _LEADS:
-            return "refuses" if _TAIL.issuperset(words_of(self.masked[start:end].rpartition("\0")[2])) else "unclear"
+            tail = self.masked[start:end].rpartition("\0")[2]
+            return "replaces" if _TAIL.issuperset(words_of(PHRASES["replaced"].sub("", tail))) else "unclear"
+        if PHRASES["only_one"].fullmatch(self.masked, start, end):
+            return "remains"
         if words[0:1] == ["so"] and words[1:2] and words[1] in WORDS.be | {"does", "would"}:  # "so is Up"
             return "judged"
         if refuses:
@@ -215,7 +229,7 @@ class Deliberation:
             return "unclear" if judged and before <= {"no"} else "refuses"
         if judged or offers:
             return "judged" if judged else "offers"
-        if self.plans(start, end):
+        if words[:1] != ["after"] and self.plans(start, end):
             return "plans"
         return "explains" if reasons else "describes" if held & WORDS.be else "unclear"
 

@@ -12,7 +12,7 @@ from vagen_envs.replies.answer import Found
 from vagen_envs.replies.markdown import read_markdown
 from vagen_envs.replies.parsed import FORMAT_CODES, REFUSED_CODES, Problem
 from vagen_envs.replies.thinking import Span
-from vagen_envs.replies.vocabulary import is_doubtful, is_rejected
+from vagen_envs.replies.vocabulary import CROSSES, TICKS, is_doubtful, is_rejected
 
 Parsing = Literal["strict", "lenient", "released"]
 
@@ -77,7 +77,8 @@ class AnswerReader:
                     break
                 full = before + len(actions) >= self.max_actions
                 problems.append(self._too_many(left, end) if full else Problem(read.code, read.message, left, right))
-                if lenient and (is_doubtful if full else is_rejected)(text[start:end]):
+                marked = not {*CROSSES, *TICKS}.isdisjoint(text[start:end])
+                if lenient and (marked or (is_doubtful if full else is_rejected)(text[start:end])):
                     actions = []
                 break
             actions.append(read)

@@ -16,7 +16,16 @@ from vagen_envs.replies.special_tokens import in_ascii, without_tokens
 from vagen_envs.replies.tags import TAGS
 from vagen_envs.replies.ticks import partly_ticked
 from vagen_envs.replies.tool_calls import values
-from vagen_envs.replies.vocabulary import ASIDES, NUMBERS, ONE_ARROW, THINKING_TAGS, WORDS, is_rejected
+from vagen_envs.replies.vocabulary import (
+    ASIDES,
+    NUMBERS,
+    ONE_ARROW,
+    SWAPS,
+    TEMPLATES,
+    THINKING_TAGS,
+    WORDS,
+    is_rejected,
+)
 
 _FIELDS = "|".join([*TAGS[:-1], *THINKING_TAGS])
 _STRAY = re.compile(rf"(?:</?(?:{_FIELDS}|final)>\s*)+\Z", re.IGNORECASE)
@@ -25,12 +34,7 @@ _STRUCK = re.compile(
     rf"|<({_FIELDS})>.*?</\2>",
     re.DOTALL,
 )
-_MARKUP = re.compile(
-    r"(?:```|~~~)\w*|\\(?:boxed|text(?:bf|it|tt|rm|sf)?|math(?:rm|bf|tt|sf|it)|operatorname|quad|left|right(?=[)\]\\]))(?![A-Za-z])"
-    r"|\\[,;!: ]"
-    r"|</?(?:actions?|answer|moves?|step|item|b|i|em|strong|code|pre|p|br|ol|ul|li|span|div|text|center|u)(?:\s[^<>]{0,200})?/?>",
-    re.IGNORECASE,
-)
+_MARKUP = re.compile("|".join(TEMPLATES["markup"]), re.IGNORECASE)
 _LATEX_ARROW = re.compile(r"\\(?:long)?(?:(up|down|left|right)arrow|to)(?![A-Za-z])", re.IGNORECASE)
 _FINAL = re.compile(
     r"(?:(?<=[\n.;,!])|\A)[ \t]*(?:so |my |the )?(?:final(?: (?:answer|action|move|choice|decision))?|answer)\s*[:=]",
@@ -38,7 +42,7 @@ _FINAL = re.compile(
 )
 _DENIED = re.compile(r"\s*[#/]+\s*(?:not|never|avoid)\s+", re.IGNORECASE)
 """Begins a comment on another action than the one before it: "Right  # not Down"."""
-_CHECKBOX = re.compile(r"\[[ xX]\]|\( \)|[☐☑]")
+_CHECKBOX = re.compile(r"\[[ xX]\]|\( \)|[☐☒]")
 _COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#(?!\d)|//)[^\n]*")
 _COMMENT_LINE = re.compile(r"^[ \t]*(?:#|//)[^\n]*", re.MULTILINE)
 _TEXT_COMMAND = re.compile(r"\\(?:text|math|operatorname)[a-z]{0,3}\{(\w+)\}")
@@ -49,8 +53,6 @@ _ROMAN_DIGITS = {"I": "1", "II": "2", "III": "3", "IV": "4", "V": "5"}
 _WORD_NUMBERED = re.compile(rf"\b(?:{'|'.join(WORDS.labels)})\s+(?:{'|'.join(NUMBERS)})[ \t]*[:.)-]", re.IGNORECASE)
 _BRACKETED = re.compile(r"<\s*([A-Za-z_ -]{1,30}?)\s*/?>")
 _ASIDE = re.compile(rf"\b(?:{'|'.join(ASIDES)})\b", re.IGNORECASE)
-_OPTION = "option|choice|one|way|move|action|direction|path"  # that is left over
-_SECOND_BEST = re.compile("second[- ]best", re.IGNORECASE)
 _ESCAPED_BREAK = re.compile(r"\\[nrt](?![a-z])")
 _LONGEST = 2_000  # characters of an answer that is searched word by word
 
@@ -130,13 +132,11 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
             piece,
         )
         piece = _blank(_ASIDE, piece)
-        spared = (
-            rf"\b((?:the|my) only (?:\w+ )?(?:{_OPTION})|only (?:{'|'.join(map(re.escape, grammar.called))}) is) left\b"
-        )
-        piece = re.sub(spared, lambda words: words[1].ljust(len(words[0])), piece, flags=re.IGNORECASE)
+    for phrase, other in SWAPS:
+        for match in phrase.finditer(piece):
+            piece = piece[: match.start()] + match.expand(other).ljust(len(match[0])) + piece[match.end() :]
 
-    piece = _SECOND_BEST.sub("alternative", piece)
-    doubted = weighs(piece) or partly_ticked(piece, len(scan(piece).names()))
+    doubted = weighs(piece) or partly_ticked(piece, scan(piece).names())
     found = [] if doubted else scan(piece).actions()
     if found or (calls and not doubted):
         return found

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from vagen_envs.replies.vocabulary import TEMPLATE_TOKENS
+from vagen_envs.replies.vocabulary import TEMPLATES
 
-_TOKEN = re.compile("|".join(TEMPLATE_TOKENS))
+_TOKEN = re.compile("|".join(TEMPLATES["tokens"]))
 _ESCAPED = re.compile(r"&(?:lt|gt|quot|nbsp|#39);")
 _CHARACTERS = {"&lt;": "<   ", "&gt;": ">   ", "&quot;": '"     ', "&nbsp;": "      ", "&#39;": "'    "}
 _ASCII = {wide: chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F)}

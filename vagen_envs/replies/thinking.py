@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from vagen_envs.replies.special_tokens import in_ascii
 from vagen_envs.replies.tags import Tag, TagNames
-from vagen_envs.replies.vocabulary import THINKING_TAGS, THOUGHT_MARKS
+from vagen_envs.replies.vocabulary import TEMPLATES, THINKING_TAGS
 
 Span = tuple[int, int]
 
@@ -120,7 +120,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 def _mark_pattern(names: TagNames) -> re.Pattern[str]:
     """All marks: the kind is the name of a `tag`, or in the name of the group `o…` or `c…`, which opens or closes."""
     called = "|".join(map(re.escape, [names[0], *(name for name in THINKING_TAGS if name not in names)]))
-    kinds = [*((f"m{i}", *marks) for i, marks in enumerate(THOUGHT_MARKS)), ("channel", *_CHANNEL)]
+    kinds = [*((f"m{i}", *marks) for i, marks in enumerate(TEMPLATES["thoughts"])), ("channel", *_CHANNEL)]
     forms = "|".join(f"(?P<o{kind}>{opening})|(?P<c{kind}>{closing})" for kind, opening, closing in kinds)
     tag = rf"<\s?(?P<slash>[/\\]?)\s?(?P<tag>{called})(?:\s[^<>]{{0,200}}(?<!/))?\s?>"
     return re.compile(f"{tag}|{forms}", re.IGNORECASE | re.MULTILINE)

@@ -8,23 +8,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from vagen_envs.replies.vocabulary import TEMPLATES
+
 Span = tuple[int, int]
 
-_CALL = re.compile(
-    r"<(?:tool_call|function_call|function_calls|tools?)>(.*?)(?:</(?:tool_call|function_call|function_calls|tools?)>|\Z)"
-    r"|(<function=.*?(?:</function>|\Z))|(<invoke\b.*?(?:</invoke>|\Z))"
-    r"|<\|tool_call(?:_begin)?\|>(.*?)(?:<\||\Z)|\[TOOL_CALLS\](.*)|<\|python_tag\|>(.*)"
-    r"|<\|channel\|>commentary\b[^<]*?(to=functions\.\w+[^{\n]{0,80}<\|message\|>.*?)(?:<\||\Z)",
-    re.DOTALL,
-)
-_FUNCTION = re.compile(
-    r"<function=\s*[\"']?([\w.-]+)|<invoke\s+name=\s*[\"']?([\w.-]+)|to=functions\.(\w+)|\A\s*([\w.-]+)\s*(?=<arg_key>)"
-)
-_PARAMETER = re.compile(
-    r"<parameter=\s*[\"']?([\w.-]+)[\"']?\s*>(.*?)</parameter>|<parameter\s+name=[\"']([\w.-]+)[\"']\s*>(.*?)</parameter>"
-    r"|<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>(.*?)</arg_value>",  # GLM's
-    re.DOTALL,
-)
+_CALL = re.compile("|".join(TEMPLATES["calls"]), re.DOTALL)
+_FUNCTION = re.compile("|".join(TEMPLATES["functions"]))
+_PARAMETER = re.compile("|".join(TEMPLATES["parameters"]), re.DOTALL)
 _FENCE = re.compile(r"\A\s*```[\w+-]*\s*(.*?)\s*(?:```\s*)?\Z", re.DOTALL)
 _KEYS = re.compile(
     r"(?:next|final|selected|chosen|best)?"

@@ -8,24 +8,10 @@ from collections.abc import Sequence
 from vagen_envs.replies.rejection import is_taken_back, leads_to_rejection
 from vagen_envs.replies.thinking import Span, within
 from vagen_envs.replies.tool_calls import json_spans, tool_call_spans
-from vagen_envs.replies.vocabulary import WORDS
+from vagen_envs.replies.vocabulary import TEMPLATES, WORDS
 
-_OTHER_NAMES = "final_answer|final|answers|actions?|moves?|response|output|result|command|decision"
-_OTHER_PAIRS = re.compile(
-    rf"<\s?({_OTHER_NAMES})(?:\s[^<>]{{0,200}})?>(.*?)(?:<\s?[/\\]\s?\1\s?>|\Z)"
-    r"|<\|begin_of_(?:box|solution)\|>(.*?)(?:<\|end_of_(?:box|solution)\|>|\Z)"
-    r"|\[answer\](.*?)(?:\[/answer\]|\Z)"
-    r"|\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}",
-    re.IGNORECASE | re.DOTALL,
-)
-_LABEL = re.compile(
-    r"^(?P<lead>[^\n]{0,80}?)\b(?:final |next |best |chosen |my |the )*(?:answer|actions?|moves?|decision|output)"
-    r"\b(?:\(s\)|s)?"
-    r"(?:\s*(?:is|are|would be|will be))?[\s*_`\"]*[:：=][\s*_`]*(?:\n+)?(?P<text>[^\n]+)"
-    r"|\b(?:final |next |best )?(?:answer|action|move)s? (?:is|are)[\s:*_`]+(?P<after>[^\n]+)"
-    r"|^(?:#{1,6} *|\*\*)(?:final |next |best |my )?(?:answer|actions?|moves?)[*:_ ]*\n+(?P<heading>[^\n]+)",
-    re.IGNORECASE | re.MULTILINE,
-)
+_OTHER_PAIRS = re.compile("|".join(TEMPLATES["answers"]), re.IGNORECASE | re.DOTALL)
+_LABEL = re.compile("|".join(TEMPLATES["labels"]), re.IGNORECASE | re.MULTILINE)
 _OTHER_LABEL = re.compile(
     rf"\b(?:last|previous|legal|illegal|{'|'.join(WORDS.verdict | WORDS.doubt)}) (?:answer|action|move|choice)s?\b",
     re.IGNORECASE,

@@ -6,6 +6,7 @@ import re
 import tomllib
 from importlib.resources import files
 from types import SimpleNamespace
+from typing import Any
 
 _VOCABULARY = tomllib.loads(files("vagen_envs.replies").joinpath("vocabulary.toml").read_text(encoding="utf-8"))
 WORDS = SimpleNamespace(**{part: frozenset(words.split()) for part, words in _VOCABULARY["words"].items()})
@@ -16,12 +17,12 @@ NUMBERS = {word: number for number, word in enumerate(_VOCABULARY["words"]["numb
 SEVERAL = "|".join([*NUMBERS][1:])
 """The words for numbers from two on, as a part of an expression."""
 ASIDES: list[str] = _VOCABULARY["asides"]
+SWAPS = [(re.compile(phrase, re.IGNORECASE), other) for phrase, other in _VOCABULARY["swaps"].items()]
 CROSSES, TICKS = "❌✗✘✖✕🚫⛔❎☒👎", "✅✔✓☑👍"
 ANSWER_TAGS, THINKING_TAGS = frozenset(_VOCABULARY["tags"]["answer"]), tuple(_VOCABULARY["tags"]["thinking"])
 AFTER_REJECTED: list[str] = _VOCABULARY["rejection"]["after"]
 BEFORE_REJECTED: list[str] = _VOCABULARY["rejection"]["before"]
-TEMPLATE_TOKENS: list[str] = _VOCABULARY["templates"]["tokens"]
-THOUGHT_MARKS: list[tuple[str, str]] = _VOCABULARY["templates"]["thoughts"]
+TEMPLATES: dict[str, Any] = _VOCABULARY["templates"]
 SYNONYMS: dict[str, str] = _VOCABULARY["synonyms"]
 ARROWS = {arrow: name for name, arrows in _VOCABULARY["arrows"].items() for arrow in arrows}
 ONE_ARROW = {name: arrows[0] for name, arrows in _VOCABULARY["arrows"].items()}
