@@ -23,11 +23,7 @@ _TURN = re.compile("|".join(TEMPLATES["turns"]), re.IGNORECASE)
 """Where a model goes on to write the other side's next message."""
 _MOST_TURNS = 8  # places that are tried, so that time stays linear
 
-_PLACEHOLDER = re.compile(
-    r"[\s.…\[\](){}*_`'\"-]*(?:(?:your |the )?(?:answer|actions?)(?: ?(?:here|1|goes here))?"
-    r"(?:[,|; ]+action ?2)?(?:[,|; ]+)?)?[\s.…\[\](){}*_`'\"-]*",
-    re.IGNORECASE,
-)
+_PLACEHOLDER = re.compile(TEMPLATES["placeholder"], re.IGNORECASE)
 _CONNECTOR = re.compile(
     r"(?:[\s,;.&+*_>→|–—-]|<br>|\b(?:and|then|next|finally|after that|followed by)\b)*", re.IGNORECASE
 )

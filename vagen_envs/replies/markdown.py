@@ -36,10 +36,7 @@ _STRUCK = re.compile(
 )
 _MARKUP = re.compile("|".join(TEMPLATES["markup"]), re.IGNORECASE)
 _LATEX_ARROW = re.compile(r"\\(?:long)?(?:(up|down|left|right)arrow|to)(?![A-Za-z])", re.IGNORECASE)
-_FINAL = re.compile(
-    r"(?:(?<=[\n.;,!])|\A)[ \t]*(?:so |my |the )?(?:final(?: (?:answer|action|move|choice|decision))?|answer)\s*[:=]",
-    re.IGNORECASE,
-)
+_FINAL = re.compile(TEMPLATES["final"], re.IGNORECASE)
 _DENIED = re.compile(r"\s*[#/]+\s*(?:not|never|avoid)\s+", re.IGNORECASE)
 """Begins a comment on another action than the one before it: "Right  # not Down"."""
 _CHECKBOX = re.compile(r"\[[ xX]\]|\( \)|[☐☒]")

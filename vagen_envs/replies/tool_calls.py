@@ -16,12 +16,7 @@ _CALL = re.compile("|".join(TEMPLATES["calls"]), re.DOTALL)
 _FUNCTION = re.compile("|".join(TEMPLATES["functions"]))
 _PARAMETER = re.compile("|".join(TEMPLATES["parameters"]), re.DOTALL)
 _FENCE = re.compile(r"\A\s*```[\w+-]*\s*(.*?)\s*(?:```\s*)?\Z", re.DOTALL)
-_KEYS = re.compile(
-    r"(?:next|final|selected|chosen|best)?"
-    r"(?:action|answer|move|direction|command|step|decision|choice|response|output|result)s?"
-    r"|chosen|selected|(?:executable)?plan|(?:action|move)?sequence|action(?:list|plan)|toolcalls?|functioncall"
-)
-"""Keys whose values are actions, in lower case without `_` and `-`."""
+_KEYS = re.compile(TEMPLATES["keys"])
 _NUMBERED = re.compile(r"(?:(?:action|move|step)s?)?\d+")
 _VERBS = frozenset({"move", "go", "step", "push", "walk"})  # `{"action": "move", "direction": …}`
 _NAMES = ("name", "function", "tool", "function_name", "tool_name", "action", "action_name", "skill", "type")
