@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, Self
@@ -21,7 +22,7 @@ PARTS: tuple[Part, ...] = ("grounding", "world_modeling")
 Span = tuple[int, int]
 """A piece of a text: its first character and the one after its last."""
 
-MAX_TEXT = 8000
+MAX_TEXT, _GAP = 8000, re.compile(r"\s{30}")
 """Characters that are read; a description of these states needs a tenth of it."""
 
 BUILT_IN = ("sokoban", "frozen_lake", "navigation", "primitive_skill", "svg")
@@ -145,8 +146,9 @@ def register_reader(kind: str, reader: Reader, marker: Marker | None = None) -> 
 
 @functools.lru_cache(maxsize=8192)
 def read(kind: str, text: str, part: Part) -> Reading:
-    """The claims of a text about states of this kind. Raises JudgeConfigError for an unknown kind."""
-    return _entry(kind)[0](text[:MAX_TEXT], part)
+    """The claims of a text about states of this kind; a text longer than `MAX_TEXT` or with large gaps isn't read."""
+    too_long = len(text) > MAX_TEXT or _GAP.search(text)
+    return Reading.of((), [((0, len(text)), True)]) if too_long else _entry(kind)[0](text, part)
 
 
 def mark(state: Any, reading: Reading, part: Part) -> Marks:

@@ -25,9 +25,9 @@ _PICTURE = ("view", "frame", "image", "picture", "scene", "screen")
 _SLIGHTLY = ("slightly", "somewhat", "just", "a bit", "a little", "a little bit", "a touch")
 _METRES = {"cm": 0.01, "ce": 0.01, "fe": 0.3, "fo": 0.3, "ft": 0.3, "in": 0.0254, "ya": 0.9}
 _OF = re.compile(r"(?i)\bof\s+(?:(?:the|my|this)\s+)?$")
-_LISTED = re.compile(r"(?i)\{|^[^\n]*\bdirection\w*\s*[:=][^\n]*$")
+_LISTED = re.compile(r"(?i)\{|^[^\n]*(?:\b|_)direction\w*\s*[:=][^\n]*$")
 _KEY = re.compile(
-    r"""(?i)["']?\b(?:target_obj_type|type|object|target|name|(?:direction|distance)(?:_to_player)?)["']?\s*[:=]"""
+    r"""(?i)["']?\b(?:target_obj_type|type|object|target|name|(?:target_)?(?:direction|distance)(?:_to_player)?)["']?\s*[:=]"""
     r"""|,?\s*["']?visible_objects["']?\s*:"""
 )
 _FAR = re.compile(r"""(?i)["']?(target_)?distance(?:_to_player)?["']?\s*[:=]\s*["']?~?(\d+(?:\.\d+)?)\s*(?:m\b)?""")
@@ -45,10 +45,9 @@ class Seen(NamedTuple):
     """An object is in one of some directions."""
 
     name: str  # as the text names it, in lower case
-    ways: frozenset[str] = (
-        frozenset()
-    )  # `ahead`, `left`, `right`, `back`: any of them, as in "ahead to the left"; `slight
-    # left` is a little off the middle, `picture left` a half of the picture, `picture center` its middle
+    # any of `ahead`, `left`, `right`, `back`, as in "ahead to the left"; `slight left`: a little off the middle;
+    # `picture left`: a half of the picture; `picture center`: its middle
+    ways: frozenset[str] = frozenset()
     metres: float | None = None  # its distance, if stated
 
     def holds(self, state: Any) -> bool | None:

@@ -156,7 +156,7 @@ def _single(kind: str, word: str, span: Span) -> Word:
         return Word("end", word, span)
     if word in ",:-=|>":
         return Word("comma", word, span)
-    if word.endswith("ly"):
+    if word.endswith("ly") and word not in ("horizontally", "vertically"):
         return Word("filler", word, span)
     meant = corrected(kind, word)
     if meant:
