@@ -101,6 +101,8 @@ RLOO = {"advantage": "rloo", "group_size": 2}
             "left out beside difficulty",
         ),
         ({"environments": [{"options": {}}]}, "a table with an id"),
+        ({"environments": [{"id": LAKE, "difficulties": []}]}, r"difficulties=\[\] is not valid"),
+        ({"lora": {"lora_dropout": float("nan")}}, "lora_dropout=nan is not valid"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_with_the_reason(changes, message):

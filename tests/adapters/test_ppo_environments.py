@@ -3,10 +3,10 @@
 import collections
 import json
 
+import ppo_training
 import pytest
 from copy_sampler import CopySampler
-from ppo_training import LAKE, OPTIONS, config, likes_short_words, same, weights
-from transformers import TrainerCallback
+from ppo_training import LAKE, OPTIONS, same, weights
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.environments import EnvironmentPool, TrainingEnvironment
@@ -23,18 +23,7 @@ BOTH = [
 ]
 
 
-class Keep(TrainerCallback):
-    """The experience of every update."""
-
-    def __init__(self):
-        self.experience = []
-
-    def on_step_end(self, args, state, control, **_):
-        self.experience.append(self.trainer._experience)
-
-
-def trained(model, folder, resume=None, score=likes_short_words, **changes):
-    keep = Keep()
+def trained(model, folder, **changes):
     run = {
         "environments": BOTH,
         "num_envs": 4,
@@ -43,37 +32,29 @@ def trained(model, folder, resume=None, score=likes_short_words, **changes):
         "group_size": 2,
         "advantage": "rloo",
         "logging_steps": 2,
+        "make_sampler": CopySampler if "max_staleness" in changes else None,
     }
-    trainer = MultiTurnPPOTrainer(
-        model,
-        config(folder, **run | changes),
-        score=score,
-        callbacks=[keep],
-        make_sampler=CopySampler if "max_staleness" in changes else None,
-    )
-    keep.trainer = trainer
-    trainer.train(resume_from_checkpoint=resume)
-    return trainer, keep
+    return ppo_training.trained(model, folder, **run | changes)
 
 
-def test_groups_are_of_one_environment_and_shares_are_those_of_the_weights(tiny_folder, tmp_path):
-    trainer, keep = trained(tiny_folder, tmp_path, eval_rollouts=1, eval_episodes=3)
+def test_groups_are_of_one_environment_and_shares_are_those_of_the_weights(tiny_folder, tmp_path, monkeypatch):
+    kept, collect = [], MultiTurnPPOTrainer.collect_experience
+    monkeypatch.setattr(MultiTurnPPOTrainer, "collect_experience", lambda *_: kept.append(collect(*_)) or kept[-1])
+    trainer = trained(tiny_folder, tmp_path, eval_rollouts=1, eval_episodes=3)
     played = collections.Counter()
-    for experience in keep.experience[::2]:
+    for experience in kept:
         groups = groups_of(dict.fromkeys(experience.sequences.episodes))
         assert len(groups) == 6
         for group in groups:
             (name,) = {episode.level.environment for episode in group}
-            assert {turn.turn.env_id for episode in group for turn in episode.turns} == {
-                LAKE if name == "lake" else SOKOBAN
-            }
+            env_id = LAKE if name == "lake" else SOKOBAN
+            assert {turn.turn.env_id for episode in group for turn in episode.turns} == {env_id}
             played[name] += 1
     assert sorted(played.values()) == [4, 4, 4]
     first = trainer.state.log_history[0]
     names = {f"{SOKOBAN}:0", f"{SOKOBAN}:1", "lake"}
-    assert {
-        name.split("/", 1)[1].rsplit("/", 1)[0] for name in first if name.endswith("/success") and "source" in name
-    } == names
+    measured = [name for name in first if name.endswith("/success") and "source" in name]
+    assert {name.split("/", 1)[1].rsplit("/", 1)[0] for name in measured} == names
     evaluated = next(entry for entry in trainer.state.log_history if "eval_success" in entry)
     curve = json.loads((tmp_path / "evaluations.json").read_text())[0]
     assert curve.items() <= evaluated.items()
@@ -96,8 +77,7 @@ def test_rewards_are_scaled_by_environment_and_scored_by_task(tiny_folder, tmp_p
         "kl_coef": 0.0,
     }
     scores = {name: lambda turn: [RewardTerm("luck", 1.0)] for name in ("lake", f"{SOKOBAN}:0")}
-    _, keep = trained(tiny_folder, tmp_path, score=scores, **once)
-    experience = keep.experience[0]
+    experience = trained(tiny_folder, tmp_path, score=scores, **once)._experience
     scales = {"lake": 0.5, f"{SOKOBAN}:0": 1.0, f"{SOKOBAN}:1": 1.0}
     for row, episode in enumerate(experience.sequences.episodes):
         scored = any(term.name == "luck" for turn in episode.turns for term in turn.rewards)
@@ -113,8 +93,8 @@ def test_rewards_are_scaled_by_environment_and_scored_by_task(tiny_folder, tmp_p
 )
 def test_a_resumed_run_ends_where_the_whole_one_does(changes, tiny_folder, tmp_path):
     run = {"rollouts": 3, "save_strategy": "steps", "save_steps": 4, "level_sampler": "difficulty", **changes}
-    whole, _ = trained(tiny_folder, tmp_path, **run)
-    resumed, _ = trained(tiny_folder, tmp_path, resume=str(tmp_path / "checkpoint-4"), **run)
+    whole = trained(tiny_folder, tmp_path, **run)
+    resumed = trained(tiny_folder, tmp_path, resume=str(tmp_path / "checkpoint-4"), **run)
     same(weights(whole), weights(resumed))
     assert whole.worker.level_sampler.state() == resumed.worker.level_sampler.state()
     shares = [
@@ -148,16 +128,9 @@ def play(sampler, rollouts, chances=CHANCES, tokens=None):
     for number in range(rollouts):
         levels = sampler.levels(range(number * 12, number * 12 + 12), 0)
         shares.append(collections.Counter(level.environment for level in levels))
-        sampler.update(
-            [
-                Outcome(
-                    level,
-                    (level.draw * 0.618) % 1 < chances[level.environment],
-                    (tokens or {}).get(level.environment, 10),
-                )
-                for level in levels
-            ]
-        )
+        solved = [(level.draw * 0.618) % 1 < chances[level.environment] for level in levels]
+        lengths = [(tokens or {}).get(level.environment, 10) for level in levels]
+        sampler.update(list(map(Outcome, levels, solved, lengths)))
     return shares
 
 

@@ -56,16 +56,8 @@ def episodes(draw):
     def episode(turns):
         tokens = {name: normal(sum(turns)) for name in GIVEN_BY}
         states = torch.randint(2, (len(turns),), generator=generator)
-        return Played(
-            turns,
-            tokens,
-            states,
-            normal(len(turns)),
-            normal(len(turns)),
-            normal(len(turns)),
-            draw(st.booleans()),
-            float(normal(1)),
-        )
+        of_turns = [normal(len(turns)) for _ in range(3)]
+        return Played(turns, tokens, states, *of_turns, draw(st.booleans()), float(normal(1)))
 
     return [episode(turns) for turns in draw(st.lists(sizes, min_size=2, max_size=4))]
 
@@ -139,9 +131,8 @@ def gradients(name, level, played, layout):
     guesses = (values + 0.1).requires_grad_()
     weights = losses.token_weights(estimated.mask, turn_ids, level)
     of_values = estimated.value_mask.double()
-    ratios = losses.probability_ratios(
-        logprobs, dense["old_logprobs"], turn_ids, "turn" if level == "turn" else "token"
-    )
+    of = "turn" if level == "turn" else "token"
+    ratios = losses.probability_ratios(logprobs, dense["old_logprobs"], turn_ids, of)
     loss = losses.policy_losses(ratios, estimated.advantages, 0.2, 0.28)
     loss = loss + 0.1 * losses.kl_estimates(logprobs, dense["reference"], "k3")
     total = (loss * weights).sum() / weights.sum()
@@ -151,12 +142,9 @@ def gradients(name, level, played, layout):
     touched = torch.zeros(rows, width, dtype=torch.bool)
     found = [None] * rows
     for row, number in enumerate(layout.order):
-        touched[row, places[number]] = True
-        found[number] = (
-            logprobs.grad[row, places[number]],
-            guesses.grad[row, places[number]],
-            guesses.grad[row, ends[row] + 1],
-        )
+        at = places[number]
+        touched[row, at] = True
+        found[number] = logprobs.grad[row, at], guesses.grad[row, at], guesses.grad[row, ends[row] + 1]
     assert not logprobs.grad[~touched].any()  # nothing but sampled tokens is trained on
     return found
 

@@ -23,8 +23,7 @@ from vagen_envs import RewardTerm
     ids=["ppo", "dual-clip", "gspo", "gspo-turn", "cispo", "dapo"],
 )
 def test_every_known_loss_trains(loss, tiny_folder, tmp_path):
-    settings = {"advantage": "grpo", "group_size": 2, **loss}
-    trainer = trained(tiny_folder, tmp_path, **settings)
+    trainer = trained(tiny_folder, tmp_path, advantage="grpo", group_size=2, **loss)
     assert max(history(trainer, "grad_norm")) > 0
 
 

@@ -47,11 +47,26 @@ def test_a_file_of_ones_own_changes_a_recipe(tmp_path):
         ("vagen/Sokoban-v0", 2, {"max_turns": 8}),
         ("vagen/FrozenLake-v0", 1.0, {"max_turns": 3}),
     ]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "grpo.toml").write_text('extends = "../mine.toml"\n[settings]\nadvantage = "grpo"\n')
+    assert load_recipe(str(tmp_path / "other" / "grpo.toml")).settings["advantage_settings"] == {}
+    with pytest.raises(TrainingConfigError, match="must be a list"):
+        recipe.config("vagen/Sokoban-v0", str(tmp_path))
     with pytest.raises(TrainingConfigError, match="names no environments"):
         load_recipe("vagen-base").config([], str(tmp_path))
     file.write_text('extend = "dual-discount"\n')
     with pytest.raises(TrainingConfigError, match=r"no entry 'extend'.* Did you mean 'extends'"):
         load_recipe(str(file))
+
+
+def test_another_estimator_takes_what_it_knows_of_a_recipes_parameters(tmp_path):
+    for name, advantage, kept in (
+        ("vagen-full", "bilevel_gae_mixed", {"gamma_turn": 0.95, "lam_turn": 1.0, "lam_token": 1.0}),
+        ("vagen-full", "grpo", {}),
+        ("vagen-base", "vine", {"gamma": 1.0}),
+    ):
+        changes = {"advantage": advantage, "group_size": 2, "continuations": int(advantage == "vine"), "bf16": False}
+        assert load_recipe(name).config(ENVS[:1], str(tmp_path), use_cpu=True, **changes).advantage_settings == kept
 
 
 def test_only_vagen_full_pays_reasoning_and_not_in_svg():

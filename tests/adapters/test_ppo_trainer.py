@@ -240,9 +240,11 @@ LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": Tru
 
 
 def test_with_lora_only_adapters_and_the_value_head_are_trained(tiny_folder, tmp_path):
-    torch.manual_seed(0)
     run = {"lora": LORA, "rollouts": 2, "save_strategy": "steps", "save_steps": 2, "learning_rate": 1e-2}
     before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path, lora=LORA)))
+    same(before, weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path, lora=LORA))))
+    other = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path, lora=LORA, seed=1)))
+    assert all(before[name].equal(other[name]) != ("lora_A" in name) for name in before)
     whole = trained(tiny_folder, tmp_path, **run)
     moved = {key for key, each in weights(whole).items() if "lora_B" in key or not torch.equal(before[key], each)}
     assert all("lora_" in key or key.startswith("value_head") for key in moved)

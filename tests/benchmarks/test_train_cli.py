@@ -126,6 +126,12 @@ def test_a_run_with_evaluations_leaves_a_curve_and_its_best_model_plays(folder, 
     assert "holds the model of an earlier run" in str(error)
     shutil.rmtree(tmp_path / "run" / "best")
     assert Trained(str(tmp_path / "run")).describe()["weights_sha256"] != played
+    for name in ("training.json", "model.safetensors"):
+        whole = (tmp_path / "run" / name).read_bytes()
+        (tmp_path / "run" / name).write_bytes(whole[:30])
+        with pytest.raises(ProtocolError, match="holds no model that can be played"):
+            Trained(str(tmp_path / "run"))
+        (tmp_path / "run" / name).write_bytes(whole)
 
 
 def test_environments_are_mixed_and_the_model_plays_both(folder, tmp_path):
@@ -146,16 +152,21 @@ def test_environments_are_mixed_and_the_model_plays_both(folder, tmp_path):
 
 
 def test_faults_that_only_building_a_model_finds_are_one_line(folder, tmp_path):
-    trained, other, broken = tmp_path / "trained", tmp_path / "other", tmp_path / "broken"
-    shutil.copytree(folder, broken)
+    trained, other, broken, lacking = (tmp_path / name for name in ("trained", "other", "broken", "lacking"))
     state = safetensors.torch.load_file(folder / "model.safetensors")
-    state = {name: each * float("nan") for name, each in state.items()}
-    safetensors.torch.save_file(state, broken / "model.safetensors", metadata={"format": "pt"})
+    lost = next(name for name in state if name.endswith("language_model.layers.0.self_attn.q_proj.weight"))
+    for copy, weights in (
+        (broken, {name: each * float("nan") for name, each in state.items()}),
+        (lacking, {name: each for name, each in state.items() if name != lost}),
+    ):
+        shutil.copytree(folder, copy)
+        safetensors.torch.save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
     assert run("--model", folder, "--out", trained, *settings()).exception is None
     for model, setting, reason in (
         (folder, 'lora={"r": 8, "nonsense": 1}', "lora has no entry 'nonsense'"),
         (folder, 'lora={"r": 8, "target_modules": ["x"]}', "Target modules {'x'} not found"),
         (broken, "seed=1", "weights with NaN or infinity, such as policy."),
+        (lacking, "seed=1", "lacks 1 weights, such as "),
         (trained, "shared_backbone=true", "holds another critic"),
         (folder, "attn_implementation=sdpaa", "attn_implementation"),
     ):
@@ -247,7 +258,8 @@ def test_a_model_is_warm_started_trained_and_resumed(folder, tmp_path):
     assert warm(folder, start, "--episodes", "16").exit_code == 0
     assert "holds the model of an earlier run" in str(warm(folder, start, "--episodes", "16").exception)
     # The entropy moves the weights even where no episode earns a reward.
-    words = ["--model", start, "--out", out, *settings("save_strategy=steps", "save_steps=1", "entropy_coef=0.01")]
+    more = settings("save_strategy=steps", "save_steps=1", "entropy_coef=0.01", "value_clip=None")
+    words = ["--model", start, "--out", out, *more]
     assert run(*words).exception is None
     trained = (out / "model.safetensors").read_bytes()
     assert trained != (start / "model.safetensors").read_bytes()
@@ -257,10 +269,12 @@ def test_a_model_is_warm_started_trained_and_resumed(folder, tmp_path):
 
 
 def test_adapters_are_warm_started_and_merged(folder, tmp_path):
-    done = warm(folder, tmp_path / "out", "--episodes", "16", "--lora", '{"r": 2, "target_modules": "all-linear"}')
-    assert done.exit_code == 0, done.exception
+    for out in ("out", "again"):
+        done = warm(folder, tmp_path / out, "--episodes", "16", "--lora", '{"r": 2, "target_modules": "all-linear"}')
+        assert done.exit_code == 0, done.exception
     before, after = (load_policy(each)[0].state_dict() for each in (folder, tmp_path / "out"))
     assert before.keys() == after.keys()
+    assert len({(tmp_path / out / "model.safetensors").read_bytes() for out in ("out", "again")}) == 1
     assert any(not before[name].equal(after[name]) for name in before)
     error = warm(folder, tmp_path / "other", "--lora", '{"rank": 2}').exception
     assert "lora has no entry 'rank'" in str(error)

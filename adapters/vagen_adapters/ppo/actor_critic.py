@@ -68,9 +68,9 @@ class ActorCritic(nn.Module):
         If the folder holds a trained critic (`critic.safetensors`), it is read too. `options` are those of
         transformers' `from_pretrained`.
         """
-        from transformers import AutoModel, AutoModelForImageTextToText
+        from transformers import AutoModel
 
-        policy = AutoModelForImageTextToText.from_pretrained(path, **options)
+        policy = read_policy(path, **options)
         backbone = AutoModel.from_pretrained(path, **options) if critic == "own" else None
         model = cls(policy, backbone, values=critic != "none")
         trained = Path(path) / CRITIC_FILE
@@ -254,15 +254,12 @@ class ActorCritic(nn.Module):
 
     def load_trained(self, folder: str | Path) -> None:
         """Take over all that `save_pretrained` wrote, as it was."""
-        from transformers import AutoModelForImageTextToText
-
         if self.has_adapters:
             from peft import load_peft_weights, set_peft_model_state_dict
 
             set_peft_model_state_dict(self.policy, load_peft_weights(str(folder)))
         else:
-            stored = AutoModelForImageTextToText.from_pretrained(folder, dtype=self.policy.dtype)
-            self.policy.load_state_dict(stored.state_dict())
+            self.policy.load_state_dict(read_policy(folder, dtype=self.policy.dtype).state_dict())
         if self.vision_cache is not None:
             self.vision_cache.kept.clear()
         if self.value_head is not None:
@@ -278,12 +275,25 @@ class ActorCritic(nn.Module):
         return [self.policy] if self.critic is None else [self.policy, self.critic]
 
 
-def with_adapters(model: Any, settings: Mapping[str, Any]) -> Any:
-    """A frozen model with adapters; raises TrainingConfigError if `settings`, of `peft.LoraConfig`, don't fit it."""
+def read_policy(path: str | Path, **options: Any) -> Any:
+    """Read a policy; raise TrainingConfigError if its folder lacks a weight, which transformers would draw."""
+    from transformers import AutoModelForImageTextToText
+
+    policy, found = AutoModelForImageTextToText.from_pretrained(path, output_loading_info=True, **options)
+    if missing := sorted(found["missing_keys"]):
+        raise TrainingConfigError(f"{path} lacks {len(missing)} weights, such as {missing[0]}; copy it anew")
+    return policy
+
+
+def with_adapters(model: Any, settings: Mapping[str, Any], seed: int) -> Any:
+    """A frozen model with adapters drawn from `seed`; raises TrainingConfigError if `settings` don't fit it."""
     from peft import LoraConfig, get_peft_model
 
     try:
-        return get_peft_model(model, LoraConfig(**settings))
+        # PEFT draws from the global generators; what they give later stays as it was.
+        with torch.random.fork_rng([model.device] if model.device.type == "cuda" else []):
+            torch.manual_seed(seed)
+            return get_peft_model(model, LoraConfig(**settings))
     except (TypeError, ValueError) as error:
         fix = 'set target_modules to "all-linear" or to names of its linear layers'
         raise TrainingConfigError(f"lora={settings!r} doesn't fit {type(model).__name__}: {error}; {fix}") from error

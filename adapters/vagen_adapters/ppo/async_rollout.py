@@ -41,10 +41,7 @@ class AsyncRollout:
         self._begun: tuple[tuple[LevelSeed, ...], int] | None = None
 
     def play(self, levels: Sequence[LevelSeed], seed: int, version: int) -> None:
-        """Begin these levels, or go on with them, for a part of their turns; returns at once.
-
-        `version` is of the weights that are taken over for it.
-        """
+        """Begin or continue levels with the weights of this `version`, for a part of their turns; returns at once."""
         self.wait()
         if self._turns is None:
             # As many as make all parts and the rest at the end equal.

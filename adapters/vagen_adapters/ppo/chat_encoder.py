@@ -70,8 +70,6 @@ class ChatEncoder:
     """A family's processor and chat template.
 
     Attributes:
-        tokenizer: the processor's.
-        image_processor: the processor's.
         accepted: the arguments of the model's forward pass.
         image_token_id: the token that stands for one feature of a picture.
         end_id: the token that closes a reply; sampling stops there.
@@ -265,10 +263,9 @@ class ChatEncoder:
 
 def load_policy(folder: str | Path) -> tuple[Any, ChatEncoder]:
     """Read a model in evaluation mode, and its encoder."""
-    from transformers import AutoModelForImageTextToText
+    from vagen_adapters.ppo.actor_critic import read_policy
 
-    model: Any = AutoModelForImageTextToText.from_pretrained(folder)
-    return model.eval(), ChatEncoder.from_pretrained(str(folder))
+    return read_policy(folder).eval(), ChatEncoder.from_pretrained(str(folder))
 
 
 def _image_token_id(family: Family) -> int:

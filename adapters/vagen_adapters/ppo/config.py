@@ -129,7 +129,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     entropy_coef: From0 = 0.0
     clip_low: From0 = 0.2
     clip_high: From0 = 0.2
-    dual_clip: Annotated[float, Field(gt=1, allow_inf_nan=False)] | None = None
+    dual_clip: Annotated[float, Field(gt=1)] | None = None
     policy_loss: Literal["clip", "cispo"] = "clip"
     ratio_level: Literal["token", "turn", "sequence"] = "token"
     loss_level: Literal["token", "turn", "sequence"] = "token"
@@ -234,9 +234,7 @@ class MultiTurnPPOConfig(_BaseConfig):
             raise TrainingConfigError(
                 f"unknown advantage {self.advantage!r}.{did_you_mean(self.advantage, ESTIMATORS)}"
             )
-        hints = get_type_hints(ESTIMATORS[self.advantage], include_extras=True)
-        known = {name: kind for name, kind in hints.items() if name not in ("batch", "return")}
-        check_entries(f"advantage_settings of {self.advantage}", self.advantage_settings, known)
+        check_entries(f"advantage_settings of {self.advantage}", self.advantage_settings, entries_of(self.advantage))
         if self.advantage_settings.get("gamma_token", 1) != 1:
             raise TrainingConfigError(
                 f"advantage_settings gamma_token={self.advantage_settings['gamma_token']} is not valid: it must be 1, "
@@ -284,6 +282,12 @@ class MultiTurnPPOConfig(_BaseConfig):
         raise TrainingConfigError(f"{name}={getattr(self, name)!r} is not valid: it must be {must_be}")
 
 
+def entries_of(advantage: str) -> dict[str, Any]:
+    """The entries of `advantage_settings` that an estimator takes, and their types."""
+    hints = get_type_hints(ESTIMATORS[advantage], include_extras=True)
+    return {name: kind for name, kind in hints.items() if name not in ("batch", "return")}
+
+
 @functools.cache
 def _types() -> dict[str, TypeAdapter[Any]]:
     """The types of all settings.
@@ -292,7 +296,7 @@ def _types() -> dict[str, TypeAdapter[Any]]:
     defaults.
     """
     own = {**inspect.get_annotations(MultiTurnPPOConfig, eval_str=True), **INHERITED}
-    inherited = {bool: bool | None, int: int, float: Annotated[float, Field(allow_inf_nan=False)]}
+    inherited = {bool: bool | None, int: int, float: float}
     return {
         each.name: TypeAdapter(own.get(each.name, inherited.get(type(each.default), Any)), config=STRICT)
         for each in dataclasses.fields(MultiTurnPPOConfig)

@@ -64,8 +64,8 @@ def load_actor_critic(cls: type[ActorCritic], model: str, args: MultiTurnPPOConf
     with whole_weights(args):
         loaded = cls.from_pretrained(model, critic=args.critic_kind, **options)
         if args.lora:
-            loaded.policy = with_adapters(loaded.policy, args.lora)
-            loaded.critic = loaded.critic and with_adapters(loaded.critic, args.lora)
+            loaded.policy = with_adapters(loaded.policy, args.lora, args.seed)
+            loaded.critic = loaded.critic and with_adapters(loaded.critic, args.lora, args.seed + 1)
         if args.freeze_vision:
             loaded.freeze_vision()
         if args.kl_coef or args.kl_loss_coef:

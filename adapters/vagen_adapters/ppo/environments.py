@@ -57,6 +57,9 @@ class TrainingEnvironment:
         if not isinstance(table, Mapping) or "id" not in table:
             raise TrainingConfigError(f"environments: {entry!r} must be a table with an id, or an id")
         check_entries("environments", table, get_type_hints(cls, include_extras=True))
+        for name in ("name", "prompt_packs", "difficulties"):
+            if name in table and not table[name]:
+                raise TrainingConfigError(f"environments: {name}={table[name]!r} is not valid: leave it out")
         return cls(**table)
 
     def tasks(self) -> list[TrainingTask]:
@@ -82,13 +85,9 @@ class TrainingEnvironment:
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """What groups of episodes are drawn from: an environment with one set of options.
+    """What groups of episodes are drawn from: an environment with one set of options and a share of the weight.
 
-    Attributes:
-        name: in logs; of the environment, with the difficulty where it has several.
-        environment: whose task it is.
-        options: for `gym.make`.
-        weight: share of the groups, relative to the other tasks.
+    `name`, in logs, is the environment's, with the difficulty where it has several.
     """
 
     name: str

@@ -99,8 +99,6 @@ class PPOEpisode:
     """An episode.
 
     Attributes:
-        level: what was played.
-        turns: in order.
         last_shown: the observation after the last turn; None once it is terminated, when nothing is read any more.
         terminated: solved or lost.
         truncated: cut by the environment's budget, or for want of room in the context.

@@ -69,11 +69,9 @@ class LevelSampler:
         self.records: dict[str, TaskRecord] = {}
 
     def levels(self, numbers: Sequence[int], first_group: int) -> list[LevelSeed]:
-        """Levels for groups, `group_size` episodes each.
+        """Levels for groups by their numbers in the training, `group_size` episodes each.
 
-        Args:
-            numbers: of the groups in the training; each is drawn once.
-            first_group: the number of the first group in its rollout.
+        `first_group` is the number of the first one in its rollout.
         """
         shares = self.shares()
         return [
@@ -121,9 +119,8 @@ class LevelSampler:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from `state`; tasks that it doesn't name start anew."""
-        for name, entries in state.items():
-            if name in self.records:
-                self.records[name] = TaskRecord(**{**entries, "mixed": tuple(entries["mixed"])})
+        for name in self.records.keys() & state.keys():
+            self.records[name] = TaskRecord(**{**state[name], "mixed": tuple(state[name]["mixed"])})
 
     def _draw(self, number: int, shares: Sequence[float]) -> TrainingTask:
         offset = HashStream("tasks", self.seed).random()

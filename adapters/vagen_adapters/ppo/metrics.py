@@ -136,12 +136,8 @@ def of_scores(
 ) -> dict[str, float]:
     """How far the sampler was from the policy, the policy from its reference and the critic from the returns.
 
-    Args:
-        batch: the episodes; `values` only count where `advantages` has targets.
-        advantages: before whitening.
-        logprobs: (B, L) of the policy, or None if the update computes them.
-        sampled: (B, L) of the sampler, whose top-p widens the gap.
-        reference: (B, L) of the frozen policy, or None.
+    `advantages` are those before whitening; values count where they have targets. Log-probabilities are (B, L): the
+    policy's, None if the update computes them; the sampler's, whose top-p widens the gap; the frozen policy's, or None.
     """
     mask, trained = batch.mask, advantages.value_mask
     found = {"advantage/std": float(advantages.advantages[advantages.mask].std())}
@@ -170,11 +166,7 @@ def mean(numbers: Sequence[float]) -> float:
 
 
 class Clock:
-    """What a rollout and its updates spend their time on, in this process.
-
-    Attributes:
-        spent: seconds by name.
-    """
+    """What a rollout and its updates spend their time on in this process: seconds by name, in `spent`."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()

@@ -92,12 +92,9 @@ class Rollout:
         return self.play_on([PPOEpisode(level) for level in levels], seed)
 
     def play_on(self, episodes: list[PPOEpisode], seed: int, *, snapshots: bool = False) -> list[PPOEpisode]:
-        """Play episodes to their ends, those of `Episode.fork` from where they begin.
+        """Play episodes to their ends, those of `Episode.fork` from where they begin, and return them.
 
-        Args:
-            episodes: changed and returned.
-            seed: as for `play`.
-            snapshots: whether each turn keeps the environment before it, so that its episode can be forked there.
+        With `snapshots` each turn keeps the environment before it, so that its episode can be forked there.
         """
         for _ in self.turns(episodes, seed, snapshots=snapshots):
             pass

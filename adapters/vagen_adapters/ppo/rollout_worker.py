@@ -33,11 +33,7 @@ class RolloutWorker:
     """Plays a training's episodes. Each process plays its share, then all processes hold all episodes.
 
     `record` takes figures for the log. `score` and `make_sampler` are those of `MultiTurnPPOTrainer`; without
-    `make_sampler` the sampler is the one that `args.generation` names.
-
-    Attributes:
-        rollout: plays with the present weights.
-        clock: time spent on playing, and on what the trainer adds.
+    `make_sampler` the sampler is the one that `args.generation` names. `clock` also has what the trainer adds.
     """
 
     def __init__(
@@ -91,10 +87,7 @@ class RolloutWorker:
         return self._play_on(forks_of(episodes, times), seed)
 
     def play_enough(self, number: int, version: int) -> tuple[list[PPOEpisode], list[PPOEpisode]]:
-        """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad.
-
-        `version` is of the weights as they are now, in updates.
-        """
+        """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad."""
         episodes: list[PPOEpisode] = []
         for extra in range(self.args.dynamic_sampling + 1):
             levels, seed = self.levels(number, extra), seed_of(self.args, number, 0)

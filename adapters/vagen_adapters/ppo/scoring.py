@@ -47,14 +47,10 @@ def pieces_for(tokens: int, vocabulary: int) -> int:
 
 
 class SampledTokens:
-    """Which tokens of a batch are scored, and how their scores go back to their places.
-
-    Args:
-        mask: (B, L) bool; a row's first token can't be among them, for nothing stands before it.
-    """
+    """Which tokens of a batch are scored, by a mask (B, L), and how their scores go back to their places."""
 
     def __init__(self, mask: Tensor) -> None:
-        self.mask = nn.functional.pad(mask[:, 1:], (1, 0))
+        self.mask = nn.functional.pad(mask[:, 1:], (1, 0))  # nothing stands before a row's first token
         self.rows, self.columns = self.mask.nonzero(as_tuple=True)
 
     def before(self, hidden: Tensor) -> Tensor:

@@ -10,11 +10,11 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from vagen_adapters.errors import TrainingConfigError
 from vagen_envs.errors import did_you_mean
 
-STRICT = ConfigDict(strict=True)
+STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 Count = Annotated[int, Field(ge=1)]
 CountFrom0 = Annotated[int, Field(ge=0)]
-From0 = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+From0 = Annotated[float, Field(ge=0)]
+Above0 = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 

@@ -31,11 +31,7 @@ PARTS = ("pooler_output", DEEPSTACK)
 class VisionFeatureCache:
     """Keeps the features of the most recently used pictures, up to `most` bytes on the models' device.
 
-    Models with equal towers share features.
-
-    Attributes:
-        looks: pictures that towers have encoded.
-        kept: features by tower and picture.
+    Models with equal towers share features. `looks` counts the pictures that towers have encoded.
     """
 
     def __init__(self, models: Sequence[Any], encoder: ChatEncoder, most: int) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vagen_adapters.context import ContextPolicy, summary_request
+from vagen_adapters.errors import in_short
 from vagen_benchmarks.agents.base import Agent, Call, ContextSummary, Game, Reply
 from vagen_benchmarks.clients.base import Ending
 from vagen_benchmarks.errors import ProtocolError
@@ -45,16 +46,16 @@ class Trained(Agent):
         best = Path(folder) / BEST
         self.name, self._folder = folder, best if is_trained(str(best)) else Path(folder)
         card = Path(folder) / CARD
-        self.card: dict[str, Any] = json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
-        environments = self.card.get("environments", [])
-        self.trained_on = [each["id"] for each in environments]
-        options = [each["options"] for each in environments]
-        shared = [each for each in (options or [{}])[0].items() if all(each in other.items() for other in options)]
-        self.env_options = dict(shared)
         try:
+            self.card: dict[str, Any] = json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
+            environments = self.card.get("environments", [])
+            self.trained_on = [each["id"] for each in environments]
+            options = [each["options"] for each in environments]
+            shared = [each for each in (options or [{}])[0].items() if all(each in other.items() for other in options)]
+            self.env_options = dict(shared)
             model, self._encoder = load_policy(self._folder)
-        except (OSError, ValueError) as error:
-            raise ProtocolError(f"{folder} holds no model that can be played: {error}") from error
+        except Exception as error:  # of files that are cut off or damaged, libraries raise whatever they like
+            raise ProtocolError(f"{folder} holds no model that can be played: {in_short(error)}") from error
         self._model = model.float()
         self._busy = threading.Lock()  # a model generates for one caller at a time
 

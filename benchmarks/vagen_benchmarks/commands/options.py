@@ -50,7 +50,7 @@ Penalty = Annotated[str | None, typer.Option(help="`paper`: fine frequent senten
 
 
 def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
-    """`["max_turns=5", "split=val"]` to keyword options; values are JSON where they can be read as such.
+    """`["max_turns=5", "split=val"]` to keyword options; values are JSON, or Python's None or truth, where they can be.
 
     Raises:
         ProtocolError: one has no `=`.
@@ -61,7 +61,7 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
         if not found or not name:
             raise ProtocolError(f"option {pair!r} is not valid: write NAME=VALUE, such as max_turns=5")
         try:
-            options[name.strip()] = json.loads(value)
+            options[name.strip()] = json.loads({"None": "null", "True": "true", "False": "false"}.get(value, value))
         except ValueError:
             options[name.strip()] = value
     return options

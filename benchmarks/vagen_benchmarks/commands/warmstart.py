@@ -39,9 +39,7 @@ def warmstart(
     Example: `vagen warmstart --model Qwen/Qwen2.5-VL-3B-Instruct -e sokoban --out runs/warm`
     """
     need("vagen warmstart", *EXTRA)
-    from transformers import AutoModelForImageTextToText
-
-    from vagen_adapters.ppo.actor_critic import check_finite, with_adapters
+    from vagen_adapters.ppo.actor_critic import check_finite, read_policy, with_adapters
     from vagen_adapters.ppo.chat_encoder import ChatEncoder
     from vagen_adapters.ppo.checkpoints import writing
     from vagen_adapters.ppo.config import check_setting
@@ -53,10 +51,10 @@ def warmstart(
     check_model(model)
     with errors_as(TrainingConfigError, f"--model {model} can't be read", "give the folder of a whole model"):
         encoder = ChatEncoder.from_pretrained(model)
-        policy: Any = AutoModelForImageTextToText.from_pretrained(model, dtype="auto" if lora else "float32")
+        policy = read_policy(model, dtype="auto" if lora else "float32")
     check_finite(policy, model)
     if lora:
-        policy = with_adapters(policy, lora)
+        policy = with_adapters(policy, lora, seed=42)  # as transformers' Trainer, which shuffles by it
     rate = learning_rate or (1e-4 if lora else 1e-5)
     with lock(out):
         loss = warm_start(

@@ -75,11 +75,14 @@ class Recipe:
         Raises:
             TrainingConfigError: there are no environments, here or in the recipe.
         """
+        if isinstance(environments, str):
+            raise TrainingConfigError(f"environments={environments!r} is not valid: it must be a list")
         tables = [{"id": entry} if isinstance(entry, str) else entry for entry in environments or self.environments]
         if not tables:
             raise TrainingConfigError(f"recipe {self.name} names no environments; give at least one")
         tables = [_merged(self.environment, table) for table in tables]
         settings = _merged(self.settings, self._overrides([str(table.get("id")) for table in tables]))
+        settings = _for_estimator(settings, changes.get("advantage"))
         return {**settings, "environments": tables, "output_dir": output_dir, **changes}
 
     def _overrides(self, ids: Sequence[str]) -> dict[str, Any]:
@@ -110,11 +113,29 @@ def _load(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
         return _merged(_read(FOLDER / "common.toml"), _read(FOLDER / f"{name}.toml"))
     if not name.endswith(".toml"):
         raise TrainingConfigError(f"unknown recipe {name!r}.{did_you_mean(name, recipe_names())}")
+    name = str(Path(name).resolve())
     if name in above:
         raise TrainingConfigError(f"recipe {name} extends itself: {' → '.join((*above, name))}; change an `extends`")
     own = _read(Path(name))
     extended = own.pop("extends", None)
-    return own if extended is None else _merged(_load(extended, (*above, name)), own)
+    if extended is None:
+        return own
+    beside = extended if not extended.endswith(".toml") else str(Path(name).parent / extended)
+    under, advantage = _load(beside, (*above, name)), own.get("settings", {}).get("advantage")
+    for settings in (under.get("settings", {}), *under.get("overrides", {}).values()):
+        settings.update(_for_estimator(settings, advantage))
+    return _merged(under, own)
+
+
+def _for_estimator(settings: Mapping[str, Any], advantage: Any) -> dict[str, Any]:
+    """A recipe's settings where another estimator is chosen: what that doesn't take is left out of its own."""
+    own = settings.get("advantage_settings")
+    if advantage is None or own is None:
+        return dict(settings)
+    from vagen_adapters.ppo.config import ESTIMATORS, entries_of
+
+    known = entries_of(advantage) if advantage in [*ESTIMATORS] else {}
+    return {**settings, "advantage_settings": {name: entry for name, entry in own.items() if name in known}}
 
 
 def _read(path: Path) -> dict[str, Any]:
