@@ -50,7 +50,7 @@ Penalty = Annotated[str | None, typer.Option(help="`paper`: fine frequent senten
 
 
 def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
-    """`["max_turns=5", "split=val"]` to keyword options; values are JSON, or Python's None or truth, where they can be.
+    """`["max_turns=5", "split=val"]` to keyword options; values are JSON, None, True or False where they can be.
 
     Raises:
         ProtocolError: one has no `=`.
