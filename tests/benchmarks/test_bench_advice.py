@@ -62,7 +62,7 @@ def test_replies_that_a_proxy_has_escaped_are_played(tmp_path, endpoint):
 @pytest.mark.parametrize(
     ("message", "said"),
     [
-        ({"content": None, "reasoning_content": "<answer>Up</answer>"}, "without its reasoning parser"),
+        ({"content": None, "reasoning_content": "<answer>Up</answer>"}, "own reasoning parser, or with none"),
         ({"content": "<think>and", "finish": "length"}, "--max-tokens"),
     ],
 )

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.features import as_taken_by
-from vagen_adapters.ppo.introspection import backbone_of, logits_of, vision_parameters
+from vagen_adapters.ppo.introspection import backbone_of, logits_of, read_policy, vision_parameters
 from vagen_adapters.ppo.packed_rows import in_one_row, in_rows
 from vagen_adapters.ppo.scoring import PIECES, Distribution, SampledTokens, as_autocast_rounds, pieces_for, score
 from vagen_adapters.ppo.vision_cache import VisionFeatureCache
@@ -273,16 +273,6 @@ class ActorCritic(nn.Module):
 
     def _backbones(self) -> list[Any]:
         return [self.policy] if self.critic is None else [self.policy, self.critic]
-
-
-def read_policy(path: str | Path, **options: Any) -> Any:
-    """Read a policy; raise TrainingConfigError if its folder lacks a weight, which transformers would draw."""
-    from transformers import AutoModelForImageTextToText
-
-    policy, found = AutoModelForImageTextToText.from_pretrained(path, output_loading_info=True, **options)
-    if missing := sorted(found["missing_keys"]):
-        raise TrainingConfigError(f"{path} lacks {len(missing)} weights, such as {missing[0]}; copy it anew")
-    return policy
 
 
 def with_adapters(model: Any, settings: Mapping[str, Any], seed: int) -> Any:

@@ -25,6 +25,7 @@ from torch import Tensor
 from vagen_adapters.errors import TrainingDataError
 from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY, Conversation
 from vagen_adapters.ppo.features import RecentlyUsed, joined_features
+from vagen_adapters.ppo.introspection import read_policy
 from vagen_adapters.ppo.processors import Family, refusal, refusing
 from vagen_envs import State
 from vagen_envs.pictures import Picture
@@ -263,8 +264,6 @@ class ChatEncoder:
 
 def load_policy(folder: str | Path) -> tuple[Any, ChatEncoder]:
     """Read a model in evaluation mode, and its encoder."""
-    from vagen_adapters.ppo.actor_critic import read_policy
-
     return read_policy(folder).eval(), ChatEncoder.from_pretrained(str(folder))
 
 

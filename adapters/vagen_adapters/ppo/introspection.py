@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
+
+
+def read_policy(path: str | Path, **options: Any) -> Any:
+    """Read a policy; raise TrainingConfigError if its folder lacks a weight, which transformers would draw."""
+    from transformers import AutoModelForImageTextToText
+
+    policy, found = AutoModelForImageTextToText.from_pretrained(path, output_loading_info=True, **options)
+    if missing := sorted(found["missing_keys"]):
+        raise TrainingConfigError(f"{path} lacks {len(missing)} weights, such as {missing[0]}; copy it anew")
+    return policy
 
 
 def whole_of(policy: Any) -> Any:
