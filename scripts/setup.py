@@ -103,7 +103,9 @@ def fix_torchvision() -> None:
     """Let a torchvision that was built for CUDA be imported beside a torch for CPU; vLLM needs no more of it."""
     if subprocess.run([PYTHON, "-c", "import torchvision"], capture_output=True, check=False).returncode:
         (packages,) = VENV.glob("lib/python*/site-packages")
-        shutil.copy(ROOT / "scripts" / "torchvision_on_cpu.py", packages / "sitecustomize.py")
+        shutil.copy(ROOT / "scripts" / "torchvision_on_cpu.py", packages)
+        # not as sitecustomize, since Debian's Python has one of its own that comes first
+        (packages / "torchvision_on_cpu.pth").write_text("import torchvision_on_cpu\n")
 
 
 def make_venv() -> None:

@@ -1,7 +1,7 @@
 """DreamSim and DINO by their packages, with random weights in the published layout.
 
 torchvision's wheels fit no torch for CPUs alone; there run these tests with scripts/torchvision_on_cpu.py as
-`sitecustomize` in an environment of its own.
+`.pth` in an environment of its own.
 """
 
 from __future__ import annotations
