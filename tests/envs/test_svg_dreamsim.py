@@ -1,7 +1,7 @@
 """DreamSim and DINO by their packages, with random weights in the published layout.
 
-torchvision's wheels fit no torch for CPUs alone; there run these tests with scripts/torchvision_on_cpu.py as
-`.pth` in an environment of its own.
+torchvision's wheels fit no torch for CPUs alone; there run these tests in an environment of its own, where a `.pth` file imports
+scripts/torchvision_on_cpu.py.
 """
 
 from __future__ import annotations
