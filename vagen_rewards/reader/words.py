@@ -74,7 +74,7 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
 
 @functools.cache
 def _rewrites(kind: str) -> list[tuple[frozenset[str], re.Pattern[str], str]]:
-    """Paraphrases of this kind: words one of which each has, its pattern, and plainer words for it."""
+    """Paraphrases: words of which a text must hold one, the pattern, and the plainer words that replace it."""
     names = {"number": [r"\d+", *_NUMERALS]}
     for phrase, (name, value, _) in phrases(kind).items():
         for each in (name, value) if name == "thing" else (name,):

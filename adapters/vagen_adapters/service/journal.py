@@ -19,7 +19,7 @@ from vagen_envs.pictures import Picture
 GONE = frozenset({"lost", "unknown_session", "out_of_order"})
 """Failures after which a session is opened again: the server doesn't have it, or not in this state."""
 PLAYED = frozenset({"bad_config", "episode_over", "simulator"})
-"""Failures of moves after which their session is there."""
+"""Failures of moves that leave the session open."""
 MAX_LOSSES = 6
 """Times in a row that one move may be lost. It may be this move that the workers die of."""
 

@@ -151,7 +151,7 @@ def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
     out = Path(config.output_dir)
-    with errors_as(TrainingConfigError, f"{model} can't be read, or not trained like this", "change the settings"):
+    with errors_as(TrainingConfigError, f"{model} can't be loaded or trained", "check the folder and settings"):
         trainer = MultiTurnPPOTrainer(model, config, score=score or None)
     try:
         trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
