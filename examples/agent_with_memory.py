@@ -30,7 +30,9 @@ class ReAct(ChatAgent):
 
     def messages(self, game: Game) -> list[Message]:
         messages = super().messages(game)
-        messages[-1]["content"].append({"type": "text", "text": "\n".join(["What I remember:", *notes(game)])})
+        messages[-1]["content"].append(
+            {"type": "text", "text": "\n".join(["What I remember:", *notes(game)])}
+        )
         return messages
 
 
@@ -42,9 +44,15 @@ class RandomWithMemory(Agent):
     def reply(self, game: Game) -> str:
         notes(game)
         stream = HashStream(self.name, game.task, game.seed, game.repeat, len(game.turns))
-        steps = [step for step in game.env.random_actions(stream, 8) if step not in game.memory["useless"]]
+        steps = [
+            step
+            for step in game.env.random_actions(stream, 8)
+            if step not in game.memory["useless"]
+        ]
         text = f"I have not tried {steps[0]} here." if steps else "I have tried everything."
-        return game.env.grammar.render(steps[:1] or ["Up"], observation=text, reasoning=text, prediction=text)
+        return game.env.grammar.render(
+            steps[:1] or ["Up"], observation=text, reasoning=text, prediction=text
+        )
 
 
 def notes(game: Game) -> list[str]:
@@ -56,7 +64,9 @@ def notes(game: Game) -> list[str]:
         did = [action.text for action in last.executed]
         changed = last.metrics["action_is_effective"]
         effect = "something" if changed else "nothing"
-        known.append(f"Turn {len(game.turns)}: {', '.join(did) or 'nothing'}, which changed {effect}.")
+        known.append(
+            f"Turn {len(game.turns)}: {', '.join(did) or 'nothing'}, which changed {effect}."
+        )
         useless.clear() if changed else useless.update(did[:1])
     return known
 

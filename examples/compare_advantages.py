@@ -11,7 +11,19 @@ import torch
 from vagen_adapters.ppo.advantages import bilevel_gae, dual_discount_gae, token_gae, turn_gae
 from vagen_adapters.ppo.trajectories import Trajectories
 
-TURNS = [-1, 0, 0, 0, -1, 1, 1, -1, 2, 2, -1]  # the turn of each token; -1 marks prompt and observation tokens
+TURNS = [
+    -1,
+    0,
+    0,
+    0,
+    -1,
+    1,
+    1,
+    -1,
+    2,
+    2,
+    -1,
+]  # the turn of each token; -1 marks prompt and observation tokens
 
 
 def main() -> None:
@@ -32,7 +44,11 @@ def main() -> None:
     }.items():
         row = found.advantages[0].tolist()
         print(
-            f"{name:24}", *(f"{'·' if turn < 0 else f'{value:.2f}':>7}" for turn, value in zip(TURNS, row, strict=True))
+            f"{name:24}",
+            *(
+                f"{'·' if turn < 0 else f'{value:.2f}':>7}"
+                for turn, value in zip(TURNS, row, strict=True)
+            ),
         )
 
 

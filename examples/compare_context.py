@@ -18,7 +18,19 @@ POLICIES = ("all", "last:1")
 
 def compare(model: str, base_url: str, out: Path) -> None:
     """Play 32 of the hardest levels of Sokoban's ladder under each policy."""
-    words = ["bench", "-e", "sokoban", "-o", "difficulty=5", "-n", "32", "-a", model, "--base-url", base_url]
+    words = [
+        "bench",
+        "-e",
+        "sokoban",
+        "-o",
+        "difficulty=5",
+        "-n",
+        "32",
+        "-a",
+        model,
+        "--base-url",
+        base_url,
+    ]
     for policy in POLICIES:
         words += ["--context", policy]
     sys.argv = ["vagen", *words, "--out", str(out)]

@@ -37,8 +37,14 @@ def reply_to(image: np.ndarray) -> str:
     player, flag, holes = cells(image, "player")[0], cells(image, "flag")[0], cells(image, "hole")
     names: list[str] = []
     while player != flag and len(names) < 3:
-        near = {name: (player[0] + down, player[1] + right) for name, (down, right) in MOVES.items()}
-        better = [n for n, cell in near.items() if distance(cell, flag) < distance(player, flag) and cell not in holes]
+        near = {
+            name: (player[0] + down, player[1] + right) for name, (down, right) in MOVES.items()
+        }
+        better = [
+            n
+            for n, cell in near.items()
+            if distance(cell, flag) < distance(player, flag) and cell not in holes
+        ]
         if not better:
             break
         names.append(better[0])

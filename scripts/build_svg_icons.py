@@ -26,7 +26,9 @@ from vagen_envs.svg.renderer import shared_renderer
 OUTPUT = Path(__file__).parent.parent / "vagen_envs" / "svg" / "icons.jsonl.gz"
 SHAPES = {"g", "path", "circle", "ellipse", "rect", "line", "polygon", "polyline"}
 LONGEST = 1_500
-ALIKE = 6.0  # mean absolute difference of 24x24 pictures, 0 to 255; below it two icons look the same
+ALIKE = (
+    6.0  # mean absolute difference of 24x24 pictures, 0 to 255; below it two icons look the same
+)
 COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b")
 
 
@@ -35,7 +37,9 @@ def icons_of(tarball: Path) -> list[tuple[str, str]]:
     with tarfile.open(tarball) as archive:
         member = archive.extractfile("package/icons.json")
         if member is None:
-            raise SystemExit(f"{tarball} has no package/icons.json; is it an @iconify-json package?")
+            raise SystemExit(
+                f"{tarball} has no package/icons.json; is it an @iconify-json package?"
+            )
         data = json.load(member)
     icons = []
     for name, icon in data["icons"].items():
@@ -60,7 +64,9 @@ def thumbnail(svg: str) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("tarballs", nargs="+", type=Path)
     parser.add_argument("--output", type=Path, default=OUTPUT)
     asked = parser.parse_args()
@@ -77,7 +83,10 @@ def main() -> None:
             outlines.add(outline)
             small = thumbnail(svg)
             ways = (small, small[:, ::-1], small[::-1])
-            if len(seen) and min(np.abs(seen - way).mean(axis=(1, 2, 3)).min() for way in ways) < ALIKE:
+            if (
+                len(seen)
+                and min(np.abs(seen - way).mean(axis=(1, 2, 3)).min() for way in ways) < ALIKE
+            ):
                 continue
             seen = np.concatenate([seen, small[None]])
             rows.append(json.dumps({"Filename": name, "Svg": svg}).encode() + b"\n")

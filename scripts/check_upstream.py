@@ -71,12 +71,19 @@ def where(name: str, python: Path) -> str:
     """The lines of our adapter at which an import or a test broke."""
     adapter = ADAPTERS[name]
     file = f"{adapter.module.replace('.', '/')}.py"
-    code = f"import traceback\ntry:\n import {adapter.module}\nexcept Exception: traceback.print_exc()"
+    code = (
+        f"import traceback\ntry:\n import {adapter.module}\nexcept Exception: traceback.print_exc()"
+    )
     command = [python, "-c", code]
     found = at_lines(file, _output(command))
     if not found:
         tests = [f"tests/{each}" for each in adapter.tests]
-        found = at_lines(file, _output([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=native", *tests]))
+        found = at_lines(
+            file,
+            _output(
+                [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=native", *tests]
+            ),
+        )
     return "; ".join(dict.fromkeys(found))
 
 
@@ -93,12 +100,16 @@ def at_lines(file: str, said: str) -> list[str]:
 
 
 def _output(command: list[Path | str]) -> str:
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     return done.stdout
 
 
 def version(python: Path, library: str) -> str:
-    return _output([python, "-c", f"import importlib.metadata as m; print(m.version({library!r}))"]).strip()
+    return _output(
+        [python, "-c", f"import importlib.metadata as m; print(m.version({library!r}))"]
+    ).strip()
 
 
 def pinned_version(name: str) -> str:

@@ -26,7 +26,12 @@ def main() -> None:
     seen = [play(*each) for each in SHOWN]
     names = [env_id.partition("/")[2].rpartition("-v")[0] for env_id, _, _ in SHOWN]
     frames = [
-        sheet([(name, pictures[min(i, len(pictures) - 1)]) for name, pictures in zip(names, seen, strict=True)])
+        sheet(
+            [
+                (name, pictures[min(i, len(pictures) - 1)])
+                for name, pictures in zip(names, seen, strict=True)
+            ]
+        )
         for i in range(max(map(len, seen)))
     ]
     file = Path(__file__).parent.parent / "docs" / "images" / "environments.webp"
@@ -51,18 +56,24 @@ def square(picture: Image.Image) -> Image.Image:
         return picture.crop((left, 0, left + side, side)).resize((SIDE, SIDE), kind)
     board, half = Image.new("RGB", (SIDE, SIDE), "white"), SIDE // 2
     for i, left in enumerate((0, picture.width - side)):
-        part = picture.crop((left, 0, left + side, side)).resize((half, half), Image.Resampling.LANCZOS)
+        part = picture.crop((left, 0, left + side, side)).resize(
+            (half, half), Image.Resampling.LANCZOS
+        )
         board.paste(part, (half // 2, i * half))
     return board
 
 
 def sheet(row: list[tuple[str, Image.Image]]) -> Image.Image:
-    image = Image.new("RGB", (len(row) * (SIDE + GAP) - GAP + 2 * MARGIN, SIDE + CAPTION + 2 * MARGIN), "white")
+    image = Image.new(
+        "RGB", (len(row) * (SIDE + GAP) - GAP + 2 * MARGIN, SIDE + CAPTION + 2 * MARGIN), "white"
+    )
     draw, font = ImageDraw.Draw(image), ImageFont.load_default(15)
     for i, (name, picture) in enumerate(row):
         left = MARGIN + i * (SIDE + GAP)
         image.paste(picture, (left, MARGIN))
-        draw.text((left + SIDE / 2, MARGIN + SIDE + CAPTION / 2 + 2), name, "black", font, anchor="mm")
+        draw.text(
+            (left + SIDE / 2, MARGIN + SIDE + CAPTION / 2 + 2), name, "black", font, anchor="mm"
+        )
     return image
 
 

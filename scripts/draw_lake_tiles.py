@@ -16,7 +16,13 @@ Draw = ImageDraw.ImageDraw
 ICE, ICE_EDGE, GLINT = (214, 234, 246), (176, 206, 226), (243, 250, 254)
 WATER, WATER_EDGE, RIPPLE = (24, 62, 110), (120, 160, 196), (58, 104, 158)
 POLE, FLAG, FLAG_DARK, BASE = (92, 74, 58), (222, 52, 44), (176, 30, 30), (240, 196, 60)
-COAT, COAT_DARK, SKIN, HAT, EYE = (46, 140, 70), (30, 100, 50), (246, 206, 170), (226, 120, 30), (40, 30, 30)
+COAT, COAT_DARK, SKIN, HAT, EYE = (
+    (46, 140, 70),
+    (30, 100, 50),
+    (246, 206, 170),
+    (226, 120, 30),
+    (40, 30, 30),
+)
 
 
 def box(*corners: float) -> list[float]:

@@ -14,7 +14,9 @@ EACH, SIDE, GAP, CAPTION = 2, 224, 12, 56
 
 
 def main() -> None:
-    samples = [sample for source in SOURCES for sample in generated_samples(EACH, "train", [source])]
+    samples = [
+        sample for source in SOURCES for sample in generated_samples(EACH, "train", [source])
+    ]
     columns = len(SOURCES)
     sheet = Image.new("RGB", (columns * (SIDE + GAP) - GAP, EACH * (SIDE + CAPTION)), "#dddddd")
     pen = ImageDraw.Draw(sheet)

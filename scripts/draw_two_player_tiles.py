@@ -28,7 +28,9 @@ def main() -> None:
         pixels[belly & body] = ORANGE
         others.append(pixels)
     target = ROOT / "adapters/vagen_adapters/two_player_sokoban/tiles.png"
-    Image.fromarray(np.concatenate([strip, *others], axis=1)).quantize(16).save(target, optimize=True)
+    Image.fromarray(np.concatenate([strip, *others], axis=1)).quantize(16).save(
+        target, optimize=True
+    )
     print(f"wrote {target.relative_to(ROOT)}")
 
 

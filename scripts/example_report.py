@@ -13,7 +13,20 @@ from mkdocs.structure.files import File, Files
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
 
-ARGUMENTS = ("-e", "sokoban", "-e", "frozenlake", "-a", "oracle", "-a", "blind", "-a", "random", "-n", "8")
+ARGUMENTS = (
+    "-e",
+    "sokoban",
+    "-e",
+    "frozenlake",
+    "-a",
+    "oracle",
+    "-a",
+    "blind",
+    "-a",
+    "random",
+    "-n",
+    "8",
+)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

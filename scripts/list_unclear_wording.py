@@ -35,15 +35,23 @@ def prose(text: str, name: str) -> Iterator[tuple[int, str]]:
 
 
 def main() -> None:
-    files = subprocess.run(["git", "ls-files", *PATHS], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    files = subprocess.run(
+        ["git", "ls-files", *PATHS], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
     counts = {}
     for name in files.splitlines():
         if name.endswith((".md", ".py")):
             text = (ROOT / name).read_text(encoding="utf-8")
-            found = [(number, line.strip()) for number, line in prose(text, name) if MARKS.search(line)]
+            found = [
+                (number, line.strip()) for number, line in prose(text, name) if MARKS.search(line)
+            ]
             counts[name] = len(found)
             if "--lines" in sys.argv:
-                print(*(f"{name}:{number}: {line}" for number, line in found), sep="\n", end="\n" if found else "")
+                print(
+                    *(f"{name}:{number}: {line}" for number, line in found),
+                    sep="\n",
+                    end="\n" if found else "",
+                )
     for name, count in sorted(counts.items(), key=lambda item: -item[1]):
         if count and "--lines" not in sys.argv:
             print(f"{count:4} {name}")

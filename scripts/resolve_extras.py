@@ -18,11 +18,18 @@ PYTHONS = ("3.11", "3.12", "3.13")
 
 
 def main() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     print("| extra |", " | ".join(PYTHONS), "|")
     print("|---" * (1 + len(PYTHONS)) + "|")
     for extra in extras:
-        print(f"| `{extra}` |", " | ".join(resolves(extra, python) for python in PYTHONS), "|", flush=True)
+        print(
+            f"| `{extra}` |",
+            " | ".join(resolves(extra, python) for python in PYTHONS),
+            "|",
+            flush=True,
+        )
 
 
 def resolves(extra: str, python: str) -> str:

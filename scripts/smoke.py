@@ -18,7 +18,9 @@ def main() -> None:
     for package in (vagen_envs, vagen_rewards, vagen_adapters, vagen_benchmarks):
         folder = Path(package.__file__).parent
         if "site-packages" not in folder.parts:
-            raise SystemExit(f"{package.__name__} was imported from {folder}, not from the installed wheel")
+            raise SystemExit(
+                f"{package.__name__} was imported from {folder}, not from the installed wheel"
+            )
         if not (folder / "py.typed").is_file():
             raise SystemExit(f"{package.__name__} has no py.typed")
     for env_id in vagen_envs.ENV_IDS:

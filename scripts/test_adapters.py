@@ -80,7 +80,11 @@ ADAPTERS = {
         ("torch>=2.9", "accelerate>=1.15"),  # the parity kit's model
     ),
     "openenv": Adapter(
-        "openenv", "vagen_adapters.openenv_env", "openenv", ("adapters/test_adapters_openenv.py",), "openenv"
+        "openenv",
+        "vagen_adapters.openenv_env",
+        "openenv",
+        ("adapters/test_adapters_openenv.py",),
+        "openenv",
     ),
     "inspect": Adapter(
         "inspect",
@@ -168,7 +172,9 @@ def main(names: list[str]) -> int:
     failed = []
     for name in names or ADAPTERS:
         if too_old := wants(name):
-            print(f"{name}: not tested, for it needs {too_old}: make test-adapters PYTHON={too_old} ADAPTERS={name}")
+            print(
+                f"{name}: not tested, for it needs {too_old}: make test-adapters PYTHON={too_old} ADAPTERS={name}"
+            )
             failed += [name] if names else []
             continue
         began = time.monotonic()
@@ -176,7 +182,8 @@ def main(names: list[str]) -> int:
         made = time.monotonic()
         wrong = test(name, python)
         print(
-            f"{name}: {wrong or 'passed'} ({made - began:.0f} s to set up, {time.monotonic() - made:.0f} s)", flush=True
+            f"{name}: {wrong or 'passed'} ({made - began:.0f} s to set up, {time.monotonic() - made:.0f} s)",
+            flush=True,
         )
         failed += [name] if wrong else []
     return int(bool(failed))
@@ -216,14 +223,20 @@ def make_venv(folder: Path) -> Path:
     command = [sys.executable, "-m", "venv", "--clear", *options, folder]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"no virtual environment can be made with {sys.executable}: {done.stdout}{done.stderr}")
+        raise SystemExit(
+            f"no virtual environment can be made with {sys.executable}: {done.stdout}{done.stderr}"
+        )
     return folder / "bin" / "python"
 
 
 def install(python: Path, *words: str) -> None:
     """With the environment's own pip, or with that of the environment that `make test` set up."""
     own = python.with_name("pip").exists()
-    pip = [python, "-m", "pip"] if own else [ROOT / ".venv/bin/python", "-m", "pip", "--python", python]
+    pip = (
+        [python, "-m", "pip"]
+        if own
+        else [ROOT / ".venv/bin/python", "-m", "pip", "--python", python]
+    )
     command = [*pip, "--disable-pip-version-check", "--no-input", "install", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -234,7 +247,9 @@ def install(python: Path, *words: str) -> None:
 def test(name: str, python: Path) -> str:
     """What is wrong with an adapter, or nothing."""
     adapter = ADAPTERS[name]
-    alone = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}  # what is installed is tested
+    alone = {
+        key: value for key, value in os.environ.items() if key != "PYTHONPATH"
+    }  # what is installed is tested
     done = run([python, "-c", f"import {adapter.module}"], alone)
     if done.returncode:
         print(done.stdout, end="")
@@ -244,7 +259,11 @@ def test(name: str, python: Path) -> str:
     done = run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, page], alone)
     print(done.stdout, end="")
     said = done.stdout.strip().splitlines()
-    skipped = [line for line in said if re.match(rf"SKIPPED.*(test_adapters_|test_parity_|{adapter.library})", line)]
+    skipped = [
+        line
+        for line in said
+        if re.match(rf"SKIPPED.*(test_adapters_|test_parity_|{adapter.library})", line)
+    ]
     if done.returncode or skipped:
         return (skipped or said or ["no output"])[-1]
     return ""
@@ -252,7 +271,13 @@ def test(name: str, python: Path) -> str:
 
 def run(command: list[Path | str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        command,
+        cwd=ROOT,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
 
 

@@ -15,4 +15,7 @@ if spec is not None and spec.origin is not None:
         torch.ops.load_library(Path(spec.origin).with_name("_C.so"))
     except OSError:
         for name in ("nms", "qnms"):
-            torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+            torch.library.define(
+                f"torchvision::{name}",
+                "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+            )

@@ -47,7 +47,9 @@ def main() -> None:
     package = griffe.load("vagen_envs", submodules=True)
     pages = {"options": all_options(package)}
     for name, (env_id, options) in PAGES.items():
-        env = typing.cast(VagenEnv, gym.make(env_id, disable_env_checker=True, split="test", **options).unwrapped)
+        env = typing.cast(
+            VagenEnv, gym.make(env_id, disable_env_checker=True, split="test", **options).unwrapped
+        )
         pages[name] = environment_page(package, name, env_id, env)
         if not check:
             FOLDER.mkdir(exist_ok=True)
@@ -55,7 +57,9 @@ def main() -> None:
         env.close()
     stale = [name for name, text in pages.items() if text != read(FOLDER / f"{name}.md")]
     if check and stale:
-        sys.exit(f"{', '.join(stale)} in {FOLDER} are out of date; run scripts/write_environment_pages.py")
+        sys.exit(
+            f"{', '.join(stale)} in {FOLDER} are out of date; run scripts/write_environment_pages.py"
+        )
     for name in stale:
         (FOLDER / f"{name}.md").write_text(pages[name], encoding="utf-8")
         print(f"wrote docs/environments/{name}.md")
@@ -123,7 +127,9 @@ def oracle_episode(env: VagenEnv, seed: int) -> list[Any]:
 def save_moving(frames: list[Image.Image], durations: list[int], path: Path) -> None:
     """Write a looping WebP; durations are in milliseconds."""
     first, *rest = frames
-    first.save(path, save_all=True, append_images=rest, duration=durations, loop=0, quality=80, method=6)
+    first.save(
+        path, save_all=True, append_images=rest, duration=durations, loop=0, quality=80, method=6
+    )
     print(f"wrote {path.name}, {len(frames)} frames, {path.stat().st_size // 1000} kB")
 
 
@@ -149,7 +155,9 @@ def episode(env: VagenEnv) -> str:
         terms.update(dict.fromkeys(term.name for term in turn.rewards))
         if turn.index < SHOWN_TURNS:
             rewards = ", ".join(f"`{term.name}` {term.value:+.4g}" for term in turn.rewards)
-            parts.append(f"**Turn {turn.index + 1}**\n\n{fenced(turn.reply)}\nRewards: {rewards}.\n")
+            parts.append(
+                f"**Turn {turn.index + 1}**\n\n{fenced(turn.reply)}\nRewards: {rewards}.\n"
+            )
     metrics = ", ".join(f"`{name}`" for name in turn.metrics)
     parts.append(
         f"Reward terms of this episode: {', '.join(f'`{name}`' for name in terms)}. Turn metrics: {metrics}.\n"
@@ -157,7 +165,9 @@ def episode(env: VagenEnv) -> str:
     return "\n\n".join(parts)
 
 
-def options_table(package: Any, config_class: type[EnvConfig], names: list[str], *, defaults_only: bool = False) -> str:
+def options_table(
+    package: Any, config_class: type[EnvConfig], names: list[str], *, defaults_only: bool = False
+) -> str:
     fields = {field.name: field for field in dataclasses.fields(config_class)}
     hints = typing.get_type_hints(config_class)
     lines = (
@@ -179,7 +189,9 @@ def docstring_of(package: Any, config_class: type, name: str) -> str:
     """Return the docstring after a field."""
     for owner in config_class.__mro__:
         if name in vars(owner).get("__annotations__", {}):
-            docstring = package[f"{owner.__module__}.{owner.__qualname__}".removeprefix("vagen_envs.")][name].docstring
+            docstring = package[
+                f"{owner.__module__}.{owner.__qualname__}".removeprefix("vagen_envs.")
+            ][name].docstring
             return " ".join(docstring.value.split()).replace("|", "\\|") if docstring else ""
     return ""
 
@@ -189,7 +201,11 @@ def presets(config_class: type[EnvConfig]) -> str:
     if not others:
         return ""
     rows = [f"| `{name}` | {code(json.dumps(dict(options)))} |" for name, options in others.items()]
-    return "\n## Presets\n\n`paper` is the default.\n\n| preset | sets |\n|---|---|\n" + "\n".join(rows) + "\n"
+    return (
+        "\n## Presets\n\n`paper` is the default.\n\n| preset | sets |\n|---|---|\n"
+        + "\n".join(rows)
+        + "\n"
+    )
 
 
 def level_options(config_class: type[EnvConfig]) -> list[str]:
@@ -202,7 +218,10 @@ def level_options(config_class: type[EnvConfig]) -> list[str]:
             with contextlib.suppress(ConfigError):  # an option that the others of the rung need
                 other = config_class.create(**{**rung, name: defaults[name]})
                 chosen |= {name} if other.level_key() != config.level_key() else set()
-    return [*config_class.level_fields, *(name for name in defaults if name in chosen - {*config_class.level_fields})]
+    return [
+        *config_class.level_fields,
+        *(name for name in defaults if name in chosen - {*config_class.level_fields}),
+    ]
 
 
 def levels(config_class: type[EnvConfig]) -> str:
@@ -219,7 +238,11 @@ def levels(config_class: type[EnvConfig]) -> str:
 def type_name(kind: Any) -> str:
     if typing.get_origin(kind) is typing.Literal:
         return ", ".join(map(repr, typing.get_args(kind)))
-    return getattr(kind, "__name__", None) if isinstance(kind, type) and not typing.get_args(kind) else str(kind)
+    return (
+        getattr(kind, "__name__", None)
+        if isinstance(kind, type) and not typing.get_args(kind)
+        else str(kind)
+    )
 
 
 def code(text: str) -> str:

@@ -23,7 +23,11 @@ from hypothesis import HealthCheck, settings
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
-    "repository", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], max_examples=100
+    "repository",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=100,
 )
 settings.load_profile("repository")
 
@@ -62,7 +66,9 @@ _leave_be.file = None
 
 NEEDED = {"test_ppo_*.py": "trl", "test_service*.py": "fastapi", "test_ray_pool.py": "fastapi"}
 """What tests of adapters need, beside what single files ask for."""
-collect_ignore_glob = [f"adapters/{files}" for files, module in NEEDED.items() if find_spec(module) is None]
+collect_ignore_glob = [
+    f"adapters/{files}" for files, module in NEEDED.items() if find_spec(module) is None
+]
 
 
 def pytest_report_header():
@@ -102,13 +108,19 @@ def pytest_collection_modifyitems(config, items):
 
 def _lacking():
     """What this machine lacks beside Python: the words of an error that comes of it, and the packages that fix it."""
-    vulkan = any(Path(folder).glob("*.json") for folder in ("/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"))
+    vulkan = any(
+        Path(folder).glob("*.json") for folder in ("/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d")
+    )
     return [
         (re.compile(words, re.IGNORECASE), packages)
         for there, words, packages in (
             (find_library("cairo"), "cairo", "libcairo2"),
             (find_library("EGL"), "egl|opengl|AI2-THOR player", "libegl1 libgl1 libgl1-mesa-dri"),
-            (find_library("X11") and vulkan, "libX11|vulkan", "Mesa's Vulkan drivers: scripts/setup_vulkan.sh"),
+            (
+                find_library("X11") and vulkan,
+                "libX11|vulkan",
+                "Mesa's Vulkan drivers: scripts/setup_vulkan.sh",
+            ),
             (shutil.which("chromium"), "chromium", "chromium"),
         )
         if not there
@@ -127,14 +139,22 @@ def _skipped_if_lacking(report, error):
     for known, packages in LACKING:
         if known.search(" ".join(words)):
             report.outcome = "skipped"
-            report.longrepr = (report.nodeid.split("::")[0], 0, f"Skipped: this machine lacks {packages}")
+            report.longrepr = (
+                report.nodeid.split("::")[0],
+                0,
+                f"Skipped: this machine lacks {packages}",
+            )
     return report
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
     report = yield
-    return _skipped_if_lacking(report, report.call.excinfo.value) if LACKING and report.failed else report
+    return (
+        _skipped_if_lacking(report, report.call.excinfo.value)
+        if LACKING and report.failed
+        else report
+    )
 
 
 @pytest.hookimpl(wrapper=True)

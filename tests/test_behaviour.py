@@ -32,7 +32,9 @@ def _hash(text):
 
 def _play(name, strategy, representation):
     """The hashes and rewards of one oracle episode with text observations (SVG: pictures)."""
-    env = gym.make(f"vagen/{name}-v0", strategy=strategy, representation=representation, **_observation(name))
+    env = gym.make(
+        f"vagen/{name}-v0", strategy=strategy, representation=representation, **_observation(name)
+    )
     try:
         observation, info = env.reset(seed=11)
         texts, rewards = [observation["text"]], []
@@ -75,7 +77,9 @@ def test_the_oracles_play_is_golden(name):
 
 if __name__ == "__main__":
     lines = [
-        f'"{name}": {{\n' + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in _all(name).items()) + "\n}"
+        f'"{name}": {{\n'
+        + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in _all(name).items())
+        + "\n}"
         for name in ENVS
     ]
     GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -54,7 +54,10 @@ def blocks_of(page: Path) -> list[str]:
 
 
 SERVERS = {
-    "adapters/openenv.md": (["vagen_adapters.openenv_env", "--env-id", "vagen/Sokoban-v0", "--port", "8000"], 8000),
+    "adapters/openenv.md": (
+        ["vagen_adapters.openenv_env", "--env-id", "vagen/Sokoban-v0", "--port", "8000"],
+        8000,
+    ),
     "service.md": (["vagen_benchmarks", "serve", "--workers", "2"], 8765),
 }
 
@@ -77,11 +80,17 @@ def served(module: list[str], port: int):
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks_of(page)], ids=lambda page: str(page.relative_to(ROOT))
+    "page",
+    [page for page in PAGES if blocks_of(page)],
+    ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_python_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
     """The blocks of a page in order, as a reader would paste them into one session, print what their comments say."""
-    name = page.relative_to(ROOT / "docs").as_posix() if page.is_relative_to(ROOT / "docs") else page.name
+    name = (
+        page.relative_to(ROOT / "docs").as_posix()
+        if page.is_relative_to(ROOT / "docs")
+        else page.name
+    )
     if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
         pytest.skip(f"{NEEDS[name]} is not installed")
     monkeypatch.chdir(tmp_path)
@@ -93,7 +102,9 @@ def test_python_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
             capsys.readouterr()
             exec(compile(block, name, "exec"), seen)  # noqa: S102
             lines = iter(capsys.readouterr().out.splitlines())
-            missing = [expected for expected in printed_by(block) if expected not in lines]  # in this order
+            missing = [
+                expected for expected in printed_by(block) if expected not in lines
+            ]  # in this order
             assert missing == [], f"{name} doesn't print it"
 
 
@@ -104,12 +115,20 @@ SPAN = re.compile(r"`(vagen [^`]+)`")
 def commands_of(page: Path) -> list[list[str]]:
     """The words of each `vagen` command that a page shows; spans and lines with placeholders such as … are left out."""
     text = page.read_text(encoding="utf-8")
-    lines = [line for block in SHELL.findall(text) for line in block.replace("\\\n", " ").splitlines()]
-    found = [line for line in [*lines, *SPAN.findall(text)] if line.startswith("vagen ") and "…" not in line]
+    lines = [
+        line for block in SHELL.findall(text) for line in block.replace("\\\n", " ").splitlines()
+    ]
+    found = [
+        line
+        for line in [*lines, *SPAN.findall(text)]
+        if line.startswith("vagen ") and "…" not in line
+    ]
     return [shlex.split(line.replace("\\|", "|"), comments=True)[1:] for line in found]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands_of(page)], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands_of(page)], ids=lambda page: page.stem
+)
 def test_commands_of_a_page_can_be_parsed(page, tmp_path, monkeypatch):
     """Every command, option and choice exists, and nothing that is required is missing."""
     typer_main = pytest.importorskip("typer.main")
@@ -120,7 +139,9 @@ def test_commands_of_a_page_can_be_parsed(page, tmp_path, monkeypatch):
         command = typer_main.get_command(app)
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
-        if words and "--help" not in words and "--install-completion" not in words:  # a bare name refers to the command
+        if (
+            words and "--help" not in words and "--install-completion" not in words
+        ):  # a bare name refers to the command
             command.make_context(command.name, words)
 
 
@@ -128,7 +149,9 @@ def test_the_package_index_shows_no_dead_link():
     """README's links are made absolute there, and name what is in the repository."""
     pytest.importorskip("hatch_fancy_pypi_readme")
     command = [sys.executable, "-m", "hatch_fancy_pypi_readme", str(ROOT / "pyproject.toml")]
-    shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, cwd=ROOT).stdout
+    shown = subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=60, cwd=ROOT
+    ).stdout
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     home = project["urls"]["Homepage"]
     raw = home.replace("github.com", "raw.githubusercontent.com")
@@ -146,5 +169,7 @@ def test_the_version_is_the_changelogs_first():
     import vagen_envs
 
     version = vagen_envs.__version__
-    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    headings = re.findall(
+        r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert headings[0] == version

@@ -53,7 +53,9 @@ def test_a_broken_simulator_in_an_async_vector_is_said_as_it_is():
     envs = gym.vector.AsyncVectorEnv([BreaksDown, BreaksDown])
     try:
         envs.reset(seed=1)
-        with pytest.raises(SimulatorError, match="vagen/Sokoban-v0 broke: ZeroDivisionError: the bridge is out"):
+        with pytest.raises(
+            SimulatorError, match="vagen/Sokoban-v0 broke: ZeroDivisionError: the bridge is out"
+        ):
             envs.step(("<answer>Up</answer>", "<answer>Up</answer>"))
     finally:
         envs.close(terminate=True)

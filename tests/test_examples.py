@@ -35,7 +35,9 @@ def run(script: Path) -> str:
     The sixth environment is a script that registers itself, which would stay.
     """
     if script.parent == LIGHTS:
-        return subprocess.run([sys.executable, script], check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            [sys.executable, script], check=True, capture_output=True, text=True
+        ).stdout
     said = io.StringIO()
     with mock.patch.object(sys, "argv", [str(script)]), contextlib.redirect_stdout(said):
         runpy.run_path(str(script), run_name="__main__")
@@ -98,7 +100,9 @@ def test_a_recipe_trains_on_the_sixth_environment(here):
     texts = texts_of([ENV_ID], levels=3, strategy="no_think", prompt_pack=str(LIGHTS / "prompts"))
     save_tiny(here / "tiny", texts, vocabulary=320, hidden=64, layers=2, vision_layers=1)
     vagen("warmstart", *play, "--model", "tiny", "--out", "start", "--episodes", "16")
-    vagen("train", "--recipe", "vagen-base", *play, "--model", "start", "--out", "lights", *settings)
+    vagen(
+        "train", "--recipe", "vagen-base", *play, "--model", "start", "--out", "lights", *settings
+    )
     assert (here / "lights" / "model.safetensors").is_file()
 
 
@@ -117,7 +121,9 @@ def test_the_notebook_runs_from_top_to_bottom(here, monkeypatch):
     assert all(not each["outputs"] for each in cells if each["cell_type"] == "code")
     monkeypatch.setattr(subprocess, "run", in_this_process)
     script = here / "notebook.py"
-    script.write_text("\n\n".join("".join(each["source"]) for each in cells if each["cell_type"] == "code"))
+    script.write_text(
+        "\n\n".join("".join(each["source"]) for each in cells if each["cell_type"] == "code")
+    )
     shown = run(script)
     assert "solved: True" in shown
     assert re.search(r"^oracle +100%", shown, re.MULTILINE)
@@ -128,18 +134,36 @@ def test_a_run_of_an_own_environment_is_verified_exported_and_rescored_with_trus
     """In processes of their own, which know nothing of the environment."""
 
     def command(*words, folder=LIGHTS):
-        process = [sys.executable, "-P", "-m", "vagen_benchmarks", *words]  # the path is that of a console script
-        return subprocess.run(process, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
+        process = [
+            sys.executable,
+            "-P",
+            "-m",
+            "vagen_benchmarks",
+            *words,
+        ]  # the path is that of a console script
+        return subprocess.run(
+            process, cwd=folder, capture_output=True, text=True, timeout=100, check=False
+        )
 
-    assert command("bench", "-e", ENV_ID, "-a", "oracle", "-n", "1", "--out", tmp_path / "run").returncode == 0
+    assert (
+        command(
+            "bench", "-e", ENV_ID, "-a", "oracle", "-n", "1", "--out", tmp_path / "run"
+        ).returncode
+        == 0
+    )
     assert "1 episodes and" in command("verify", tmp_path / "run", "--trust").stdout
     elsewhere = command("verify", tmp_path / "run", "--trust", folder=tmp_path).stderr
     assert elsewhere.count("call vagen in its folder") == 1
-    assert "call vagen in that folder" in command("bench", "-e", ENV_ID, "-a", "oracle", folder=EXAMPLES).stderr
+    assert (
+        "call vagen in that folder"
+        in command("bench", "-e", ENV_ID, "-a", "oracle", folder=EXAMPLES).stderr
+    )
     refused = command("export", tmp_path / "run", tmp_path / "d.jsonl")
     assert refused.returncode == 2
     assert "--trust" in refused.stderr
     assert command("export", tmp_path / "run", tmp_path / "d.jsonl", "--trust").returncode == 0
     assert (tmp_path / "d.jsonl").stat().st_size > 0
     rescored = command("judge", "rescore", tmp_path / "run", "--trust")
-    assert "register_reader" in rescored.stderr  # the environment's module has no reader; it was imported
+    assert (
+        "register_reader" in rescored.stderr
+    )  # the environment's module has no reader; it was imported

@@ -19,7 +19,9 @@ HIDE = "import sys; sys.modules[{module!r}] = None; "
 def without(module, code):
     """What Python says to `code` where the module isn't installed."""
     command = [sys.executable, "-c", HIDE.format(module=module) + code]
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, cwd=ROOT)
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=120, cwd=ROOT
+    )
 
 
 def test_the_command_without_its_extra_is_one_line():
@@ -41,7 +43,9 @@ def test_the_command_without_its_extra_is_one_line():
     ],
 )
 def test_a_command_names_the_extra_that_it_lacks(module, arguments, extra, tmp_path):
-    code = f"sys.argv = ['vagen', *{arguments!r}]; from vagen_benchmarks.__main__ import main; main()"
+    code = (
+        f"sys.argv = ['vagen', *{arguments!r}]; from vagen_benchmarks.__main__ import main; main()"
+    )
     done = without(module, code)
     said = " ".join(done.stderr.split())
     assert (done.returncode, "Traceback" in said) == (2, False)
@@ -50,14 +54,18 @@ def test_a_command_names_the_extra_that_it_lacks(module, arguments, extra, tmp_p
 
 
 def test_an_id_of_its_own_is_not_called_by_another():
-    said = without("mani_skill", "import gymnasium, vagen_envs; gymnasium.make('vagen/PrimitiveSkillPlace-v0')").stderr
+    said = without(
+        "mani_skill", "import gymnasium, vagen_envs; gymnasium.make('vagen/PrimitiveSkillPlace-v0')"
+    ).stderr
     assert 'pip install "vagen-envs[primitive-skill]"' in said
     assert "'place'" in said
     assert "PrimitiveSkill-v0" not in said.splitlines()[-1]
 
 
 def test_every_extra_is_found_by_what_it_brings():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     for extra, wanted in extras.items():
         for line in wanted:
             name = re.match(r"[A-Za-z0-9._-]+", line)[0]
@@ -68,5 +76,8 @@ def test_every_extra_is_found_by_what_it_brings():
 def test_the_command_says_its_version():
     import vagen_envs
 
-    done = without("nothing", "sys.argv = ['vagen', '--version']; from vagen_benchmarks.__main__ import main; main()")
+    done = without(
+        "nothing",
+        "sys.argv = ['vagen', '--version']; from vagen_benchmarks.__main__ import main; main()",
+    )
     assert (done.returncode, done.stdout) == (0, f"vagen-envs {vagen_envs.__version__}\n")

@@ -50,7 +50,9 @@ class Whole:
     def __str__(self) -> str:
         if self == Whole():
             return "an integer"
-        return f"an integer from {self.least:,} " + (f"to {self.most:,}" if self.most < math.inf else "up")
+        return f"an integer from {self.least:,} " + (
+            f"to {self.most:,}" if self.most < math.inf else "up"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,18 @@ class Number:
     most: float = _LARGEST
 
     def admits(self, value: Any) -> bool:
-        return isinstance(value, float | int) and type(value) is not bool and self.least <= value <= self.most
+        return (
+            isinstance(value, float | int)
+            and type(value) is not bool
+            and self.least <= value <= self.most
+        )
 
     def __str__(self) -> str:
-        return "a finite number" if self == Number() else f"a number from {self.least:g} to {self.most:g}"
+        return (
+            "a finite number"
+            if self == Number()
+            else f"a number from {self.least:g} to {self.most:g}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +166,9 @@ def bound_of(kind: Any) -> Bound:
         return OrNone(bound_of(args[0]))
     if origin is tuple:
         each = bound_of(args[0])
-        return Several(each, least=0) if args[-1] is Ellipsis else Several(each, len(args), len(args))
+        return (
+            Several(each, least=0) if args[-1] is Ellipsis else Several(each, len(args), len(args))
+        )
     plain: dict[Any, Bound] = {int: Whole(), float: Number(), bool: OneOf((False, True))}
     return plain.get(kind, Is(origin or kind))
 
@@ -165,12 +177,25 @@ def bound_of(kind: Any) -> Bound:
 def bounds_of(cls: Any) -> dict[str, tuple[Bound, Bound | None]]:
     """The bound of each field of a dataclass, and of what a client of a server may set it to; `None` for closed."""
     found: dict[str, tuple[Bound, Bound | None]] = {}
-    for owner in reversed(cls.__mro__[:-1]):  # an option that a subclass declares without bounds keeps those it had
+    for owner in reversed(
+        cls.__mro__[:-1]
+    ):  # an option that a subclass declares without bounds keeps those it had
         for name, kind in get_type_hints(owner, include_extras=True).items():
             if get_origin(kind) is Annotated:
                 given = [note for note in kind.__metadata__ if not isinstance(note, Open)]
-                own = given[0] if given else found[name][0] if name in found else bound_of(kind.__origin__)
-                found[name] = own, next((note.bound or own for note in kind.__metadata__ if note not in given), None)
+                own = (
+                    given[0]
+                    if given
+                    else found[name][0]
+                    if name in found
+                    else bound_of(kind.__origin__)
+                )
+                found[name] = (
+                    own,
+                    next(
+                        (note.bound or own for note in kind.__metadata__ if note not in given), None
+                    ),
+                )
             elif name not in found:
                 found[name] = bound_of(kind), None
     return found

@@ -9,9 +9,29 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from vagen_envs.bounds import COUNTED, REWARD, Number, OneOf, Open, OrNone, Several, Whole, Words, bounds_of
+from vagen_envs.bounds import (
+    COUNTED,
+    REWARD,
+    Number,
+    OneOf,
+    Open,
+    OrNone,
+    Several,
+    Whole,
+    Words,
+    bounds_of,
+)
 from vagen_envs.errors import ConfigError, did_you_mean, shown
-from vagen_envs.replies import TAGS, Layout, NativeThinking, Parsing, Reasoning, Strategy, TagNames, check_tags
+from vagen_envs.replies import (
+    TAGS,
+    Layout,
+    NativeThinking,
+    Parsing,
+    Reasoning,
+    Strategy,
+    TagNames,
+    check_tags,
+)
 from vagen_envs.seeding import Split
 
 Representation = Literal["natural_language", "symbolic", "structured"]
@@ -97,7 +117,9 @@ class EnvConfig:
 
     def __init_subclass__(cls) -> None:
         inherited, own = cls.__mro__[1].presets, cls.__dict__.get("presets", {})  # type: ignore[attr-defined]
-        cls.presets = {name: {**inherited.get(name, {}), **own.get(name, {})} for name in {**inherited, **own}}
+        cls.presets = {
+            name: {**inherited.get(name, {}), **own.get(name, {})} for name in {**inherited, **own}
+        }
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -108,23 +130,39 @@ class EnvConfig:
             check_tags(self.tags)
         except ValueError as error:
             raise ConfigError(str(error)) from None
-        readable = all(name.strip() == name != "" and self.separator not in name for name in self.action_names)
-        self.require(readable, "action_names", "names without the separator and without blanks around")
+        readable = all(
+            name.strip() == name != "" and self.separator not in name for name in self.action_names
+        )
+        self.require(
+            readable, "action_names", "names without the separator and without blanks around"
+        )
         tagged = self.layout != "untagged"
-        self.require(tagged or self.parsing != "released", "layout", "nested or flat where parsing is released")
+        self.require(
+            tagged or self.parsing != "released",
+            "layout",
+            "nested or flat where parsing is released",
+        )
         known = self.representations
-        self.require(self.representation in known, "representation", f"one of {', '.join(known)} in this environment")
+        self.require(
+            self.representation in known,
+            "representation",
+            f"one of {', '.join(known)} in this environment",
+        )
 
     def require(self, condition: bool, field: str, must_be: str) -> None:
         """Raise a ConfigError that names the field, its value and what it must be, unless `condition`."""
         if not condition:
-            raise ConfigError(f"{field}={shown(getattr(self, field))} is not valid: it must be {must_be}")
+            raise ConfigError(
+                f"{field}={shown(getattr(self, field))} is not valid: it must be {must_be}"
+            )
 
     @classmethod
     def create(cls, preset: str = "paper", **options: Any) -> Self:
         """The options of a preset, with `options` over them. Raises ConfigError with a hint."""
         if not isinstance(preset, str) or preset not in cls.presets:
-            raise ConfigError(f"unknown preset {shown(preset)}.{did_you_mean(str(preset), cls.presets)}")
+            raise ConfigError(
+                f"unknown preset {shown(preset)}.{did_you_mean(str(preset), cls.presets)}"
+            )
         known = {field.name for field in dataclasses.fields(cls)}
         for name in options:
             if name not in known:
@@ -132,7 +170,9 @@ class EnvConfig:
         options = {name: cls._read(name, value) for name, value in options.items()}
         rung = options.get("difficulty")
         if rung is not None and not cls.rungs:
-            raise ConfigError(f"difficulty={shown(rung)} is not valid: it must be None, since there is no ladder here")
+            raise ConfigError(
+                f"difficulty={shown(rung)} is not valid: it must be None, since there is no ladder here"
+            )
         ladder = {} if rung is None else cls._rung(rung, {**cls.presets[preset], **options})
         given = {**cls.presets[preset], **ladder, **options}
         for name, needed in cls._needed(given).items():
@@ -147,7 +187,11 @@ class EnvConfig:
         if isinstance(value, list):  # JSON has no tuples
             value = tuple(value)
         if not bound.admits(value):
-            choices = [each for each in bound.choices if isinstance(each, str)] if isinstance(bound, OneOf) else []
+            choices = (
+                [each for each in bound.choices if isinstance(each, str)]
+                if isinstance(bound, OneOf)
+                else []
+            )
             hint = did_you_mean(value, choices) if choices and isinstance(value, str) else ""
             raise ConfigError(f"{name}={shown(value)} is not valid: it must be {bound}.{hint}")
         return float(value) if isinstance(bound, Number) else value
@@ -160,9 +204,14 @@ class EnvConfig:
         known = ("split", "level")
         for name in options or {}:
             if name not in known:
-                raise ConfigError(f"{env_id}: unknown reset option {shown(name)}.{did_you_mean(str(name), known)}")
+                raise ConfigError(
+                    f"{env_id}: unknown reset option {shown(name)}.{did_you_mean(str(name), known)}"
+                )
         try:
-            return {name: cls._read(name, plain_integer(value)) for name, value in (options or {}).items()}
+            return {
+                name: cls._read(name, plain_integer(value))
+                for name, value in (options or {}).items()
+            }
         except ConfigError as error:
             raise ConfigError(f"{env_id}: {error}") from None
 
@@ -179,7 +228,9 @@ class EnvConfig:
     @classmethod
     def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Options that follow from the given ones, where they aren't given themselves."""
-        return {name: max(getattr(cls, name), needed) for name, needed in cls._needed(given).items()}
+        return {
+            name: max(getattr(cls, name), needed) for name, needed in cls._needed(given).items()
+        }
 
     def level_key(self) -> dict[str, Any]:
         """The options that levels depend on, as JSON."""
@@ -203,12 +254,18 @@ class SolvableConfig(EnvConfig):
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
         least = self.min_solution_length
-        self.require(self.max_solution_length >= least, "max_solution_length", f"at least min_solution_length={least}")
+        self.require(
+            self.max_solution_length >= least,
+            "max_solution_length",
+            f"at least min_solution_length={least}",
+        )
         longest = self.longest_solution()
         turns = -(-longest // self.max_actions_per_turn)
         why = f"a level may take {longest} actions, {self.max_actions_per_turn} a turn"
         self.require(self.max_turns >= turns, "max_turns", f"at least {turns}: {why}")
-        self.require(self.max_steps >= longest, "max_steps", f"at least {longest}, which a level may take")
+        self.require(
+            self.max_steps >= longest, "max_steps", f"at least {longest}, which a level may take"
+        )
 
     def longest_solution(self) -> int:
         """Most actions of a shortest solution of any level."""
@@ -217,10 +274,16 @@ class SolvableConfig(EnvConfig):
     @classmethod
     def _following(cls, given: Mapping[str, Any], least: int = 1) -> dict[str, Any]:
         """Turns, steps and window; where nothing else bounds the longest solution it is at least `least`."""
-        values: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(cls)} | dict(given)
+        values: dict[str, Any] = {
+            field.name: field.default for field in dataclasses.fields(cls)
+        } | dict(given)
         longest = values["max_solution_length"]
         if "max_solution_length" not in given:
-            allowed = [values["max_turns"] * values["max_actions_per_turn"]] if "max_turns" in given else []
+            allowed = (
+                [values["max_turns"] * values["max_actions_per_turn"]]
+                if "max_turns" in given
+                else []
+            )
             allowed += [values["max_steps"]] if "max_steps" in given else []
             longest = min([max(longest, least), *allowed])
         steps = longest + cls.spare_steps

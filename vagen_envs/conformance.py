@@ -64,12 +64,16 @@ def check(make: str | Factory, *, seeds: Sequence[int] = tuple(range(6)), **opti
     """
     if not seeds:
         raise ConfigError(f"seeds={seeds!r} is not valid: it must have at least one")
-    factory: Factory = (lambda: gym.make(spec_of(make), **options)) if isinstance(make, str) else make
+    factory: Factory = (
+        (lambda: gym.make(spec_of(make), **options)) if isinstance(make, str) else make
+    )
     for run in CHECKS:
         try:
             run(factory, seeds)
         except Exception as error:
-            cause = error if isinstance(error, ConformanceError) else f"{type(error).__name__}: {error}"
+            cause = (
+                error if isinstance(error, ConformanceError) else f"{type(error).__name__}: {error}"
+            )
             raise ConformanceError(f"{run.__name__}: {cause}") from error
 
 
@@ -77,7 +81,9 @@ def is_a_vagen_environment(factory: Factory, seeds: Sequence[int]) -> None:
     """The class, the action space, the system prompt, and an example that its own strict parser accepts."""
     with _made(factory) as env:
         _require(isinstance(env, VagenEnv), f"{type(env).__name__} is not a VagenEnv")
-        _require(isinstance(env.action_space, UnicodeText), f"the action space is {env.action_space}")
+        _require(
+            isinstance(env.action_space, UnicodeText), f"the action space is {env.action_space}"
+        )
         _require(bool(env.system_prompt.strip()), "the system prompt is empty")
         parsed = env.grammar.parse(env.prompts.example)
         _require(parsed.format_correct, f"the prompt's example has problems: {parsed.problems}")
@@ -95,9 +101,15 @@ def levels_follow_from_seeds(factory: Factory, seeds: Sequence[int]) -> None:
     with _made(factory) as one, _made(factory) as other:
         first = {seed: _episode(one, seed) for seed in seeds[:3]}
         for seed in reversed(seeds[:3]):
-            _require(_episode(other, seed) == first[seed], f"seed {seed} plays differently in another instance")
+            _require(
+                _episode(other, seed) == first[seed],
+                f"seed {seed} plays differently in another instance",
+            )
         again = seeds[0]
-        _require(_episode(one, again) == first[again], f"seed {again} plays differently after other episodes")
+        _require(
+            _episode(one, again) == first[again],
+            f"seed {again} plays differently after other episodes",
+        )
         same = len(first) > 1 and len({json.dumps(record[0]) for record in first.values()}) == 1
         _require(not same, "all seeds give the same level")
 
@@ -126,7 +138,10 @@ def only_changes_are_effective(factory: Factory, seeds: Sequence[int]) -> None:
                 turn = _step(env, env.grammar.render(actions, **words))
                 effective = [executed.text for executed in turn.executed if executed.effective]
                 same = len(turn.executed) == 1 and turn.before == turn.after
-                _require(not (same and effective), f"seed {seed}: {effective} changed nothing and is called effective")
+                _require(
+                    not (same and effective),
+                    f"seed {seed}: {effective} changed nothing and is called effective",
+                )
 
 
 def the_oracle_succeeds(factory: Factory, seeds: Sequence[int]) -> None:
@@ -138,9 +153,18 @@ def the_oracle_succeeds(factory: Factory, seeds: Sequence[int]) -> None:
                 actions = list(env.plan())[: env.config.max_actions_per_turn]
                 expected = env.imagine(actions)
                 turn = _step(env, env.oracle_reply())
-                _require(turn.parsed.format_correct, f"seed {seed}: the oracle's reply has {turn.parsed.problems}")
-                _require(turn.after == expected, f"seed {seed}: imagined {expected}, but then it was {turn.after}")
-            _require(turn.success, f"seed {seed}: the oracle did not solve the level in {turn.index + 1} turns")
+                _require(
+                    turn.parsed.format_correct,
+                    f"seed {seed}: the oracle's reply has {turn.parsed.problems}",
+                )
+                _require(
+                    turn.after == expected,
+                    f"seed {seed}: imagined {expected}, but then it was {turn.after}",
+                )
+            _require(
+                turn.success,
+                f"seed {seed}: the oracle did not solve the level in {turn.index + 1} turns",
+            )
             _require(turn.terminated, f"seed {seed}: solved, but not terminated")
 
 
@@ -153,7 +177,10 @@ def hostile_replies_are_survived(factory: Factory, seeds: Sequence[int]) -> None
             shown = ascii(reply[:30])
             _require(turn.index == 0, f"{shown} was not counted as a turn")
             _require(bool(turn.parsed.problems), f"{shown} has no problem recorded")
-            _require("format" not in {term.name for term in turn.rewards}, f"{shown} earned the format reward")
+            _require(
+                "format" not in {term.name for term in turn.rewards},
+                f"{shown} earned the format reward",
+            )
 
 
 def a_snapshot_brings_the_moment_back(factory: Factory, seeds: Sequence[int]) -> None:
@@ -169,9 +196,18 @@ def a_snapshot_brings_the_moment_back(factory: Factory, seeds: Sequence[int]) ->
             other.reset(seed=seed + 1)
             for one, where in ((env, "here"), (other, "in another instance")):
                 one.restore(snapshot)
-                _require(one.observed == seen, f"seed {seed}: restored {where}, another observation is shown")
-                _require(one.snapshot() == snapshot, f"seed {seed}: restored {where}, its snapshot is another")
-                _require(_follows(one) == after, f"seed {seed}: restored {where}, what follows is different")
+                _require(
+                    one.observed == seen,
+                    f"seed {seed}: restored {where}, another observation is shown",
+                )
+                _require(
+                    one.snapshot() == snapshot,
+                    f"seed {seed}: restored {where}, its snapshot is another",
+                )
+                _require(
+                    _follows(one) == after,
+                    f"seed {seed}: restored {where}, what follows is different",
+                )
         env.restore(snapshot)
         with contextlib.closing(pickle.loads(pickle.dumps(env))) as copied:  # noqa: S301
             _require(_follows(copied) == after, "what follows is different in a pickle")
@@ -185,7 +221,9 @@ def splits_share_no_level(factory: Factory, seeds: Sequence[int]) -> None:
     with _made(factory) as env:
         for split in SPLITS:
             drawn = [env.reset(seed=seed, options={"split": split})[1]["level"] for seed in seeds]
-            _require(all(level["split"] == split for level in drawn), f"asked for {split}, got {drawn}")
+            _require(
+                all(level["split"] == split for level in drawn), f"asked for {split}, got {drawn}"
+            )
             contents[split] = {level["content"] for level in drawn}
     for split, other in itertools.combinations(SPLITS, 2):
         shared = contents[split] & contents[other]
@@ -223,10 +261,18 @@ def _step(env: VagenEnv, reply: str) -> Turn:
     _require(turn.index < most, f"the episode goes on after max_turns={most} turns")
     wrong = {term.name: term.value for term in turn.rewards if not np.isfinite(term.value)}
     _require(not wrong, f"reward terms are not finite numbers: {wrong}")
-    _require(reward == turn.reward, f"the reward is {reward}, the turn's terms add up to {turn.reward}")
-    _require((terminated, truncated) == (turn.terminated, turn.truncated), "step and turn disagree about the end")
+    _require(
+        reward == turn.reward, f"the reward is {reward}, the turn's terms add up to {turn.reward}"
+    )
+    _require(
+        (terminated, truncated) == (turn.terminated, turn.truncated),
+        "step and turn disagree about the end",
+    )
     _require(not (terminated and truncated), "terminated and truncated at once")
-    _require(env.observation_space.contains(observation), "an observation is outside the observation space")
+    _require(
+        env.observation_space.contains(observation),
+        "an observation is outside the observation space",
+    )
     _require(pickle.loads(pickle.dumps(turn)) == turn, "pickling changes the turn")  # noqa: S301
     data = json.loads(json.dumps(turn.to_json()))
     back = Turn.from_json(data, {picture.sha256: picture for picture in turn.pictures})

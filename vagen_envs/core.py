@@ -62,10 +62,14 @@ class VagenEnv(Forkable):
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 2}  # noqa: RUF012
 
-    def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
+    def __init__(
+        self, render_mode: str | None = None, preset: str = "paper", **options: Any
+    ) -> None:
         modes = self.metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
-            raise ConfigError(f"unknown render_mode {shown(render_mode)}.{did_you_mean(str(render_mode), modes)}")
+            raise ConfigError(
+                f"unknown render_mode {shown(render_mode)}.{did_you_mean(str(render_mode), modes)}"
+            )
         try:
             self.config = self.config_class.create(preset, **options)
         except ConfigError as error:
@@ -150,7 +154,13 @@ class VagenEnv(Forkable):
                 raise ConfigError(f"{self.id}: seed={shown(seed)} is not valid: it must be {SEED}")
         gym.Env.reset(self, seed=seed)
         # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
-        drawn = asked if asked is not None else seed if seed is not None else int(self.np_random.integers(2**31))
+        drawn = (
+            asked
+            if asked is not None
+            else seed
+            if seed is not None
+            else int(self.np_random.integers(2**31))
+        )
         self._load_level(split, drawn, self._load)
         self.level = {"split": split, "seed": drawn, "content": self._content()}
         self._turns = 0
@@ -175,7 +185,9 @@ class VagenEnv(Forkable):
         if not self._running:
             raise EpisodeOverError(f"{self.id} has no running episode; call reset() first")
         if not isinstance(action, str):
-            raise ReplyTypeError(f"the reply is {type(action).__name__}, not str; pass the model's text as it is")
+            raise ReplyTypeError(
+                f"the reply is {type(action).__name__}, not str; pass the model's text as it is"
+            )
         reply, parsed = self._read(action)
         before = self._state
         executed = self._carry_out(parsed.actions)
@@ -216,7 +228,9 @@ class VagenEnv(Forkable):
     def render(self) -> Any:
         """The picture (`rgb_array`) or the state as text (`ansi`)."""
         if self.render_mode is None:
-            gym.logger.warn(f'render() of {self.id} without a render mode; use gym.make("{self.id}", render_mode=…)')
+            gym.logger.warn(
+                f'render() of {self.id} without a render mode; use gym.make("{self.id}", render_mode=…)'
+            )
             return None
         if not hasattr(self, "_state"):
             raise EpisodeOverError(f"{self.id} has nothing to show yet; call reset() first")
@@ -232,7 +246,9 @@ class VagenEnv(Forkable):
         actions = list(self.plan())[: self.config.max_actions_per_turn]
         representation = self.config.representation
         foreseen = ""
-        if "prediction" in self.grammar.fields:  # to foresee is to play on, which takes a simulator as long as to act
+        if (
+            "prediction" in self.grammar.fields
+        ):  # to foresee is to play on, which takes a simulator as long as to act
             foreseen = self.imagine(actions).describe(representation)
         return self.grammar.render(
             actions,
@@ -254,7 +270,9 @@ class VagenEnv(Forkable):
         if not called:
             return actions
         if not isinstance(actions, Names):
-            raise ConfigError(f"{self.id}: action_names={shown(called)} is not valid: actions here aren't names")
+            raise ConfigError(
+                f"{self.id}: action_names={shown(called)} is not valid: actions here aren't names"
+            )
         try:
             return Names(*actions.names, called=called)
         except ValueError as error:
@@ -262,10 +280,16 @@ class VagenEnv(Forkable):
 
     def _asked(self, options: Mapping[str, Any] | None) -> tuple[Split, int | None]:
         """The split of a reset, and the number of its level if one is asked for. Raises ConfigError."""
-        asked = {"split": self.config.split, "level": self.config.level, **self.config.of_reset(options, self.id)}
+        asked = {
+            "split": self.config.split,
+            "level": self.config.level,
+            **self.config.of_reset(options, self.id),
+        }
         split, level, count = asked["split"], asked["level"], self._level_count(asked["split"])
         if level is not None and count is not None and level >= count:
-            raise ConfigError(f"{self.id}: there is no level={level}: the split {split!r} has {count}, counted from 0")
+            raise ConfigError(
+                f"{self.id}: there is no level={level}: the split {split!r} has {count}, counted from 0"
+            )
         return split, level
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
@@ -273,7 +297,9 @@ class VagenEnv(Forkable):
             return reply, self.grammar.parse(reply)
         cut = reply[-MAX_TEXT_LENGTH:]  # the answer stands at the end, after long visible thoughts
         parsed = self.grammar.parse(cut)
-        message = f"the reply has {len(reply)} characters; only the last {MAX_TEXT_LENGTH} were read"
+        message = (
+            f"the reply has {len(reply)} characters; only the last {MAX_TEXT_LENGTH} were read"
+        )
         problems = (*parsed.problems, Problem("too_long", message, 0, 0))
         return cut, dataclasses.replace(parsed, well_formed=False, problems=problems)
 
@@ -287,7 +313,9 @@ class VagenEnv(Forkable):
                 break
         return tuple(executed)
 
-    def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
+    def _reward_terms(
+        self, parsed: ParsedTurn, executed: tuple[Executed, ...]
+    ) -> tuple[RewardTerm, ...]:
         sums: dict[str, float] = {}
         for each in executed:
             for term in each.rewards:
@@ -297,9 +325,15 @@ class VagenEnv(Forkable):
         return tuple([RewardTerm(name, value) for name, value in sums.items()])
 
     def _feedback_text(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> str:
-        done = f"Executed: {', '.join([each.text for each in executed])}." if executed else "Nothing was executed."
+        done = (
+            f"Executed: {', '.join([each.text for each in executed])}."
+            if executed
+            else "Nothing was executed."
+        )
         feedback = [each.feedback for each in executed if each.feedback]
-        return " ".join([done, *feedback, *(f"Note: {problem.message}." for problem in parsed.problems)])
+        return " ".join(
+            [done, *feedback, *(f"Note: {problem.message}." for problem in parsed.problems)]
+        )
 
     def _observe(self, feedback: str | None) -> Observation:
         picture = self._look() if self._looks else None
@@ -312,7 +346,9 @@ class VagenEnv(Forkable):
         if feedback is not None:
             # Quoted from a reply, a placeholder would stand for a picture.
             fields["feedback"] = feedback.replace(IMAGE_PLACEHOLDER, "")
-        return Observation(self.prompts.observe(fields, over=not self._running)[:MAX_TEXT_LENGTH], picture)
+        return Observation(
+            self.prompts.observe(fields, over=not self._running)[:MAX_TEXT_LENGTH], picture
+        )
 
     def _as_dict(self, observation: Observation) -> dict[str, Any]:
         if observation.picture is None:

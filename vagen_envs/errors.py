@@ -18,14 +18,20 @@ from pathlib import Path
 from typing import Any
 
 _PACKAGES = ("vagen_envs", "vagen_rewards", "vagen_adapters", "vagen_benchmarks")
-_LIBRARIES = frozenset({"site-packages", "dist-packages", Path(sysconfig.get_path("stdlib")).name, *_PACKAGES})
+_LIBRARIES = frozenset(
+    {"site-packages", "dist-packages", Path(sysconfig.get_path("stdlib")).name, *_PACKAGES}
+)
 """Folders of code that isn't a user's own."""
 
 
 def place_of(error: BaseException) -> str:
     """Where in a user's own code an error was raised, as ` (my_env.py, line 66)`; empty where only libraries ran."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [each for each in frames if each.filename[:1] != "<" and not _LIBRARIES & {*Path(each.filename).parts}]
+    own = [
+        each
+        for each in frames
+        if each.filename[:1] != "<" and not _LIBRARIES & {*Path(each.filename).parts}
+    ]
     return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
 
 
@@ -59,7 +65,11 @@ class SimulatorError(VagenError, RuntimeError):
     """A simulator broke. The episode has no score: it is not a failure of the agent."""
 
     def __init__(self, env_id: object, cause: str = "") -> None:
-        message = f"the simulator of {env_id} broke: {cause}. Reset the environment to go on." if cause else str(env_id)
+        message = (
+            f"the simulator of {env_id} broke: {cause}. Reset the environment to go on."
+            if cause
+            else str(env_id)
+        )
         super().__init__(message)
         self.cause: str = cause or getattr(env_id, "cause", message)
 

@@ -18,5 +18,8 @@ def is_absent(module: str) -> bool:
     """Whether a module isn't installed."""
     try:
         return importlib.util.find_spec(module) is None
-    except (ModuleNotFoundError, ValueError):  # its parent isn't installed, or it is hidden in sys.modules
+    except (
+        ModuleNotFoundError,
+        ValueError,
+    ):  # its parent isn't installed, or it is hidden in sys.modules
         return True

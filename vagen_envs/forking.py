@@ -29,7 +29,15 @@ VERSION = 2
 """Version of the form of a snapshot."""
 
 _MAGIC = "vagen-snapshot"
-_UNREADABLE = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
+_UNREADABLE = (
+    KeyError,
+    TypeError,
+    ValueError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 """Errors of reading data of an unexpected shape."""
 RETURNED: dict[str, type] = {"_execute": Executed, "_extract": State, "_picture": Picture}
 """Types that an environment's hooks must return."""
@@ -124,7 +132,9 @@ class Forkable(EnvironmentHooks):
             self._state = State.from_json(state)
             self._state.structured(), self._state.sentences()  # raise for what is no state
             drawn = np.frombuffer(base64.b64decode(pixels or ""), np.uint8)
-            self._observed = Observation(text, Picture(drawn.reshape(self._shape)) if self._looks else None)
+            self._observed = Observation(
+                text, Picture(drawn.reshape(self._shape)) if self._looks else None
+            )
             self._restore(world)
         self._running = running
 
@@ -135,11 +145,19 @@ class Forkable(EnvironmentHooks):
         Environments of equal headings may take over each other's snapshots.
         """
         config = self.config
-        apart = {*config.level_fields, *config.machine_fields, "prompt_pack"}  # paths differ between machines
+        apart = {
+            *config.level_fields,
+            *config.machine_fields,
+            "prompt_pack",
+        }  # paths differ between machines
         options = {
-            field.name: getattr(config, field.name) for field in dataclasses.fields(config) if field.name not in apart
+            field.name: getattr(config, field.name)
+            for field in dataclasses.fields(config)
+            if field.name not in apart
         }
-        described = json.dumps([options, config.level_key(), self.prompts.pack.sha256()], sort_keys=True)
+        described = json.dumps(
+            [options, config.level_key(), self.prompts.pack.sha256()], sort_keys=True
+        )
         return f"{_MAGIC} {VERSION} {self.id} {content_hash(described.encode())} ".encode()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -177,7 +195,9 @@ class Forkable(EnvironmentHooks):
         if self._content() != self.level["content"]:
             raise ValueError("the level's content is another one; it was drawn by another version")
 
-    def _load_level(self, split: Split, seed: int, load: Callable[[HashStream, Split], None]) -> None:
+    def _load_level(
+        self, split: Split, seed: int, load: Callable[[HashStream, Split], None]
+    ) -> None:
         self._level_seed, self._loaded = seed, None
         self._guarded(load, HashStream(self.id, self.config.level_key(), split).child(seed), split)
         self._loaded = (split, seed)
@@ -187,7 +207,9 @@ class Forkable(EnvironmentHooks):
         read = [self.grammar.actions.read(text, 0, len(text)) for text in texts]
         actions = [action for action in read if isinstance(action, Action)]
         if len(actions) < len(read) or len(actions) != self._steps:
-            raise ValueError("an action can't be read, or there are more or fewer than were counted")
+            raise ValueError(
+                "an action can't be read, or there are more or fewer than were counted"
+            )
         return actions
 
     def _look(self) -> Picture:
@@ -210,7 +232,9 @@ class Forkable(EnvironmentHooks):
             raise
         except Exception as error:
             self._running = False
-            raise SimulatorError(self.id, f"{type(error).__name__}: {error}{place_of(error)}") from error
+            raise SimulatorError(
+                self.id, f"{type(error).__name__}: {error}{place_of(error)}"
+            ) from error
         return made
 
 
@@ -224,7 +248,9 @@ def _generator_at(seed: Any, state: Any) -> np.random.Generator:
     return np.random.Generator(generator)
 
 
-def _made_again(cls: type[Forkable], args: Any, options: Any, spec: Any, snapshot: bytes) -> Forkable:
+def _made_again(
+    cls: type[Forkable], args: Any, options: Any, spec: Any, snapshot: bytes
+) -> Forkable:
     """A copy of an environment, as copying and pickling call it."""
     env = cls(*args, **options)
     env.spec = spec
@@ -235,17 +261,23 @@ def _made_again(cls: type[Forkable], args: Any, options: Any, spec: Any, snapsho
 def _unpack(head: bytes, snapshot: bytes) -> list[Any]:
     """The body. Raises SnapshotError if it is of something else, or damaged."""
     if not isinstance(snapshot, bytes):
-        raise SnapshotError(f"a snapshot is bytes, not {type(snapshot).__name__}; pass what snapshot() gave")
+        raise SnapshotError(
+            f"a snapshot is bytes, not {type(snapshot).__name__}; pass what snapshot() gave"
+        )
     if not snapshot.startswith(head):
         raise SnapshotError(_why_not(head, snapshot))
     start = len(head) + 9
     rest = snapshot[start:]
     if snapshot[len(head) : start] != b"%08x\n" % zlib.crc32(rest):
-        raise SnapshotError("the snapshot is damaged or cut off: its checksum is wrong; take a new one")
+        raise SnapshotError(
+            "the snapshot is damaged or cut off: its checksum is wrong; take a new one"
+        )
     try:
         body = json.loads(rest)
     except (ValueError, RecursionError) as error:
-        raise SnapshotError(f"the snapshot can't be read ({type(error).__name__}: {str(error)[:200]})") from error
+        raise SnapshotError(
+            f"the snapshot can't be read ({type(error).__name__}: {str(error)[:200]})"
+        ) from error
     if type(body) is not list:
         raise SnapshotError(f"the snapshot can't be read (its body is a {type(body).__name__})")
     return body

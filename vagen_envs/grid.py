@@ -43,13 +43,22 @@ def symmetries(height: int, width: int, stride: int = 0) -> NDArray[np.intp]:
     board = np.arange(height * (stride or width)).reshape(height, -1)[:, :width]
     turned = [np.rot90(board, k) for k in range(4)]
     lying = (min(height, width), max(height, width))
-    return np.array([image.ravel() for each in turned for image in (each, each[:, ::-1]) if image.shape == lying])
+    return np.array(
+        [
+            image.ravel()
+            for each in turned
+            for image in (each, each[:, ::-1])
+            if image.shape == lying
+        ]
+    )
 
 
 def canonical(cells: bytes, height: int, width: int, stride: int = 0) -> bytes:
     """The same bytes for every board that is `cells` turned or mirrored."""
     board = np.frombuffer(cells.ljust(height * (stride or width)), np.uint8)
-    return bytes((min(height, width), max(height, width))) + min(map(bytes, board[symmetries(height, width, stride)]))
+    return bytes((min(height, width), max(height, width))) + min(
+        map(bytes, board[symmetries(height, width, stride)])
+    )
 
 
 def relation(subject: str, at: Position, other: str, other_at: Position) -> str:
@@ -62,7 +71,9 @@ def relation(subject: str, at: Position, other: str, other_at: Position) -> str:
     vertical = "above" if rows < 0 else "below"
     if columns == 0:
         return f"{subject} is {vertical} and at the same column as {other}"
-    return f"{subject} is {vertical} and on the {'left' if columns < 0 else 'right'} side of {other}"
+    return (
+        f"{subject} is {vertical} and on the {'left' if columns < 0 else 'right'} side of {other}"
+    )
 
 
 class TileSet:

@@ -73,7 +73,9 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
     def _published(self, levels: Sequence[L]) -> L:
         """The published level that this seed plays; for `_load`. Raises LevelError if the split has none."""
         if not levels:
-            raise LevelError(f'{self.id}: this split has no level; use another split, split_by="content" or more data')
+            raise LevelError(
+                f'{self.id}: this split has no level; use another split, split_by="content" or more data'
+            )
         return levels[self._level_seed % len(levels)]
 
     @abstractmethod

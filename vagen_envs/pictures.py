@@ -105,7 +105,9 @@ class Picture:
         return Image.fromarray(self.pixels)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Picture) and self.shape == other.shape and self.sha256 == other.sha256
+        return (
+            isinstance(other, Picture) and self.shape == other.shape and self.sha256 == other.sha256
+        )
 
     def __hash__(self) -> int:
         return hash(self.sha256)

@@ -48,13 +48,17 @@ class PromptPack:
     def text(self, file: str) -> str:
         """The text of a file, without the newline at its end. Raises PromptPackError if no folder has it."""
         if file not in self._read:
-            path = next((folder / file for folder in self.folders if (folder / file).is_file()), None)
+            path = next(
+                (folder / file for folder in self.folders if (folder / file).is_file()), None
+            )
             if path is None:
                 raise PromptPackError(f"no {file} in {self.folders[0]}; add that file to the pack")
             try:
                 self._read[file] = path.read_text(encoding="utf-8").rstrip("\n")
             except (OSError, UnicodeDecodeError) as error:
-                raise PromptPackError(f"{path} can't be read as UTF-8 text ({error}); save it as UTF-8") from error
+                raise PromptPackError(
+                    f"{path} can't be read as UTF-8 text ({error}); save it as UTF-8"
+                ) from error
         return self._read[file]
 
     def fill(self, file: str, values: Mapping[str, str]) -> str:
@@ -97,7 +101,10 @@ class Prompts:
         fields: tuple[str, ...] = (),
     ) -> None:
         self.pack = pack
-        limit = pack.fill("shared/limit.txt", {"max_actions": str(grammar.max_actions), "separator": grammar.separator})
+        limit = pack.fill(
+            "shared/limit.txt",
+            {"max_actions": str(grammar.max_actions), "separator": grammar.separator},
+        )
         has_state = grammar.strategy not in ("no_think", "free_think")
         file = f"{folder}/representation_{representation}.txt"
         representation_text = pack.fill(file, constants) if has_state else ""
@@ -111,7 +118,9 @@ class Prompts:
             },
         )
         self.example = self._example(folder, grammar, representation)
-        self.system = pack.fill(f"{folder}/system.txt", {**constants, "reply": reply, "example": self.example})
+        self.system = pack.fill(
+            f"{folder}/system.txt", {**constants, "reply": reply, "example": self.example}
+        )
         known = {**constants, "reply": reply}
         self._first = self._compile(f"{folder}/first.txt", known, ("view", *fields))
         self._next = self._compile(f"{folder}/next.txt", known, ("view", "feedback", *fields))
@@ -121,7 +130,10 @@ class Prompts:
         file = f"{folder}/example.toml"
         try:
             example = tomllib.loads(self.pack.text(file))[representation]
-            actions, words = example["actions"], {k: v for k, v in example.items() if k != "actions"}
+            actions, words = (
+                example["actions"],
+                {k: v for k, v in example.items() if k != "actions"},
+            )
             return grammar.render(actions[: grammar.max_actions], **words)
         except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
             raise PromptPackError(
@@ -129,7 +141,9 @@ class Prompts:
                 "observation, reasoning, prediction (strings) and actions (a list of strings)"
             ) from error
 
-    def _compile(self, file: str, constants: Mapping[str, str], fields: tuple[str, ...]) -> tuple[str, ...]:
+    def _compile(
+        self, file: str, constants: Mapping[str, str], fields: tuple[str, ...]
+    ) -> tuple[str, ...]:
         """Text, field, text, field, …: the constants are filled in once, since this runs at every turn."""
         marks = {name: f"\0{name}\0" for name in fields}
         return tuple(self.pack.fill(file, {**constants, **marks}).split("\0"))

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id, load_env_creator, parse_env_id
+from gymnasium.envs.registration import (
+    EnvSpec,
+    find_highest_version,
+    get_env_id,
+    load_env_creator,
+    parse_env_id,
+)
 
 from vagen_envs.errors import ConfigError, did_you_mean, shown
 
@@ -13,10 +19,22 @@ ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "vagen/Sokoban-v0": ("vagen_envs.sokoban.env:SokobanEnv", {}),
     "vagen/FrozenLake-v0": ("vagen_envs.frozen_lake.env:FrozenLakeEnv", {}),
     "vagen/Navigation-v0": ("vagen_envs.navigation.env:NavigationEnv", {}),
-    "vagen/PrimitiveSkillPlace-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "place"}),
-    "vagen/PrimitiveSkillStack-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "stack"}),
-    "vagen/PrimitiveSkillDrawer-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "drawer"}),
-    "vagen/PrimitiveSkillAlign-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "align"}),
+    "vagen/PrimitiveSkillPlace-v0": (
+        "vagen_envs.primitive_skill.env:PrimitiveSkillEnv",
+        {"task": "place"},
+    ),
+    "vagen/PrimitiveSkillStack-v0": (
+        "vagen_envs.primitive_skill.env:PrimitiveSkillEnv",
+        {"task": "stack"},
+    ),
+    "vagen/PrimitiveSkillDrawer-v0": (
+        "vagen_envs.primitive_skill.env:PrimitiveSkillEnv",
+        {"task": "drawer"},
+    ),
+    "vagen/PrimitiveSkillAlign-v0": (
+        "vagen_envs.primitive_skill.env:PrimitiveSkillEnv",
+        {"task": "align"},
+    ),
     "vagen/PrimitiveSkill-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {}),
     "vagen/SVGReconstruction-v0": ("vagen_envs.svg.env:SvgEnv", {}),
     "vagen/Sample-v0": ("vagen_envs.sample.env:SampleEnv", {}),
@@ -41,7 +59,9 @@ def spec_of(env_id: str) -> EnvSpec:
     except (gym.error.Error, ModuleNotFoundError) as error:
         why = f" ({error})" if module else ""
         own = "Import the module that registers your own first, or name it MODULE:ID"
-        raise ConfigError(f"unknown environment {shown(env_id)}{why}.{did_you_mean(name, ENV_IDS)} {own}") from None
+        raise ConfigError(
+            f"unknown environment {shown(env_id)}{why}.{did_you_mean(name, ENV_IDS)} {own}"
+        ) from None
 
 
 def declared(env_id: str) -> tuple[EnvSpec, Any]:

@@ -106,7 +106,12 @@ def split_of(content: bytes, shares: Shares = SHARES) -> Split:
     `content` must be canonical: equal for levels that are the same up to the symmetries of
     their environment. Then no seed, configuration or version can put one level into two splits.
     """
-    bucket = int.from_bytes(hashlib.blake2b(content, digest_size=8, person=b"vagen-split").digest(), "little") % 100
+    bucket = (
+        int.from_bytes(
+            hashlib.blake2b(content, digest_size=8, person=b"vagen-split").digest(), "little"
+        )
+        % 100
+    )
     return split_at(bucket, shares)
 
 

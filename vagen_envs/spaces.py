@@ -43,7 +43,9 @@ class UnicodeText(Text):
     Multilingual Plane.
     """
 
-    def __init__(self, max_length: int = MAX_TEXT_LENGTH, *, seed: int | np.random.Generator | None = None) -> None:
+    def __init__(
+        self, max_length: int = MAX_TEXT_LENGTH, *, seed: int | np.random.Generator | None = None
+    ) -> None:
         if max_length < 1:
             raise ValueError(f"max_length is {max_length}; it must be at least 1 code point")
         super().__init__(max_length, min_length=0, seed=seed)
@@ -62,7 +64,9 @@ class UnicodeText(Text):
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
         if mask is not None or probability is not None:
-            raise ValueError("UnicodeText can't be sampled with a mask or probabilities; leave both out")
+            raise ValueError(
+                "UnicodeText can't be sampled with a mask or probabilities; leave both out"
+            )
         length = int(self.np_random.integers(0, min(64, self.max_length) + 1))
         # From the space to the surrogates, which are no characters by themselves.
         points = self.np_random.integers(0x20, 0xD800, size=length)

@@ -24,7 +24,9 @@ SplitBy = Literal["published", "content"]
 """Whether data keeps its own splits, where it says any, or is split by content."""
 
 # As Hugging Face's data sets and Boxoban name them: data/train-00000-of-00001.parquet, test.jsonl, valid/000.txt.
-_SPLIT = re.compile(r"(train|val|test)(?:ing|id|idation)?(?=[-_.\d]|\Z)|(dev)(?=[-_.]|\Z)", re.IGNORECASE)
+_SPLIT = re.compile(
+    r"(train|val|test)(?:ing|id|idation)?(?=[-_.\d]|\Z)|(dev)(?=[-_.]|\Z)", re.IGNORECASE
+)
 
 
 def split_named(*names: str) -> Split | None:
@@ -51,7 +53,9 @@ def files_below(folder: Path, suffixes: Collection[str] = SUFFIXES) -> list[Path
     return sorted(path for path in folder.rglob("*") if path.suffix in suffixes and path.is_file())
 
 
-def rows(file: Path, extra: str, failure: type[VagenError], columns: Collection[str] = ()) -> Iterator[Any]:
+def rows(
+    file: Path, extra: str, failure: type[VagenError], columns: Collection[str] = ()
+) -> Iterator[Any]:
     """The rows of a file with one of `SUFFIXES`, one after the other.
 
     Args:
@@ -70,7 +74,9 @@ def rows(file: Path, extra: str, failure: type[VagenError], columns: Collection[
                     try:
                         yield json.loads(line)
                     except (ValueError, RecursionError) as error:
-                        raise failure(f"{file} line {number} is not JSON ({error}); fix that line") from error
+                        raise failure(
+                            f"{file} line {number} is not JSON ({error}); fix that line"
+                        ) from error
         return
     need(f"reading {file}", extra, "pyarrow")
     import pyarrow as pa
@@ -119,7 +125,9 @@ class DataSplits(Generic[T]):
     splits: dict[Split, tuple[T, ...]]
 
 
-def distinct_by_split(items: Iterable[DataItem[T]], split_by: SplitBy, left_out: Counter[str]) -> DataSplits[T]:
+def distinct_by_split(
+    items: Iterable[DataItem[T]], split_by: SplitBy, left_out: Counter[str]
+) -> DataSplits[T]:
     """Leave out items that repeat another and put the rest into splits.
 
     An item in several published splits stays in the last of train, val, test: no test item is trained on. Items
@@ -153,4 +161,7 @@ def warn_of_left_out(name: str, kind: str, left_out: Counter[str], kept: int) ->
     """Warn once of the items that are left out, by reason."""
     if lost := left_out.total():
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
-        warnings.warn(f"dataset={name!r}: {lost:,} of {lost + kept:,} {kind} left out: {reasons}", stacklevel=3)
+        warnings.warn(
+            f"dataset={name!r}: {lost:,} of {lost + kept:,} {kind} left out: {reasons}",
+            stacklevel=3,
+        )

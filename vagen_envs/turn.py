@@ -36,8 +36,12 @@ class State:
     _kinds: ClassVar[dict[str, type[State]]] = {}
 
     def __init_subclass__(cls) -> None:
-        if not cls.__dict__.get("kind"):  # an inherited one would read records back as the other class
-            raise ConfigError(f"{cls.__qualname__} has no kind of its own; set `kind: ClassVar[str]` in the class")
+        if not cls.__dict__.get(
+            "kind"
+        ):  # an inherited one would read records back as the other class
+            raise ConfigError(
+                f"{cls.__qualname__} has no kind of its own; set `kind: ClassVar[str]` in the class"
+            )
         State._kinds[cls.kind] = cls
 
     def sentences(self) -> tuple[str, ...]:
@@ -126,7 +130,10 @@ class Observation:
 
     def to_json(self) -> dict[str, Any]:
         """The text, and the picture by its content hash and shape."""
-        picture = self.picture and {"sha256": self.picture.sha256, "shape": list(self.picture.shape)}
+        picture = self.picture and {
+            "sha256": self.picture.sha256,
+            "shape": list(self.picture.shape),
+        }
         return {"text": self.text, "picture": picture}
 
     @classmethod
@@ -136,7 +143,9 @@ class Observation:
         if known is None:
             return cls(data["text"], None)
         name = known["sha256"]
-        return cls(data["text"], pictures.get(name) or Picture.known_by(name, tuple(known["shape"])))
+        return cls(
+            data["text"], pictures.get(name) or Picture.known_by(name, tuple(known["shape"]))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +197,9 @@ class Turn:
     @property
     def pictures(self) -> tuple[Picture, ...]:
         """The pictures that the JSON form names by hash."""
-        return tuple(each.picture for each in (self.observed, self.result) if each.picture is not None)
+        return tuple(
+            each.picture for each in (self.observed, self.result) if each.picture is not None
+        )
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary with a schema version. Pictures stand in it by content hash."""
@@ -199,7 +210,8 @@ class Turn:
             "observed": self.observed.to_json(),
             "parsed": self.parsed.to_json(),
             "executed": [
-                {**_fields_of(each), "rewards": list(map(_fields_of, each.rewards))} for each in self.executed
+                {**_fields_of(each), "rewards": list(map(_fields_of, each.rewards))}
+                for each in self.executed
             ],
             "before": self.before.to_json(),
             "after": self.after.to_json(),
@@ -209,7 +221,9 @@ class Turn:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], pictures: Mapping[str, Picture] | None = None) -> Self:
+    def from_json(
+        cls, data: Mapping[str, Any], pictures: Mapping[str, Picture] | None = None
+    ) -> Self:
         """Read a turn back.
 
         Args:
@@ -229,16 +243,21 @@ class Turn:
                 "observed": Observation.from_json(data["observed"], pictures or {}),
                 "parsed": ParsedTurn.from_json(data["parsed"]),
                 "executed": tuple(
-                    Executed(**{**each, "rewards": _terms(each["rewards"])}) for each in data["executed"]
+                    Executed(**{**each, "rewards": _terms(each["rewards"])})
+                    for each in data["executed"]
                 ),
                 "before": State.from_json(data["before"]),
                 "after": State.from_json(data["after"]),
                 "rewards": _terms(data["rewards"]),
                 "result": Observation.from_json(data["result"], pictures or {}),
             }
-            return cls(**{**{name: value for name, value in data.items() if name != "schema"}, **read})
+            return cls(
+                **{**{name: value for name, value in data.items() if name != "schema"}, **read}
+            )
         except (KeyError, TypeError, AttributeError) as error:
-            raise RecordError(f"damaged turn ({type(error).__name__}: {error}); its line must be left out") from error
+            raise RecordError(
+                f"damaged turn ({type(error).__name__}: {error}); its line must be left out"
+            ) from error
 
 
 def _fields_of(value: Any) -> dict[str, Any]:

@@ -38,7 +38,9 @@ class Worker:
         environment: variables that its environment has besides.
     """
 
-    def __init__(self, name: str, module: str, *arguments: str, timeout: float = TIMEOUT, **environment: str) -> None:
+    def __init__(
+        self, name: str, module: str, *arguments: str, timeout: float = TIMEOUT, **environment: str
+    ) -> None:
         self.process, ours = started(module, *arguments, **environment)
         self._name, self._timeout = name, timeout
         self._connection = Connection(ours.detach())
@@ -92,7 +94,9 @@ class Worker:
         self.process.wait()
 
 
-def started(module: str, *arguments: str, **environment: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def started(
+    module: str, *arguments: str, **environment: str
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """A process `python -m MODULE FD ARGUMENTS…` and a socket; FD is the process's end of it.
 
     Environment variables of the process are added to this one's.
@@ -125,7 +129,9 @@ def cause_of_end(process: subprocess.Popen[bytes], error: Exception) -> str:
     return f"worker process {process.pid} ended with status {code}"
 
 
-def answer_calls(connection: Connection, answer: Callable[..., Any], warm_up: Callable[[], object]) -> None:
+def answer_calls(
+    connection: Connection, answer: Callable[..., Any], warm_up: Callable[[], object]
+) -> None:
     """A worker's whole life: warm up, say so, and answer until the other end or the parent process is gone.
 
     Ctrl-C is for the process that started this one, which then ends it.
@@ -145,7 +151,9 @@ def _say(connection: Connection, call: Callable[..., Any], *message: Any) -> boo
     try:
         answer = (True, call(*message))
     except Exception as error:
-        cause = error.cause if isinstance(error, SimulatorError) else f"{type(error).__name__}: {error}"
+        cause = (
+            error.cause if isinstance(error, SimulatorError) else f"{type(error).__name__}: {error}"
+        )
         answer = (False, cause)
     connection.send(answer)
     return answer[0]

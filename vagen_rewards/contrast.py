@@ -62,7 +62,10 @@ class Contrast:
     """
 
     def __init__(self, env_id: str, options: Mapping[str, Any]) -> None:
-        self.env_id, self.options = env_id, {**options, "observation": "text", "strategy": "no_think"}
+        self.env_id, self.options = (
+            env_id,
+            {**options, "observation": "text", "strategy": "no_think"},
+        )
         if "scorer" in options and options.get("success_score") is None:
             # No state depends on the scorer, and this one needs no weights.
             self.options |= {"scorer": "classical", "scorer_weights": "", "scorer_address": ""}
@@ -78,7 +81,10 @@ class Contrast:
 
     def score(self, part: Part, facts: Sequence[Fact], turn: Turn) -> float:
         """The score of a turn's claims: 1 on average for the truth's own words, 0 for a constant statement."""
-        step, actions = ContrastStep(turn.before, turn.after), tuple([action.text for action in turn.executed])
+        step, actions = (
+            ContrastStep(turn.before, turn.after),
+            tuple([action.text for action in turn.executed]),
+        )
         gain, count = self._sum(part, facts, step, turn.index, actions)
         mean, most = self.norm(part, min(turn.index, 1))
         if mean < LEAST or not count:
@@ -90,7 +96,10 @@ class Contrast:
         key = (part, stage)
         if key not in self._norms:
             steps = [step for step in self.reference[stage] or self.reference[0] if step.by_oracle]
-            sums = [self._sum(part, self.own_words(part, step), step, stage, step.by_oracle) for step in steps]
+            sums = [
+                self._sum(part, self.own_words(part, step), step, stage, step.by_oracle)
+                for step in steps
+            ]
             mean = sum(gain for gain, _ in sums) / max(1, len(sums))
             self._norms[key] = (mean, max((count for _, count in sums), default=0))
         return self._norms[key]
@@ -98,10 +107,18 @@ class Contrast:
     def own_words(self, part: Part, step: ContrastStep) -> list[Fact]:
         """The claims of the truth's own description."""
         state = _at(part, step)
-        return [claim.key for claim in read(state.kind, state.describe(self.representation), part).claims]
+        return [
+            claim.key
+            for claim in read(state.kind, state.describe(self.representation), part).claims
+        ]
 
     def _sum(
-        self, part: Part, facts: Sequence[Fact], step: ContrastStep, index: int, actions: tuple[str, ...]
+        self,
+        part: Part,
+        facts: Sequence[Fact],
+        step: ContrastStep,
+        index: int,
+        actions: tuple[str, ...],
     ) -> tuple[float, int]:
         state = _at(part, step)
         gain, count, is_true = 0.0, 0, True
@@ -116,12 +133,17 @@ class Contrast:
             gain += held - self._share(part, fact, step, index, actions)
         return gain if is_true else min(gain, 0.0), count
 
-    def _share(self, part: Part, fact: Fact, step: ContrastStep, index: int, actions: tuple[str, ...]) -> float:
+    def _share(
+        self, part: Part, fact: Fact, step: ContrastStep, index: int, actions: tuple[str, ...]
+    ) -> float:
         """The share of peers in which a claim holds."""
         stage = min(index, 1)
         steps = self.reference[stage] or self.reference[0]
         if hasattr(step.before, "alike"):
-            return max(self._looking_alike(part, fact, step, stage, steps), self._usual(part, fact, step, stage, steps))
+            return max(
+                self._looking_alike(part, fact, step, stage, steps),
+                self._usual(part, fact, step, stage, steps),
+            )
         known = self._known(part, fact, ("reference", stage), steps)
         if actions and (index or part == "world_modeling"):
             key = (actions, min(index, 2))
@@ -155,7 +177,9 @@ class Contrast:
         after = cast(Any, step.after).alike([other.after for other in steps], self.config)
         return tuple([ContrastStep(*pair) for pair in zip(before, after, strict=True)])
 
-    def _usual(self, part: Part, fact: Fact, step: ContrastStep, stage: int, steps: Sequence[ContrastStep]) -> float:
+    def _usual(
+        self, part: Part, fact: Fact, step: ContrastStep, stage: int, steps: Sequence[ContrastStep]
+    ) -> float:
         """The share of the reference, such as of a disc that is in the same place in all levels; 0 if few decide it."""
         key = (part, fact, "usual", stage)
         if step.by_oracle or key not in self._shares:
@@ -181,7 +205,9 @@ class Contrast:
         """Transitions of first turns and of later ones: half by the oracle, the others at random or by a mixture."""
         stages: tuple[list[ContrastStep], list[ContrastStep]] = ([], [])
         size, seed, env = SIZE, 0, self.env
-        while len(stages[0]) < size or (len(stages[1]) < size and env.config.max_turns > 1 and seed < 4 * size):
+        while len(stages[0]) < size or (
+            len(stages[1]) < size and env.config.max_turns > 1 and seed < 4 * size
+        ):
             stream = HashStream("reference", seed)
             env.reset(seed=seed, options={"split": "train"})
             seed, over, index = seed + 1, False, 0
@@ -189,7 +215,9 @@ class Contrast:
                 oracle = seed % 2 == 0 or (seed % 4 == 1 and stream.below(2) == 0)
                 actions = self._actions(stream, oracle)
                 step, over = self._play(actions)
-                stages[min(index, 1)].append(step._replace(by_oracle=tuple(actions)) if seed % 2 == 0 else step)
+                stages[min(index, 1)].append(
+                    step._replace(by_oracle=tuple(actions)) if seed % 2 == 0 else step
+                )
                 index += 1
             size = getattr(stages[0][0].before, "reference_turns", SIZE)
         return tuple(stages[0][:size]), tuple(stages[1][:size])

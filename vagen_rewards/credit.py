@@ -30,7 +30,9 @@ class FieldWords:
     truths: tuple[tuple[Span, float], ...]
 
 
-def words_of(turn: Turn, readings: Iterable[tuple[Statement, Reading | Score]]) -> tuple[FieldWords, ...]:
+def words_of(
+    turn: Turn, readings: Iterable[tuple[Statement, Reading | Score]]
+) -> tuple[FieldWords, ...]:
     """The fields of a turn's reply with the truth of what they say.
 
     Args:
@@ -47,7 +49,9 @@ def words_of(turn: Turn, readings: Iterable[tuple[Statement, Reading | Score]]) 
             continue
         held: dict[Span, list[bool]] = {}
         keys = [claim.key for claim in reading.claims]
-        often = _told_by(statement.state, statement.part) if len(set(keys)) < len(keys) else Counter()
+        often = (
+            _told_by(statement.state, statement.part) if len(set(keys)) < len(keys) else Counter()
+        )
         said = Counter[Fact]()
         for claim in reading.claims:
             holds = claim.holds(statement.state)
@@ -57,7 +61,8 @@ def words_of(turn: Turn, readings: Iterable[tuple[Statement, Reading | Score]]) 
             if holds is not None:
                 held.setdefault(claim.span, []).append(holds)
         truths = tuple(
-            ((begin + start, begin + end), 2 * sum(each) / len(each) - 1) for (start, end), each in held.items()
+            ((begin + start, begin + end), 2 * sum(each) / len(each) - 1)
+            for (start, end), each in held.items()
         )
         found.append(FieldWords(statement.part, (begin, begin + len(statement.text)), truths))
     return tuple(found)
@@ -77,6 +82,9 @@ def _told_by(state: State, part: Part) -> Counter[Fact]:
     """How often a state's own description makes each claim: a lake has several holes above the player."""
     try:
         read_so = read(state.kind, state.natural_language(), part)
-    except (NotImplementedError, JudgeConfigError):  # no words of its own, or none that the rules read
+    except (
+        NotImplementedError,
+        JudgeConfigError,
+    ):  # no words of its own, or none that the rules read
         return Counter()
     return Counter(claim.key for claim in read_so.claims)

@@ -25,7 +25,11 @@ _counting = threading.Lock()
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text in one spelling: lower case, single blanks."""
-    return [" ".join(piece.split()) for piece in _SENTENCE_END.split(text.lower()) if piece and not piece.isspace()]
+    return [
+        " ".join(piece.split())
+        for piece in _SENTENCE_END.split(text.lower())
+        if piece and not piece.isspace()
+    ]
 
 
 class RepetitionPenalty:
@@ -39,7 +43,9 @@ class RepetitionPenalty:
             turns of a training run go free.
     """
 
-    def __init__(self, amount: float = -0.1, threshold: float = 0.7, top: int = 10, at_least: int = 8) -> None:
+    def __init__(
+        self, amount: float = -0.1, threshold: float = 0.7, top: int = 10, at_least: int = 8
+    ) -> None:
         if amount > 0 or not 0 <= threshold <= 1 or top < 1:
             raise JudgeConfigError(
                 f"amount {amount} must not be above 0, threshold {threshold} be from 0 to 1, top {top} at least 1"
@@ -118,6 +124,12 @@ def rewarded_sentences(
     for row in rows:
         known = [state for state in states if state.kind in row.kinds]
         sample = known[:: max(1, len(known) // probes)][:probes]
-        values = [judge.score(Statement("grounding", row.sentence, state)).value for state in sample]
-        row.truth_rate = sum(value is not None and value >= 0.7 for value in values) / len(values) if values else 0.0
+        values = [
+            judge.score(Statement("grounding", row.sentence, state)).value for state in sample
+        ]
+        row.truth_rate = (
+            sum(value is not None and value >= 0.7 for value in values) / len(values)
+            if values
+            else 0.0
+        )
     return rows

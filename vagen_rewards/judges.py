@@ -33,7 +33,9 @@ def make_judge(name: str, **llm_options: Any) -> Judge:
         return RuleJudge("direct")
     if kind in ("llm", "llm-structured") and model:
         return _llm_judge(kind, model, **llm_options)
-    known = "rule, rule-direct, llm:MODEL, llm-structured:MODEL, or several of them with commas between"
+    known = (
+        "rule, rule-direct, llm:MODEL, llm-structured:MODEL, or several of them with commas between"
+    )
     raise JudgeConfigError(f"unknown judge {name!r}; use {known}")
 
 
@@ -74,17 +76,25 @@ class FallbackJudge(Judge):
     async def score_many(self, statements: Sequence[Statement]) -> list[Score]:
         scores = await self.judges[0].score_many(statements)
         for judge in self.judges[1:]:
-            left = [i for i, score in enumerate(scores) if score.value is None or (score.unread and score.value < 1.0)]
+            left = [
+                i
+                for i, score in enumerate(scores)
+                if score.value is None or (score.unread and score.value < 1.0)
+            ]
             if not left:
                 break
-            for i, later in zip(left, await judge.score_many([statements[i] for i in left]), strict=True):
+            for i, later in zip(
+                left, await judge.score_many([statements[i] for i in left]), strict=True
+            ):
                 scores[i] = later if later.scored or not scores[i].scored else scores[i]
         return scores
 
     async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
         found = await self.judges[0].read_many(statements)
         for judge in self.judges[1:]:
-            left = [i for i, reading in enumerate(found) if isinstance(reading, Score) or reading.unread]
+            left = [
+                i for i, reading in enumerate(found) if isinstance(reading, Score) or reading.unread
+            ]
             if not left:
                 break
             asked = [_rest(statements[i], found[i]) for i in left]
@@ -109,5 +119,7 @@ def _joined(first: Reading | Score, later: Reading | Score) -> Reading | Score:
     if not later.claims:  # the next one could make nothing of it either
         return first
     where = (first.unread[0][0], first.unread[-1][1])
-    claims = [claim._replace(span=where) for claim in later.claims]  # the model doesn't say where it read them
+    claims = [
+        claim._replace(span=where) for claim in later.claims
+    ]  # the model doesn't say where it read them
     return Reading((*first.claims, *claims), first.unread if later.unread else ())

@@ -25,7 +25,16 @@ from vagen_rewards.hacking import RepetitionPenalty
 from vagen_rewards.judges import make_judge
 from vagen_rewards.reader import Fact, Reading
 from vagen_rewards.rule_judge import RuleJudge, accepts
-from vagen_rewards.scores import PARTS, Judge, Part, Score, Statement, TurnScores, statements_of, wait_for
+from vagen_rewards.scores import (
+    PARTS,
+    Judge,
+    Part,
+    Score,
+    Statement,
+    TurnScores,
+    statements_of,
+    wait_for,
+)
 
 REPETITION = "repetition"
 """The term of `RepetitionPenalty`."""
@@ -69,9 +78,13 @@ class ReasoningReward:
         penalty: RepetitionPenalty | bool | Literal["paper"] | None = None,
         env_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self.judge = RuleJudge() if judge is None else make_judge(judge) if isinstance(judge, str) else judge
+        self.judge = (
+            RuleJudge() if judge is None else make_judge(judge) if isinstance(judge, str) else judge
+        )
         if weighting not in ("contrast", "plain"):
-            raise JudgeConfigError(f"weighting {weighting!r} is not known; use 'contrast' or 'plain'")
+            raise JudgeConfigError(
+                f"weighting {weighting!r} is not known; use 'contrast' or 'plain'"
+            )
         if weighting == "contrast" and not self.judge.reads:
             raise JudgeConfigError(
                 f"the judge {self.judge.name} gives verdicts, not claims, so they can't be weighed by what they tell; "
@@ -82,9 +95,23 @@ class ReasoningReward:
             "world_modeling": float(beta_world_modeling),
         }
         self.gate, self.weighting = gate, weighting
-        if not isinstance(penalty, RepetitionPenalty) and penalty not in (None, False, "", True, "paper"):
-            raise JudgeConfigError(f"penalty {penalty!r} is not known; use 'paper' (or True), or a RepetitionPenalty")
-        self.penalty = penalty if isinstance(penalty, RepetitionPenalty) else RepetitionPenalty() if penalty else None
+        if not isinstance(penalty, RepetitionPenalty) and penalty not in (
+            None,
+            False,
+            "",
+            True,
+            "paper",
+        ):
+            raise JudgeConfigError(
+                f"penalty {penalty!r} is not known; use 'paper' (or True), or a RepetitionPenalty"
+            )
+        self.penalty = (
+            penalty
+            if isinstance(penalty, RepetitionPenalty)
+            else RepetitionPenalty()
+            if penalty
+            else None
+        )
         self.env_options = dict(env_options or {})
 
     @classmethod
@@ -100,7 +127,9 @@ class ReasoningReward:
         known = ("judge", "llm", "gate", "weighting", "penalty", *PARTS)
         for name in said:
             if name not in known:
-                raise JudgeConfigError(f"unknown option {name!r} of the reasoning reward.{did_you_mean(name, known)}")
+                raise JudgeConfigError(
+                    f"unknown option {name!r} of the reasoning reward.{did_you_mean(name, known)}"
+                )
         betas = {f"beta_{part}": said.pop(part) for part in PARTS if part in said}
         if betas and len(betas) < len(PARTS):  # one part alone is named: the other isn't paid
             betas = {f"beta_{part}": betas.get(f"beta_{part}", 0.0) for part in PARTS}
@@ -113,7 +142,9 @@ class ReasoningReward:
         """The same reward, judge and memory for the turns of this environment, or of one with these options."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        options = env if isinstance(env, Mapping) else dataclasses.asdict(cast(Any, env.unwrapped).config)
+        options = (
+            env if isinstance(env, Mapping) else dataclasses.asdict(cast(Any, env.unwrapped).config)
+        )
         twin.env_options = dict(options)
         return twin
 
@@ -132,7 +163,10 @@ class ReasoningReward:
         if self.weighting == "contrast":
             contrast = self._contrast(env_id)
             for part in PARTS:
-                if self.betas[part] and max(contrast.norm(part, stage)[0] for stage in (0, 1)) < LEAST:
+                if (
+                    self.betas[part]
+                    and max(contrast.norm(part, stage)[0] for stage in (0, 1)) < LEAST
+                ):
                     warnings.warn(
                         f"{env_id}: {part} earns nothing here: all of it is known without the picture. Set "
                         f"{part}=0, or choose weighting='plain'",
@@ -159,7 +193,9 @@ class ReasoningReward:
         if contrast:  # the rules answer at once, so no event loop has to be waited for
             scores = self._weighed(turn, self.read(turn) if read is None else read)
         else:
-            scores = TurnScores(**{each.part: self.judge.score(each) for each in self._statements(turn)})
+            scores = TurnScores(
+                **{each.part: self.judge.score(each) for each in self._statements(turn)}
+            )
         return self.with_scores(turn, scores), scores
 
     async def paid_all(self, turns: Sequence[Turn]) -> list[tuple[Turn, TurnScores]]:
@@ -175,12 +211,17 @@ class ReasoningReward:
                 self._weighed(turn, [(each, next(read)) for each in said])
                 for turn, said in zip(turns, asked, strict=True)
             ]
-        return [(self.with_scores(turn, scores), scores) for turn, scores in zip(turns, scored, strict=True)]
+        return [
+            (self.with_scores(turn, scores), scores)
+            for turn, scores in zip(turns, scored, strict=True)
+        ]
 
     def _statements(self, turn: Turn) -> list[Statement]:
         if self.gate and not passes(turn):
             return []
-        return [each for each in statements_of(turn, self.judge.needs_pictures) if self.betas[each.part]]
+        return [
+            each for each in statements_of(turn, self.judge.needs_pictures) if self.betas[each.part]
+        ]
 
     def _weighed(self, turn: Turn, read: Sequence[tuple[Statement, Reading | Score]]) -> TurnScores:
         scores: dict[Part, Score] = {}
@@ -233,7 +274,10 @@ class ReasoningReward:
 
 
 _OWN = frozenset(
-    {"reasoning_gated", *(f"{part}{end}" for part in PARTS for end in ("", "_reason", "_unscored", "_unread"))}
+    {
+        "reasoning_gated",
+        *(f"{part}{end}" for part in PARTS for end in ("", "_reason", "_unscored", "_unread")),
+    }
 )
 
 

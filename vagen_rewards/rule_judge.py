@@ -25,7 +25,9 @@ class RuleJudge(Judge):
 
     def __init__(self, grading: Literal["f1", "direct", "claims"] = "f1") -> None:
         if grading not in ("f1", "direct", "claims"):
-            raise JudgeConfigError(f"grading {grading!r} is not known; use 'f1', 'direct' or 'claims'")
+            raise JudgeConfigError(
+                f"grading {grading!r} is not known; use 'f1', 'direct' or 'claims'"
+            )
         self.grading = grading
         self.name = f"rule:{grading}:3"
 
@@ -34,13 +36,17 @@ class RuleJudge(Judge):
         if not statement.text or statement.text.isspace():
             return Score(0.0, "the statement is empty")
         reading = self.read(statement)
-        return self.graded(_with_undecided(statement, reading), mark(statement.state, reading, statement.part))
+        return self.graded(
+            _with_undecided(statement, reading), mark(statement.state, reading, statement.part)
+        )
 
     def graded(self, reading: Reading, marks: Marks) -> Score:
         """The score of a reading."""
         count = marks.right + marks.wrong
         if not count:
-            return Score.unscored("no claim that can be checked was read", reading.unread or ((0, 1),))
+            return Score.unscored(
+                "no claim that can be checked was read", reading.unread or ((0, 1),)
+            )
         reason = f"{marks.right} of {count} claims are right, {marks.found} of {marks.wanted} facts are stated"
         if marks.notes:
             reason += f"; wrong: {'; '.join(marks.notes)}"
@@ -51,7 +57,9 @@ class RuleJudge(Judge):
         if marks.wrong:
             return Score(0.0, reason, reading.unread)
         if reading.matters or (reading.unread and not marks.essential):
-            return Score.unscored(f"all that was read is right, but not all was read ({reason})", reading.unread)
+            return Score.unscored(
+                f"all that was read is right, but not all was read ({reason})", reading.unread
+            )
         return Score(float(marks.essential), reason, reading.unread)
 
     async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
@@ -65,10 +73,15 @@ class RuleJudge(Judge):
 def accepts(statement: Statement, reading: Reading) -> bool:
     """Whether `"direct"` gives 1: all that matters was read and is true, and what a description must have is stated."""
     marks = mark(statement.state, reading, statement.part)
-    return bool(marks.right and not marks.wrong and marks.essential) and not _with_undecided(statement, reading).matters
+    return (
+        bool(marks.right and not marks.wrong and marks.essential)
+        and not _with_undecided(statement, reading).matters
+    )
 
 
 def _with_undecided(statement: Statement, reading: Reading) -> Reading:
     """Claims that the state doesn't decide count as unread."""
-    undecided = tuple([claim.span for claim in reading.claims if claim.holds(statement.state) is None])
+    undecided = tuple(
+        [claim.span for claim in reading.claims if claim.holds(statement.state) is None]
+    )
     return Reading(reading.claims, (*reading.unread, *undecided), (*reading.matters, *undecided))

@@ -171,7 +171,11 @@ class Tally:
     def check(self) -> None:
         """Raise TooManyUnscoredError if a judge failed at too large a share."""
         seen = self.scored + self.unscored + self.unread
-        if self.max_unscored is None or seen < max(self.at_least, 1) or self.unscored <= self.max_unscored * seen:
+        if (
+            self.max_unscored is None
+            or seen < max(self.at_least, 1)
+            or self.unscored <= self.max_unscored * seen
+        ):
             return
         raise TooManyUnscoredError(
             f"{self.unscored} of {seen} statements are unscored, more than the {self.max_unscored:.0%} allowed; "

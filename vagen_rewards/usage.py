@@ -33,7 +33,9 @@ class Price:
         plain = max(0, prompt - cached - cache_write)
         read = self.input if self.cached is None else self.cached
         written = self.input if self.cache_write is None else self.cache_write
-        return (plain * self.input + cached * read + cache_write * written + completion * self.output) / 1e6
+        return (
+            plain * self.input + cached * read + cache_write * written + completion * self.output
+        ) / 1e6
 
     @property
     def dearest_input(self) -> float:
@@ -112,7 +114,10 @@ class Spending(Budget):
     """
 
     def __init__(
-        self, price: Price | None = None, max_dollars: float | None = None, max_tokens: int | None = None
+        self,
+        price: Price | None = None,
+        max_dollars: float | None = None,
+        max_tokens: int | None = None,
     ) -> None:
         super().__init__(max_dollars, max_tokens)
         self.price = price or Price()
@@ -130,6 +135,10 @@ class Spending(Budget):
     def check(self) -> None:
         """Raise BudgetSpentError if a cap is reached."""
         if self.max_dollars is not None and self.dollars >= self.max_dollars:
-            raise BudgetSpentError(f"${self.dollars:.4f} spent of ${self.max_dollars}; raise max_dollars to go on")
+            raise BudgetSpentError(
+                f"${self.dollars:.4f} spent of ${self.max_dollars}; raise max_dollars to go on"
+            )
         if self.max_tokens is not None and self.tokens >= self.max_tokens:
-            raise BudgetSpentError(f"{self.tokens} tokens used of {self.max_tokens}; raise max_tokens to go on")
+            raise BudgetSpentError(
+                f"{self.tokens} tokens used of {self.max_tokens}; raise max_tokens to go on"
+            )

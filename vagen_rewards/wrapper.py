@@ -15,7 +15,9 @@ from vagen_rewards.reward import ReasoningReward
 from vagen_rewards.scores import Judge, Tally
 
 
-class VisualReasoningReward(gym.Wrapper[dict[str, Any], str, dict[str, Any], str], RecordConstructorArgs):
+class VisualReasoningReward(
+    gym.Wrapper[dict[str, Any], str, dict[str, Any], str], RecordConstructorArgs
+):
     """Adds the terms `grounding` and `world_modeling` to the reward and to `info["turn"]`.
 
     r = β_g · score(observation, state before) + β_w · score(prediction, state after). The scores with
@@ -54,7 +56,9 @@ class VisualReasoningReward(gym.Wrapper[dict[str, Any], str, dict[str, Any], str
             raise ConfigError(f"max_unscored {max_unscored} is a share; give a number from 0 to 1")
         if isinstance(judge, ReasoningReward):
             if options:
-                raise ConfigError(f"options {sorted(options)} belong to the ReasoningReward that is given already")
+                raise ConfigError(
+                    f"options {sorted(options)} belong to the ReasoningReward that is given already"
+                )
             reward = judge
         else:
             reward = ReasoningReward(judge, beta_grounding, beta_world_modeling, **options)
@@ -71,7 +75,9 @@ class VisualReasoningReward(gym.Wrapper[dict[str, Any], str, dict[str, Any], str
         return observation, turn.reward, terminated, truncated, info
 
 
-def with_reasoning(env: gym.Env[Any, Any], reasoning: Mapping[str, Any] | ReasoningReward | None) -> gym.Env[Any, Any]:
+def with_reasoning(
+    env: gym.Env[Any, Any], reasoning: Mapping[str, Any] | ReasoningReward | None
+) -> gym.Env[Any, Any]:
     """The environment, wrapped if a reward for reasoning is asked for; what adapters' option `reasoning` means.
 
     Args:

@@ -43,9 +43,7 @@ SUMMARY_SHOWN = "Your summary of turns 1 to {turns}:\n{summary}\n\n"
 HIDDEN = "hidden"
 """The key of a message under which a client finds the reasoning that its provider gave with the reply."""
 
-_FORMS = (
-    "all, last:N, summary:K, summary:K:TOKENS, answers, current-picture, reasoning=drop, reasoning=turn, reasoning=keep"
-)
+_FORMS = "all, last:N, summary:K, summary:K:TOKENS, answers, current-picture, reasoning=drop, reasoning=turn, reasoning=keep"
 _PART = re.compile(
     r"(?P<all>all)|last:(?P<turns>\d{1,6})|summary:(?P<summary>\d{1,6})(?::(?P<summary_tokens>\d{1,6}))?|"
     r"(?P<answers>answers)|(?P<current_picture>current-picture)|reasoning=(?P<reasoning>drop|turn|keep)"
@@ -74,9 +72,13 @@ class ContextPolicy:
         for name, (bound, _) in bounds_of(ContextPolicy).items():
             value = getattr(self, name)
             if not bound.admits(value):
-                raise ConfigError(f"context: {name}={shown(value)} is not valid: it must be {bound}")
+                raise ConfigError(
+                    f"context: {name}={shown(value)} is not valid: it must be {bound}"
+                )
         if self.turns is not None and self.summary is not None:
-            raise ConfigError("context: last:N and summary:K both say which turns are shown; give one of them")
+            raise ConfigError(
+                "context: last:N and summary:K both say which turns are shown; give one of them"
+            )
         if self.answers and self.reasoning == "keep":
             raise ConfigError(
                 "context: answers drops the reasoning of earlier replies and reasoning=keep keeps it; give one of them"
@@ -95,16 +97,22 @@ class ContextPolicy:
             if found is None:
                 near = difflib.get_close_matches(part[:40], _FORMS.split(", "), n=1, cutoff=0.5)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
-                raise ConfigError(f"context {shown(part)} is not valid.{hint} Known, joined by commas: {_FORMS}")
+                raise ConfigError(
+                    f"context {shown(part)} is not valid.{hint} Known, joined by commas: {_FORMS}"
+                )
             given = {name: value for name, value in found.groupdict().items() if value is not None}
             if given.keys() & fields.keys():
-                raise ConfigError(f"context {shown(text)} is not valid: it gives {part!r} and another such part")
+                raise ConfigError(
+                    f"context {shown(text)} is not valid: it gives {part!r} and another such part"
+                )
             fields |= {
                 name: int(value) if value.isdigit() else value if name == "reasoning" else True
                 for name, value in given.items()
             }
         if fields.pop("all", False) and fields.keys() & {"turns", "summary"}:
-            raise ConfigError(f"context {shown(text)} is not valid: all beside last:N or summary:K; give one of them")
+            raise ConfigError(
+                f"context {shown(text)} is not valid: all beside last:N or summary:K; give one of them"
+            )
         return cls(**fields)
 
     def __str__(self) -> str:
@@ -209,11 +217,17 @@ def chat_messages(
     observations = [turn.observed for turn in turns] + ([now] if now is not None else [])
     messages: list[Message] = [{"role": "system", "content": system_prompt}]
     for number in range(context.first_shown(max(present, 0)), len(observations)):
-        seen = context.in_prompt(observations[number], number, earlier=number < present, summaries=summaries or {})
+        seen = context.in_prompt(
+            observations[number], number, earlier=number < present, summaries=summaries or {}
+        )
         messages.append({"role": "user", "content": observation_parts(seen, pictures)})
         if number < len(turns):
             short = context.answers and number < present
-            text = f"<{answer_tag}>{turns[number].parsed.answer or ''}</{answer_tag}>" if short else turns[number].reply
+            text = (
+                f"<{answer_tag}>{turns[number].parsed.answer or ''}</{answer_tag}>"
+                if short
+                else turns[number].reply
+            )
             reply: Message = {"role": "assistant", "content": text}
             if context.reasoning == "keep" and number < len(hidden) and hidden[number] is not None:
                 reply[HIDDEN] = hidden[number]
@@ -222,13 +236,21 @@ def chat_messages(
 
 
 def summary_messages(
-    system_prompt: str, turns: Sequence[Turn], *, context: ContextPolicy, hidden: Sequence[Any] = (), **how: Any
+    system_prompt: str,
+    turns: Sequence[Turn],
+    *,
+    context: ContextPolicy,
+    hidden: Sequence[Any] = (),
+    **how: Any,
 ) -> list[Message]:
     """The messages that ask the model for a summary of the latest turns; arguments as for `chat_messages`."""
     messages = chat_messages(system_prompt, turns, context=context, hidden=hidden, **how)
     if context.reasoning == "turn" and hidden and hidden[-1] is not None:
         messages[-1][HIDDEN] = hidden[-1]
-    return [*messages, {"role": "user", "content": [{"type": "text", "text": summary_request(context)}]}]
+    return [
+        *messages,
+        {"role": "user", "content": [{"type": "text", "text": summary_request(context)}]},
+    ]
 
 
 def summary_request(context: ContextPolicy) -> str:
@@ -236,7 +258,9 @@ def summary_request(context: ContextPolicy) -> str:
     return SUMMARY_REQUEST.format(tokens=context.summary_tokens)
 
 
-def observation_parts(observation: Observation, pictures: PictureForm = "data_url") -> list[dict[str, Any]]:
+def observation_parts(
+    observation: Observation, pictures: PictureForm = "data_url"
+) -> list[dict[str, Any]]:
     """An observation as parts of a message, its picture where `<image>` stands.
 
     A placeholder that got into the text otherwise (a reply quoted in the feedback) is taken out, so
@@ -261,7 +285,9 @@ def _picture(picture: Picture, form: PictureForm) -> dict[str, Any]:
         return {"type": "image", "image": picture.pil}
     if form == "data_url":
         return {"type": "image_url", "image_url": {"url": picture.data_url}}
-    raise ConfigError(f"pictures={form!r} is not valid.{did_you_mean(str(form), get_args(PictureForm))}")
+    raise ConfigError(
+        f"pictures={form!r} is not valid.{did_you_mean(str(form), get_args(PictureForm))}"
+    )
 
 
 def _without_placeholder(text: str) -> str:

@@ -16,7 +16,9 @@ Call = Callable[..., Awaitable[Any]]
 
 
 @contextlib.asynccontextmanager
-async def running(make: Callable[..., gym.Env[Any, Any]], *asked: Any) -> AsyncIterator[tuple[gym.Env[Any, Any], Call]]:
+async def running(
+    make: Callable[..., gym.Env[Any, Any]], *asked: Any
+) -> AsyncIterator[tuple[gym.Env[Any, Any], Call]]:
     """Yield `make(*asked)` and a function that calls others in its thread. The environment is closed at the end."""
     import anyio.to_thread  # the libraries that have an event loop bring it
 

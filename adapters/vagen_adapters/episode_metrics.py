@@ -15,7 +15,11 @@ def episode_metrics(turns: Sequence[Turn]) -> dict[str, float]:
             if not isinstance(value, str):
                 found.setdefault(name, []).append(float(value))
     means = {name: sum(values) / len(values) for name, values in found.items()}
-    return {**means, "success": float(bool(turns) and turns[-1].success), "turns": float(len(turns))}
+    return {
+        **means,
+        "success": float(bool(turns) and turns[-1].success),
+        "turns": float(len(turns)),
+    }
 
 
 def reward_terms(turns: Sequence[Turn]) -> dict[str, float]:

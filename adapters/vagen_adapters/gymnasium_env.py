@@ -56,14 +56,21 @@ class ChatObservation(gym.Wrapper[list[Message], str, dict[str, Any], str], Reco
     """
 
     def __init__(
-        self, env: gym.Env[dict[str, Any], str], context: str = "all", pictures: PictureForm = "data_url"
+        self,
+        env: gym.Env[dict[str, Any], str],
+        context: str = "all",
+        pictures: PictureForm = "data_url",
     ) -> None:
         RecordConstructorArgs.__init__(self, context=context, pictures=pictures)
-        super().__init__(cast("gym.Env[Any, str]", env))  # Gymnasium has it observe what its wrapper does
+        super().__init__(
+            cast("gym.Env[Any, str]", env)
+        )  # Gymnasium has it observe what its wrapper does
         self.observation_space = ChatSpace()
         self.context = ContextPolicy.parse(context)
         if self.context.summary is not None:
-            raise ConfigError(f"context={context!r}: nobody here writes summaries; use all, last:N or answers")
+            raise ConfigError(
+                f"context={context!r}: nobody here writes summaries; use all, last:N or answers"
+            )
         self.pictures = pictures
         self._turns: list[Turn] = []
 
@@ -84,7 +91,9 @@ class ChatObservation(gym.Wrapper[list[Message], str, dict[str, Any], str], Reco
 
     def _messages(self, now: Observation) -> list[Message]:
         system_prompt = cast(VagenEnv, self.unwrapped).system_prompt
-        return chat_messages(system_prompt, self._turns, now, context=self.context, pictures=self.pictures)
+        return chat_messages(
+            system_prompt, self._turns, now, context=self.context, pictures=self.pictures
+        )
 
 
 def _is_message(x: Any) -> bool:
@@ -92,5 +101,6 @@ def _is_message(x: Any) -> bool:
         return False
     content = x.get("content")
     return isinstance(content, str) or (
-        isinstance(content, list) and all(isinstance(part, dict) and "type" in part for part in content)
+        isinstance(content, list)
+        and all(isinstance(part, dict) and "type" in part for part in content)
     )

@@ -58,21 +58,35 @@ BY_LEVEL = [mean(), stderr(cluster="level")]
 """Seeds that draw the same level are one cluster."""
 
 
-def levels(env_id: str, split: Split, first_seed: int, num_levels: int | None, **options: Any) -> Iterator[Sample]:
+def levels(
+    env_id: str, split: Split, first_seed: int, num_levels: int | None, **options: Any
+) -> Iterator[Sample]:
     """Yield samples of the levels that `vagen_adapters.rows.levels` has.
 
     The metadata contains the arguments that recreate the level, and `level`, the cluster of its metrics: the content
     hash if levels are cheap to draw (`VagenEnv.quick`), otherwise split and seed.
     """
-    with contextlib.closing(gym.make(env_id, disable_env_checker=True, split=split, **options)) as made:
+    with contextlib.closing(
+        gym.make(env_id, disable_env_checker=True, split=split, **options)
+    ) as made:
         env = cast(VagenEnv, made.unwrapped)
         for seed in seeds_of(env, first_seed, num_levels):
             name = f"{split}/{seed}"
-            level = made.reset(seed=seed, options={"split": split})[1]["level"]["content"] if env.quick else name
+            level = (
+                made.reset(seed=seed, options={"split": split})[1]["level"]["content"]
+                if env.quick
+                else name
+            )
             yield Sample(
                 id=name,
                 input=[ChatMessageSystem(content=env.system_prompt)],
-                metadata={"env_id": env_id, "split": split, "seed": seed, "options": options, "level": level},
+                metadata={
+                    "env_id": env_id,
+                    "split": split,
+                    "seed": seed,
+                    "options": options,
+                    "level": level,
+                },
             )
 
 
@@ -88,9 +102,13 @@ def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
     """
     policy = ContextPolicy.parse(context)
 
-    async def ask(state: TaskState, prompt: list[Message], config: GenerateConfig) -> ChatMessageAssistant:
+    async def ask(
+        state: TaskState, prompt: list[Message], config: GenerateConfig
+    ) -> ChatMessageAssistant:
         state.messages.append(message_of(prompt[-1]))
-        state.output = await get_model().generate([message_of(message) for message in prompt], config=config)
+        state.output = await get_model().generate(
+            [message_of(message) for message in prompt], config=config
+        )
         state.messages.append(state.output.message)
         return state.output.message
 
@@ -107,16 +125,24 @@ def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
             now = await call(start, made, level["seed"], level["split"])
             try:
                 while not ended:
-                    past: dict[str, Any] = {"context": policy, "summaries": summaries, "hidden": replies}
+                    past: dict[str, Any] = {
+                        "context": policy,
+                        "summaries": summaries,
+                        "hidden": replies,
+                    }
                     if policy.summarises_before(len(turns)):
                         request = summary_messages(env.system_prompt, turns, **past)
-                        summary = await ask(state, request, GenerateConfig(max_tokens=policy.summary_tokens))
+                        summary = await ask(
+                            state, request, GenerateConfig(max_tokens=policy.summary_tokens)
+                        )
                         summaries[len(turns)] = summary.text
                     prompt = chat_messages(env.system_prompt, turns, now, **past)
                     replies.append(await ask(state, prompt, GenerateConfig()))
                     ended = CUT_OFF.get(state.output.stop_reason, "")
                     if not ended:
-                        *_, terminated, truncated, info = await call(made.step, reply_of(state.output.message))
+                        *_, terminated, truncated, info = await call(
+                            made.step, reply_of(state.output.message)
+                        )
                         turns.append(info["turn"])
                         now = turns[-1].result
                         transcript().info(turn_summary(turns[-1]), source="vagen")
@@ -140,10 +166,16 @@ def message_of(message: Message) -> ChatMessage:
     if HIDDEN in message:
         return cast(ChatMessageAssistant, message[HIDDEN])  # with its reasoning, as inspect read it
     if role != "user":
-        return ChatMessageSystem(content=content) if role == "system" else ChatMessageAssistant(content=content)
+        return (
+            ChatMessageSystem(content=content)
+            if role == "system"
+            else ChatMessageAssistant(content=content)
+        )
     return ChatMessageUser(
         content=[
-            ContentText(text=part["text"]) if part["type"] == "text" else ContentImage(image=part["image_url"]["url"])
+            ContentText(text=part["text"])
+            if part["type"] == "text"
+            else ContentImage(image=part["image_url"]["url"])
             for part in content
         ]
     )
@@ -157,7 +189,11 @@ def reply_of(message: ChatMessageAssistant) -> str:
     """
     if isinstance(message.content, str):
         return message.content
-    thought = [part for part in message.content if isinstance(part, ContentReasoning) and part.internal == "think"]
+    thought = [
+        part
+        for part in message.content
+        if isinstance(part, ContentReasoning) and part.internal == "think"
+    ]
     return "".join(f"<think>{part.reasoning}</think>" for part in thought) + message.text
 
 
@@ -185,7 +221,9 @@ def success() -> Scorer:
         turns, ended = played(state)
         if not ended:
             return unplayed(turns)
-        return Score(value=float(ended == "solved"), explanation=f"{ended} after {len(turns)} turns")
+        return Score(
+            value=float(ended == "solved"), explanation=f"{ended} after {len(turns)} turns"
+        )
 
     return score
 
@@ -198,7 +236,9 @@ def episode_return() -> Scorer:
         turns, ended = played(state)
         if not ended:
             return unplayed(turns)
-        return Score(value=math.fsum(turn.reward for turn in turns), metadata={"terms": reward_terms(turns)})
+        return Score(
+            value=math.fsum(turn.reward for turn in turns), metadata={"terms": reward_terms(turns)}
+        )
 
     return score
 
@@ -223,7 +263,9 @@ def reasoning(
         penalty: of frequent sentences with a low score: `paper`, or none.
         options: of the environment, which its states are drawn with where information is asked for.
     """
-    reward = ReasoningReward(judge, gate=gate, weighting=weighting, penalty=penalty or None, env_options=options)  # type: ignore[arg-type]
+    reward = ReasoningReward(
+        judge, gate=gate, weighting=weighting, penalty=penalty or None, env_options=options
+    )  # type: ignore[arg-type]
 
     async def score(state: TaskState, target: Target) -> Score:
         turns, ended = played(state)
@@ -238,11 +280,20 @@ def reasoning(
             for part, verdict in each.by_part():
                 found[part].append(verdict.value)
                 last = last if verdict.scored else verdict.reason
-        known = {part: [value for value in values if value is not None] for part, values in found.items()}
+        known = {
+            part: [value for value in values if value is not None] for part, values in found.items()
+        }
         if not any(known.values()):
-            return Score.unscored(reason="grader_failed" if any(found.values()) else "no_response", explanation=last)
-        statements, judged = ({part: len(values) for part, values in each.items()} for each in (found, known))
-        means = {part: math.fsum(values) / len(values) if values else math.nan for part, values in known.items()}
+            return Score.unscored(
+                reason="grader_failed" if any(found.values()) else "no_response", explanation=last
+            )
+        statements, judged = (
+            {part: len(values) for part, values in each.items()} for each in (found, known)
+        )
+        means = {
+            part: math.fsum(values) / len(values) if values else math.nan
+            for part, values in known.items()
+        }
         counts = {"statements": statements, "judged": judged}
         return Score(value=means, metadata={**reward.describe(), "owed": owed, **counts})
 
@@ -256,7 +307,9 @@ def played(state: TaskState) -> tuple[list[Turn], str]:
 
 def unplayed(turns: list[Turn]) -> Score:
     """Score an interrupted episode, which inspect passes to scorers with `--score-on-error` only."""
-    return Score.unscored(reason="scoring_failed", explanation=f"interrupted after {len(turns)} turns")
+    return Score.unscored(
+        reason="scoring_failed", explanation=f"interrupted after {len(turns)} turns"
+    )
 
 
 def task_of(env_id: str) -> Callable[..., Task]:
@@ -274,7 +327,9 @@ def task_of(env_id: str) -> Callable[..., Task]:
         **options: Any,
     ) -> Task:
         check_names(env_id, options, made)
-        dataset = MemoryDataset(list(levels(env_id, split, first_seed, num_levels, **options)), name=env_id)
+        dataset = MemoryDataset(
+            list(levels(env_id, split, first_seed, num_levels, **options)), name=env_id
+        )
         judged = [reasoning(judge, gate, weighting, penalty, options)] if judge else []
         return Task(
             dataset=dataset,
@@ -296,7 +351,9 @@ def task_of(env_id: str) -> Callable[..., Task]:
         options: of the environment, as for `gym.make`.
     """
     named = task(made)
-    if registry_info(named).name == made.__name__:  # an editable install does not map to the distribution
+    if (
+        registry_info(named).name == made.__name__
+    ):  # an editable install does not map to the distribution
         named = task(name=f"{__package__}/{made.__name__}")(made)
     return cast("Callable[..., Task]", named)
 

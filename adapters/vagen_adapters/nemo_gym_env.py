@@ -14,7 +14,14 @@ from typing import Annotated, Any
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
-from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages, observation_parts, summary_messages
+from vagen_adapters.context import (
+    HIDDEN,
+    ContextPolicy,
+    Message,
+    chat_messages,
+    observation_parts,
+    summary_messages,
+)
 from vagen_adapters.env_thread import start
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
@@ -26,10 +33,19 @@ from vagen_envs.seeding import Split
 try:
     from fastapi import FastAPI, HTTPException, Request
     from nemo_gym.base_resources_server import BaseResourcesServerConfig
-    from nemo_gym.openai_utils import NeMoGymEasyInputMessage, NeMoGymResponse, accumulate_response_usage
+    from nemo_gym.openai_utils import (
+        NeMoGymEasyInputMessage,
+        NeMoGymResponse,
+        accumulate_response_usage,
+    )
     from nemo_gym.server_utils import SESSION_ID_KEY, get_response_json, raise_for_status
     from pydantic import AfterValidator, BaseModel, Field, ValidationError
-    from resources_servers.gymnasium import EnvResetResponse, EnvStepResponse, GymnasiumServer, extract_text
+    from resources_servers.gymnasium import (
+        EnvResetResponse,
+        EnvStepResponse,
+        GymnasiumServer,
+        extract_text,
+    )
     from responses_api_agents.gymnasium_agent.app import (
         GymnasiumAgent,
         GymnasiumAgentConfig,
@@ -100,7 +116,11 @@ class NeMoSession:
         *_, terminated, truncated, info = self._env.step(reply)
         turn: Turn = info["turn"]
         self.turns.append(turn)
-        content = {} if terminated or truncated else {"content": content_of(observation_parts(turn.result))}
+        content = (
+            {}
+            if terminated or truncated
+            else {"content": content_of(observation_parts(turn.result))}
+        )
         answer = {
             "observation": turn.result.text,
             "reward": float(turn.reward),
@@ -135,7 +155,9 @@ class VagenServer(GymnasiumServer):
         app.post("/close")(self._close_endpoint)
         return app
 
-    async def reset(self, metadata: dict[str, Any], session_id: str | None = None) -> tuple[str, dict[str, Any]]:
+    async def reset(
+        self, metadata: dict[str, Any], session_id: str | None = None
+    ) -> tuple[str, dict[str, Any]]:
         """Start the level of a row."""
         await self._forget(session_id)
         await self._make_room()
@@ -170,7 +192,13 @@ class VagenServer(GymnasiumServer):
         except Exception as error:
             await self._forget(session_id)
             raise HTTPException(500, f"{type(error).__name__}: {error}") from error
-        return answer["observation"], answer["reward"], answer["terminated"], answer["truncated"], answer["info"]
+        return (
+            answer["observation"],
+            answer["reward"],
+            answer["terminated"],
+            answer["truncated"],
+            answer["info"],
+        )
 
     async def close_session(self, session_id: str | None) -> None:
         """Keep the session: its last answer may have been lost. `/close` removes it."""
@@ -192,7 +220,8 @@ class VagenServer(GymnasiumServer):
                 await self._forget(name)
         if len(self.session_state) >= self.config.max_sessions:
             raise HTTPException(
-                503, f"all {self.config.max_sessions} sessions are in use; raise max_sessions or retry later"
+                503,
+                f"all {self.config.max_sessions} sessions are in use; raise max_sessions or retry later",
             )
 
 
@@ -201,7 +230,9 @@ class AgentConfig(GymnasiumAgentConfig):
 
     max_steps: int = Field(100, ge=1)
     """Maximum number of replies per episode; the environment's own `max_turns` is usually lower."""
-    context: Annotated[str, AfterValidator(lambda text: str(ContextPolicy.parse(text)))] = "all,reasoning=keep"
+    context: Annotated[str, AfterValidator(lambda text: str(ContextPolicy.parse(text)))] = (
+        "all,reasoning=keep"
+    )
     """What a prompt shows of earlier turns, see `vagen_adapters.context`. `reasoning=keep` sends the model's output
     items back as they came, with their token ids."""
 
@@ -216,7 +247,11 @@ class VagenAgent(GymnasiumAgent):
     config: AgentConfig
 
     async def _run_open_episode(
-        self, body: GymnasiumAgentRunRequest, model_url_path: str, reset_data: EnvResetResponse, env_cookies: Any
+        self,
+        body: GymnasiumAgentRunRequest,
+        model_url_path: str,
+        reset_data: EnvResetResponse,
+        env_cookies: Any,
     ) -> GymnasiumRunResponse:
         params = body.responses_create_params.model_copy(deep=True)
         if isinstance(params.input, str):
@@ -238,7 +273,10 @@ class VagenAgent(GymnasiumAgent):
             nonlocal usage, cookies
             request = params.model_copy(update={"input": [*opening, *items_of(messages[1:])]})
             answer = await self.server_client.post(
-                server_name=self.config.model_server.name, url_path=model_url_path, json=request, cookies=cookies
+                server_name=self.config.model_server.name,
+                url_path=model_url_path,
+                json=request,
+                cookies=cookies,
             )
             await raise_for_status(answer)
             cookies = answer.cookies
@@ -257,9 +295,15 @@ class VagenAgent(GymnasiumAgent):
                 outputs.extend(items_of(prompt[-1:]))
             response = await ask(prompt)
             replies.append(response.output)
-            turn = body.model_dump() | {"response": response.model_dump(), "_ng_step_request_id": str(number)}
+            turn = body.model_dump() | {
+                "response": response.model_dump(),
+                "_ng_step_request_id": str(number),
+            }
             played = await self.server_client.post(
-                server_name=self.config.resources_server.name, url_path="/step", json=turn, cookies=env_cookies
+                server_name=self.config.resources_server.name,
+                url_path="/step",
+                json=turn,
+                cookies=env_cookies,
             )
             if played.status == 500:  # the simulator broke: mask the sample instead of scoring 0
                 broke = str(await get_response_json(played))
@@ -267,7 +311,9 @@ class VagenAgent(GymnasiumAgent):
             await raise_for_status(played)
             step = EnvStepResponse.model_validate(await get_response_json(played))
             pictures += pictures_of(step)
-            turns.append(Turn.from_json(step.info["turn"], {picture.sha256: picture for picture in pictures}))
+            turns.append(
+                Turn.from_json(step.info["turn"], {picture.sha256: picture for picture in pictures})
+            )
             now = turns[-1].result
             if step.terminated or step.truncated:
                 break
@@ -312,7 +358,11 @@ def items_of(messages: Sequence[Message]) -> list[Any]:
 
 def pictures_of(answer: EnvResetResponse | EnvStepResponse) -> list[Picture]:
     """Return the pictures of a server's answer: one, or none for text observations and at the end."""
-    urls = (part["image_url"] for part in answer.info.get("content", ()) if part["type"] == "input_image")
+    urls = (
+        part["image_url"]
+        for part in answer.info.get("content", ())
+        if part["type"] == "input_image"
+    )
     return [Picture.from_png(base64.b64decode(url.partition(",")[2])) for url in urls]
 
 
@@ -321,7 +371,9 @@ def reply_of(response: NeMoGymResponse, with_reasoning: bool) -> str:
     text: str = extract_text(response)
     if not with_reasoning or "<think>" in text:
         return text
-    thought = "".join(part.text for item in response.output if item.type == "reasoning" for part in item.summary)
+    thought = "".join(
+        part.text for item in response.output if item.type == "reasoning" for part in item.summary
+    )
     return f"<think>{thought}</think>{text}" if thought else text
 
 

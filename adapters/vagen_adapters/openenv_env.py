@@ -76,7 +76,9 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, env_id: str, reasoning: Mapping[str, Any] | None = None, **options: Any) -> None:
+    def __init__(
+        self, env_id: str, reasoning: Mapping[str, Any] | None = None, **options: Any
+    ) -> None:
         super().__init__()
         self.env = with_reasoning(gym.make(env_id, **options).unwrapped, reasoning)
         self._core = cast(VagenEnv, self.env.unwrapped)
@@ -94,12 +96,16 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
 
         Raises ConfigError for another seed, split or level than there is.
         """
-        options = {name: value for name, value in (("split", split), ("level", level)) if value is not None}
+        options = {
+            name: value for name, value in (("split", split), ("level", level)) if value is not None
+        }
         observation, info = self.env.reset(seed=seed, options=options)
         self._update_state(info, episode_id=episode_id, step_count=0)
         return VagenObservation(text=observation["text"], png=_base64(self._core.observed.picture))
 
-    def step(self, action: VagenAction, timeout_s: float | None = None, **_: Any) -> VagenObservation:
+    def step(
+        self, action: VagenAction, timeout_s: float | None = None, **_: Any
+    ) -> VagenObservation:
         """Play one turn."""
         _shown, reward, terminated, truncated, info = self.env.step(action.text)
         turn: Turn = info["turn"]
@@ -123,7 +129,9 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
 
     def _update_state(self, info: dict[str, Any], **changes: Any) -> None:
         true_state = info["state"].to_json()
-        self._state = self._state.model_copy(update={"level": info["level"], "true_state": true_state, **changes})
+        self._state = self._state.model_copy(
+            update={"level": info["level"], "true_state": true_state, **changes}
+        )
 
 
 def _base64(picture: Picture | None) -> str | None:
@@ -138,7 +146,9 @@ class VagenClient(EnvClient[VagenAction, VagenObservation, VagenState]):
 
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[VagenObservation]:
         reward, done = payload.get("reward"), payload.get("done", False)
-        return StepResult(VagenObservation(**payload["observation"], reward=reward, done=done), reward, done)
+        return StepResult(
+            VagenObservation(**payload["observation"], reward=reward, done=done), reward, done
+        )
 
     def _parse_state(self, payload: dict[str, Any]) -> VagenState:
         return VagenState(**payload)
@@ -175,16 +185,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Serve one id, by default on loopback."""
     import uvicorn
 
-    parser = argparse.ArgumentParser(prog="python -m vagen_adapters.openenv_env", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m vagen_adapters.openenv_env", description=main.__doc__
+    )
     parser.add_argument("--env-id", default="vagen/Sokoban-v0")
-    parser.add_argument("--options", type=json.loads, default={}, help="a JSON object, as for gym.make")
-    parser.add_argument("--reasoning", type=json.loads, help="a JSON object: options of the reward for reasoning")
+    parser.add_argument(
+        "--options", type=json.loads, default={}, help="a JSON object, as for gym.make"
+    )
+    parser.add_argument(
+        "--reasoning", type=json.loads, help="a JSON object: options of the reward for reasoning"
+    )
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--max-sessions", type=int, default=64)
     args = parser.parse_args(arguments)
     try:
-        app = create_app(args.env_id, max_sessions=args.max_sessions, reasoning=args.reasoning, **args.options)
+        app = create_app(
+            args.env_id, max_sessions=args.max_sessions, reasoning=args.reasoning, **args.options
+        )
     except VagenError as error:
         parser.error(str(error))
     uvicorn.run(app, host=args.host, port=args.port)

@@ -54,12 +54,19 @@ def permitted(env_id: str, options: Mapping[str, Any], offers: Offers) -> dict[s
 
 def make_permitted(env_id: str, options: Mapping[str, Any], offers: Offers) -> VagenEnv:
     """The environment that a client asks for. Raises ConfigError as `permitted`, and what making it raises."""
-    return cast(VagenEnv, gym.make(env_id, disable_env_checker=True, **permitted(env_id, options, offers)).unwrapped)
+    return cast(
+        VagenEnv,
+        gym.make(env_id, disable_env_checker=True, **permitted(env_id, options, offers)).unwrapped,
+    )
 
 
 def told(env: VagenEnv, options: Mapping[str, Any], offers: Offers) -> dict[str, Any]:
     """The environment's configuration as its client may see it: the name of what was offered, not its value."""
-    named = {name: value for name, value in options.items() if isinstance(value, str) and value in offers.get(name, {})}
+    named = {
+        name: value
+        for name, value in options.items()
+        if isinstance(value, str) and value in offers.get(name, {})
+    }
     return dataclasses.asdict(env.config) | named
 
 
@@ -68,7 +75,9 @@ def check_offers(env_ids: Sequence[str], offers: Offers) -> None:
     known = {name for env_id in env_ids for name in option_names(env_id)}
     for name in offers:
         if name not in known:
-            raise ConfigError(f"no environment here has an option {name!r} to offer.{did_you_mean(name, known)}")
+            raise ConfigError(
+                f"no environment here has an option {name!r} to offer.{did_you_mean(name, known)}"
+            )
 
 
 def _declared(env_id: str) -> tuple[EnvSpec, type[EnvConfig] | None]:
@@ -81,7 +90,11 @@ def _declared(env_id: str) -> tuple[EnvSpec, type[EnvConfig] | None]:
 def option_names(env_id: str) -> set[str]:
     """The options of an id; none of an environment of another contract. Raises ConfigError if there is no such id."""
     _, config_class = _declared(env_id)
-    return set() if config_class is None else {field.name for field in dataclasses.fields(config_class)}
+    return (
+        set()
+        if config_class is None
+        else {field.name for field in dataclasses.fields(config_class)}
+    )
 
 
 def _value(env_id: str, name: str, value: Any, bounds: Mapping[str, Bound], offers: Offers) -> Any:
@@ -90,10 +103,14 @@ def _value(env_id: str, name: str, value: Any, bounds: Mapping[str, Bound], offe
         return offered[value]
     if name not in bounds and not offered:
         hint = did_you_mean(name, {*bounds, *offers})
-        raise ConfigError(f"{env_id}: option {shown(name)} is closed to clients of a server; leave it out.{hint}")
+        raise ConfigError(
+            f"{env_id}: option {shown(name)} is closed to clients of a server; leave it out.{hint}"
+        )
     if name not in bounds or not bounds[name].admits(value):
         wanted = [str(bounds[name])] if name in bounds else []
         wanted += [f"one of {', '.join(map(repr, offered))}"] if offered else []
         must = " or ".join(wanted)
-        raise ConfigError(f"{env_id}: {name}={shown(value)} is not valid: a client's must be {must}")
+        raise ConfigError(
+            f"{env_id}: {name}={shown(value)} is not valid: a client's must be {must}"
+        )
     return value

@@ -21,7 +21,9 @@ try:
     from pettingzoo import AECEnv, ParallelEnv
     from pettingzoo.utils import parallel_to_aec, wrappers
 except ImportError as error:
-    raise not_importable("vagen_adapters.pettingzoo_env", "pettingzoo", "pettingzoo", error) from error
+    raise not_importable(
+        "vagen_adapters.pettingzoo_env", "pettingzoo", "pettingzoo", error
+    ) from error
 
 Agent = str
 Rewards = dict[Agent, float]
@@ -43,7 +45,9 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
         render_mode: of the first seat, which `render` shows. For `"human"`, a window, the seat renders `"rgb_array"`.
     """
 
-    def __init__(self, name: str, seats: Mapping[Agent, VagenEnv], render_mode: str | None = None) -> None:
+    def __init__(
+        self, name: str, seats: Mapping[Agent, VagenEnv], render_mode: str | None = None
+    ) -> None:
         self.seats: dict[Agent, Any] = dict(seats)
         self.possible_agents = list(seats)
         if render_mode == "human":
@@ -52,7 +56,12 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
         self.agents: list[Agent] = []
         self.render_mode = render_mode
         modes = [*VagenEnv.metadata["render_modes"], "human"]
-        self.metadata = {**VagenEnv.metadata, "render_modes": modes, "name": name, "is_parallelizable": True}
+        self.metadata = {
+            **VagenEnv.metadata,
+            "render_modes": modes,
+            "name": name,
+            "is_parallelizable": True,
+        }
 
     def observation_space(self, agent: Agent) -> gym.Space[Any]:
         return cast("gym.Space[Any]", self.seats[agent].observation_space)
@@ -64,7 +73,9 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
         """Return the system prompt of the agent's model."""
         return cast(str, self.seats[agent].unwrapped.system_prompt)
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observations, Infos]:
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observations, Infos]:
         """Start an episode for all agents. Without a seed, the first seat's generator draws one."""
         known = {"split": options["split"]} if options and "split" in options else None
         self.agents = self.possible_agents[:]
@@ -85,13 +96,17 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
         if not self.agents:
             raise EpisodeOverError(f"{self} has no running episode; call reset() first")
         if missing := [agent for agent in self.agents if agent not in actions]:
-            raise ConfigError(f"{self}: no reply of {', '.join(missing)}; step takes one of each of {self.agents}")
+            raise ConfigError(
+                f"{self}: no reply of {', '.join(missing)}; step takes one of each of {self.agents}"
+            )
         self._begin_round({agent: actions[agent] for agent in self.agents})
         stepped = [self.seats[agent].step(actions[agent]) for agent in self.agents]
         observations, rewards, terminations, truncations, infos = (
             dict(zip(self.agents, values, strict=True)) for values in zip(*stepped, strict=True)
         )
-        self.agents = [agent for agent in self.agents if not (terminations[agent] or truncations[agent])]
+        self.agents = [
+            agent for agent in self.agents if not (terminations[agent] or truncations[agent])
+        ]
         return observations, rewards, terminations, truncations, infos
 
     def _begin_round(self, replies: Mapping[Agent, str]) -> None:
@@ -107,7 +122,9 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
             seat.close()
 
 
-def parallel_env(env_id: str, *, agents: int = 2, render_mode: str | None = None, **options: Any) -> SeatsEnv:
+def parallel_env(
+    env_id: str, *, agents: int = 2, render_mode: str | None = None, **options: Any
+) -> SeatsEnv:
     """Make any id for several agents; each plays the same level on its own board.
 
     Args:
@@ -123,7 +140,9 @@ def parallel_env(env_id: str, *, agents: int = 2, render_mode: str | None = None
         raise ConfigError(f"agents={agents} is not valid: it must be at least 1")
     drawn = "rgb_array" if render_mode == "human" else render_mode
     seats = {
-        f"player_{i}": cast(VagenEnv, gym.make(env_id, render_mode=None if i else drawn, **options).unwrapped)
+        f"player_{i}": cast(
+            VagenEnv, gym.make(env_id, render_mode=None if i else drawn, **options).unwrapped
+        )
         for i in range(agents)
     }
     return SeatsEnv(env_id, seats, render_mode)

@@ -59,14 +59,18 @@ def make_from_row(
         raise ConfigError(
             f"a row's environment {env_id[:80]!r} would import {module[:80]!r}; import that module first, {_TRUST}"
         )
-    if reasoning is not None and (reasoning.get("judge") not in SAFE_JUDGES or reasoning.get("llm")):
+    if reasoning is not None and (
+        reasoning.get("judge") not in SAFE_JUDGES or reasoning.get("llm")
+    ):
         raise ConfigError(
             f"a row's judge {str(reasoning.get('judge'))[:80]!r} may open connections; leave it out, {_TRUST}"
         )
     try:
         made = make_permitted(env_id, given, {})
     except ConfigError as error:
-        raise ConfigError(f"a row of the dataset is not allowed: {error} (change the rows, {_TRUST})") from None
+        raise ConfigError(
+            f"a row of the dataset is not allowed: {error} (change the rows, {_TRUST})"
+        ) from None
     return with_reasoning(made, reasoning)
 
 
@@ -116,7 +120,11 @@ def check_names(env_id: str, options: Iterable[str], called: Callable[..., Any])
     The environment would suggest an option of its own: `level` for `num_level`.
     """
     known = option_names(env_id)
-    own = {name for name, each in inspect.signature(called).parameters.items() if each.kind is not each.VAR_KEYWORD}
+    own = {
+        name
+        for name, each in inspect.signature(called).parameters.items()
+        if each.kind is not each.VAR_KEYWORD
+    }
     for name in set(options) - known:
         if (meant := difflib.get_close_matches(name, own | known, 1)) and meant[0] in own:
             raise ConfigError(f"{env_id}: unknown option {name!r}. Did you mean {meant[0]!r}?")
@@ -125,14 +133,23 @@ def check_names(env_id: str, options: Iterable[str], called: Callable[..., Any])
 def seeds_of(env: VagenEnv, first_seed: int, num_levels: int | None) -> range:
     """Return the seeds of `num_levels` levels of the configured split, see `levels`."""
     count = env.level_count
-    for name, value in (("first_seed", first_seed), ("num_levels", 1 if num_levels is None else num_levels)):
+    for name, value in (
+        ("first_seed", first_seed),
+        ("num_levels", 1 if num_levels is None else num_levels),
+    ):
         if not Whole().admits(plain_integer(value)):
-            raise ConfigError(f"{env.id}: {name}={shown(value)} is not valid: it must be an integer")
+            raise ConfigError(
+                f"{env.id}: {name}={shown(value)} is not valid: it must be an integer"
+            )
     if num_levels is None:
         num_levels = GENERATED if count is None else max(0, count - first_seed)
     if first_seed < 0 or num_levels < 1 or (count is not None and first_seed + num_levels > count):
-        has = "" if count is None else f"; the split {env.config.split!r} has {count}, counted from 0"
-        raise ConfigError(f"{env.id}: there are no {num_levels} levels from first_seed={first_seed}{has}")
+        has = (
+            "" if count is None else f"; the split {env.config.split!r} has {count}, counted from 0"
+        )
+        raise ConfigError(
+            f"{env.id}: there are no {num_levels} levels from first_seed={first_seed}{has}"
+        )
     return range(first_seed, first_seed + num_levels)
 
 

@@ -43,8 +43,12 @@ class VagenText(BaseTextEnv):
         super().__init__()
         self.extras = dict(extras or {})
         if missing := [name for name in ("env_id", "seed") if name not in self.extras]:
-            raise ConfigError(f"extras {sorted(self.extras)} lack {missing}; pass a row of levels(…)")
-        self._env = rows.make_from_row(self.extras["env_id"], self.extras.get("options"), self.extras.get("reasoning"))
+            raise ConfigError(
+                f"extras {sorted(self.extras)} lack {missing}; pass a row of levels(…)"
+            )
+        self._env = rows.make_from_row(
+            self.extras["env_id"], self.extras.get("options"), self.extras.get("reasoning")
+        )
         self.max_turns = self._core.config.max_turns
         self.turns_played: list[Turn] = []
 
@@ -56,7 +60,9 @@ class VagenText(BaseTextEnv):
         """Start the row's level and return the prompt followed by the first observation."""
         now = start(self._env, self.extras["seed"], self.extras.get("split"))
         self.turns_played, self.turns = [], 0
-        return [*prompt, {"role": "user", "content": observation_parts(now)}], {"level": dict(self._core.level)}
+        return [*prompt, {"role": "user", "content": observation_parts(now)}], {
+            "level": dict(self._core.level)
+        }
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
         """Play one turn. `metadata` contains `terminated`, `truncated` and the turn as JSON."""

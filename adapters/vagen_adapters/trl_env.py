@@ -43,7 +43,12 @@ REPLY_AS_TOOL_CALL: dict[str, Any] = {
         "tool_calls": {
             "close_pattern": r"<\|im_end\|>\s*",
             "content": "text",
-            "transform": [{"type": "function", "function": {"name": "play", "arguments": {"reply": "{content}"}}}],
+            "transform": [
+                {
+                    "type": "function",
+                    "function": {"name": "play", "arguments": {"reply": "{content}"}},
+                }
+            ],
         },
     },
 }
@@ -75,7 +80,9 @@ class TRLEnvironment:
         **options: Any,
     ) -> None:
         rows.require_whole_context(context, "TRL")
-        self._env = with_reasoning(gym.make(env, **options) if isinstance(env, str) else env, reasoning)
+        self._env = with_reasoning(
+            gym.make(env, **options) if isinstance(env, str) else env, reasoning
+        )
         self.turns: list[Turn] = []
         self._rewards: list[float] = []
         self._broken: Exception | None = None
@@ -107,9 +114,14 @@ class TRLEnvironment:
             raise EpisodeOverError("the episode is over; do not call play again")
         try:
             *_, reward, _, _, info = self._env.step(reply)
-        except (ReplyTypeError, EpisodeOverError):  # the model's mistakes: TRL returns them to the model
+        except (
+            ReplyTypeError,
+            EpisodeOverError,
+        ):  # the model's mistakes: TRL returns them to the model
             raise
-        except Exception as error:  # TRL would return these to the model as well, and score the episode
+        except (
+            Exception
+        ) as error:  # TRL would return these to the model as well, and score the episode
             self._broken = error
             raise
         self.turns.append(info["turn"])
@@ -142,7 +154,12 @@ def levels(env_id: str, **settings: Any) -> Dataset:
     user = {"role": "user", "content": ""}
     return Dataset.from_list(
         [
-            {"prompt": [*prompt, user], "environment": env_id, "split": row["split"], "seed": row["seed"]}
+            {
+                "prompt": [*prompt, user],
+                "environment": env_id,
+                "split": row["split"],
+                "seed": row["seed"],
+            }
             for prompt, row in rows.levels(env_id, **settings)
         ]
     )

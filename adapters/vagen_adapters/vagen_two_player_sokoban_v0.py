@@ -32,14 +32,19 @@ class TwoPlayerSokoban(SeatsEnv):
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
         self.table = Table()
         self.players = (
-            TwoPlayerSokobanSeat(0, self.table, "rgb_array" if render_mode == "human" else render_mode, **options),
+            TwoPlayerSokobanSeat(
+                0, self.table, "rgb_array" if render_mode == "human" else render_mode, **options
+            ),
             TwoPlayerSokobanSeat(1, self.table, None, **options),
         )
         names = {f"player_{player.player}": player for player in self.players}
         super().__init__("vagen_two_player_sokoban_v0", names, render_mode)
 
     def _begin_round(self, replies: Mapping[Agent, str]) -> None:
-        actions = [player.actions_of(replies[agent]) for agent, player in zip(replies, self.players, strict=True)]
+        actions = [
+            player.actions_of(replies[agent])
+            for agent, player in zip(replies, self.players, strict=True)
+        ]
         self.table.play(actions, self.players[0].config.max_steps)
 
     def oracle_replies(self) -> dict[Agent, str]:

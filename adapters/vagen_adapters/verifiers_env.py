@@ -69,10 +69,16 @@ class Levels(vf.Taskset[LevelTask, LevelsConfig]):
 
     def load(self) -> Iterator[LevelTask]:
         config = self.config
-        named = {"split": config.split, "first_seed": config.first_seed, "num_levels": config.num_levels}
+        named = {
+            "split": config.split,
+            "first_seed": config.first_seed,
+            "num_levels": config.num_levels,
+        }
         for (system,), row in levels(config.env_id, **named, **config.options):
             name = f"{config.env_id}/{config.split}/{row['seed']}"
-            yield LevelTask(LevelData(name=name, system_prompt=system["content"], **row), config.task)
+            yield LevelTask(
+                LevelData(name=name, system_prompt=system["content"], **row), config.task
+            )
 
 
 class ChatConfig(vf.HarnessConfig):
@@ -101,15 +107,21 @@ class Chat(vf.Harness[ChatConfig]):
     ) -> vf.ProgramResult:
         """Send the conversation to `endpoint`, where verifiers records and forwards it."""
         system_prompt, prompt = self.resolve_prompt(data)
-        messages: list[Any] = [{"role": "system", "content": system_prompt}] if system_prompt else []
+        messages: list[Any] = (
+            [{"role": "system", "content": system_prompt}] if system_prompt else []
+        )
         messages += [message_to_wire(message) for message in cast("Sequence[Any]", prompt or [])]
         # Where `Play` makes the prompt by a context policy, it follows the conversation so far and replaces it.
-        messages = messages[max((i for i, each in enumerate(messages) if each["role"] == "system"), default=0) :]
+        messages = messages[
+            max((i for i, each in enumerate(messages) if each["role"] == "system"), default=0) :
+        ]
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, timeout=None) as client:
             try:
                 await client.chat.completions.create(model=ctx.model, messages=messages)
             except APIError as error:  # verifiers decides how to treat a failed call
-                return vf.ProgramResult(exit_code=1, stdout="", stderr=f"{type(error).__name__}: {error}")
+                return vf.ProgramResult(
+                    exit_code=1, stdout="", stderr=f"{type(error).__name__}: {error}"
+                )
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
 
@@ -141,8 +153,15 @@ class Play(vf.Env[PlayConfig]):
     def _make(self, data: LevelData) -> gym.Env[Any, Any]:
         """Make the environment of a task. Tasks that differ from the operator's configuration are untrusted."""
         own, options = self.config.taskset, data.options
-        is_own = isinstance(own, LevelsConfig) and (own.env_id, own.options) == (data.env_id, options)
-        made = gym.make(data.env_id, **options).unwrapped if is_own else make_from_row(data.env_id, options)
+        is_own = isinstance(own, LevelsConfig) and (own.env_id, own.options) == (
+            data.env_id,
+            options,
+        )
+        made = (
+            gym.make(data.env_id, **options).unwrapped
+            if is_own
+            else make_from_row(data.env_id, options)
+        )
         return with_reasoning(made, self.config.reasoning)
 
     async def run(self, task: LevelTask, agents: vf.Agents) -> None:
@@ -159,12 +178,16 @@ class Play(vf.Env[PlayConfig]):
                 over = False
                 while not over:
                     if policy.summarises_before(len(turns)):
-                        segment = await interaction.turn(wire(summary_messages(data.system_prompt, turns, **past)))
+                        segment = await interaction.turn(
+                            wire(summary_messages(data.system_prompt, turns, **past))
+                        )
                         if segment.terminated:
                             break
                         summaries[len(turns)] = segment.last_reply
                     prompt = wire(chat_messages(data.system_prompt, turns, now, **past))
-                    segment = await interaction.turn(prompt if policy != ContextPolicy() else prompt[-1:])
+                    segment = await interaction.turn(
+                        prompt if policy != ContextPolicy() else prompt[-1:]
+                    )
                     if segment.terminated:  # a limit or an error; verifiers records it
                         break
                     replies.append(segment.messages[-1])
@@ -221,9 +244,16 @@ def load_environment(
     """
     check_names(env_id, options, load_environment)
     taskset = LevelsConfig(
-        id=TASKSET_ID, env_id=env_id, split=split, first_seed=first_seed, num_levels=num_levels, options=options
+        id=TASKSET_ID,
+        env_id=env_id,
+        split=split,
+        first_seed=first_seed,
+        num_levels=num_levels,
+        options=options,
     )
     player = PlayConfig().player.model_copy(update={"max_turns": max_model_turns})
     asked = None if reasoning is None else dict(reasoning)
     paid = dict(weights or {})
-    return Play(PlayConfig(taskset=taskset, weights=paid, player=player, reasoning=asked, context=context))
+    return Play(
+        PlayConfig(taskset=taskset, weights=paid, player=player, reasoning=asked, context=context)
+    )

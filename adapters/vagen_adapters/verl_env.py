@@ -73,7 +73,11 @@ class VagenAgentLoop(AgentLoopBase):
             return await self._play(env, call, [*kwargs["raw_prompt"], _user(now)], sampling_params)
 
     async def _play(
-        self, env: gym.Env[Any, Any], call: Call, messages: list[Message], sampling_params: dict[str, Any]
+        self,
+        env: gym.Env[Any, Any],
+        call: Call,
+        messages: list[Message],
+        sampling_params: dict[str, Any],
     ) -> AgentLoopOutput:
         room = self.rollout_config.response_length
         images = _pictures(messages)
@@ -99,7 +103,10 @@ class VagenAgentLoop(AgentLoopBase):
                 raise TrainingDataError(
                     f"turn {len(turns)}: the server returned no tokens (stop reason: {output.stop_reason}); see its log"
                 )
-            fields = {**output.extra_fields, **{k: v for k, v in fields.items() if k == "min_global_steps"}}
+            fields = {
+                **output.extra_fields,
+                **{k: v for k, v in fields.items() if k == "min_global_steps"},
+            }
             if output.log_probs and logprobs is None:
                 logprobs = [0.0] * len(mask)
             merged, mask, logprobs = await self.ct_merge_assistant_token(
@@ -115,10 +122,17 @@ class VagenAgentLoop(AgentLoopBase):
                 break
             answered = [*messages, {"role": "assistant", "content": reply}]
             messages = [*answered, _user(turns[-1].result)]
-            merged, longer, longer_logprobs = await self.ct_merge_context_msg(answered, messages, ids, mask, logprobs)
+            merged, longer, longer_logprobs = await self.ct_merge_context_msg(
+                answered, messages, ids, mask, logprobs
+            )
             if len(longer) >= room:  # a picture must not be cut
                 break
-            ids, mask, logprobs, images = merged.token_ids, longer, longer_logprobs, _pictures(messages)
+            ids, mask, logprobs, images = (
+                merged.token_ids,
+                longer,
+                longer_logprobs,
+                _pictures(messages),
+            )
         success = float(turns[-1].success)
         return TurnRewardOutput(
             prompt_ids=ids[:prompt_length],
@@ -142,7 +156,11 @@ class VagenAgentLoop(AgentLoopBase):
 
 
 def levels(
-    env_id: str, *, reasoning: Mapping[str, Any] | None = None, context: str = "all", **settings: Any
+    env_id: str,
+    *,
+    reasoning: Mapping[str, Any] | None = None,
+    context: str = "all",
+    **settings: Any,
 ) -> Iterator[dict[str, Any]]:
     """Yield rows for verl's dataset, to be written to a parquet file.
 
@@ -246,5 +264,10 @@ def _user(now: Observation) -> Message:
 
 
 def _pictures(messages: Sequence[Message]) -> list[Any]:
-    parts = [part for message in messages if isinstance(message["content"], list) for part in message["content"]]
+    parts = [
+        part
+        for message in messages
+        if isinstance(message["content"], list)
+        for part in message["content"]
+    ]
     return [part["image"] for part in parts if part["type"] == "image"]

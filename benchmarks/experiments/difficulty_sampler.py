@@ -17,7 +17,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads cost more than they bring for a model of this size
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # more threads cost more than they bring for a model of this size
 
 import torch
 
@@ -58,9 +60,17 @@ def make_checkpoint(folder: Path, episodes: int) -> None:
         )
         for rung in RUNGS
     ]
-    played = [(episode, ContextPolicy()) for group in zip(*by_rung, strict=True) for episode in group]
+    played = [
+        (episode, ContextPolicy()) for group in zip(*by_rung, strict=True) for episode in group
+    ]
     imitation.imitate(
-        model, encoder, iter(played), len(played) // 16, batch_size=16, learning_rate=1e-3, report=lambda *_: None
+        model,
+        encoder,
+        iter(played),
+        len(played) // 16,
+        batch_size=16,
+        learning_rate=1e-3,
+        report=lambda *_: None,
     )
     model.save_pretrained(folder)
 
@@ -98,7 +108,9 @@ def train(start: Path, out: Path, sampler: str, seed: int, rollouts: int) -> lis
 
 def reached(log: list[dict[str, float]], success: float) -> int | None:
     """Episodes until an evaluation reached a success; None if none did."""
-    return next((int(entry["episodes"]) for entry in log if entry.get("eval_success", 0) >= success), None)
+    return next(
+        (int(entry["episodes"]) for entry in log if entry.get("eval_success", 0) >= success), None
+    )
 
 
 def table(results: dict[str, list[dict[str, float]]]) -> str:
@@ -112,7 +124,9 @@ def table(results: dict[str, list[dict[str, float]]]) -> str:
         sampler, seed = name.rsplit("-", 1)
         found = [reached(log, success) for success in SUCCESSES]
         last = [entry["eval_success"] for entry in log if "eval_success" in entry][-1]
-        equal = statistics.fmean(entry["rollout/equal_groups"] for entry in log if "rollout/equal_groups" in entry)
+        equal = statistics.fmean(
+            entry["rollout/equal_groups"] for entry in log if "rollout/equal_groups" in entry
+        )
         cells = ["–" if episodes is None else str(episodes) for episodes in found]
         lines.append(f"| {sampler} | {seed} | {' | '.join(cells)} | {last:.3f} | {equal:.2f} |")
     return "\n".join(lines)
@@ -135,7 +149,13 @@ def main(arguments: list[str] | None = None) -> int:
         for sampler in SAMPLERS:
             file = chosen.out / f"{sampler}-{seed}.json"
             if not file.is_file():
-                log = train(start, chosen.out / "models" / f"{sampler}-{seed}", sampler, seed, chosen.rollouts)
+                log = train(
+                    start,
+                    chosen.out / "models" / f"{sampler}-{seed}",
+                    sampler,
+                    seed,
+                    chosen.rollouts,
+                )
                 file.write_text(json.dumps(log) + "\n", encoding="utf-8")
             results[f"{sampler}-{seed}"] = json.loads(file.read_text(encoding="utf-8"))
     sys.stdout.write(table(results) + "\n")

@@ -40,7 +40,13 @@ from vagen_benchmarks.agents.scripted import WORDS
 from vagen_benchmarks.agents.trained import CARD
 from vagen_benchmarks.results.stats import wilson
 from vagen_experiments import imitation
-from vagen_experiments.connector_pretraining import as_loud_as_words, fit, learn_sight, restart_tower, sight_of
+from vagen_experiments.connector_pretraining import (
+    as_loud_as_words,
+    fit,
+    learn_sight,
+    restart_tower,
+    sight_of,
+)
 from vagen_experiments.evaluation import ShuffledImages, figures
 from vagen_experiments.pretrained import save_smolvlm
 
@@ -58,7 +64,9 @@ SIDE = 128
 NOISE = 0.5
 """Share of random turns, which lead to states that the oracle avoids. Only the oracle's replies are learned."""
 MAX_TOKENS = 16
-LORA = LoraConfig(r=16, lora_alpha=32, target_modules=r".*text_model.*\.(q|k|v|o|gate|up|down)_proj")
+LORA = LoraConfig(
+    r=16, lora_alpha=32, target_modules=r".*text_model.*\.(q|k|v|o|gate|up|down)_proj"
+)
 SIGHT_RATE = 3e-5
 """Learning rate of tower and connector beside the adapters'. With 1e-3 for all, noise of the first 100 updates had
 destroyed what the tower had learned (error of its relations 0.001 → 10), and replies were right as often as chance."""
@@ -71,10 +79,14 @@ def turns(encoder: ChatEncoder, first: int) -> Iterator[tuple[PlayedTurn, bool]]
     env = gym.make(ENV, **OPTIONS)
     for seed in itertools.count(first):
         played = demonstrate(env, encoder, LevelSeed(seed), NOISE)
-        yield from ((turn, number in played.imitated) for number, turn in enumerate(played.episode.turns))
+        yield from (
+            (turn, number in played.imitated) for number, turn in enumerate(played.episode.turns)
+        )
 
 
-def learn_replies(model: Any, encoder: ChatEncoder, minutes: float, file: Path, *, blind: bool) -> None:
+def learn_replies(
+    model: Any, encoder: ChatEncoder, minutes: float, file: Path, *, blind: bool
+) -> None:
     """Cross-entropy of the oracle's replies; `blind` shows each the picture of another level, half a batch away."""
     source = (turn for turn, imitated in turns(encoder, 2 * FIRST_SEED) if imitated)
 
@@ -86,23 +98,35 @@ def learn_replies(model: Any, encoder: ChatEncoder, minutes: float, file: Path, 
         ids = inputs["input_ids"][:, 1:]
         learned = torch.zeros_like(ids, dtype=torch.bool)
         for row, sequence in enumerate(sequences):
-            learned[row, : len(sequence.turn_ids) - 1] = torch.tensor(sequence.turn_ids[1:]) != NOT_SAMPLED
+            learned[row, : len(sequence.turn_ids) - 1] = (
+                torch.tensor(sequence.turn_ids[1:]) != NOT_SAMPLED
+            )
         with torch.autocast("cpu", torch.bfloat16):
             states = model.model(**inputs, use_cache=False).last_hidden_state[:, :-1]
             logits = model.lm_head(states[learned]).float()
-        wrong = torch.zeros(len(ids)).index_add(0, learned.nonzero()[:, 0], (logits.argmax(-1) != ids[learned]).float())
+        wrong = torch.zeros(len(ids)).index_add(
+            0, learned.nonzero()[:, 0], (logits.argmax(-1) != ids[learned]).float()
+        )
         return cross_entropy(logits, ids[learned]), float((wrong == 0).float().mean())
 
     adapters = {name: each for name, each in model.named_parameters() if "lora_" in name}
     fit([(adapters, 5e-4), (sight_of(model), SIGHT_RATE)], minutes, step, file)
 
 
-def play(model: Any, encoder: ChatEncoder, levels: Sequence[LevelSeed], *, shuffled: bool = False) -> dict[str, Any]:
+def play(
+    model: Any, encoder: ChatEncoder, levels: Sequence[LevelSeed], *, shuffled: bool = False
+) -> dict[str, Any]:
     """Figures of the most likely replies on `levels`."""
     envs = [gym.make(ENV, **OPTIONS) for _ in range(min(64, len(levels)))]
     sampling = SampleSettings(temperature=0.0, top_p=1.0, max_tokens=MAX_TOKENS)
     players = [ShuffledImages(env) for env in envs] if shuffled else envs
-    rollout = Rollout(players, encoder, TransformersSampler(model, encoder), sampling, context=ContextPolicy(turns=0))
+    rollout = Rollout(
+        players,
+        encoder,
+        TransformersSampler(model, encoder),
+        sampling,
+        context=ContextPolicy(turns=0),
+    )
     with torch.autocast("cpu", torch.bfloat16):
         return figures(rollout.play(levels, seed=0), None)
 
@@ -113,7 +137,9 @@ def policy(out: Path, stage: str, minutes: float) -> tuple[Any, ChatEncoder]:
         save_smolvlm(out / "start", template="chatml", side=SIDE)
     if stage == "start":
         model, encoder = load_policy(out / "start")
-        model.float().set_attn_implementation("eager")  # backwards three times as fast for 50 tokens on a CPU
+        model.float().set_attn_implementation(
+            "eager"
+        )  # backwards three times as fast for 50 tokens on a CPU
         return model, encoder
     model, encoder = policy(out, "start" if stage == "sight" else "sight", minutes)
     file = out / f"{stage}.safetensors"
@@ -141,7 +167,11 @@ def save_merged(out: Path) -> None:
     model.load_state_dict(load_file(out / "replies.safetensors"), strict=False)
     adapted.merge_and_unload().save_pretrained(out / "model")
     encoder.save_pretrained(out / "model")
-    card = {"environments": [{"id": ENV, "options": OPTIONS}], "max_tokens": MAX_TOKENS, "context": "last:0"}
+    card = {
+        "environments": [{"id": ENV, "options": OPTIONS}],
+        "max_tokens": MAX_TOKENS,
+        "context": "last:0",
+    }
     (out / "model" / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
 
 
@@ -152,7 +182,9 @@ def play_blind(levels: Sequence[LevelSeed]) -> dict[str, Any]:
     for level in levels:
         env.reset(seed=level.seed, options={"split": level.split})
         for actions in best:
-            *_, terminated, truncated, info = env.step(env.unwrapped.grammar.render(actions, **WORDS))
+            *_, terminated, truncated, info = env.step(
+                env.unwrapped.grammar.render(actions, **WORDS)
+            )
             if terminated or truncated:
                 break
         solved += info["turn"].success
@@ -165,7 +197,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("runs/finetuning"))
     parser.add_argument("--minutes", type=float, default=50.0, help="in all, on one core")
     parser.add_argument("--seed", type=int, default=0, help="of the adapters")
-    parser.add_argument("--levels", type=int, default=256, help="held-out levels of each evaluation")
+    parser.add_argument(
+        "--levels", type=int, default=256, help="held-out levels of each evaluation"
+    )
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
     torch.manual_seed(chosen.seed)
@@ -180,11 +214,16 @@ def main(arguments: list[str] | None = None) -> int:
         found[stage] = play(model, encoder, levels)
         if stage == "replies":
             found["replies, pictures of other levels"] = play(model, encoder, levels, shuffled=True)
-        (chosen.out / "results.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        (chosen.out / "results.json").write_text(
+            json.dumps(found, indent=1) + "\n", encoding="utf-8"
+        )
     save_merged(chosen.out)
     for name, figure in found.items():
         low, high = wilson(figure["successes"], figure["episodes"])
-        more = [f"{figure[key]:.2f}" if key in figure else "–" for key in ("format", "fatal_moves", "idle_moves")]
+        more = [
+            f"{figure[key]:.2f}" if key in figure else "–"
+            for key in ("format", "fatal_moves", "idle_moves")
+        ]
         rate = figure["successes"] / figure["episodes"]
         sys.stdout.write(f"| {name} | {rate:.3f} | {low:.2f}–{high:.2f} | {' | '.join(more)} |\n")
     return 0

@@ -20,7 +20,9 @@ CRITIC_ERROR = 1.0
 """Of the wrong critic, in units of reward; returns have a standard deviation of about 1.3."""
 
 
-def estimator(function: Callable[..., Advantages], *, total: bool = False, **settings: Any) -> Estimator:
+def estimator(
+    function: Callable[..., Advantages], *, total: bool = False, **settings: Any
+) -> Estimator:
     """Make one of `vagen_adapters.ppo`'s estimators a function of arrays.
 
     Args:
@@ -58,7 +60,9 @@ ESTIMATORS: dict[str, Estimator] = {
     "Bi-Level GAE, γ_turn 0.95": estimator(advantages.bilevel_gae, gamma_turn=0.95),
     "Bi-Level GAE as released": estimator(advantages.bilevel_gae_released),
     "Bi-Level GAE mixed (γ_turn, λ_turn 0.95)": estimator(advantages.bilevel_gae_mixed),
-    "dual discount, γ 1, λ 1": estimator(advantages.dual_discount_gae, gamma_turn=1.0, lam_turn=1.0),
+    "dual discount, γ 1, λ 1": estimator(
+        advantages.dual_discount_gae, gamma_turn=1.0, lam_turn=1.0
+    ),
     "dual discount, γ_turn 0.99, λ_turn 0.95": estimator(advantages.dual_discount_gae),
     "VinePPO": estimator(advantages.vine),
     "RLOO": estimator(group_advantages.rloo),
@@ -94,7 +98,9 @@ def table() -> str:
             None if name in WITHOUT_CRITIC else measure(function, wrong, 1),
             measure(function, perfect, 4, whiten=True),
         ]
-        words = ["–" if bias is None else f"{bias.length:.2f} ({bias.cosine:.2f})" for bias in cells]
+        words = [
+            "–" if bias is None else f"{bias.length:.2f} ({bias.cosine:.2f})" for bias in cells
+        ]
         lines.append(f"| {name} | {' | '.join(words)} |")
     return "\n".join(lines)
 

@@ -59,7 +59,11 @@ def apart(one: tuple[int, int], other: tuple[int, int]) -> int:
 
 def nearest_move(env: Any, dice: HashStream) -> list[str]:
     """The action after which things look nearest; a fifth of the time another one, which gets it out of circles."""
-    far = walked if env.prompt_folder == "navigation" else lambda env, name: distance(env.imagine([name]))
+    far = (
+        walked
+        if env.prompt_folder == "navigation"
+        else lambda env, name: distance(env.imagine([name]))
+    )
     order = list(MOVES if env.prompt_folder == "navigation" else NAMES)
     dice.shuffle(order)
     return [order[0]] if dice.below(5) == 0 else [min(order, key=lambda name: far(env, name))]
@@ -82,7 +86,9 @@ def nearest_cube(env: Any, _dice: HashStream) -> list[str]:
     discs = [spot for name, spot in at.items() if name.endswith("target")]
     if discs:
         free = [disc for disc in discs if not any(near(cube, disc) for cube in cubes.values())]
-        loose = [name for name, cube in cubes.items() if not any(near(cube, disc) for disc in discs)]
+        loose = [
+            name for name, cube in cubes.items() if not any(near(cube, disc) for disc in discs)
+        ]
         places = [(x, y, 25) for x, y, _ in free]
     else:  # a tower: upon the highest
         top = max(cubes.values(), key=lambda cube: (cube[2], -cube[0], cube[1]))
@@ -175,7 +181,12 @@ AGENTS = {"oracle": oracle, "noisy": noisy, "greedy": greedy, "random": blind}
 
 def made(env_id: str, rung: int, agent: str) -> Any:
     """The test levels of a rung. The greedy one decides before each action; it has as many of them."""
-    options: dict[str, Any] = {"difficulty": rung, "split": "test", "observation": "text", "strategy": "no_think"}
+    options: dict[str, Any] = {
+        "difficulty": rung,
+        "split": "test",
+        "observation": "text",
+        "strategy": "no_think",
+    }
     if "PrimitiveSkill" in env_id:
         options["workers"] = 0
     env: Any = gym.make(env_id, **options, disable_env_checker=True).unwrapped
@@ -237,7 +248,14 @@ def read(kept: Path) -> Played:
     return played
 
 
-def play(env_id: str, rungs: Iterable[int], agents: Iterable[str], levels: int, kept: Path, seconds: float) -> None:
+def play(
+    env_id: str,
+    rungs: Iterable[int],
+    agents: Iterable[str],
+    levels: int,
+    kept: Path,
+    seconds: float,
+) -> None:
     """Play what isn't stored in the file yet, level by level over the rungs, as long as there is time."""
     played, began, envs = read(kept), time.monotonic(), {}
     todo = itertools.product(range(0, levels, 8), rungs, agents, range(8))
@@ -250,13 +268,18 @@ def play(env_id: str, rungs: Iterable[int], agents: Iterable[str], levels: int, 
                 break
             if (rung, agent) not in envs:
                 envs[rung, agent] = made(env_id, rung, agent)
-            file.write(json.dumps([*key, solves(envs[rung, agent], rung, agent, first + nth)]) + "\n")
+            file.write(
+                json.dumps([*key, solves(envs[rung, agent], rung, agent, first + nth)]) + "\n"
+            )
 
 
 def table(env_id: str, played: Played, resets: int) -> str:
     """Success by rung and agent with its interval, a star where it has fallen beyond doubt since the rung before."""
     times = " CPU of a reset, median and mean |" if resets else ""
-    rows = [f"| rung | {' | '.join(AGENTS)} |{times}", "|---" * (len(AGENTS) + 1 + bool(resets)) + "|"]
+    rows = [
+        f"| rung | {' | '.join(AGENTS)} |{times}",
+        "|---" * (len(AGENTS) + 1 + bool(resets)) + "|",
+    ]
     before: dict[str, tuple[int, int]] = {}
     for rung in range(6):
         now = {
@@ -264,8 +287,13 @@ def table(env_id: str, played: Played, resets: int) -> str:
             for agent in AGENTS
             for won in [[won for (*key, _), won in played.items() if key == [env_id, rung, agent]]]
         }
-        cells = [shown(*now[agent], falls(before[agent], now[agent]) if before else False) for agent in AGENTS]
-        taken = " {:.1f} and {:.1f} ms |".format(*reset_time(env_id, rung, resets)) if resets else ""
+        cells = [
+            shown(*now[agent], falls(before[agent], now[agent]) if before else False)
+            for agent in AGENTS
+        ]
+        taken = (
+            " {:.1f} and {:.1f} ms |".format(*reset_time(env_id, rung, resets)) if resets else ""
+        )
         rows.append(f"| {rung} | {' | '.join(cells)} |{taken}")
         before = now
     return "\n".join(rows)
@@ -293,9 +321,18 @@ if __name__ == "__main__":
     parser.add_argument("--levels", type=int, default=256)
     parser.add_argument("--rungs", nargs="*", type=int, default=range(6), choices=range(6))
     parser.add_argument("--agents", nargs="*", default=list(AGENTS), choices=AGENTS)
-    parser.add_argument("--kept", type=Path, required=True, help="a file of episodes, made or gone on with")
+    parser.add_argument(
+        "--kept", type=Path, required=True, help="a file of episodes, made or gone on with"
+    )
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--resets", type=int, default=0, help="resets of each rung to be timed")
     arguments = parser.parse_args()
-    play(arguments.env_id, arguments.rungs, arguments.agents, arguments.levels, arguments.kept, arguments.seconds)
+    play(
+        arguments.env_id,
+        arguments.rungs,
+        arguments.agents,
+        arguments.levels,
+        arguments.kept,
+        arguments.seconds,
+    )
     print(table(arguments.env_id, read(arguments.kept), arguments.resets))

@@ -15,7 +15,9 @@ import statistics
 import sys
 from pathlib import Path
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads cost more than they bring for a model of this size
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # more threads cost more than they bring for a model of this size
 
 import gymnasium as gym
 import torch
@@ -60,11 +62,16 @@ def main(arguments: list[str] | None = None) -> int:
     played = [demonstrate(env, encoder, level, oracle_share=share) for level in levels]
     system, first = env.unwrapped.system_prompt, list[float]()
     for context in map(ContextPolicy.parse, experiment.evaluation.contexts):
-        found = [nats(model, encoder, read_under(episode, context, encoder, system)) for episode in played]
+        found = [
+            nats(model, encoder, read_under(episode, context, encoder, system))
+            for episode in played
+        ]
         first = first or found
         more = [own - base for own, base in zip(found, first, strict=True)]
         half = 1.96 * statistics.stdev(more) / math.sqrt(len(more))
-        sys.stdout.write(f"{context!s:14} {statistics.fmean(found):.3f}  {statistics.fmean(more):+.3f} ± {half:.3f}\n")
+        sys.stdout.write(
+            f"{context!s:14} {statistics.fmean(found):.3f}  {statistics.fmean(more):+.3f} ± {half:.3f}\n"
+        )
         sys.stdout.flush()
     return 0
 

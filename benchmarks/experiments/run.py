@@ -25,10 +25,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("experiment", nargs="?", help="its name, or the path of a TOML file")
     parser.add_argument("--list", action="store_true", help="list the experiments")
-    parser.add_argument("--published", action="store_true", help="print the table of the results in results/")
-    parser.add_argument("--out", type=Path, help="folder of the results; runs/experiments/NAME by default")
-    parser.add_argument("--recipe", action="append", default=[], help="only this recipe; may be repeated")
-    parser.add_argument("--seed", action="append", default=[], type=int, help="only this seed; may be repeated")
+    parser.add_argument(
+        "--published", action="store_true", help="print the table of the results in results/"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="folder of the results; runs/experiments/NAME by default"
+    )
+    parser.add_argument(
+        "--recipe", action="append", default=[], help="only this recipe; may be repeated"
+    )
+    parser.add_argument(
+        "--seed", action="append", default=[], type=int, help="only this seed; may be repeated"
+    )
     chosen = parser.parse_args(arguments)
     if chosen.list or chosen.experiment is None:
         for name in experiment_names():
@@ -43,7 +51,13 @@ def main(arguments: list[str] | None = None) -> int:
         from vagen_experiments.running import run
 
         out = chosen.out or Path("runs/experiments") / experiment.name
-        written = run(experiment, out, lambda line: print(line, flush=True), recipes=chosen.recipe, seeds=chosen.seed)
+        written = run(
+            experiment,
+            out,
+            lambda line: print(line, flush=True),
+            recipes=chosen.recipe,
+            seeds=chosen.seed,
+        )
     except ExperimentError as error:
         print(error, file=sys.stderr)
         return 2

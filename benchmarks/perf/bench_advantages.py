@@ -32,7 +32,9 @@ def batch() -> Any:
     generator = torch.Generator().manual_seed(0)
     per_turn = LENGTH // TURNS
     position = torch.arange(LENGTH)
-    turn_ids = torch.where(position % per_turn >= per_turn // 2, position // per_turn, -1).repeat(ROWS, 1)
+    turn_ids = torch.where(position % per_turn >= per_turn // 2, position // per_turn, -1).repeat(
+        ROWS, 1
+    )
     truncated = torch.arange(ROWS) % 2 == 0
     return Trajectories(
         turn_ids=turn_ids,
@@ -50,7 +52,9 @@ def batch() -> Any:
 def test_ours(benchmark: Any, batch: Any, name: str) -> None:
     benchmark.group = f"{name}, {ROWS}×{LENGTH}, {TURNS} turns"
     benchmark.extra_info.update(at_least=100, at_most_us=20_000)
-    benchmark.pedantic(getattr(advantages, name), (batch,), ESTIMATORS[name], rounds=15, warmup_rounds=2)
+    benchmark.pedantic(
+        getattr(advantages, name), (batch,), ESTIMATORS[name], rounds=15, warmup_rounds=2
+    )
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -39,7 +39,9 @@ def any_grid(request: pytest.FixtureRequest) -> str:
 
 def turner(env: Any, level: int = 7) -> Callable[[], Any]:
     """Plays turns of three actions that keep the game going."""
-    replies = itertools.cycle([REPLY.format(answer) for answer in ("Up,Left,Down", "Down,Right,Up")])
+    replies = itertools.cycle(
+        [REPLY.format(answer) for answer in ("Up,Left,Down", "Down,Right,Up")]
+    )
     env.reset(seed=level)
 
     def turn() -> None:
@@ -109,7 +111,9 @@ def test_turn_theirs(benchmark: Any) -> None:
     env = peers.sokoban_env()
     peers.sokoban_reset_in_window(env, 1, 5, 9)
     actions = itertools.cycle([(1, 3, 2), (2, 4, 1)])
-    benchmark.pedantic(lambda: [env.step(action) for action in next(actions)], rounds=300, warmup_rounds=10)
+    benchmark.pedantic(
+        lambda: [env.step(action) for action in next(actions)], rounds=300, warmup_rounds=10
+    )
 
 
 @pytest.mark.benchmark(group="FrozenLake 4x4, picture")
@@ -130,7 +134,9 @@ def test_lake_picture_theirs(benchmark: Any) -> None:
 def test_turns_a_second(benchmark: Any, any_grid: str) -> None:
     benchmark.group = f"{any_grid}, turns on one core"
     # A lake without holes, so that no reset is measured.
-    options: dict[str, Any] = {"desc": ("SFFF", "FFFF", "FFFF", "FFFG")} if "Lake" in any_grid else {}
+    options: dict[str, Any] = (
+        {"desc": ("SFFF", "FFFF", "FFFF", "FFFG")} if "Lake" in any_grid else {}
+    )
     env = gym.make(any_grid, max_turns=10**9, max_steps=10**9, disable_env_checker=True, **options)
     benchmark.extra_info["at_least_per_s"] = 20_000
     benchmark.pedantic(turner(env), rounds=5000, warmup_rounds=100)
@@ -160,7 +166,9 @@ def test_png(benchmark: Any) -> None:
     env: Any = gym.make("vagen/Sokoban-v0").unwrapped
     env.reset(seed=1)
     benchmark.extra_info["at_most_us"] = 30
-    benchmark.pedantic(lambda picture: picture.png, setup=lambda: ((env._picture(),), {}), rounds=3000)
+    benchmark.pedantic(
+        lambda picture: picture.png, setup=lambda: ((env._picture(),), {}), rounds=3000
+    )
 
 
 @pytest.mark.benchmark(group="import vagen_envs, in a new process")
@@ -168,7 +176,9 @@ def test_import(benchmark: Any) -> None:
     code = "import time; began = time.perf_counter(); import vagen_envs; print(time.perf_counter() - began)"
 
     def seconds() -> float:
-        return float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)  # noqa: S603
+        return float(
+            subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+        )  # noqa: S603
 
     taken = sorted(seconds() for _ in range(7))[3]
     benchmark.extra_info["at_most_us"] = 500_000

@@ -69,9 +69,16 @@ def test_rule_judge_ours(benchmark: Any, env_id: str, known: bool) -> None:
             for cache in CACHES:
                 cache.cache_clear()
 
-    benchmark.group = f"{len(turns)} turns judged, {env_id}, {'converged' if known else 'new'} sentences"
+    benchmark.group = (
+        f"{len(turns)} turns judged, {env_id}, {'converged' if known else 'new'} sentences"
+    )
     benchmark.extra_info["at_most_us"] = len(turns) / (20_000 if known else 2_000) * 1e6
-    benchmark.pedantic(lambda: [score_turn(turn, judge) for turn in turns], setup=forget, rounds=15, warmup_rounds=1)
+    benchmark.pedantic(
+        lambda: [score_turn(turn, judge) for turn in turns],
+        setup=forget,
+        rounds=15,
+        warmup_rounds=1,
+    )
 
 
 def test_cached_verdict_ours(benchmark: Any, tmp_path: Any) -> None:
@@ -105,7 +112,10 @@ def endpoint() -> Iterator[str]:
 def asked_statements() -> list[Statement]:
     """As many different ones."""
     state = oracle_turns("vagen/Sokoban-v0")[0].before
-    return [Statement("grounding", f"The box is {i} rows above the player.", state) for i in range(REQUESTS)]
+    return [
+        Statement("grounding", f"The box is {i} rows above the player.", state)
+        for i in range(REQUESTS)
+    ]
 
 
 def test_in_flight_ours(benchmark: Any, endpoint: str) -> None:
@@ -118,7 +128,9 @@ def test_in_flight_ours(benchmark: Any, endpoint: str) -> None:
 
     benchmark.group = f"{REQUESTS} verdicts, {IN_FLIGHT} in flight, 50 ms each"
     benchmark.extra_info["at_most"] = 1.05
-    benchmark.pedantic(lambda: asyncio.run(judge.score_many(statements)), setup=forget, rounds=9, warmup_rounds=2)
+    benchmark.pedantic(
+        lambda: asyncio.run(judge.score_many(statements)), setup=forget, rounds=9, warmup_rounds=2
+    )
     judge.close()
 
 

@@ -31,7 +31,9 @@ REPLY = (
 @pytest.fixture(scope="module")
 def env() -> Any:
     """A running environment with pictures, whose turns don't end."""
-    made: Any = gym.make(ID, max_turns=10**9, max_steps=10**9, workers=0, disable_env_checker=True).unwrapped
+    made: Any = gym.make(
+        ID, max_turns=10**9, max_steps=10**9, workers=0, disable_env_checker=True
+    ).unwrapped
     try:
         made.reset(seed=7)
     except SimulatorError as error:
@@ -83,7 +85,9 @@ def test_restore_theirs(benchmark: Any, env: Any) -> None:
     benchmark.pedantic(env.step, (REPLY,), rounds=10, warmup_rounds=1)
 
 
-@pytest.mark.benchmark(group="PrimitiveSkill, the scene back after one turn too many", timer=time.process_time)
+@pytest.mark.benchmark(
+    group="PrimitiveSkill, the scene back after one turn too many", timer=time.process_time
+)
 def test_skills_again(benchmark: Any, env: Any) -> None:
     env.reset(seed=7)
     env.step(REPLY)
@@ -93,7 +97,9 @@ def test_skills_again(benchmark: Any, env: Any) -> None:
         env.step(REPLY)
         env.restore(moment)
 
-    benchmark.pedantic(lambda: env._simulated().picture(env._level, env._calls), setup=one_too_many, rounds=8)
+    benchmark.pedantic(
+        lambda: env._simulated().picture(env._level, env._calls), setup=one_too_many, rounds=8
+    )
 
 
 @pytest.mark.benchmark(group="PrimitiveSkill, reset with a picture", timer=time.process_time)

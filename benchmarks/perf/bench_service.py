@@ -41,7 +41,9 @@ def service() -> Iterator[Service]:
 
 def turner_of_many(envs: Any) -> Callable[[], Any]:
     """Plays a turn of three actions in each."""
-    replies = itertools.cycle([[REPLY.format(answer)] * MANY for answer in ("Up,Left,Down", "Down,Right,Up")])
+    replies = itertools.cycle(
+        [[REPLY.format(answer)] * MANY for answer in ("Up,Left,Down", "Down,Right,Up")]
+    )
     envs.reset(seed=7)
     return lambda: envs.step(next(replies))
 
@@ -58,7 +60,9 @@ def test_turn_theirs(benchmark: Any) -> None:
 
 @pytest.mark.benchmark(group=VECTOR)
 def test_vector_ours(benchmark: Any, service: Service) -> None:
-    benchmark.pedantic(turner_of_many(RemoteVectorEnv(service, SOKOBAN, MANY, **LONG)), rounds=50, warmup_rounds=3)
+    benchmark.pedantic(
+        turner_of_many(RemoteVectorEnv(service, SOKOBAN, MANY, **LONG)), rounds=50, warmup_rounds=3
+    )
 
 
 @pytest.mark.benchmark(group=VECTOR)

@@ -33,13 +33,17 @@ ICONS = [icon.svg for icon in load_dataset("builtin", 8_000).splits["test"][:64]
 
 def cpu_seconds() -> float:
     """CPU time of this process and of the drawing processes."""
-    theirs = (Path(f"/proc/{pid}/schedstat").read_text().split()[0] for pid in shared_renderer().pids)
+    theirs = (
+        Path(f"/proc/{pid}/schedstat").read_text().split()[0] for pid in shared_renderer().pids
+    )
     return time.process_time() + sum(map(int, theirs)) / 1e9
 
 
 def inline(svg: str) -> Pixels:
     """What a user of cairosvg would write."""
-    png = cairosvg.svg2png(svg.encode(), output_width=224, output_height=224, background_color="white")
+    png = cairosvg.svg2png(
+        svg.encode(), output_width=224, output_height=224, background_color="white"
+    )
     return np.array(Image.open(io.BytesIO(png)).convert("RGB"))
 
 
@@ -59,7 +63,9 @@ def in_pairs(benchmark: Any, ours: Callable[[str], Any], theirs: Callable[[str],
     draw_all(ours)
     benchmark.pedantic(lambda: draw_all(ours), setup=begin, rounds=24)
     stats = benchmark.stats.stats
-    benchmark.extra_info["theirs"] = stats.median / float(np.median(np.divide(stats.data, took[-24:])))
+    benchmark.extra_info["theirs"] = stats.median / float(
+        np.median(np.divide(stats.data, took[-24:]))
+    )
 
 
 @pytest.mark.benchmark(group="64 SVGs to 224x224, safely; cairosvg inline", timer=cpu_seconds)
@@ -101,7 +107,9 @@ def test_score_of_a_pair(benchmark: Any, name: str) -> None:
     scorer = make_scorer(name)
     pictures = [inline(svg) for svg in ICONS[:9]]
     drawn = itertools.cycle(pictures[1:])
-    benchmark.pedantic(lambda: scorer.score(pictures[:1], [next(drawn)]), rounds=60, warmup_rounds=3)
+    benchmark.pedantic(
+        lambda: scorer.score(pictures[:1], [next(drawn)]), rounds=60, warmup_rounds=3
+    )
 
 
 @pytest.fixture(scope="module")
@@ -123,11 +131,17 @@ BATCHES = "SVG, 64 DreamSim scores on a GPU: a batch, one by one"
 def test_batches_ours(benchmark: Any, on_gpu: Any) -> None:
     benchmark.extra_info["at_least"] = 4
     pictures = [inline(svg) for svg in ICONS]
-    benchmark.pedantic(lambda: on_gpu.score(pictures[:1] * 64, pictures), rounds=20, warmup_rounds=3)
+    benchmark.pedantic(
+        lambda: on_gpu.score(pictures[:1] * 64, pictures), rounds=20, warmup_rounds=3
+    )
 
 
 @pytest.mark.gpu
 @pytest.mark.benchmark(group=BATCHES)
 def test_batches_theirs(benchmark: Any, on_gpu: Any) -> None:
     pictures = [inline(svg) for svg in ICONS]
-    benchmark.pedantic(lambda: [on_gpu.score(pictures[:1], [each]) for each in pictures], rounds=20, warmup_rounds=3)
+    benchmark.pedantic(
+        lambda: [on_gpu.score(pictures[:1], [each]) for each in pictures],
+        rounds=20,
+        warmup_rounds=3,
+    )

@@ -59,7 +59,9 @@ def machine() -> str:
     """The processor's name and the Python version."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        cpu = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+        cpu = next(
+            line.partition(":")[2].strip() for line in lines if line.startswith("model name")
+        )
     except (OSError, StopIteration):
         cpu = platform.processor() or platform.machine()
     return f"{cpu}, Python {platform.python_version()}"

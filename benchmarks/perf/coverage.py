@@ -29,7 +29,9 @@ def chances(draw: np.random.Generator, levels: int, success: float, agreement: f
     return draw.beta(success * strength, (1 - success) * strength, levels)
 
 
-def clusters(draw: np.random.Generator, chance: np.ndarray, repeats: int) -> list[tuple[float, int]]:
+def clusters(
+    draw: np.random.Generator, chance: np.ndarray, repeats: int
+) -> list[tuple[float, int]]:
     """What was played: successes and plays of each level."""
     return [(float(each), repeats) for each in draw.binomial(repeats, chance)]
 
@@ -55,7 +57,10 @@ def overall_coverage(
     draw = np.random.default_rng(1)
     truth, held = sum(success) / len(success), 0
     for _ in range(simulations):
-        found = [rate(clusters(draw, chances(draw, levels, each, agreement), repeats)) for each in success]
+        found = [
+            rate(clusters(draw, chances(draw, levels, each, agreement), repeats))
+            for each in success
+        ]
         mean = combined(found)
         held += mean.low <= truth <= mean.high
     return held / simulations
@@ -72,9 +77,14 @@ def null(
     rejected = held = 0
     for _ in range(simulations):
         shared = chances(draw, levels, success, agreement)
-        own = [np.where(draw.random(levels) < 0.5, shared, chances(draw, levels, success, agreement)) for _ in range(2)]
+        own = [
+            np.where(draw.random(levels) < 0.5, shared, chances(draw, levels, success, agreement))
+            for _ in range(2)
+        ]
         one, other = (clusters(draw, each, repeats) for each in own)
-        rejected += sign_flip([int(b - a) for (a, _), (b, _) in zip(one, other, strict=True)]) < 0.05
+        rejected += (
+            sign_flip([int(b - a) for (a, _), (b, _) in zip(one, other, strict=True)]) < 0.05
+        )
         found = difference(one, other)
         held += found.low - 1e-9 <= 0 <= found.high + 1e-9
     return rejected / simulations, held / simulations
@@ -83,18 +93,25 @@ def null(
 def main(simulations: int = 4000) -> None:
     """Print the tables."""
     say = sys.stdout.write
-    say(f"{simulations} simulations a line; the standard error is about {(0.0475 / simulations) ** 0.5:.4f}\n\n")
+    say(
+        f"{simulations} simulations a line; the standard error is about {(0.0475 / simulations) ** 0.5:.4f}\n\n"
+    )
     say("levels × plays, agreement, success: rate, average, test rejects at 5 %, difference\n")
     for levels, repeats in DESIGNS:
         for agreement in AGREEMENTS if repeats > 1 else (0.0,):
             for success in RATES:
                 drawn = (levels, repeats, success, agreement, simulations)
-                shares = " ".join(f"{share:.3f}" for share in (*rate_coverage(*drawn), *null(*drawn)))
+                shares = " ".join(
+                    f"{share:.3f}" for share in (*rate_coverage(*drawn), *null(*drawn))
+                )
                 say(f"{levels:3} × {repeats:2}, {agreement:.1f}, {success:.1f}: {shares}\n")
     columns = (0.1, 0.3, 0.5, 0.7, 0.9), (0.05, 0.1, 0.9, 0.95)
     say("\noverall, of columns with success " + " and ".join(str(each) for each in columns) + "\n")
     for levels, repeats in DESIGNS:
-        both = [f"{overall_coverage(each, levels, repeats, 0.4, simulations // 2):.3f}" for each in columns]
+        both = [
+            f"{overall_coverage(each, levels, repeats, 0.4, simulations // 2):.3f}"
+            for each in columns
+        ]
         say(f"{levels:3} × {repeats:2}: {' '.join(both)}\n")
 
 

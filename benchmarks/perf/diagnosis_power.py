@@ -22,7 +22,9 @@ from vagen_benchmarks.runs.runner import run
 LEVELS = 64
 
 
-def diagnosed(agent: Agent, env_id: str, levels: int = LEVELS, split: str = "test", first_seed: int = 0) -> Diagnosis:
+def diagnosed(
+    agent: Agent, env_id: str, levels: int = LEVELS, split: str = "test", first_seed: int = 0
+) -> Diagnosis:
     """The diagnosis of an agent that plays into a temporary folder."""
     tasks = diagnosis_tasks([env_id], {"representation": "structured"}, split, first_seed, levels)
     with tempfile.TemporaryDirectory() as place:
@@ -38,7 +40,9 @@ def power(env_id: str, runs: int) -> dict[tuple[str, float], int]:
     for fault in FAULTS:
         for share in (0.2, 0.5, 1.0):
             found = [
-                diagnosed(Impaired(fault, share, salt=number), env_id, LEVELS, "train", number * LEVELS).main_cause
+                diagnosed(
+                    Impaired(fault, share, salt=number), env_id, LEVELS, "train", number * LEVELS
+                ).main_cause
                 for number in range(runs)
             ]
             named[fault, share] = found.count(fault)
@@ -49,4 +53,6 @@ if __name__ == "__main__":
     asked = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     for name in ("vagen/FrozenLake-v0", "vagen/Sokoban-v0"):
         for (what, part), count in power(name, asked).items():
-            sys.stdout.write(f"{name}: {what} faulty in {part:.0%} of the turns: named in {count} of {asked} runs\n")
+            sys.stdout.write(
+                f"{name}: {what} faulty in {part:.0%} of the turns: named in {count} of {asked} runs\n"
+            )

@@ -29,11 +29,20 @@ def response(reply: str) -> bytes:
             "object": "chat.completion",
             "created": 1,
             "model": "m",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply}}],
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": reply},
+                }
+            ],
             "usage": {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960},
         }
     ).encode()
-    return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+    return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
+        len(body),
+        body,
+    )
 
 
 class Replies:
@@ -77,7 +86,9 @@ class Endpoint(asyncio.Protocol):
         while self.whole or (end := self.read.find(b"\r\n\r\n")) >= 0:
             if not self.whole:
                 head = self.read[:end].lower()
-                self.whole = end + 4 + int(head[head.index(LENGTH) + len(LENGTH) :].split(b"\r\n")[0])
+                self.whole = (
+                    end + 4 + int(head[head.index(LENGTH) + len(LENGTH) :].split(b"\r\n")[0])
+                )
             if len(self.read) < self.whole:
                 return
             del self.read[: self.whole]
@@ -88,7 +99,9 @@ class Endpoint(asyncio.Protocol):
 async def serve(delay: float, reply: str) -> None:
     """Serve until killed."""
     replies = Replies(delay, response(reply))
-    server = await asyncio.get_running_loop().create_server(lambda: Endpoint(replies), "127.0.0.1", 0, backlog=512)
+    server = await asyncio.get_running_loop().create_server(
+        lambda: Endpoint(replies), "127.0.0.1", 0, backlog=512
+    )
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await server.serve_forever()

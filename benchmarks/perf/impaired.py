@@ -31,11 +31,15 @@ class Impaired(Agent):
     def __init__(self, fault: Fault, share: float, salt: int = 0) -> None:
         self.fault, self.share, self.salt = fault, share, salt
         self.name = f"{fault} faulty in {share:.0%}"
-        self._others: dict[int, VagenEnv] = {}  # another level's environment for each that is played
+        self._others: dict[
+            int, VagenEnv
+        ] = {}  # another level's environment for each that is played
 
     def reply(self, game: Game) -> Reply:
         env = game.env
-        stream = HashStream("impaired", self.salt, self.fault, game.task, game.seed, len(game.turns), game.now.text)
+        stream = HashStream(
+            "impaired", self.salt, self.fault, game.task, game.seed, len(game.turns), game.now.text
+        )
         faulty = stream.below(10_000) < 10_000 * self.share
         if faulty and self.fault == "perception" and game.now.picture is not None:
             return self._astray(env, stream)
@@ -43,7 +47,10 @@ class Impaired(Agent):
         actions = self._at_random(env, stream) if faulty and self.fault != "perception" else wanted
         foretold = wanted if self.fault == "prediction" else actions
         return self._written(
-            env, actions, env.imagine([]).describe(env.config.representation), self._after(env, foretold)
+            env,
+            actions,
+            env.imagine([]).describe(env.config.representation),
+            self._after(env, foretold),
         )
 
     def _astray(self, env: VagenEnv, stream: HashStream) -> Reply:
@@ -71,7 +78,9 @@ class Impaired(Agent):
         return env.imagine(actions).describe(env.config.representation)
 
     def _written(self, env: VagenEnv, actions: list[str], seen: str, foretold: str) -> Reply:
-        return Reply(env.grammar.render(actions, observation=seen, reasoning="So.", prediction=foretold))
+        return Reply(
+            env.grammar.render(actions, observation=seen, reasoning="So.", prediction=foretold)
+        )
 
     def describe(self) -> dict[str, Any]:
         return {"name": self.name, "salt": self.salt}

@@ -29,7 +29,9 @@ ANSWERS = {
 def rate(env_id: str, processes: int, seconds: float) -> tuple[float, float, float]:
     """Turns a second, cores in use meanwhile, and MB of a process."""
     plain: Any = gym.make(env_id).unwrapped
-    answer = plain.grammar.render(ANSWERS[plain.prompt_folder], observation="a", reasoning="b", prediction="c")
+    answer = plain.grammar.render(
+        ANSWERS[plain.prompt_folder], observation="a", reasoning="b", prediction="c"
+    )
     endless: dict[str, Any] = {"max_turns": 10**9, "max_steps": 10**9}
     if plain.prompt_folder == "primitive_skill":
         endless["workers"] = 0

@@ -37,7 +37,9 @@ def main(episodes: int) -> None:
         with RunWriter(path, Protocol(tuple(tasks), (agent.describe(),))) as writer:
             run(writer, [agent], policy=Policy(8), told=told)
         report = write_report(RunFolder(path))
-        sys.stdout.write(f"report {resident() / 1e6:7.1f} MB, a page of {report.stat().st_size / 1e6:.1f} MB\n")
+        sys.stdout.write(
+            f"report {resident() / 1e6:7.1f} MB, a page of {report.stat().st_size / 1e6:.1f} MB\n"
+        )
 
 
 if __name__ == "__main__":

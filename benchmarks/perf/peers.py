@@ -25,7 +25,9 @@ _PACKAGE = "gym_sokoban_by_file"
 @functools.cache
 def gym_sokoban() -> types.ModuleType:
     """gym-sokoban's `sokoban_env` module. Raises PackageNotFoundError where it isn't installed."""
-    folder = Path(str(importlib.metadata.distribution("gym-sokoban").locate_file("gym_sokoban/envs")))
+    folder = Path(
+        str(importlib.metadata.distribution("gym-sokoban").locate_file("gym_sokoban/envs"))
+    )
     package = types.ModuleType(_PACKAGE)
     package.__path__ = [str(folder)]
     resources: Any = types.ModuleType("pkg_resources")
@@ -55,7 +57,9 @@ def gym_sokoban() -> types.ModuleType:
 
 def sokoban_env(height: int = 6, width: int = 6, boxes: int = 1) -> Any:
     """A `SokobanEnv` of gym-sokoban that hasn't been reset."""
-    return gym_sokoban().SokobanEnv(dim_room=(height, width), num_boxes=boxes, max_steps=10**9, reset=False)
+    return gym_sokoban().SokobanEnv(
+        dim_room=(height, width), num_boxes=boxes, max_steps=10**9, reset=False
+    )
 
 
 def sokoban_reset_in_window(env: Any, seed: int, shortest: int, longest: int) -> int:

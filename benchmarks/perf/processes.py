@@ -9,7 +9,9 @@ from pathlib import Path
 
 def resident(*pids: int) -> int:
     """Bytes of memory that these processes hold now; this process where none is named."""
-    pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids or (os.getpid(),))
+    pages = sum(
+        int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids or (os.getpid(),)
+    )
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -36,10 +36,13 @@ def write_weights(folder: Path) -> None:
     def state_of(model: Any) -> Any:
         state = {name: drawn(each.shape) for name, each in model.state_dict().items()}
         return {
-            name: each + 1.0 if "norm" in name and name.endswith("weight") else each for name, each in state.items()
+            name: each + 1.0 if "norm" in name and name.endswith("weight") else each
+            for name, each in state.items()
         }
 
-    torch.save(state_of(vit_base(patch_size=16)), folder / "checkpoints" / "dino_vitbase16_pretrain.pth")
+    torch.save(
+        state_of(vit_base(patch_size=16)), folder / "checkpoints" / "dino_vitbase16_pretrain.pth"
+    )
     small = timm.create_model("vit_small_patch16_224.dino")
     torch.save(state_of(small), folder / "checkpoints" / "dino_deitsmall16_pretrain.pth")
     for kind in ("clip", "open_clip"):

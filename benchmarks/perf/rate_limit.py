@@ -25,7 +25,9 @@ EPISODES, TURNS, IN_FLIGHT = 150, 2, 16
 LIMIT, WINDOW, DELAY = 10, 1.0, 0.2
 IDEAL = (EPISODES * TURNS - LIMIT) / LIMIT * WINDOW + DELAY
 """Seconds that the limit itself takes: the first ten requests at once, then ten a second."""
-REFUSAL = json.dumps({"error": {"message": "Rate limit reached for requests", "code": "rate_limit_exceeded"}}).encode()
+REFUSAL = json.dumps(
+    {"error": {"message": "Rate limit reached for requests", "code": "rate_limit_exceeded"}}
+).encode()
 
 INSPECT = """
 import sys
@@ -57,9 +59,12 @@ async def limited() -> AsyncIterator[tuple[str, list[float]]]:
     recent: deque[float] = deque()
     answered: list[float] = []
     good = response(REPLY)
-    bad = b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
-        len(REFUSAL),
-        REFUSAL,
+    bad = (
+        b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+        % (
+            len(REFUSAL),
+            REFUSAL,
+        )
     )
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -91,7 +96,14 @@ def command(kind: str, url: str, place: str, inspect: str) -> list[str]:
     """What plays the episodes."""
     if kind == "ours":
         words = f"-m vagen_benchmarks bench -a openai:m --base-url {url} -e sokoban -n {EPISODES} -o max_turns={TURNS}"
-        return [sys.executable, *words.split(), "--concurrency", str(IN_FLIGHT), "--out", f"{place}/run"]
+        return [
+            sys.executable,
+            *words.split(),
+            "--concurrency",
+            str(IN_FLIGHT),
+            "--out",
+            f"{place}/run",
+        ]
     return [inspect, "-c", INSPECT, url, str(EPISODES), str(TURNS), str(IN_FLIGHT), place]
 
 
@@ -100,7 +112,9 @@ async def measure(kind: str, inspect: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         async with limited() as (url, answered):
             process = await asyncio.create_subprocess_exec(
-                *command(kind, url, place, inspect), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+                *command(kind, url, place, inspect),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
             )
             _, errors = await process.communicate()
             if process.returncode or len(answered) < EPISODES * TURNS:

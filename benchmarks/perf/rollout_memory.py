@@ -43,7 +43,9 @@ def register(side: int) -> None:
 
         def _picture(self) -> Picture:
             NoisyPictures.drawn += 1
-            noise = np.random.default_rng(NoisyPictures.drawn).integers(0, 16, (side, side, 3), np.uint8)
+            noise = np.random.default_rng(NoisyPictures.drawn).integers(
+                0, 16, (side, side, 3), np.uint8
+            )
             return Picture(noise + (np.arange(side) * 200 // side).astype(np.uint8)[:, None, None])
 
     gym.register(ENV, NoisyPictures)
@@ -78,10 +80,17 @@ def measure(episodes: int, turns: int, side: int, staleness: int) -> dict[str, f
     chat_encoder.RECENT = 2**24  # one that small sizes don't fill would count as growth
     register(side)
     with tempfile.TemporaryDirectory() as folder:
-        save_tiny(folder, texts_of(["vagen/FrozenLake-v0"], levels=3, **OPTIONS), layers=1, vision_layers=1)
+        save_tiny(
+            folder,
+            texts_of(["vagen/FrozenLake-v0"], levels=3, **OPTIONS),
+            layers=1,
+            vision_layers=1,
+        )
         config = MultiTurnPPOConfig(
             output_dir=str(Path(folder) / "out"),
-            environments=[{"id": ENV, "options": {**OPTIONS, "max_turns": turns, "max_actions_per_turn": 1}}],
+            environments=[
+                {"id": ENV, "options": {**OPTIONS, "max_turns": turns, "max_actions_per_turn": 1}}
+            ],
             advantage="grpo",
             group_size=4,
             num_envs=4,
@@ -105,8 +114,14 @@ def measure(episodes: int, turns: int, side: int, staleness: int) -> dict[str, f
         trainer.train()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     assert trainer._experience is not None
-    turns_played = [turn.turn for episode in set(trainer._experience.sequences.episodes) for turn in episode.turns]
-    pictures = {picture.sha256: len(picture.png) for turn in turns_played for picture in turn.pictures}
+    turns_played = [
+        turn.turn
+        for episode in set(trainer._experience.sequences.episodes)
+        for turn in episode.turns
+    ]
+    pictures = {
+        picture.sha256: len(picture.png) for turn in turns_played for picture in turn.pictures
+    }
     return {"pictures": len(pictures), "encoded": sum(pictures.values()), "peak": peak - before}
 
 
@@ -116,7 +131,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--episodes", type=int, nargs="+", default=[16, 48])
     parser.add_argument("--turns", type=int, default=8)
     parser.add_argument("--side", type=int, default=192, help="pixels, a multiple of 32")
-    parser.add_argument("--staleness", type=int, default=0, help="max_staleness; 1 plays rollouts asynchronously")
+    parser.add_argument(
+        "--staleness", type=int, default=0, help="max_staleness; 1 plays rollouts asynchronously"
+    )
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
     if chosen.one:
@@ -125,17 +142,38 @@ def main(arguments: list[str] | None = None) -> None:
     print("| episodes | pictures | as PNG, MB | peak, MB | growth |\n|---|---|---|---|---|")
     before: dict[str, float] = {}
     for episodes in chosen.episodes:
-        command = [sys.executable, "-m", "perf.rollout_memory", "--one", "--episodes", str(episodes)]
-        command += ["--turns", str(chosen.turns), "--side", str(chosen.side), "--staleness", str(chosen.staleness)]
+        command = [
+            sys.executable,
+            "-m",
+            "perf.rollout_memory",
+            "--one",
+            "--episodes",
+            str(episodes),
+        ]
+        command += [
+            "--turns",
+            str(chosen.turns),
+            "--side",
+            str(chosen.side),
+            "--staleness",
+            str(chosen.staleness),
+        ]
         # Memory in use is measured, without freed memory that glibc keeps: by default it keeps as much again, since its
         # threshold for blocks of their own rises to 32 MiB.
         malloc = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
         environment = {**os.environ, **malloc, "OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)  # noqa: S603
         found = json.loads(done.stdout.splitlines()[-1])
-        growth = f"{(found['peak'] - before['peak']) / (found['encoded'] - before['encoded']):.2f}" if before else ""
+        growth = (
+            f"{(found['peak'] - before['peak']) / (found['encoded'] - before['encoded']):.2f}"
+            if before
+            else ""
+        )
         encoded, peak = found["encoded"] / 1e6, found["peak"] / 1e6
-        print(f"| {episodes} | {found['pictures']} | {encoded:.0f} | {peak:.0f} | {growth} |", flush=True)
+        print(
+            f"| {episodes} | {found['pictures']} | {encoded:.0f} | {peak:.0f} | {growth} |",
+            flush=True,
+        )
         before = found
 
 

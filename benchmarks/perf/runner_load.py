@@ -34,7 +34,10 @@ def play(url: str, episodes: int, concurrency: int) -> tuple[int, float]:
         turns += len(episode.turns)  # type: ignore[attr-defined]
 
     began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder, RunWriter(Path(folder) / "run", protocol) as writer:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        RunWriter(Path(folder) / "run", protocol) as writer,
+    ):
         run(writer, agents, policy=Policy(concurrency), told=count)
     return turns, time.perf_counter() - began
 

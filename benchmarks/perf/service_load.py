@@ -126,7 +126,9 @@ class Player:
         return self._move
 
     async def _ask(self, verb: str, **item: Any) -> Any:
-        await self._ws.send(orjson.dumps({"verb": verb, "items": [{"session": self._session, **item}]}))
+        await self._ws.send(
+            orjson.dumps({"verb": verb, "items": [{"session": self._session, **item}]})
+        )
         frame = await self._ws.recv()
         self._load.received += len(frame)
         answer = orjson.loads(unpack(frame)[0])["items"][0]
@@ -144,7 +146,9 @@ async def drive(port: int, pid: int, sessions: int, seconds: float, think: float
     size_before = resident(pid, *children(pid))
     began = time.perf_counter()
     for first in range(0, sessions, 50):
-        await asyncio.gather(*(each.open(f"ws://127.0.0.1:{port}") for each in players[first : first + 50]))
+        await asyncio.gather(
+            *(each.open(f"ws://127.0.0.1:{port}") for each in players[first : first + 50])
+        )
     load.opened = sessions / (time.perf_counter() - began)
     load.session_bytes = (resident(pid, *children(pid)) - size_before) / sessions
     load.received = 0
@@ -175,20 +179,29 @@ def serving(*options: str) -> Iterator[tuple[int, int]]:
 
 def measure(sessions: int, seconds: float, think: float = 0.0, workers: int = 2) -> Load:
     """Start the command, drive it, and end it."""
-    with serving("--workers", str(workers), "--max-sessions", str(2 * sessions + 10)) as (port, pid):
+    with serving("--workers", str(workers), "--max-sessions", str(2 * sessions + 10)) as (
+        port,
+        pid,
+    ):
         return uvloop.run(drive(port, pid, sessions, seconds, think))
 
 
 def main() -> None:
     """Print the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sessions", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--think", type=float, default=0.0, help="mean seconds before each reply")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
     summary = measure(args.sessions, args.seconds, args.think, args.workers).summary()
-    print(orjson.dumps({name: round(value, 1) for name, value in summary.items()}, option=orjson.OPT_INDENT_2).decode())
+    print(
+        orjson.dumps(
+            {name: round(value, 1) for name, value in summary.items()}, option=orjson.OPT_INDENT_2
+        ).decode()
+    )
 
 
 if __name__ == "__main__":

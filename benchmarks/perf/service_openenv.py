@@ -64,7 +64,15 @@ def openenv_serving(python: str, sessions: int) -> Iterator[tuple[int, int]]:
         port = free.getsockname()[1]
     root = Path(__file__).parents[2]
     paths = os.pathsep.join(str(each) for each in (root, root / "adapters"))
-    command = [python, "-m", "vagen_adapters.openenv_env", "--port", str(port), "--max-sessions", str(sessions)]
+    command = [
+        python,
+        "-m",
+        "vagen_adapters.openenv_env",
+        "--port",
+        str(port),
+        "--max-sessions",
+        str(sessions),
+    ]
     with subprocess.Popen(  # noqa: S603
         command,
         env={**os.environ, "PYTHONPATH": paths},
@@ -77,7 +85,9 @@ def openenv_serving(python: str, sessions: int) -> Iterator[tuple[int, int]]:
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                     break
                 if server.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError("OpenEnv's server did not start; is openenv there for --python?")
+                    raise RuntimeError(
+                        "OpenEnv's server did not start; is openenv there for --python?"
+                    )
                 time.sleep(0.1)
             yield port, server.pid
         finally:
@@ -85,12 +95,16 @@ def openenv_serving(python: str, sessions: int) -> Iterator[tuple[int, int]]:
             server.wait(60)
 
 
-async def play(kind: type[Player], port: int, pid: int, sessions: int, seconds: float) -> dict[str, float]:
+async def play(
+    kind: type[Player], port: int, pid: int, sessions: int, seconds: float
+) -> dict[str, float]:
     """One round: connect, play, leave."""
     load = Load()
     players = [kind(number, load) for number in range(sessions)]
     for first in range(0, sessions, 50):
-        await asyncio.gather(*(each.open(f"ws://127.0.0.1:{port}") for each in players[first : first + 50]))
+        await asyncio.gather(
+            *(each.open(f"ws://127.0.0.1:{port}") for each in players[first : first + 50])
+        )
     load.received = 0
     pids = (pid, *children(pid))
     before, began = processor_seconds(*pids), time.perf_counter()
@@ -102,13 +116,18 @@ async def play(kind: type[Player], port: int, pid: int, sessions: int, seconds: 
     return {**summary, "server_us_per_turn": summary["front_us_per_turn"]}
 
 
-def compare(python: str, sessions: int, seconds: float, rounds: int, workers: int) -> dict[str, dict[str, float]]:
+def compare(
+    python: str, sessions: int, seconds: float, rounds: int, workers: int
+) -> dict[str, dict[str, float]]:
     """The medians of both, for so many sessions."""
     got: dict[str, list[dict[str, float]]] = {"ours": [], "theirs": []}
     ours = serving("--workers", str(workers), "--max-sessions", str(2 * sessions + 10))
     with ours as one, openenv_serving(python, 2 * sessions + 10) as other:
         for _ in range(rounds):
-            for name, kind, (port, pid) in (("ours", Player, one), ("theirs", OpenEnvPlayer, other)):
+            for name, kind, (port, pid) in (
+                ("ours", Player, one),
+                ("theirs", OpenEnvPlayer, other),
+            ):
                 got[name].append(uvloop.run(play(kind, port, pid, sessions, seconds)))
                 time.sleep(0.5)
     return {
@@ -119,7 +138,9 @@ def compare(python: str, sessions: int, seconds: float, rounds: int, workers: in
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has openenv")
     parser.add_argument("--sessions", type=int, nargs="+", default=[1, 64, 1000])
     parser.add_argument("--seconds", type=float, default=5.0)
@@ -132,7 +153,10 @@ def main() -> None:
         both = compare(args.python, sessions, args.seconds, args.rounds, args.workers)
         for name, figures in both.items():
             say(f"{sessions:8} {name:7}" + "".join(f"{figures[key]:20.1f}" for key in TOLD))
-        say(f"{sessions:8} {'ratio':7}" + "".join(f"{both['ours'][key] / both['theirs'][key]:20.2f}" for key in TOLD))
+        say(
+            f"{sessions:8} {'ratio':7}"
+            + "".join(f"{both['ours'][key] / both['theirs'][key]:20.2f}" for key in TOLD)
+        )
 
 
 if __name__ == "__main__":

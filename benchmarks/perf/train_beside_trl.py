@@ -36,40 +36,64 @@ FILLER = "z"  # the tokenizer has never seen two in a row, so each is one token
 def main() -> None:
     """Measure both and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--episodes", type=int, default=16, help="in each rollout, a multiple of four")
-    parser.add_argument("--steps", type=int, default=4, help="rollouts with one update each, after the first")
+    parser.add_argument(
+        "--episodes", type=int, default=16, help="in each rollout, a multiple of four"
+    )
+    parser.add_argument(
+        "--steps", type=int, default=4, help="rollouts with one update each, after the first"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--side", choices=["trl", "ours"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.side:
-        print(json.dumps({"trl": train_trl, "ours": train_ours}[asked.side](asked.folder, asked.episodes, asked.steps)))
+        print(
+            json.dumps(
+                {"trl": train_trl, "ours": train_ours}[asked.side](
+                    asked.folder, asked.episodes, asked.steps
+                )
+            )
+        )
         return
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work)
         make_model(folder / "model")
         make_prompts(folder, 0)
-        lengths = {side: measure(side, folder, GROUP, 1)["tokens_per_episode"] for side in ("trl", "ours")}
+        lengths = {
+            side: measure(side, folder, GROUP, 1)["tokens_per_episode"] for side in ("trl", "ours")
+        }
         make_prompts(folder, round(lengths["trl"] - lengths["ours"]))
         found: dict[str, list[dict[str, float]]] = {"trl": [], "ours": []}
         for _ in range(asked.rounds):
             for side, rounds in found.items():
                 rounds.append(measure(side, folder, asked.episodes, asked.steps))
     print(f"TRL {version('trl')}, transformers {version('transformers')}, torch {version('torch')}")
-    print(f"{asked.episodes} episodes of {TURNS} turns, {asked.steps} steps, median of {asked.rounds} rounds\n")
+    print(
+        f"{asked.episodes} episodes of {TURNS} turns, {asked.steps} steps, median of {asked.rounds} rounds\n"
+    )
     print(f"{'':24} {'TRL':>9} {'ours':>9} {'ratio':>7}")
     for name, unit in (
         ("tokens_per_episode", "tokens per episode"),
         ("cpu_per_1000", "CPU s per 1,000 tokens"),
         ("peak_gib", "peak memory, GiB"),
     ):
-        theirs, ours = (statistics.median(one[name] for one in found[side]) for side in ("trl", "ours"))
+        theirs, ours = (
+            statistics.median(one[name] for one in found[side]) for side in ("trl", "ours")
+        )
         print(f"{unit:24} {theirs:9.3f} {ours:9.3f} {ours / theirs:7.2f}")
 
 
 def measure(side: str, folder: Path, episodes: int, steps: int) -> dict[str, float]:
     """Train in a process of its own, for the sake of its memory."""
-    command = [sys.executable, "-m", "perf.train_beside_trl", "--side", side, "--folder", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "perf.train_beside_trl",
+        "--side",
+        side,
+        "--folder",
+        str(folder),
+    ]
     command += ["--episodes", str(episodes), "--steps", str(steps)]
     env = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)  # noqa: S603
@@ -92,7 +116,9 @@ def make_prompts(folder: Path, filler: int) -> None:
     shutil.rmtree(pack, ignore_errors=True)
     shutil.copytree(Path(vagen_envs.__file__).parent / "prompt_packs" / "terse", pack)
     (system,) = pack.rglob("frozen_lake/system.txt")
-    system.write_text(system.read_text(encoding="utf-8") + FILLER * max(0, filler), encoding="utf-8")
+    system.write_text(
+        system.read_text(encoding="utf-8") + FILLER * max(0, filler), encoding="utf-8"
+    )
 
 
 class Meter:
@@ -144,7 +170,13 @@ def train_trl(folder: Path, episodes: int, steps: int) -> dict[str, float]:
     processor.tokenizer.response_template = REPLY_AS_TOOL_CALL
     model = AutoModelForImageTextToText.from_pretrained(folder / "model")
     options = {**OPTIONS, "prompt_pack": "terse"}
-    tokens = ("<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>", "<|im_start|>")
+    tokens = (
+        "<|image_pad|>",
+        "<|video_pad|>",
+        "<|vision_start|>",
+        "<|vision_end|>",
+        "<|im_start|>",
+    )
     suppressed = processor.tokenizer.convert_tokens_to_ids(list(tokens))
     config = GRPOConfig(
         output_dir=str(folder / "trl"),

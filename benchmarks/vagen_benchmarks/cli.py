@@ -31,7 +31,13 @@ from vagen_benchmarks.extras import explained
 from vagen_envs.errors import VagenError
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
-EXTRAS = {"train": "ppo", "warmstart": "ppo", "serve": "serve", "export": "export", "judge": "judge"}
+EXTRAS = {
+    "train": "ppo",
+    "warmstart": "ppo",
+    "serve": "serve",
+    "export": "export",
+    "judge": "judge",
+}
 """The extra to install for a command where several extras provide a missing module."""
 
 
@@ -61,7 +67,10 @@ def _version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Benchmark, judge and train vision-language agents. Example: `vagen bench -e frozenlake -a oracle -a random`."""

@@ -91,7 +91,11 @@ class Diagnosis:
 
 
 def diagnosis_tasks(
-    env_ids: Sequence[str], options: Mapping[str, Any], split: str = "test", first_seed: int = 0, levels: int = 64
+    env_ids: Sequence[str],
+    options: Mapping[str, Any],
+    split: str = "test",
+    first_seed: int = 0,
+    levels: int = 64,
 ) -> list[Task]:
     """The same levels of each environment once with the picture and once as text.
 
@@ -100,9 +104,13 @@ def diagnosis_tasks(
             observation and prediction.
     """
     if "observation" in options:
-        raise BenchError("observation can't be an option here: levels are played with the picture and as text")
+        raise BenchError(
+            "observation can't be an option here: levels are played with the picture and as text"
+        )
     tasks = [
-        make_task(env_id, {**options, "observation": view}, split, first_seed, levels, ["observation"])
+        make_task(
+            env_id, {**options, "observation": view}, split, first_seed, levels, ["observation"]
+        )
         for env_id in env_ids
         for view in CONDITIONS
     ]
@@ -110,7 +118,9 @@ def diagnosis_tasks(
         with closing(task.make()) as env:
             grammar = env.unwrapped.grammar  # type: ignore[attr-defined]
         if not isinstance(grammar.actions, Names | Calls):  # an SVG or an answer is one action
-            raise BenchError(f"{task.env_id} can't be diagnosed on: it has no plan in which actions could be lost")
+            raise BenchError(
+                f"{task.env_id} can't be diagnosed on: it has no plan in which actions could be lost"
+            )
         if not all(field in grammar.template() for field in ("observation", "prediction")):
             raise BenchError(
                 "a diagnosis needs strategy=grounding_world_modeling, whose replies hold observations and predictions"
@@ -137,12 +147,17 @@ def diagnose(run: RunFolder, *, progress: Callable[[], None] = lambda: None) -> 
                     for episode in episodes:
                         if (episode.agent, episode.task) == (agent["name"], task.label):
                             losses = turn_losses(env.unwrapped, episode)  # type: ignore[arg-type]
-                            levels.setdefault(episode.seed, {})[task.options["observation"]] = losses, episode.success
+                            levels.setdefault(episode.seed, {})[task.options["observation"]] = (
+                                losses,
+                                episode.success,
+                            )
                             progress()
             if complete := [level for level in levels.values() if len(level) == len(CONDITIONS)]:
                 found.append(attribute(str(agent["name"]), env_id, complete))
     if not found:
-        raise BenchError(f"no level was played under all conditions; repeat the command with --out {run.path} to go on")
+        raise BenchError(
+            f"no level was played under all conditions; repeat the command with --out {run.path} to go on"
+        )
     return found
 
 
@@ -177,7 +192,12 @@ def _loss(env: VagenEnv, turn: Turn, before: int | None, after: int | None) -> T
         return TurnLoss(0, min(before, env.config.max_actions_per_turn), saw, None)
     after = 0 if turn.success else after
     lost = before if after is None else len(turn.executed) + after - before
-    return TurnLoss(min(before, max(0, lost)), 0, saw, _is_true("world_modeling", turn.parsed.prediction, turn.after))
+    return TurnLoss(
+        min(before, max(0, lost)),
+        0,
+        saw,
+        _is_true("world_modeling", turn.parsed.prediction, turn.after),
+    )
 
 
 def _is_true(part: Part, text: str | None, state: Any) -> bool | None:
@@ -185,7 +205,9 @@ def _is_true(part: Part, text: str | None, state: Any) -> bool | None:
     return None if value is None else value == 1
 
 
-def attribute(agent: str, env_id: str, levels: Sequence[Mapping[Condition, LevelPlay]]) -> Diagnosis:
+def attribute(
+    agent: str, env_id: str, levels: Sequence[Mapping[Condition, LevelPlay]]
+) -> Diagnosis:
     """Attribute the actions lost in these levels to causes.
 
     A turn loses R on average with the picture, R' with the true symbols. R - R' (0 if negative) is due to perception.
@@ -236,7 +258,9 @@ def _sums(level: Mapping[Condition, LevelPlay]) -> Sequence[float]:
 
 def _shares(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """The share of each cause, and the loss per turn under each condition, from sums over levels (the last axis)."""
-    lost_image, turns_image, lost_text, turns_text, unforeseen, foretold, unread = np.moveaxis(sums, -1, 0)
+    lost_image, turns_image, lost_text, turns_text, unforeseen, foretold, unread = np.moveaxis(
+        sums, -1, 0
+    )
 
     def over(above: Any, below: Any) -> Any:
         return np.divide(above, below, out=np.zeros_like(above), where=below > 0)

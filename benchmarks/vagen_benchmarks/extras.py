@@ -22,7 +22,10 @@ def extras_of(module: str) -> list[str]:
         return []
     pairs = [(found[1], found[2]) for line in asked if (found := _OF_EXTRA.match(line))]
     size = Counter(extra for _, extra in pairs)
-    return sorted((extra for name, extra in pairs if _normal(name) == wanted), key=lambda each: (size[each], each))
+    return sorted(
+        (extra for name, extra in pairs if _normal(name) == wanted),
+        key=lambda each: (size[each], each),
+    )
 
 
 def explained(needed_by: str, error: ModuleNotFoundError, likely: str = "") -> MissingExtraError:

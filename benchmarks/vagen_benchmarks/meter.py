@@ -16,18 +16,26 @@ FIRST_AFTER = 5.0
 TOLD_EVERY = 20.0
 """Seconds between two such lines: a log stays short, and still moves."""
 
-_CONSOLE = Console(stderr=True, markup=False, emoji=False, highlight=False)  # one, so that bars can stand in bars
+_CONSOLE = Console(
+    stderr=True, markup=False, emoji=False, highlight=False
+)  # one, so that bars can stand in bars
 
 
 class Meter:
     """A bar in a terminal, a line now and then in a log; both with an estimate of the end. Both go to stderr."""
 
-    def __init__(self, what: str, total: int, *, done: int = 0, console: Console | None = None) -> None:
+    def __init__(
+        self, what: str, total: int, *, done: int = 0, console: Console | None = None
+    ) -> None:
         """Start at `done` of `total` steps of `what`; earlier steps don't count for the remaining time."""
         self._console = console or _CONSOLE
-        text = [TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[note]")]
+        text = [
+            TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[note]")
+        ]
         columns = (text[0], BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), text[1])
-        self._bar = Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
+        self._bar = Progress(
+            *columns, console=self._console, transient=True, disable=not self._console.is_terminal
+        )
         self._bar.add_task(what, total=total, completed=done, note="")
         self._before, self._began = done, time.monotonic()
         self._next = self._began + FIRST_AFTER

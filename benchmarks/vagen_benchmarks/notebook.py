@@ -44,7 +44,9 @@ class Run:
         """The report, written anew: one HTML file."""
         return write_report(RunFolder(self.path))
 
-    def compare(self, other: Run | Path, mine: str | None = None, theirs: str | None = None) -> list[Pairs]:
+    def compare(
+        self, other: Run | Path, mine: str | None = None, theirs: str | None = None
+    ) -> list[Pairs]:
         """This run and another pair by pair on the same levels; of runs with several agents say which."""
         sides = (self.path, mine), (other.path if isinstance(other, Run) else other, theirs)
         return compare(*(read_side(f"{path}@{agent or ''}") for path, agent in sides))
@@ -103,8 +105,14 @@ def bench(
     made: list[Agent] = []
     for each in several:
         named = isinstance(each, str)
-        made += make_agents([each], asked or Asked(), None, baselines_of(tasks)) if named else [custom_agent(each)]
+        made += (
+            make_agents([each], asked or Asked(), None, baselines_of(tasks))
+            if named
+            else [custom_agent(each)]
+        )
     scoring = {"judge": judge} if judge else None
-    job = make_job(Path(out) if out else None, tasks, made, repeats=repeats, scoring=scoring, policy=policy)
+    job = make_job(
+        Path(out) if out else None, tasks, made, repeats=repeats, scoring=scoring, policy=policy
+    )
     with RunWriter(job.path, job.protocol, new=not resume) as folder:
         return Run(job.path, run(folder, made, policy=job.policy, scoring=job.scoring))

@@ -33,7 +33,9 @@ def redact_errors(episode: dict[str, Any], keys: dict[str, str]) -> dict[str, An
     episode["ended"] = {**episode["ended"], "message": redact(episode["ended"]["message"], keys)}
     for turn in episode["turns"] if keys else ():
         turn["metrics"] = {
-            name: redact(value, keys) if name.endswith("_reason") and isinstance(value, str) else value
+            name: redact(value, keys)
+            if name.endswith("_reason") and isinstance(value, str)
+            else value
             for name, value in turn["metrics"].items()
         }
     return episode

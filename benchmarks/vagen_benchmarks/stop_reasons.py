@@ -60,7 +60,9 @@ class Stop(StrEnum):
         return self in _COUNTS
 
 
-_COUNTS = frozenset({Stop.SOLVED, Stop.LOST, Stop.BUDGET, Stop.CONTEXT, Stop.FILTERED, Stop.REFUSED, Stop.GIVEN_UP})
+_COUNTS = frozenset(
+    {Stop.SOLVED, Stop.LOST, Stop.BUDGET, Stop.CONTEXT, Stop.FILTERED, Stop.REFUSED, Stop.GIVEN_UP}
+)
 
 
 def recognise(status: int, body: str) -> Stop | None:
@@ -107,7 +109,9 @@ def _known(kind: str) -> list[tuple[dict[str, Any], Callable[[set[str], str], bo
         codes, never = frozenset(entry.get("codes", ())), r"(?!)"
         words = re.compile("|".join(entry.get("says", [never])))
         unless = re.compile(entry.get("unless", never))
-        return lambda found, text: bool((codes & found or words.search(text)) and not unless.search(text))
+        return lambda found, text: bool(
+            (codes & found or words.search(text)) and not unless.search(text)
+        )
 
     entries = tomllib.loads(PROVIDERS.read_text(encoding="utf-8"))[kind]
     return [(entry, fit(entry)) for entry in entries]
@@ -125,4 +129,8 @@ def _strings(body: str) -> Iterator[str]:
             waiting += data
         elif isinstance(data, dict):
             waiting += data.values()
-            yield from (data[name] for name in ("code", "type", "reason", "status") if isinstance(data.get(name), str))
+            yield from (
+                data[name]
+                for name in ("code", "type", "reason", "status")
+                if isinstance(data.get(name), str)
+            )

@@ -8,7 +8,8 @@ import os
 from vagen_adapters.openenv_env import create_app
 
 app = create_app(
-    os.environ.get("VAGEN_ENV_ID", "vagen/Sokoban-v0"), **json.loads(os.environ.get("VAGEN_OPTIONS", "{}"))
+    os.environ.get("VAGEN_ENV_ID", "vagen/Sokoban-v0"),
+    **json.loads(os.environ.get("VAGEN_OPTIONS", "{}")),
 )
 
 

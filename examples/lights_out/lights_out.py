@@ -52,7 +52,9 @@ class LightsOutState(State):
     lit: tuple[str, ...]
 
     def sentences(self) -> tuple[str, ...]:
-        return (f"the lamps that are on are {', '.join(self.lit)}" if self.lit else "no lamp is on",)
+        return (
+            f"the lamps that are on are {', '.join(self.lit)}" if self.lit else "no lamp is on",
+        )
 
     def structured(self) -> str:
         return f"{{lamps_on: [{', '.join(self.lit)}], grid_size: {(self.size, self.size)}}}"
@@ -72,7 +74,9 @@ class LightsOutEnv(VagenEnv):
 
     def _actions(self) -> Names:
         size = self.config.size
-        self.names = [f"{'ABCDE'[row]}{column + 1}" for row in range(size) for column in range(size)]
+        self.names = [
+            f"{'ABCDE'[row]}{column + 1}" for row in range(size) for column in range(size)
+        ]
         cells = np.arange(size * size)
         rows, columns = np.divmod(cells, size)
         near = abs(rows[:, None] - rows) + abs(columns[:, None] - columns) <= 1
@@ -95,7 +99,9 @@ class LightsOutEnv(VagenEnv):
 
     def _board(self) -> bytes:
         size = self.config.size
-        return b"lights_out" + canonical(bytes(i in self.lit for i in range(size * size)), size, size)
+        return b"lights_out" + canonical(
+            bytes(i in self.lit for i in range(size * size)), size, size
+        )
 
     def _content(self) -> str:
         return content_hash(self._board())
@@ -109,7 +115,9 @@ class LightsOutEnv(VagenEnv):
         disc = row**2 + column**2 < (0.4 * LAMP) ** 2
         pixels = np.full((size, LAMP, size, LAMP, 3), 40, np.uint8)
         for i in range(size * size):
-            pixels[i // size, :, i % size][disc] = (255, 214, 64) if i in self.lit else (90, 90, 100)
+            pixels[i // size, :, i % size][disc] = (
+                (255, 214, 64) if i in self.lit else (90, 90, 100)
+            )
         return Picture(pixels.reshape(size * LAMP, size * LAMP, 3))
 
     def _execute(self, action: Action) -> Executed:

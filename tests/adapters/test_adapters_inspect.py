@@ -18,7 +18,14 @@ import runs
 from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log
-from inspect_ai.model import ModelCost, ModelInfo, ModelOutput, ModelUsage, get_model, set_model_info
+from inspect_ai.model import (
+    ModelCost,
+    ModelInfo,
+    ModelOutput,
+    ModelUsage,
+    get_model,
+    set_model_info,
+)
 from oracle import oracle_episode, picture_of
 
 from vagen_adapters import inspect_env
@@ -56,9 +63,21 @@ def player(env_id, seeds, split="test", wrong=(), **options):
 
 def evaluate(folder, *args, **variables):
     """`inspect eval`, and its log."""
-    command = [Path(sys.executable).with_name("inspect"), "eval", *args, "--log-dir", folder / "cli"]
+    command = [
+        Path(sys.executable).with_name("inspect"),
+        "eval",
+        *args,
+        "--log-dir",
+        folder / "cli",
+    ]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=240, check=False, cwd=folder, env={**os.environ, **variables}
+        command,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        cwd=folder,
+        env={**os.environ, **variables},
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     (file,) = (folder / "cli").glob("*.eval")
@@ -72,7 +91,10 @@ def turns_of(sample):
 def mock(*replies, usage=None):
     """inspect's mock model, which says these in order. Its own counting of tokens would fetch a tokenizer."""
     usage = usage or ModelUsage(input_tokens=10, output_tokens=5, total_tokens=15)
-    outputs = [each if isinstance(each, ModelOutput) else ModelOutput.from_content("mockllm", each) for each in replies]
+    outputs = [
+        each if isinstance(each, ModelOutput) else ModelOutput.from_content("mockllm", each)
+        for each in replies
+    ]
     for output in outputs:
         output.usage = usage
     return get_model("mockllm/model", custom_outputs=outputs, memoize=False)
@@ -84,7 +106,11 @@ def evaluated(task, model, **options):
 
 
 def metrics_of(log):
-    return {(score.name, name): metric.value for score in log.results.scores for name, metric in score.metrics.items()}
+    return {
+        (score.name, name): metric.value
+        for score in log.results.scores
+        for name, metric in score.metrics.items()
+    }
 
 
 def test_the_command_plays_the_episodes_that_our_runner_plays(endpoint, tmp_path):
@@ -120,7 +146,9 @@ def test_the_command_plays_the_episodes_that_our_runner_plays(endpoint, tmp_path
         assert sample.scores["episode_return"].value == pytest.approx(episode.score)
     assert conversations(endpoint.requests[:asked]) == conversations(endpoint.requests[asked:])
     metrics = metrics_of(log)
-    assert metrics["success", "mean"] == pytest.approx(sum(each.success for each in ours.values()) / 3)
+    assert metrics["success", "mean"] == pytest.approx(
+        sum(each.success for each in ours.values()) / 3
+    )
     assert metrics["grounding", "mean"] > 0.9  # the oracle tells the truth
 
 
@@ -129,22 +157,39 @@ def conversations(requests):
 
     def plain(content):
         return (
-            content if isinstance(content, str) else [part.get("text") or part["image_url"]["url"] for part in content]
+            content
+            if isinstance(content, str)
+            else [part.get("text") or part["image_url"]["url"] for part in content]
         )
 
-    return sorted(str([(each["role"], plain(each["content"])) for each in body["messages"]]) for body in requests)
+    return sorted(
+        str([(each["role"], plain(each["content"])) for each in body["messages"]])
+        for body in requests
+    )
 
 
 def test_the_log_shows_pictures_and_what_came_of_each_turn():
     replies, turns = oracle_episode(gym.make("vagen/FrozenLake-v0", **OPTIONS), 4, "test")
     task = inspect_env.TASKS["frozen_lake"](first_seed=4, num_levels=1, judge="", **OPTIONS)
     (sample,) = evaluated(task, mock(*replies)).samples
-    assert [message.role for message in sample.messages] == ["system", *["user", "assistant"] * len(turns)]
-    shown = [part.image for message in sample.messages[1::2] for part in message.content if part.type == "image"]
+    assert [message.role for message in sample.messages] == [
+        "system",
+        *["user", "assistant"] * len(turns),
+    ]
+    shown = [
+        part.image
+        for message in sample.messages[1::2]
+        for part in message.content
+        if part.type == "image"
+    ]
     assert shown == [turn.observed.picture.data_url for turn in turns]
     assert turns_of(sample) == turns
-    said = [event.data for event in sample.events if event.event == "info" and event.source == "vagen"]
-    assert [each["executed"] for each in said] == [[done.text for done in turn.executed] for turn in turns]
+    said = [
+        event.data for event in sample.events if event.event == "info" and event.source == "vagen"
+    ]
+    assert [each["executed"] for each in said] == [
+        [done.text for done in turn.executed] for turn in turns
+    ]
 
 
 def test_a_window_of_history_is_what_the_model_reads_and_the_log_keeps_all():
@@ -156,8 +201,12 @@ def test_a_window_of_history_is_what_the_model_reads_and_the_log_keeps_all():
         output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
         return output
 
-    task = inspect_env.TASKS["sokoban"](num_levels=1, context="last:1", judge=None, strategy="no_think", max_turns=4)
-    (sample,) = evaluated(task, get_model("mockllm/model", custom_outputs=answer, memoize=False)).samples
+    task = inspect_env.TASKS["sokoban"](
+        num_levels=1, context="last:1", judge=None, strategy="no_think", max_turns=4
+    )
+    (sample,) = evaluated(
+        task, get_model("mockllm/model", custom_outputs=answer, memoize=False)
+    ).samples
     assert read == [2, 4, 4, 4]
     assert len(sample.messages) == 9
     assert sample.store["ended"] == "budget"
@@ -165,13 +214,22 @@ def test_a_window_of_history_is_what_the_model_reads_and_the_log_keeps_all():
 
 def test_metrics_are_clustered_by_level():
     env = gym.make("vagen/FrozenLake-v0", **SMALL)
-    contents = [env.reset(seed=seed, options={"split": "test"})[1]["level"]["content"] for seed in range(40)]
+    contents = [
+        env.reset(seed=seed, options={"split": "test"})[1]["level"]["content"] for seed in range(40)
+    ]
     assert len(set(contents)) < len(contents)
     replies = [oracle_episode(env, seed, "test")[0] for seed in range(40)]
-    said = [reply for seed in range(40) for reply in (replies[seed] if seed % 3 else ["<answer>Fly</answer>"] * 9)]
+    said = [
+        reply
+        for seed in range(40)
+        for reply in (replies[seed] if seed % 3 else ["<answer>Fly</answer>"] * 9)
+    ]
     task = inspect_env.TASKS["frozen_lake"](num_levels=40, judge="", max_turns=9, **SMALL)
     log = evaluated(task, mock(*said), max_samples=1)
-    values = [sample.scores["success"].value for sample in sorted(log.samples, key=lambda each: each.metadata["seed"])]
+    values = [
+        sample.scores["success"].value
+        for sample in sorted(log.samples, key=lambda each: each.metadata["seed"])
+    ]
     assert values == [float(seed % 3 > 0) for seed in range(40)]
     mean = sum(values) / 40
     sums = dict.fromkeys(contents, 0.0)
@@ -183,12 +241,18 @@ def test_metrics_are_clustered_by_level():
 
 
 def test_what_nobody_can_judge_is_unscored_and_not_zero():
-    sentence = "<think><observation>{}</observation><reasoning>r</reasoning></think><answer>Up</answer>"
+    sentence = (
+        "<think><observation>{}</observation><reasoning>r</reasoning></think><answer>Up</answer>"
+    )
     truth = gym.make("vagen/Sokoban-v0", max_turns=1)  # the budget is part of what a level is
     truth.reset(seed=0, options={"split": "test"})
-    seen = truth.unwrapped.oracle_reply().partition("<observation>")[2].partition("</observation>")[0]
+    seen = (
+        truth.unwrapped.oracle_reply().partition("<observation>")[2].partition("</observation>")[0]
+    )
     task = inspect_env.TASKS["sokoban"](num_levels=2, max_turns=1, gate=False)
-    log = evaluated(task, mock(sentence.format(seen), sentence.format("Colourless green ideas.")), max_samples=1)
+    log = evaluated(
+        task, mock(sentence.format(seen), sentence.format("Colourless green ideas.")), max_samples=1
+    )
     first, second = sorted(log.samples, key=lambda each: each.metadata["seed"])
     assert first.scores["reasoning"].value["grounding"] == 1.0
     assert math.isnan(first.scores["reasoning"].value["world_modeling"])
@@ -202,7 +266,9 @@ def test_what_nobody_can_judge_is_unscored_and_not_zero():
 @pytest.mark.parametrize(("gate", "judged"), [(True, False), (False, True)])
 def test_reasoning_is_what_the_reward_alone_pays(gate, judged):
     broken = "<observation>The box is above the player.</observation> and no answer"
-    task = inspect_env.TASKS["sokoban"](num_levels=1, max_turns=1, gate=gate, weighting="plain", penalty="paper")
+    task = inspect_env.TASKS["sokoban"](
+        num_levels=1, max_turns=1, gate=gate, weighting="plain", penalty="paper"
+    )
     (sample,) = evaluated(task, mock(broken), max_samples=1).samples
     (turn,) = turns_of(sample)
     alone = ReasoningReward(gate=gate, weighting="plain", penalty=True)
@@ -213,14 +279,25 @@ def test_reasoning_is_what_the_reward_alone_pays(gate, judged):
         assert score.metadata["owed"] == owed
 
     oracle, _ = oracle_episode(gym.make("vagen/Sokoban-v0"), 0, "test")
-    (sample,) = evaluated(inspect_env.TASKS["sokoban"](num_levels=1, gate=gate), mock(*oracle), max_samples=1).samples
-    terms = [term for turn in turns_of(sample) for term in ReasoningReward(gate=gate, weighting="plain")(turn)]
-    owed = {name: sum(each.value for each in terms if each.name == name) for name in ("grounding", "world_modeling")}
+    (sample,) = evaluated(
+        inspect_env.TASKS["sokoban"](num_levels=1, gate=gate), mock(*oracle), max_samples=1
+    ).samples
+    terms = [
+        term
+        for turn in turns_of(sample)
+        for term in ReasoningReward(gate=gate, weighting="plain")(turn)
+    ]
+    owed = {
+        name: sum(each.value for each in terms if each.name == name)
+        for name in ("grounding", "world_modeling")
+    }
     assert owed["grounding"] > 0
     assert sample.scores["reasoning"].metadata["owed"] == pytest.approx(owed)
 
 
-@pytest.mark.parametrize(("reason", "ended"), [("model_length", "context full"), ("content_filter", "content filter")])
+@pytest.mark.parametrize(
+    ("reason", "ended"), [("model_length", "context full"), ("content_filter", "content filter")]
+)
 def test_what_the_model_ran_into_is_an_ending_and_its_words_are_not_played(reason, ended):
     output = ModelOutput.from_content("mockllm", "<answer>Up</answer>", stop_reason=reason)
     task = inspect_env.TASKS["sokoban"](num_levels=1, judge="", strategy="no_think")
@@ -231,7 +308,9 @@ def test_what_the_model_ran_into_is_an_ending_and_its_words_are_not_played(reaso
     assert sample.scores["success"].value == 0.0
 
 
-@pytest.mark.parametrize("limit", [{"token_limit": 40}, {"cost_limit": 50e-6}], ids=["token", "cost"])
+@pytest.mark.parametrize(
+    "limit", [{"token_limit": 40}, {"cost_limit": 50e-6}], ids=["token", "cost"]
+)
 def test_inspects_limits_end_episodes(limit):
     """A reply takes 15 tokens, which cost 20e-6."""
     cost = ModelCost(input=1.0, output=2.0, input_cache_write=0.0, input_cache_read=0.0)

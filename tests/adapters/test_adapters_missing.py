@@ -36,7 +36,9 @@ def test_the_library_itself_is_missing(adapter, hidden, extra, monkeypatch):
 
 
 def test_what_the_library_needs_is_missing_by_its_own_name():
-    error = ModuleNotFoundError("No module named 'cachetools_of_nobody'", name="cachetools_of_nobody")
+    error = ModuleNotFoundError(
+        "No module named 'cachetools_of_nobody'", name="cachetools_of_nobody"
+    )
     said = not_importable("vagen_adapters.verl_env", "verl", "verl", error)
     assert isinstance(said, MissingExtraError)
     assert said.missing == "cachetools_of_nobody"

@@ -46,9 +46,24 @@ def client(**config):
 
 def response(text, thought=None):
     content = [{"type": "output_text", "text": text, "annotations": []}]
-    output = [{"id": "m", "type": "message", "role": "assistant", "status": "completed", "content": content}]
+    output = [
+        {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": content,
+        }
+    ]
     if thought is not None:
-        output.insert(0, {"id": "t", "type": "reasoning", "summary": [{"type": "summary_text", "text": thought}]})
+        output.insert(
+            0,
+            {
+                "id": "t",
+                "type": "reasoning",
+                "summary": [{"type": "summary_text", "text": thought}],
+            },
+        )
     return {
         "id": "r",
         "object": "response",
@@ -136,7 +151,10 @@ def test_rows_of_strangers_and_too_many_of_them():
         refused = door.post("/reset", json={**row, **change})
         assert refused.status_code == 422, refused.text
         assert said in refused.text
-    assert door.post("/reset", json={key: row[key] for key in row if key != "env_id"}).status_code == 422
+    assert (
+        door.post("/reset", json={key: row[key] for key in row if key != "env_id"}).status_code
+        == 422
+    )
     assert door.post("/step", json={**row, "response": response("x")}).status_code == 409
     assert door.post("/reset", json=row).status_code == 200
     assert door.post("/reset", json=row).status_code == 200, "the same session begins anew"
@@ -157,7 +175,9 @@ def test_a_broken_simulator_is_an_error(monkeypatch):
     door = client()
     (row,) = levels("vagen/FrozenLake-v0", num_levels=1)
     door.post("/reset", json=row)
-    monkeypatch.setattr(VagenEnv, "step", MagicMock(side_effect=SimulatorError("the ice has melted")))
+    monkeypatch.setattr(
+        VagenEnv, "step", MagicMock(side_effect=SimulatorError("the ice has melted"))
+    )
     broken = door.post("/step", json={**row, "response": response("x")})
     assert broken.status_code == 500
     assert "the ice has melted" in broken.text
@@ -207,8 +227,12 @@ def test_what_the_agent_shows_and_where_it_stops():
     (row,) = levels("vagen/FrozenLake-v0", num_levels=1, max_turns=9, **EASY)
     played, asked = play(client(), row, ["I wait."] * 9, max_steps=3)
     assert (played.terminated, played.truncated, played.turns) == (False, True, 3)
-    assert [len(each.input) for each in asked] == [2, 4, 6], "the system prompt, and all that was seen and said"
-    assert [item.content[-1].text for item in asked[-1].input if item.role == "assistant"] == ["I wait."] * 2
+    assert [len(each.input) for each in asked] == [2, 4, 6], (
+        "the system prompt, and all that was seen and said"
+    )
+    assert [item.content[-1].text for item in asked[-1].input if item.role == "assistant"] == [
+        "I wait."
+    ] * 2
     assert played.response.usage.total_tokens == 45
 
 
@@ -232,7 +256,11 @@ def test_prompts_are_the_policys(context):
     (row,) = levels("vagen/FrozenLake-v0", num_levels=1, max_turns=4, **EASY)
     replies = [f"<think>{number}</think><answer></answer>" for number in range(4)]
     played, asked = play(client(), row, replies, context=context)
-    env, policy, turns = gym.make("vagen/FrozenLake-v0", **{**EASY, "max_turns": 4}).unwrapped, context, []
+    env, policy, turns = (
+        gym.make("vagen/FrozenLake-v0", **{**EASY, "max_turns": 4}).unwrapped,
+        context,
+        [],
+    )
     env.reset(seed=0, options={"split": "train"})
     for request, reply in zip(asked, replies, strict=True):
         messages = chat_messages("", turns, env.observed, context=ContextPolicy.parse(policy))[1:]
@@ -243,12 +271,18 @@ def test_prompts_are_the_policys(context):
                 any("image_url" in part for part in parts),
             )
             for message in messages
-            for parts in [[{"text": message["content"]}] if isinstance(message["content"], str) else message["content"]]
+            for parts in [
+                [{"text": message["content"]}]
+                if isinstance(message["content"], str)
+                else message["content"]
+            ]
         ]
         assert shown(request.input) == expected
         turns.append(env.step(reply)[4]["turn"])
     assert [Turn.from_json(turn) for turn in played.turns_played] == turns
-    assert [item.role for item in played.response.output] == ["assistant", "user"] * 3 + ["assistant"]
+    assert [item.role for item in played.response.output] == ["assistant", "user"] * 3 + [
+        "assistant"
+    ]
 
 
 def test_a_summary_replaces_the_turns_before_it():
@@ -257,7 +291,9 @@ def test_a_summary_replaces_the_turns_before_it():
     assert [len(request.input) for request in asked] == [2, 4, 6, 2]
     assert "Your summary of turns 1 to 2:\nI saw ice." in shown(asked[3].input)[0][1]
     assert played.turns == 3
-    assert [item.role[0] for item in played.response.output] == list("auauaua")  # with the request and the summary
+    assert [item.role[0] for item in played.response.output] == list(
+        "auauaua"
+    )  # with the request and the summary
 
 
 def test_the_sample_of_a_broken_simulator_is_masked(monkeypatch):
@@ -272,7 +308,11 @@ def test_the_sample_of_a_broken_simulator_is_masked(monkeypatch):
 
     monkeypatch.setattr(VagenEnv, "step", breaks)
     played, _ = play(door, row, ["I wait."] * 2)
-    assert (played.mask_sample, played.failure_kind, played.turns) == (True, "vagen:environment_broke", 1)
+    assert (played.mask_sample, played.failure_kind, played.turns) == (
+        True,
+        "vagen:environment_broke",
+        1,
+    )
     assert "the ice has melted" in played.failure_reason
 
 
@@ -283,9 +323,13 @@ def test_the_folder_is_what_nemo_gym_looks_for(tmp_path):
         assert (FOLDER / group / name / server["entrypoint"]).is_file()
         assert (FOLDER / group / name / "requirements.txt").read_text() == "vagen-envs[nemo-gym]\n"
     example = (FOLDER / "resources_servers/vagen/data/example.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in example] == list(levels("vagen/FrozenLake-v0", num_levels=5, **EASY))
+    assert [json.loads(line) for line in example] == list(
+        levels("vagen/FrozenLake-v0", num_levels=5, **EASY)
+    )
     test = FOLDER / "resources_servers/vagen/tests/test_app.py"
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test], check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test], check=False
+    )
     assert done.returncode == 0
 
 
@@ -327,7 +371,9 @@ def test_evaluations_by_nemo_gyms_own_commands(model, tmp_path):
     start = [command, *asked.split(), *head]
     log = tmp_path / "servers.log"
     with log.open("w") as out:
-        servers = subprocess.Popen(start, cwd=tmp_path, stdout=out, stderr=out, start_new_session=True)
+        servers = subprocess.Popen(
+            start, cwd=tmp_path, stdout=out, stderr=out, start_new_session=True
+        )
     try:
         until = time.monotonic() + 400
         while "servers ready" not in log.read_text():
@@ -339,7 +385,9 @@ def test_evaluations_by_nemo_gyms_own_commands(model, tmp_path):
             output = tmp_path / f"rollouts-{step}.jsonl"
             asked = f"eval run --no-serve --agent vagen_agent --input {rows} --output {output} --limit 4"
             collect = [command, *asked.split(), *head]
-            done = subprocess.run(collect, cwd=tmp_path, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                collect, cwd=tmp_path, capture_output=True, text=True, check=False
+            )
             assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
             check(output)
     finally:
@@ -349,7 +397,9 @@ def test_evaluations_by_nemo_gyms_own_commands(model, tmp_path):
 
 def check(output):
     env = gym.make("vagen/FrozenLake-v0", **EASY)
-    played = sorted(map(json.loads, output.read_text().splitlines()), key=lambda each: each["_ng_task_index"])
+    played = sorted(
+        map(json.loads, output.read_text().splitlines()), key=lambda each: each["_ng_task_index"]
+    )
     assert len(played) == 4
     for seed, each in enumerate(played):
         _, turns = oracle_episode(env, seed, "train")

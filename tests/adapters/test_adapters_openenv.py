@@ -46,7 +46,9 @@ class Served:
 
     def __init__(self, env_id, **options):
         app = create_app(env_id, **options)
-        self.server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error"))
+        self.server = uvicorn.Server(
+            uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error")
+        )
         self.thread = threading.Thread(target=self.server.run, daemon=True)
 
     def __enter__(self):
@@ -73,7 +75,10 @@ def test_an_episode_is_the_same_as_in_this_process(env_id):
         for reply, turn in zip(replies, turns, strict=True):
             result = env.step(VagenAction(text=reply))
             pictures.append(result.observation.picture)
-            assert Turn.from_json(result.observation.turn, {each.sha256: each for each in pictures}) == turn
+            assert (
+                Turn.from_json(result.observation.turn, {each.sha256: each for each in pictures})
+                == turn
+            )
             assert result.reward == pytest.approx(turn.reward)
             assert result.done == (turn.terminated or turn.truncated)
         state = env.state()
@@ -97,7 +102,10 @@ def test_published_levels_are_played_by_number(tmp_path):
 def test_reasoning_is_paid_as_the_reward_alone_pays_it():
     options = {"weighting": "plain", "judge": "rule", "penalty": "paper"}
     replies, turns = oracle_episode(gym.make("vagen/Sokoban-v0"), 3, "test")
-    with Served("vagen/Sokoban-v0", reasoning=options) as url, VagenClient(base_url=url).sync() as env:
+    with (
+        Served("vagen/Sokoban-v0", reasoning=options) as url,
+        VagenClient(base_url=url).sync() as env,
+    ):
         env.reset(seed=3, split="test")
         paid = env.step(VagenAction(text=replies[0])).reward
     owed = sum(term.value for term in ReasoningReward.from_options(options)(turns[0]))
@@ -113,7 +121,9 @@ def test_many_sessions_do_not_mix():
         async with VagenClient(base_url=url) as env:
             await env.reset(seed=seed, split="test")
             seen = [(await env.step(VagenAction(text=reply))).observation for reply in replies]
-            assert [Turn.from_json(each.turn).after for each in seen] == [turn.after for turn in turns]
+            assert [Turn.from_json(each.turn).after for each in seen] == [
+                turn.after for turn in turns
+            ]
 
     async def all_at_once(url):
         await asyncio.gather(*(play(url, seed) for seed in range(8)))
@@ -177,7 +187,9 @@ def test_what_is_wrong_is_said_and_the_session_goes_on():
             with pytest.raises(RuntimeError, match="must be"):
                 env.reset(**wrong)
         assert env.reset(seed=0).observation.picture is not None
-        assert env.step(VagenAction(text="\0 no tags " * 5_000)).observation.turn["parsed"]["problems"]
+        assert env.step(VagenAction(text="\0 no tags " * 5_000)).observation.turn["parsed"][
+            "problems"
+        ]
     with pytest.raises(ConfigError, match="num_boxes"):
         create_app("vagen/Sokoban-v0", num_box=2)
     with pytest.raises(ConfigError, match="'max_sessions'"):
@@ -193,7 +205,13 @@ PACKAGE = Path(__file__).parents[2] / "deploy" / "openenv"
 
 def test_the_package_passes_openenv_validate():
     """OpenEnv's RFC 008, as its own command grades it; what needs an image is not run here."""
-    command = [str(Path(sys.executable).with_name("openenv")), "validate", str(PACKAGE), "--skip-build", "--json"]
+    command = [
+        str(Path(sys.executable).with_name("openenv")),
+        "validate",
+        str(PACKAGE),
+        "--skip-build",
+        "--json",
+    ]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)

@@ -24,7 +24,10 @@ from vagen_envs.sokoban.levels import Level
 
 GRIDS = [env_id for env_id in ENV_IDS if env_id in ("vagen/Sokoban-v0", "vagen/FrozenLake-v0")]
 PAIRS = {
-    "two_player_sokoban": (vagen_two_player_sokoban_v0.env, vagen_two_player_sokoban_v0.parallel_env),
+    "two_player_sokoban": (
+        vagen_two_player_sokoban_v0.env,
+        vagen_two_player_sokoban_v0.parallel_env,
+    ),
     **{
         env_id: (
             lambda env_id=env_id, **options: pettingzoo_env.env(env_id, **options),
@@ -45,7 +48,9 @@ def seen(env, rng):
     said = []
     observations, _ = env.reset(seed=11)
     while True:
-        said += [(agent, each["text"], each["image"].tobytes()) for agent, each in observations.items()]
+        said += [
+            (agent, each["text"], each["image"].tobytes()) for agent, each in observations.items()
+        ]
         if not env.agents:
             return said
         replies = {agent: answer(*rng.choices(ACTIONS, k=3)) for agent in env.agents}
@@ -135,7 +140,8 @@ class TestTwoPlayerSokoban:
     @pytest.mark.parametrize("representation", ["symbolic", "structured"])
     def test_a_seat_passes_it_in_other_configurations(self, observation, representation):
         conformance.check(
-            lambda: TwoPlayerSokobanSeat(observation=observation, representation=representation), seeds=(0, 1, 2)
+            lambda: TwoPlayerSokobanSeat(observation=observation, representation=representation),
+            seeds=(0, 1, 2),
         )
 
     def test_together_they_solve_what_the_oracle_says_and_foresee_it(self):
@@ -171,7 +177,9 @@ class TestTwoPlayerSokoban:
         assert other.executed == ()
         assert (one.after.player, one.after.other) == (other.after.other, other.after.player)
         assert "The other player did: Up, Left." in other.result.text
-        assert {term.name for term in one.rewards} - {term.name for term in other.rewards} == {"format"}
+        assert {term.name for term in one.rewards} - {term.name for term in other.rewards} == {
+            "format"
+        }
 
     def test_the_budget_of_actions_is_the_teams(self):
         env = vagen_two_player_sokoban_v0.parallel_env(max_steps=4)
@@ -207,7 +215,10 @@ FLOOR = [row * 6 + column for row in (1, 2, 3) for column in (1, 2, 3, 4)]
 
 
 class TestBoard:
-    @given(st.permutations(FLOOR), st.lists(st.tuples(st.sampled_from((0, 1)), st.sampled_from(ACTIONS)), max_size=30))
+    @given(
+        st.permutations(FLOOR),
+        st.lists(st.tuples(st.sampled_from((0, 1)), st.sampled_from(ACTIONS)), max_size=30),
+    )
     def test_nothing_ever_overlaps(self, cells, moves):
         board = board_of(*cells[:3], target=cells[3])
         for player, action in moves:

@@ -24,7 +24,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "adapters" / "sb3.md"
 @pytest.fixture(scope="module")
 def moves():
     """The page's wrapper, as it stands there."""
-    (code,) = re.findall(r"^class Moves.*?(?=^env = )", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+    (code,) = re.findall(
+        r"^class Moves.*?(?=^env = )", PAGE.read_text(encoding="utf-8"), re.M | re.S
+    )
     names = {"gym": gym}
     exec(code, names)  # noqa: S102 - our own page
     return names["Moves"]
@@ -57,7 +59,9 @@ def test_moves_are_the_environments_own(moves):
 
 
 def test_updates_and_processes(moves):
-    envs = SubprocVecEnv([lambda: Monitor(made(moves, is_slippery=False, max_turns=10)) for _ in range(2)])
+    envs = SubprocVecEnv(
+        [lambda: Monitor(made(moves, is_slippery=False, max_turns=10)) for _ in range(2)]
+    )
     try:
         model = PPO("CnnPolicy", envs, n_steps=32, batch_size=32, n_epochs=1, seed=0)
         before = [each.clone() for each in model.policy.parameters()]
@@ -65,6 +69,8 @@ def test_updates_and_processes(moves):
         rewards = [episode["r"] for episode in model.ep_info_buffer]
         assert rewards
         assert any(rewards)
-        assert any((old != new).any() for old, new in zip(before, model.policy.parameters(), strict=True))
+        assert any(
+            (old != new).any() for old, new in zip(before, model.policy.parameters(), strict=True)
+        )
     finally:
         envs.close()

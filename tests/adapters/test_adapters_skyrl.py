@@ -35,7 +35,10 @@ def test_episodes_equal_those_of_gymnasium(env_id):
             output = env.step(reply)
             done = output["done"]
             assert (output["reward"], done) == (reward, terminated or truncated)
-            assert (output["metadata"]["terminated"], output["metadata"]["truncated"]) == (terminated, truncated)
+            assert (output["metadata"]["terminated"], output["metadata"]["truncated"]) == (
+                terminated,
+                truncated,
+            )
             (message,) = output["observations"]
             assert picture_of(message).sha256 == info["turn"].result.picture.sha256
             assert Turn.from_json(output["metadata"]["turn"]) == info["turn"]

@@ -14,7 +14,9 @@ from torchrl.collectors import Collector
 
 from vagen_adapters.torchrl_env import make
 
-WORDS = "<think><observation>a</observation><reasoning>b</reasoning><prediction>c</prediction></think>"
+WORDS = (
+    "<think><observation>a</observation><reasoning>b</reasoning><prediction>c</prediction></think>"
+)
 MOVES = ("Left", "Down", "Right", "Up")
 
 
@@ -29,7 +31,10 @@ def test_an_episode_is_the_same_as_in_gymnasium(env_id):
         assert now["text"] == turn.result.text
         assert (now["image"].numpy() == turn.result.picture.pixels).all()
         assert now["reward"].item() == pytest.approx(turn.reward, abs=1e-6)
-        assert (now["terminated"].item(), now["truncated"].item()) == (turn.terminated, turn.truncated)
+        assert (now["terminated"].item(), now["truncated"].item()) == (
+            turn.terminated,
+            turn.truncated,
+        )
     env.close()
 
 
@@ -47,7 +52,9 @@ class Policy(torch.nn.Module):
         )
 
     def odds(self, image):
-        return torch.distributions.Categorical(logits=self.look(image.movedim(-1, -3).float() / 255))
+        return torch.distributions.Categorical(
+            logits=self.look(image.movedim(-1, -3).float() / 255)
+        )
 
     def forward(self, image):
         move = self.odds(image).sample()
@@ -63,7 +70,10 @@ def test_three_updates_from_the_collector():
         frames_per_batch=24,
         total_frames=72,
     )
-    optimiser, before = torch.optim.Adam(policy.parameters(), 1e-2), [each.clone() for each in policy.parameters()]
+    optimiser, before = (
+        torch.optim.Adam(policy.parameters(), 1e-2),
+        [each.clone() for each in policy.parameters()],
+    )
     batches = 0
     for batch in collector:
         rewards = batch["next", "reward"].flatten()
@@ -77,4 +87,6 @@ def test_three_updates_from_the_collector():
         batches += 1
     collector.shutdown()
     assert batches == 3
-    assert any(not torch.equal(old, new) for old, new in zip(before, policy.parameters(), strict=True))
+    assert any(
+        not torch.equal(old, new) for old, new in zip(before, policy.parameters(), strict=True)
+    )

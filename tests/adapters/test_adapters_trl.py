@@ -71,8 +71,12 @@ class Scripted(GRPOTrainer):
         assert len(prompt_ids) == len(self.active)
         self.last_prompt, self.last_images = self._tokenizer.decode(prompt_ids[0]), images[0]
         replies = [self.scripts[i].pop(0) for i in self.active]
-        self.active = [i for i, reply in zip(self.active, replies, strict=True) if "<tool_call>" in reply]
-        return [self._tokenizer(reply, add_special_tokens=False)["input_ids"] for reply in replies], None
+        self.active = [
+            i for i, reply in zip(self.active, replies, strict=True) if "<tool_call>" in reply
+        ]
+        return [
+            self._tokenizer(reply, add_special_tokens=False)["input_ids"] for reply in replies
+        ], None
 
 
 @pytest.fixture(scope="module")
@@ -85,20 +89,31 @@ def parameters_of(trainer):
 
 
 def changed(trainer, before):
-    return any(not torch.equal(old, new) for old, new in zip(before, trainer.model.parameters(), strict=True))
+    return any(
+        not torch.equal(old, new)
+        for old, new in zip(before, trainer.model.parameters(), strict=True)
+    )
 
 
 def test_grpo_learns_from_tool_calls_with_pictures(tiny_folder, tmp_path, oracle):
     replies, turns = oracle
     good = [*map(call, replies), "Done.<|im_end|>"]
-    bad = [call("Fly"), call("Fly"), call("Fly"), call("Fly"), "Done.<|im_end|>"]  # one more than there are turns
+    bad = [
+        call("Fly"),
+        call("Fly"),
+        call("Fly"),
+        call("Fly"),
+        "Done.<|im_end|>",
+    ]  # one more than there are turns
     trainer = trainer_of(Scripted, tiny_folder, tmp_path, processor(tiny_folder))
     trainer.scripts = [list(good), list(bad), list(good), ["I won't.<|im_end|>"]]
     before = parameters_of(trainer)
     trainer.train()
 
     played = [episode.turns for episode in trainer.environments]
-    assert played[0] == turns == played[2]  # the same level for the whole group, and the level of the row
+    assert (
+        played[0] == turns == played[2]
+    )  # the same level for the whole group, and the level of the row
     assert [len(each) for each in played] == [len(turns), 3, len(turns), 0]
     total = sum(turn.reward for turn in turns)
     rewards = [episode.get_reward() for episode in trainer.environments]
@@ -107,16 +122,22 @@ def test_grpo_learns_from_tool_calls_with_pictures(tiny_folder, tmp_path, oracle
     assert logged["rewards/TRLEnvironment/mean"] == pytest.approx(sum(rewards) / 4)
     calls = 2 * len(turns) + 4
     assert logged["tools/call_frequency"] == pytest.approx(calls / 4)
-    assert logged["tools/failure_frequency"] == pytest.approx(1 / calls)  # the turn after the end, and nothing else
+    assert logged["tools/failure_frequency"] == pytest.approx(
+        1 / calls
+    )  # the turn after the end, and nothing else
     assert logged["grad_norm"] > 0
     assert changed(trainer, before)
 
-    longest = played[1]  # generated last: its prompt, and its pictures, are those of the whole episode
+    longest = played[
+        1
+    ]  # generated last: its prompt, and its pictures, are those of the whole episode
     assert longest[-1].result.text.replace("<image>", "").split("\n")[0] in trainer.last_prompt
     assert trainer.last_prompt.count("The episode is over.") == 1
     assert "do not call play again" in trainer.last_prompt
     pictures = [longest[0].observed.picture, *(turn.result.picture for turn in longest)]
-    assert [image.tobytes() for image in trainer.last_images] == [each.pil.tobytes() for each in pictures]
+    assert [image.tobytes() for image in trainer.last_images] == [
+        each.pil.tobytes() for each in pictures
+    ]
 
 
 def different_tokens(completion_ids, **_):
@@ -128,7 +149,9 @@ def test_a_model_that_calls_no_tools_plays_too(tiny_folder, tmp_path):
     seen.tokenizer.response_template = REPLY_AS_TOOL_CALL
     length = {"min_new_tokens": 16, "max_new_tokens": 16}  # an empty reply would be no turn
     arguments = {"max_tool_calling_iterations": OPTIONS["max_turns"], "generation_kwargs": length}
-    trainer = trainer_of(GRPOTrainer, tiny_folder, tmp_path, seen, arguments, reward_funcs=[different_tokens])
+    trainer = trainer_of(
+        GRPOTrainer, tiny_folder, tmp_path, seen, arguments, reward_funcs=[different_tokens]
+    )
     before = parameters_of(trainer)
     trainer.train()  # the tiny model's own words, sampled
     for episode in trainer.environments:
@@ -191,7 +214,8 @@ def test_rows_of_levels_reset_their_episode():
 def test_reasoning_is_paid_as_the_reward_alone_pays_it():
     options = {"weighting": "plain", "judge": "rule"}
     paid, unpaid = (
-        TRLEnvironment(ID, reasoning, **{**OPTIONS, "strategy": "grounding"}) for reasoning in (options, None)
+        TRLEnvironment(ID, reasoning, **{**OPTIONS, "strategy": "grounding"})
+        for reasoning in (options, None)
     )
     for episode in (paid, unpaid):
         episode.reset(seed=5, split="val")

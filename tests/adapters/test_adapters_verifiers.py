@@ -43,7 +43,9 @@ def evaluate(folder, endpoint, *args):
         f" --client.api-key-var LOCAL_KEY -o {folder} --run.name run"
     )
     command = [Path(sys.executable).with_name("vf-eval"), *asked.split(), *args]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=folder, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=240, cwd=folder, check=False
+    )
     lines = (folder / "run" / "traces.jsonl").read_text().splitlines()
     episodes = [json.loads(line) for line in lines]
     assert episodes, done.stderr[-2000:]
@@ -72,13 +74,21 @@ def test_the_oracle_solves_all_in_the_evaluation_command(endpoint, tmp_path):
 
     endpoint.script = reply
     traces = evaluate(
-        tmp_path, endpoint, "--env.taskset.env-id", "vagen/Sokoban-v0", "--env.taskset.split", "test", "-n", "3"
+        tmp_path,
+        endpoint,
+        "--env.taskset.env-id",
+        "vagen/Sokoban-v0",
+        "--env.taskset.split",
+        "test",
+        "-n",
+        "3",
     )
     assert len(traces) == 3
     expected = sorted(sum(turn.reward for turn in turns) for _, turns in known.values())
-    assert sorted(sum(each["score"] * each["weight"] for each in trace["rewards"].values()) for trace in traces) == (
-        pytest.approx(expected)
-    )
+    assert sorted(
+        sum(each["score"] * each["weight"] for each in trace["rewards"].values())
+        for trace in traces
+    ) == (pytest.approx(expected))
     for trace in traces:
         assert trace["ok"]
         assert trace["metrics"]["success"] == 1.0
@@ -88,7 +98,10 @@ def test_the_oracle_solves_all_in_the_evaluation_command(endpoint, tmp_path):
         assert trace["metrics"]["turns"] == len(turns)
         assert turns in [played for _, played in known.values()]
     first = endpoint.requests[0]["messages"]
-    assert first[0] == {"role": "system", "content": gym.make("vagen/Sokoban-v0").unwrapped.system_prompt}
+    assert first[0] == {
+        "role": "system",
+        "content": gym.make("vagen/Sokoban-v0").unwrapped.system_prompt,
+    }
 
 
 def test_a_model_that_fails_is_an_error_and_no_score(endpoint):
@@ -111,19 +124,33 @@ def test_the_players_limit_ends_the_exchange(endpoint):
 def test_load_environment_plays_with_weights_and_options(endpoint):
     known = oracle("vagen/FrozenLake-v0", [5], "val", is_slippery=False)
     (replies, turns), *_ = known.values()
-    endpoint.script = lambda number, body: replies[sum(each["role"] == "user" for each in body["messages"]) - 1]
+    endpoint.script = lambda number, body: replies[
+        sum(each["role"] == "user" for each in body["messages"]) - 1
+    ]
     environment = load_environment(
-        "vagen/FrozenLake-v0", split="val", first_seed=5, num_levels=1, weights={"format": 0.0}, is_slippery=False
+        "vagen/FrozenLake-v0",
+        split="val",
+        first_seed=5,
+        num_levels=1,
+        weights={"format": 0.0},
+        is_slippery=False,
     )
     episode = play(environment, endpoint)
     assert episode.ok, episode.errors
     (trace,) = episode.traces
-    without_format = sum(term.value for turn in turns for term in turn.rewards if term.name != "format")
+    without_format = sum(
+        term.value for turn in turns for term in turn.rewards if term.name != "format"
+    )
     assert trace.reward == pytest.approx(without_format)
-    pictures = [picture_of(message) for message in endpoint.requests[-1]["messages"] if message["role"] == "user"]
+    pictures = [
+        picture_of(message)
+        for message in endpoint.requests[-1]["messages"]
+        if message["role"] == "user"
+    ]
     assert [each.sha256 for each in pictures] == [turn.observed.picture.sha256 for turn in turns]
     assert all(
-        np.array_equal(each.pixels, turn.observed.picture.pixels) for each, turn in zip(pictures, turns, strict=True)
+        np.array_equal(each.pixels, turn.observed.picture.pixels)
+        for each, turn in zip(pictures, turns, strict=True)
     )
 
 
@@ -131,9 +158,14 @@ def test_reasoning_is_paid_as_the_reward_alone_pays_it(endpoint):
     options = {"weighting": "plain", "judge": "rule", "penalty": "paper"}
     known = oracle("vagen/Sokoban-v0", [5], "val")
     (replies, turns), *_ = known.values()
-    endpoint.script = lambda number, body: replies[sum(each["role"] == "user" for each in body["messages"]) - 1]
+    endpoint.script = lambda number, body: replies[
+        sum(each["role"] == "user" for each in body["messages"]) - 1
+    ]
     episode = play(
-        load_environment("vagen/Sokoban-v0", split="val", first_seed=5, num_levels=1, reasoning=options), endpoint
+        load_environment(
+            "vagen/Sokoban-v0", split="val", first_seed=5, num_levels=1, reasoning=options
+        ),
+        endpoint,
     )
     assert episode.ok, episode.errors
     (trace,) = episode.traces
@@ -149,7 +181,12 @@ def test_published_levels_are_played_in_order(endpoint, tmp_path):
     played = []
     for seed in range(3):
         environment = load_environment(
-            published.SOKOBAN, split="test", first_seed=seed, num_levels=1, max_model_turns=1, **options
+            published.SOKOBAN,
+            split="test",
+            first_seed=seed,
+            num_levels=1,
+            max_model_turns=1,
+            **options,
         )
         played.append(play(environment, endpoint).traces[0].info["turns"][0]["level"]["content"])
     assert played == published.contents(options)
@@ -178,7 +215,9 @@ def test_prompts_are_the_policys_and_branches_of_the_trace(endpoint, context, le
     local.reset(seed=0, options={"split": "train"})
     played = []
     for messages, turn in zip(asked, turns, strict=True):
-        assert messages == chat_messages(local.system_prompt, played, local.observed, context=policy)
+        assert messages == chat_messages(
+            local.system_prompt, played, local.observed, context=policy
+        )
         played.append(local.step(turn.reply)[4]["turn"])
     assert trace.num_branches == branches
     sampled = {id(node): node for branch in trace.branches for node in branch.nodes if node.sampled}
@@ -187,15 +226,26 @@ def test_prompts_are_the_policys_and_branches_of_the_trace(endpoint, context, le
 
 def test_a_summary_replaces_the_turns_before_it(endpoint):
     def reply(number, body):
-        return "I saw ice." if "Write a summary" in str(body["messages"][-1]) else f"<answer>{number}</answer>"
+        return (
+            "I saw ice."
+            if "Write a summary" in str(body["messages"][-1])
+            else f"<answer>{number}</answer>"
+        )
 
     endpoint.script = reply
-    environment = load_environment("vagen/FrozenLake-v0", num_levels=1, context="summary:2", max_turns=4)
+    environment = load_environment(
+        "vagen/FrozenLake-v0", num_levels=1, context="summary:2", max_turns=4
+    )
     (trace,) = play(environment, endpoint).traces
     assert trace.metrics["turns"] == 4
-    roles = [[message["role"][0] for message in request["messages"]] for request in endpoint.requests]
+    roles = [
+        [message["role"][0] for message in request["messages"]] for request in endpoint.requests
+    ]
     assert roles == [list("su"), list("suau"), list("suauau"), list("su"), list("suau")]
-    assert "Your summary of turns 1 to 2:\nI saw ice." in endpoint.requests[3]["messages"][1]["content"][0]["text"]
+    assert (
+        "Your summary of turns 1 to 2:\nI saw ice."
+        in endpoint.requests[3]["messages"][1]["content"][0]["text"]
+    )
 
 
 def test_reasoning_that_is_kept_goes_back_with_its_reply(endpoint):
@@ -205,7 +255,9 @@ def test_reasoning_that_is_kept_goes_back_with_its_reply(endpoint):
     }
     for context, kept in (("last:1,reasoning=keep", "hm 0"), ("last:1", None)):
         endpoint.requests.clear()
-        environment = load_environment("vagen/FrozenLake-v0", num_levels=1, context=context, max_turns=2)
+        environment = load_environment(
+            "vagen/FrozenLake-v0", num_levels=1, context=context, max_turns=2
+        )
         play(environment, endpoint)
         assert endpoint.requests[-1]["messages"][2].get("reasoning_content") == kept
 
@@ -217,12 +269,18 @@ def test_another_harness_keeps_the_conversation_itself():
         PlayConfig(player=player, context="last:1")
     with pytest.raises(ValueError, match="Did you mean"):
         load_environment("vagen/FrozenLake-v0", num_levels=1, context="lst:1")
-    for env_id, options in (("vagen/FrozenLak-v0", {}), ("vagen/FrozenLake-v0", {"max_model_turn": 1})):
+    for env_id, options in (
+        ("vagen/FrozenLak-v0", {}),
+        ("vagen/FrozenLake-v0", {"max_model_turn": 1}),
+    ):
         with pytest.raises(ValueError, match="Did you mean"):
             load_environment(env_id, **options)
 
 
 def test_tasks_name_their_levels():
     tasks = list(Levels(LevelsConfig(id="vagen-adapters", split="val", first_seed=7, num_levels=2)))
-    assert [task.data.name for task in tasks] == ["vagen/Sokoban-v0/val/7", "vagen/Sokoban-v0/val/8"]
+    assert [task.data.name for task in tasks] == [
+        "vagen/Sokoban-v0/val/7",
+        "vagen/Sokoban-v0/val/8",
+    ]
     assert len({task.key for task in tasks}) == 2

@@ -70,7 +70,11 @@ class Server:
         self.calls.append((request_id, list(prompt_ids), list(image_data or [])))
         reply = self.env.oracle_reply()
         self.turns.append(self.env.step(reply)[4]["turn"])
-        ids = [token for letter in reply for token in self.tokenizer.encode(letter, add_special_tokens=False)]
+        ids = [
+            token
+            for letter in reply
+            for token in self.tokenizer.encode(letter, add_special_tokens=False)
+        ]
         ids.append(self.tokenizer.eos_token_id)
         self.said.append(ids)
         return TokenOutput(token_ids=ids, log_probs=[-0.5] * len(ids))
@@ -84,12 +88,18 @@ def worker_of(processor, server, response_length):
     worker.rollout_config = worker.config.actor_rollout_ref.rollout
     worker.llm_client, worker.tokenizer, worker.processor = server, processor.tokenizer, processor
     worker.hf_model_type, worker.dataset_cls, worker.tools = "qwen3_vl", RLHFDataset, []
-    worker.mm_processor_kwargs, worker.distillation_enabled, worker.reward_loop_worker_handles = {}, False, None
+    worker.mm_processor_kwargs, worker.distillation_enabled, worker.reward_loop_worker_handles = (
+        {},
+        False,
+        None,
+    )
     return worker
 
 
 def play(processor, seed, response_length=600, **options):
-    (row,) = verl_env.levels(ID, split="val", first_seed=seed, num_levels=1, **{**OPTIONS, **options})
+    (row,) = verl_env.levels(
+        ID, split="val", first_seed=seed, num_levels=1, **{**OPTIONS, **options}
+    )
     server = Server(processor.tokenizer, row["extra_info"])
     worker = worker_of(processor, server, response_length)
     loop = hydra.utils.instantiate(
@@ -123,7 +133,9 @@ def test_tokens_in_tokens_out_with_pictures_and_turn_rewards(processor):
     server, output, batch = play(processor, seed)
     assert len({request for request, *_ in server.calls}) == 1
     whole = output.prompt_ids + output.response_ids
-    sampled = [token for token, kept in zip(output.response_ids, output.response_mask, strict=True) if kept]
+    sampled = [
+        token for token, kept in zip(output.response_ids, output.response_mask, strict=True) if kept
+    ]
     assert sampled == [token for ids in server.said for token in ids]  # not tokenised again
     for turn, (_, prompt, images) in enumerate(server.calls):
         assert whole[: len(prompt)] == prompt
@@ -158,7 +170,9 @@ def test_no_picture_is_cut_where_the_room_ends(processor):
         whole = output.prompt_ids + output.response_ids
         assert whole == (full.prompt_ids + full.response_ids)[: len(whole)]
         assert image_tokens(processor, whole) == 16 * len(output.multi_modal_data["images"])
-        assert output.as_dict()["rm_scores"].sum() == pytest.approx(sum(turn.reward for turn in server.turns))
+        assert output.as_dict()["rm_scores"].sum() == pytest.approx(
+            sum(turn.reward for turn in server.turns)
+        )
 
 
 def test_an_empty_reply_fails_its_episode(processor, monkeypatch):
@@ -194,7 +208,11 @@ ENDS = [[1, 6, 8], [0, 5]]
 def example(kl):
     generator = torch.Generator().manual_seed(3)
     values = torch.randn(2, 11, generator=generator)
-    penalties = torch.randn(2, 11, generator=generator) * torch.tensor(MASK) * 0.1 if kl else torch.zeros(2, 11)
+    penalties = (
+        torch.randn(2, 11, generator=generator) * torch.tensor(MASK) * 0.1
+        if kl
+        else torch.zeros(2, 11)
+    )
     scores, rewards = torch.zeros(2, 11), torch.zeros(2, 3)
     for row, ends in enumerate(ENDS):
         for turn, end in enumerate(ends):
@@ -219,12 +237,16 @@ def example(kl):
 
 @pytest.mark.parametrize("kl", [False, True])
 def test_verls_trainer_gets_bilevel_advantages(kl, monkeypatch):
-    monkeypatch.setattr(ray_trainer, "compute_advantage", ray_trainer.compute_advantage)  # puts it back afterwards
+    monkeypatch.setattr(
+        ray_trainer, "compute_advantage", ray_trainer.compute_advantage
+    )  # puts it back afterwards
     verl_env.install()
     verl_env.install()
     ours, data = example(kl)
     settings = OmegaConf.create({"gamma": 0.99, "lam": 0.9, "gamma_turn": 0.8})
-    data = ray_trainer.compute_advantage(data, verl_env.ESTIMATOR, gamma=0.99, lam=0.9, config=settings)
+    data = ray_trainer.compute_advantage(
+        data, verl_env.ESTIMATOR, gamma=0.99, lam=0.9, config=settings
+    )
     expected = bilevel_gae_released(ours, gamma_turn=0.8, gamma_token=0.99, lam=0.9)
     mask = torch.tensor(MASK)
     whitened = verl_functional.masked_whiten(expected.advantages, mask) * mask
@@ -236,10 +258,14 @@ def test_other_estimators_stay_verls(monkeypatch):
     _, data = example(kl=False)
     _, same = example(kl=False)
     settings = OmegaConf.create({})
-    theirs = ray_trainer.compute_advantage(data, core_algos.AdvantageEstimator.GAE, gamma=0.9, lam=0.8, config=settings)
+    theirs = ray_trainer.compute_advantage(
+        data, core_algos.AdvantageEstimator.GAE, gamma=0.9, lam=0.8, config=settings
+    )
     monkeypatch.setattr(ray_trainer, "compute_advantage", ray_trainer.compute_advantage)
     verl_env.install()
-    again = ray_trainer.compute_advantage(same, core_algos.AdvantageEstimator.GAE, gamma=0.9, lam=0.8, config=settings)
+    again = ray_trainer.compute_advantage(
+        same, core_algos.AdvantageEstimator.GAE, gamma=0.9, lam=0.8, config=settings
+    )
     assert torch.equal(theirs.batch["advantages"], again.batch["advantages"])
 
 
@@ -247,10 +273,15 @@ def test_without_values_the_estimator_says_what_to_do():
     _, data = example(kl=False)
     estimator = core_algos.get_adv_estimator_fn(verl_env.ESTIMATOR)
     with pytest.raises(TrainingDataError, match="install"):
-        estimator(token_level_rewards=data.batch["token_level_rewards"], response_mask=data.batch["response_mask"])
+        estimator(
+            token_level_rewards=data.batch["token_level_rewards"],
+            response_mask=data.batch["response_mask"],
+        )
 
 
 def test_prompts_show_all_turns_and_no_other_policy_is_taken():
-    assert list(verl_env.levels(ID, num_levels=1, context="all")) == list(verl_env.levels(ID, num_levels=1))
+    assert list(verl_env.levels(ID, num_levels=1, context="all")) == list(
+        verl_env.levels(ID, num_levels=1)
+    )
     with pytest.raises(ConfigError, match=r"context='last:2' is not possible with verl"):
         list(verl_env.levels(ID, num_levels=1, context="last:2"))

@@ -44,12 +44,19 @@ def test_the_conversation_grows_by_reply_and_observation():
     assert len(turns) > 2
     for played, messages in enumerate(shown):
         assert messages in env.observation_space
-        assert [message["role"] for message in messages] == ["system", "user", *["assistant", "user"] * played]
+        assert [message["role"] for message in messages] == [
+            "system",
+            "user",
+            *["assistant", "user"] * played,
+        ]
         assert [message["content"] for message in messages[2::2]] == replies[:played]
     assert shown[0][0]["content"] == env.unwrapped.system_prompt
     urls = [part["url"] for part in pictures_of(shown[-1], "image_url")]
     seen = [turns[0].observed.picture, *(turn.result.picture for turn in turns)]
-    decoded = [Picture.from_png(base64.b64decode(url.removeprefix("data:image/png;base64,"))) for url in urls]
+    decoded = [
+        Picture.from_png(base64.b64decode(url.removeprefix("data:image/png;base64,")))
+        for url in urls
+    ]
     assert [each.sha256 for each in decoded] == [each.sha256 for each in seen]
     again, *_ = oracle_episode(env, 3)
     assert again == shown  # an episode leaves nothing behind
@@ -132,7 +139,9 @@ WAYS = [("sync", {}), ("async", {"context": "fork"}), ("async", {"context": "spa
 )
 def test_every_id_steps_in_vectors_as_alone(env_id, way):
     options = OPTIONS.get(env_id, {})
-    alone = make(env_id, **options)  # a renderer in the parent, which must not harm its forked children
+    alone = make(
+        env_id, **options
+    )  # a renderer in the parent, which must not harm its forked children
     vector = gym.make_vec(env_id, 2, vectorization_mode=way[0], vector_kwargs=way[1], **options)
     try:
         first, _ = vector.reset(seed=[1, 2])

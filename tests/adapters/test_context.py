@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from oracle import picture_of
 
 import vagen_envs  # noqa: F401
-from vagen_adapters.context import HIDDEN, ContextPolicy, chat_messages, observation_parts, summary_messages
+from vagen_adapters.context import (
+    HIDDEN,
+    ContextPolicy,
+    chat_messages,
+    observation_parts,
+    summary_messages,
+)
 from vagen_envs.core import Observation
 from vagen_envs.errors import ConfigError
 from vagen_envs.pictures import Picture
@@ -90,7 +96,9 @@ def literal(policy, system, turns, now, summaries, hidden):
         if not is_now:
             turn = turns[number]
             reply = f"<answer>{turn.parsed.answer or ''}</answer>" if policy.answers else turn.reply
-            messages.append(("assistant", reply, 0, hidden[number] if policy.reasoning == "keep" else None))
+            messages.append(
+                ("assistant", reply, 0, hidden[number] if policy.reasoning == "keep" else None)
+            )
     return messages
 
 
@@ -100,7 +108,9 @@ def test_messages_are_those_of_a_literal_account(episode, policy, played):
     now = turns[played - 1].result if played else turns[0].observed
     summaries = {number: f"summary written before {number}" for number in range(1, 6)}
     hidden = [{"blocks": number} if number != 1 else None for number in range(played)]
-    found = chat_messages(system, turns[:played], now, context=policy, summaries=summaries, hidden=hidden)
+    found = chat_messages(
+        system, turns[:played], now, context=policy, summaries=summaries, hidden=hidden
+    )
     expected = literal(policy, system, turns[:played], now, summaries, hidden)
     assert [message["role"] for message in found] == [role for role, *_ in expected]
     for message, (role, text, pictures, thought) in zip(found, expected, strict=True):
@@ -119,7 +129,9 @@ def test_sequences_cover_each_reply_once_as_it_was_shown(episode, policy):
     spans = list(policy.sequences(len(turns)))
     assert [turn for start, end in spans for turn in range(start, end)] == list(range(len(turns)))
     for start, end in spans:
-        for now in range(start, end):  # a prompt in a sequence begins where the sequence's first prompt does
+        for now in range(
+            start, end
+        ):  # a prompt in a sequence begins where the sequence's first prompt does
             assert policy.first_shown(now) == policy.first_shown(start)
 
 
@@ -136,8 +148,17 @@ def test_a_missing_summary_is_an_error_and_a_request_for_one_ends_the_messages(e
 def test_a_finished_episode_ends_with_its_last_reply(episode):
     system, turns = episode
     messages = chat_messages(system, turns[1:3], context=ContextPolicy(turns=1, answers=True))
-    assert [message["role"] for message in messages] == ["system", "user", "assistant", "user", "assistant"]
-    assert [message["content"] for message in messages[2::2]] == ["<answer>Up</answer>", "no answer"]
+    assert [message["role"] for message in messages] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
+    assert [message["content"] for message in messages[2::2]] == [
+        "<answer>Up</answer>",
+        "no answer",
+    ]
 
 
 def test_either_form_of_a_picture_is_the_picture(episode):
@@ -150,7 +171,11 @@ def test_either_form_of_a_picture_is_the_picture(episode):
         chat_messages("", [], now, pictures="pill")
 
 
-@given(st.lists(st.sampled_from(["<image>", "a", "\n", "<", "<ima", "ge>", ">"]), max_size=12).map("".join))
+@given(
+    st.lists(st.sampled_from(["<image>", "a", "\n", "<", "<ima", "ge>", ">"]), max_size=12).map(
+        "".join
+    )
+)
 def test_as_many_placeholders_as_pictures_whatever_the_text(text):
     picture = Picture(np.zeros((2, 2, 3), np.uint8))
     parts = observation_parts(Observation(text, picture))

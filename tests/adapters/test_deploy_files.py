@@ -55,15 +55,21 @@ def test_kubernetes_takes_the_manifests(tmp_path):
     command = [tool("kubernetes-validate"), "-k", VERSION, "--strict"]
     service = tmp_path / "service.yaml"  # KubeRay's own kind isn't in Kubernetes' schema
     service.write_text(yaml.safe_dump(only("ray.yaml", "Service")))
-    said = subprocess.run([*command, DEPLOY / "kubernetes.yaml", service], capture_output=True, text=True, check=False)
+    said = subprocess.run(
+        [*command, DEPLOY / "kubernetes.yaml", service], capture_output=True, text=True, check=False
+    )
     assert said.returncode == 0, said.stdout + said.stderr
     broken = tmp_path / "broken.yaml"
-    broken.write_text((DEPLOY / "kubernetes.yaml").read_text().replace("periodSeconds", "periodSecond"))
+    broken.write_text(
+        (DEPLOY / "kubernetes.yaml").read_text().replace("periodSeconds", "periodSecond")
+    )
     assert subprocess.run([*command, broken], capture_output=True, check=False).returncode != 0
 
 
 def test_hadolint_takes_the_containerfile():
-    said = subprocess.run([tool("hadolint"), DEPLOY / "Containerfile"], capture_output=True, text=True, check=False)
+    said = subprocess.run(
+        [tool("hadolint"), DEPLOY / "Containerfile"], capture_output=True, text=True, check=False
+    )
     assert (said.returncode, said.stdout) == (0, "")
 
 
@@ -88,19 +94,35 @@ def test_kuberay_starts_what_the_command_knows():
     pinned = re.search(r"^ray==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     assert pinned is None or job["rayClusterSpec"]["rayVersion"] == pinned[1]
     head = job["rayClusterSpec"]["headGroupSpec"]["template"]
-    assert only("ray.yaml", "Service")["spec"]["selector"].items() <= head["metadata"]["labels"].items()
-    assert {"name": "http", "containerPort": options["port"]} in head["spec"]["containers"][0]["ports"]
+    assert (
+        only("ray.yaml", "Service")["spec"]["selector"].items()
+        <= head["metadata"]["labels"].items()
+    )
+    assert {"name": "http", "containerPort": options["port"]} in head["spec"]["containers"][0][
+        "ports"
+    ]
 
 
 def test_the_image_has_what_it_starts():
     text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for extras in (re.search(r"ARG EXTRAS=(\S+)", text)[1], re.search(r"--build-arg EXTRAS=([\w,]+)", text)[1]):
+    for extras in (
+        re.search(r"ARG EXTRAS=(\S+)", text)[1],
+        re.search(r"--build-arg EXTRAS=([\w,]+)", text)[1],
+    ):
         assert set(extras.split(",")) <= set(project["optional-dependencies"])
-    entry, more = (json.loads(re.search(rf"^{name} (.*)$", text, re.MULTILINE)[1]) for name in ("ENTRYPOINT", "CMD"))
+    entry, more = (
+        json.loads(re.search(rf"^{name} (.*)$", text, re.MULTILINE)[1])
+        for name in ("ENTRYPOINT", "CMD")
+    )
     assert entry[0] in project["scripts"]
     options = serve_options(entry[2:] + more)
     assert f"EXPOSE {options['port']}" in text
     assert f":{options['port']}/healthz" in text
     uid = int(re.search(r"^USER (\d+)$", text, re.MULTILINE)[1])
-    assert uid == only("kubernetes.yaml", "Deployment")["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
+    assert (
+        uid
+        == only("kubernetes.yaml", "Deployment")["spec"]["template"]["spec"]["securityContext"][
+            "runAsUser"
+        ]
+    )

@@ -33,7 +33,12 @@ def rewritten(row, pieces):
     """The row of these pieces: (tokens, mask, log-probability and reward of each)."""
     ids, mask, logprobs, rewards = [], [], [], []
     for tokens, on, scores, paid in pieces:
-        ids, mask, logprobs, rewards = [*ids, *tokens], [*mask, *on], [*logprobs, *scores], [*rewards, *paid]
+        ids, mask, logprobs, rewards = (
+            [*ids, *tokens],
+            [*mask, *on],
+            [*logprobs, *scores],
+            [*rewards, *paid],
+        )
     types = (torch.tensor([ids]) == IMAGE[0]).int()
     return replace(
         row,
@@ -41,7 +46,11 @@ def rewritten(row, pieces):
         mask=mask,
         logprobs=logprobs,
         rewards=rewards,
-        forward={**row.forward, "mm_token_type_ids": types, "attention_mask": torch.ones_like(types)},
+        forward={
+            **row.forward,
+            "mm_token_type_ids": types,
+            "attention_mask": torch.ones_like(types),
+        },
     )
 
 
@@ -54,7 +63,12 @@ def _image(model):
 
 
 def piece(row, begin, end):
-    return row.input_ids[begin:end], row.mask[begin:end], row.logprobs[begin:end], row.rewards[begin:end]
+    return (
+        row.input_ids[begin:end],
+        row.mask[begin:end],
+        row.logprobs[begin:end],
+        row.rewards[begin:end],
+    )
 
 
 def reply_of(playback, row, turn):
@@ -100,12 +114,20 @@ def again(playback, row):
     begin, end = reply_of(playback, row, 1)
     tokenizer = playback.model.encoder.tokenizer
     tokens = tokenizer.encode(tokenizer.decode(row.input_ids[begin:end]), add_special_tokens=False)
-    new = tokens, [True] * len(tokens), [-1.0] * len(tokens), [0.0] * (len(tokens) - 1) + [row.rewards[end - 1]]
+    new = (
+        tokens,
+        [True] * len(tokens),
+        [-1.0] * len(tokens),
+        [0.0] * (len(tokens) - 1) + [row.rewards[end - 1]],
+    )
     return rewritten(row, [piece(row, 0, begin), new, piece(row, end, len(row.input_ids))])
 
 
 def flat(playback, row):
-    return replace(row, forward={**row.forward, "position_ids": torch.arange(len(row.input_ids)).expand(3, 1, -1)})
+    return replace(
+        row,
+        forward={**row.forward, "position_ids": torch.arange(len(row.input_ids)).expand(3, 1, -1)},
+    )
 
 
 def sliced(playback, row):
@@ -114,7 +136,9 @@ def sliced(playback, row):
 
 def swapped(playback, row):
     parts = row.forward["pixel_values"].split(row.forward["image_grid_thw"].prod(1).tolist())
-    return replace(row, forward={**row.forward, "pixel_values": torch.cat([parts[1], parts[0], *parts[2:]])})
+    return replace(
+        row, forward={**row.forward, "pixel_values": torch.cat([parts[1], parts[0], *parts[2:]])}
+    )
 
 
 def all_after_the_prompt(playback, row):
@@ -142,7 +166,12 @@ FAULTS = {  # what is done to a row, in which episode, which checks fail, and wh
     # The observation that doesn't fit is dropped, its picture is in the list already.
     "verl #4050": (leave, "no room", "pictures log-probs", "features"),
     # The tensors don't survive the way to the trainer (mismatch 5.24, fixed 0.001).
-    "prime-rl #2786": (lose_pixels, "truncated", "pictures log-probs", "no pixels reach the forward pass"),
+    "prime-rl #2786": (
+        lose_pixels,
+        "truncated",
+        "pictures log-probs",
+        "no pixels reach the forward pass",
+    ),
     # The batch is made of token ids alone, and nothing errors.
     "agent-lightning #559": (
         lambda _, row: replace(row, forward={}, logprobs=None),
@@ -151,7 +180,12 @@ FAULTS = {  # what is done to a row, in which episode, which checks fail, and wh
         "",
     ),
     # Observations are sliced from a new rendering at an offset that isn't right any more; #2075, too.
-    "SkyRL #1486": (swallow, "truncated", "context pictures positions log-probs", "turn 1: the sampler read"),
+    "SkyRL #1486": (
+        swallow,
+        "truncated",
+        "context pictures positions log-probs",
+        "turn 1: the sampler read",
+    ),
     # A reply is decoded and encoded, which gives other tokens for the same words.
     "TRL #5224": (
         again,
@@ -169,9 +203,19 @@ FAULTS = {  # what is done to a row, in which episode, which checks fail, and wh
         "pictures log-probs",
         "picture 0 is another one than was shown there",
     ),
-    "mask of observations": (all_after_the_prompt, "truncated", "mask", "is trained and was not sampled"),
+    "mask of observations": (
+        all_after_the_prompt,
+        "truncated",
+        "mask",
+        "is trained and was not sampled",
+    ),
     "mask without ends": (without_ends, "truncated", "mask", "['<|im_end|>']"),
-    "rewards to the right": (lambda _, row: replace(row, rewards=[0.0, *row.rewards[:-1]]), "truncated", "rewards", ""),
+    "rewards to the right": (
+        lambda _, row: replace(row, rewards=[0.0, *row.rewards[:-1]]),
+        "truncated",
+        "rewards",
+        "",
+    ),
     "rewards at the first token": (all_at_the_first_token, "truncated", "rewards", ""),
     "a cut episode kept as ended": (
         lambda _, row: replace(row, terminated=True, truncated=False),
@@ -197,7 +241,9 @@ def test_a_fault_is_found(model, fault):
 
 
 def test_a_reward_one_token_to_the_left_is_still_the_replys(model):
-    report = run(Faulty(lambda _, row: replace(row, rewards=[*row.rewards[1:], 0.0])), model, ["truncated"])
+    report = run(
+        Faulty(lambda _, row: replace(row, rewards=[*row.rewards[1:], 0.0])), model, ["truncated"]
+    )
     assert failed(report) == set()
 
 
@@ -227,7 +273,9 @@ def test_slime_1847_the_sampler_is_blind_after_the_first_turn(model, monkeypatch
         return sample(
             self,
             [
-                replace(each, shown=(each.shown[0], *(replace(s, pictures=()) for s in each.shown[1:])))
+                replace(
+                    each, shown=(each.shown[0], *(replace(s, pictures=()) for s in each.shown[1:]))
+                )
                 for each in prompts
             ],
             *args,
@@ -254,7 +302,9 @@ def test_a_failed_episode_trained_as_a_zero(model, monkeypatch):
             if rows:
                 return rows
             playback.recording.__dict__["breaks"] = None
-            rows = [replace(row, rewards=None, reward=0.0) for row in PPOTrainerAdapter().play(playback)]
+            rows = [
+                replace(row, rewards=None, reward=0.0) for row in PPOTrainerAdapter().play(playback)
+            ]
             playback.recording.__dict__["breaks"] = 1
             return rows
 

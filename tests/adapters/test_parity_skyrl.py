@@ -31,7 +31,9 @@ class Keeps(Client):
         replies = [at for at, message in enumerate(messages) if message["role"] == "assistant"]
         if not replies:
             return rendered
-        tokens = (await super().render_chat_completion({"json": {"messages": messages[: replies[0]]}}))["token_ids"]
+        tokens = (
+            await super().render_chat_completion({"json": {"messages": messages[: replies[0]]}})
+        )["token_ids"]
         for at, call in zip(replies, self.sampler.calls, strict=True):
             alone = await super().render_chat_completion({"json": {"messages": messages[: at + 2]}})
             behind = _behind_the_last_reply(alone["token_ids"], self.model.end_token)

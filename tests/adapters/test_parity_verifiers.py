@@ -37,7 +37,9 @@ def test_what_verifiers_hands_a_trainer_is_what_was_sampled(model):
     report = run(OfVerifiers(), model)
     assert report.failed == ()
     assert {each.check for each in report.findings if each.verdict == "skip"} == {"ends"}
-    left_out = {each.recording for each in report.findings if each.message == "the episode is left out"}
+    left_out = {
+        each.recording for each in report.findings if each.message == "the episode is left out"
+    }
     assert left_out == {"image token", "no room", "broken"}
 
 
@@ -81,8 +83,12 @@ def test_three_steps_over_the_environment_server_as_prime_rl_takes_them(model, t
     playback = playback_of(RECORDINGS[0], model)
     engine = Engine(playback)
     tokenizer_for_the_renderer(model.folder, tmp_path)
-    taskset = LevelsConfig(id=TASKSET_ID, env_id=ENV_ID, num_levels=1, options=playback.recording.options)
-    client = TrainClientConfig(base_url=engine.url, renderer=Qwen3VLRendererConfig(), renderer_model_name=str(tmp_path))
+    taskset = LevelsConfig(
+        id=TASKSET_ID, env_id=ENV_ID, num_levels=1, options=playback.recording.options
+    )
+    client = TrainClientConfig(
+        base_url=engine.url, renderer=Qwen3VLRendererConfig(), renderer_model_name=str(tmp_path)
+    )
 
     async def steps():
         server = EnvServer(PlayConfig(taskset=taskset), "tcp://127.0.0.1:*")
@@ -93,7 +99,10 @@ def test_three_steps_over_the_environment_server_as_prime_rl_takes_them(model, t
         found = []
         for _ in range(3):
             episode = await asking.run(
-                task_data=task.data.model_dump(), client=client, model="tiny", sampling=vf.SamplingConfig()
+                task_data=task.data.model_dump(),
+                client=client,
+                model="tiny",
+                sampling=vf.SamplingConfig(),
             )
             found.append(episode)
         await asking.close()
@@ -108,7 +117,9 @@ def test_three_steps_over_the_environment_server_as_prime_rl_takes_them(model, t
         (row,) = trained(playback, trace)
         turns = len(playback.recording.moves)
         sampled = [token for token, on in zip(row.input_ids, row.mask, strict=True) if on]
-        assert sampled == [token for turn in range(turns) for token in playback.recording.reply_ids(turn, model)]
+        assert sampled == [
+            token for turn in range(turns) for token in playback.recording.reply_ids(turn, model)
+        ]
         assert len(row.forward["image_grid_thw"]) == turns
     engine.server.shutdown()
     engine.server.server_close()

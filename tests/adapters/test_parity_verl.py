@@ -18,7 +18,11 @@ def test_verl_trains_what_was_sampled(model):
     report = run(OfVerl(), model)
     assert report.failed == ()
     assert {each.check for each in report.findings if each.verdict == "skip"} == {"ends"}
-    (refused,) = [each.message for each in report.findings if (each.recording, each.check) == ("image token", "plays")]
+    (refused,) = [
+        each.message
+        for each in report.findings
+        if (each.recording, each.check) == ("image token", "plays")
+    ]
     assert "StopIteration" in refused
 
 
@@ -40,7 +44,10 @@ def spoiled(monkeypatch):
 
 def test_verl_3469_put_back_a_response_cut_within_a_picture(model, spoiled):
     def cut(output):
-        last = max(at for at, token in enumerate(output.response_ids) if token == model.image_token) - 4
+        last = (
+            max(at for at, token in enumerate(output.response_ids) if token == model.image_token)
+            - 4
+        )
         for name in ("response_ids", "response_mask", "response_logprobs"):
             setattr(output, name, getattr(output, name)[:last])
         output.turn_ends = [min(end, last) for end in output.turn_ends]

@@ -47,7 +47,10 @@ def seams_of(batch, b):
 def by_loop(name, batch, **options):
     """The literal loop over each row of a batch whose rows are whole episodes."""
     rows, length = batch.turn_ids.shape
-    dense = torch.zeros(rows, length, dtype=torch.float64), torch.zeros(rows, length + 1, dtype=torch.float64)
+    dense = (
+        torch.zeros(rows, length, dtype=torch.float64),
+        torch.zeros(rows, length + 1, dtype=torch.float64),
+    )
     present = tuple(torch.zeros_like(each, dtype=torch.bool) for each in dense)
     kl = batch.kl_rewards if batch.kl_rewards is not None else torch.zeros(rows, length)
     for b in range(rows):
@@ -112,28 +115,38 @@ def test_both_bilevel_forms_agree_without_kl_at_lambda_and_gamma_token_one(batch
     )
     torch.testing.assert_close(written.advantages, released.advantages, rtol=0, atol=2e-14)
     at_tokens = released.value_mask
-    torch.testing.assert_close(written.returns[at_tokens], released.returns[at_tokens], rtol=0, atol=2e-14)
+    torch.testing.assert_close(
+        written.returns[at_tokens], released.returns[at_tokens], rtol=0, atol=2e-14
+    )
 
 
 def test_bilevel_forms_differ_at_smaller_lambda_and_with_kl():
     batch = an_episode()
     written = ppo.bilevel_gae(batch, lam_turn=0.9, lam_token=0.9)
-    assert not torch.allclose(written.advantages, ppo.bilevel_gae_released(batch, lam=0.9).advantages)
+    assert not torch.allclose(
+        written.advantages, ppo.bilevel_gae_released(batch, lam=0.9).advantages
+    )
     with_kl = an_episode(kl_rewards=torch.full((1, 8), -0.5, dtype=torch.float64))
     difference = ppo.bilevel_gae(with_kl).advantages - ppo.bilevel_gae_released(with_kl).advantages
     # The released turn recursion carries the KL of the next turn's last token back into the first turn.
-    torch.testing.assert_close(difference, torch.tensor([[0, 0, 0.5, 0.5, 0, 0, 0, 0]], dtype=torch.float64))
+    torch.testing.assert_close(
+        difference, torch.tensor([[0, 0, 0.5, 0.5, 0, 0, 0, 0]], dtype=torch.float64)
+    )
 
 
 def test_algorithm_2_by_hand():
-    found = ppo.bilevel_gae(an_episode(), gamma_turn=0.5, lam_turn=0.5, gamma_token=1.0, lam_token=0.5)
+    found = ppo.bilevel_gae(
+        an_episode(), gamma_turn=0.5, lam_turn=0.5, gamma_token=1.0, lam_token=0.5
+    )
     turn_1 = 10 - 0.7
     turn_0 = 1 + 0.5 * 0.7 - 0.4 + 0.25 * turn_1
     last_0, last_1 = (0.4 - 0.3) + turn_0, (0.7 - 0.6) + turn_1
     expected = [0, 0, (0.3 - 0.2) + 0.5 * last_0, last_0, 0, (0.6 - 0.5) + 0.5 * last_1, last_1, 0]
     torch.testing.assert_close(found.advantages, torch.tensor([expected], dtype=torch.float64))
     assert found.value_mask.tolist() == [[False, False, True, True, True, True, True, True, False]]
-    torch.testing.assert_close(found.returns[0, [4, 7]], torch.tensor([turn_0 + 0.4, 10.0], dtype=torch.float64))
+    torch.testing.assert_close(
+        found.returns[0, [4, 7]], torch.tensor([turn_0 + 0.4, 10.0], dtype=torch.float64)
+    )
 
 
 @pytest.mark.parametrize("name", [*WITH_CRITIC, *IN_GROUPS, "vine"])
@@ -144,10 +157,17 @@ def test_one_row_a_turn_in_any_order_equals_whole_episodes(name, data):
     batch = data.draw(batches())
     options = data.draw(coefficients(name)) if name in COEFFICIENTS else {}
     groups = torch.arange(len(batch.turn_ids)) // 2
-    states, worth = torch.arange(batch.turn_rewards.numel()).view(batch.turn_rewards.shape) % 3, batch.turn_rewards + 1
+    states, worth = (
+        torch.arange(batch.turn_rewards.numel()).view(batch.turn_rewards.shape) % 3,
+        batch.turn_rewards + 1,
+    )
     grouping = {"group_ids": groups, "turn_states": states, "turn_values": worth}
     whole = estimator(name)(dataclasses.replace(batch, **grouping), **options)
-    pieces = [(b, t) for b, ids in enumerate(batch.turn_ids) for t in sorted({int(i) for i in ids if i >= 0})]
+    pieces = [
+        (b, t)
+        for b, ids in enumerate(batch.turn_ids)
+        for t in sorted({int(i) for i in ids if i >= 0})
+    ]
     assume(pieces)
     pieces = data.draw(st.permutations(pieces))
     rows, turns = torch.tensor(pieces).T
@@ -156,7 +176,8 @@ def test_one_row_a_turn_in_any_order_equals_whole_episodes(name, data):
     own = batch.turn_ids[rows] == turns[:, None]
     split = Trajectories(
         turn_ids=torch.where(own, batch.turn_ids[rows], -1),
-        turn_rewards=batch.turn_rewards[rows] * torch.nn.functional.one_hot(turns, batch.turn_rewards.shape[1]),
+        turn_rewards=batch.turn_rewards[rows]
+        * torch.nn.functional.one_hot(turns, batch.turn_rewards.shape[1]),
         terminated=batch.terminated[rows] & is_last,
         truncated=batch.truncated[rows] & is_last,
         values=batch.values[rows],
@@ -175,7 +196,9 @@ def test_one_row_a_turn_in_any_order_equals_whole_episodes(name, data):
     targets = torch.where(found.value_mask, found.returns, torch.nan)
     expected = torch.where(whole.value_mask, whole.returns, torch.nan)[rows]
     mine = found.value_mask & whole.value_mask[rows]
-    if name == "bilevel_gae":  # the value after a turn may be the value before the next, which is in another row
+    if (
+        name == "bilevel_gae"
+    ):  # the value after a turn may be the value before the next, which is in another row
         mine[:, :-1] &= own
     torch.testing.assert_close(targets[mine], expected[mine], **EXACT)
 
@@ -197,7 +220,9 @@ def test_a_lost_episode_leaves_the_others_as_if_it_had_never_been(name, batch, s
 def test_batch_without_any_sampled_token_gives_zeros(name):
     batch = without(an_episode(group_ids=torch.tensor([0])), torch.tensor([True]))
     found = estimator(name)(batch)
-    assert not any(each.any() for each in (found.advantages, found.mask, found.returns, found.value_mask))
+    assert not any(
+        each.any() for each in (found.advantages, found.mask, found.returns, found.value_mask)
+    )
     assert_equal(found.whitened(), found)
 
 
@@ -238,11 +263,14 @@ def test_float32_is_close_to_float64_on_thousands_of_tokens(name, device):
 
 
 @pytest.mark.parametrize(
-    ("raw", "white"), [([1.0, 3.0], [-(0.5**0.5), 0.5**0.5]), ([2.0, 2.0], [0.0, 0.0]), ([2.9], [2.9])]
+    ("raw", "white"),
+    [([1.0, 3.0], [-(0.5**0.5), 0.5**0.5]), ([2.0, 2.0], [0.0, 0.0]), ([2.9], [2.9])],
 )
 def test_tokens_are_whitened_equal_ones_become_zero_and_one_alone_stays(raw, white):
     advantages, nothing = torch.tensor([raw], dtype=torch.float64), torch.zeros(1, len(raw) + 1)
-    found = ppo.Advantages(advantages, torch.ones(1, len(raw), dtype=torch.bool), nothing, nothing.bool()).whitened()
+    found = ppo.Advantages(
+        advantages, torch.ones(1, len(raw), dtype=torch.bool), nothing, nothing.bool()
+    ).whitened()
     assert found.advantages[0].tolist() == pytest.approx(white)
 
 
@@ -276,7 +304,9 @@ def test_a_bootstrap_value_that_is_nan_is_refused_for_a_truncated_episode():
 
 
 def test_an_episode_without_an_end_is_refused():
-    with pytest.raises(TrainingDataError, match=r"neither terminated nor truncated, so what .* unknown; set one"):
+    with pytest.raises(
+        TrainingDataError, match=r"neither terminated nor truncated, so what .* unknown; set one"
+    ):
         ppo.token_gae(an_episode(terminated=torch.tensor([False])))
 
 
@@ -284,7 +314,9 @@ def test_missing_critic_and_missing_groups_are_named():
     with pytest.raises(TrainingDataError, match=r"^this estimator needs a critic"):
         ppo.bilevel_gae(an_episode(values=None))
     for name in IN_GROUPS[:3]:
-        with pytest.raises(TrainingDataError, match=r"^this estimator compares the episodes .* group_ids"):
+        with pytest.raises(
+            TrainingDataError, match=r"^this estimator compares the episodes .* group_ids"
+        ):
             estimator(name)(an_episode())
     with pytest.raises(TrainingDataError, match=r"^GiGPO compares turns .* turn_states"):
         grouped.gigpo(an_episode())
@@ -293,7 +325,9 @@ def test_missing_critic_and_missing_groups_are_named():
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
-@pytest.mark.parametrize(("name", "coefficient"), [(name, each) for name in WITH_CRITIC for each in COEFFICIENTS[name]])
+@pytest.mark.parametrize(
+    ("name", "coefficient"), [(name, each) for name in WITH_CRITIC for each in COEFFICIENTS[name]]
+)
 def test_a_discount_outside_zero_and_one_is_refused(name, coefficient, value):
     with pytest.raises(TrainingConfigError, match=f"{coefficient}={value} is not valid"):
         config("unused", advantage=name, advantage_settings={coefficient: value})

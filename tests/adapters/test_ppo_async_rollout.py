@@ -30,7 +30,12 @@ def settings(folder, **changes):
     return config(folder, **run | changes)
 
 
-FORKED = {"advantage": "vine", "advantage_settings": {"gamma": 0.9}, "continuations": 2, "max_tokens": 12}
+FORKED = {
+    "advantage": "vine",
+    "advantage_settings": {"gamma": 0.9},
+    "continuations": 2,
+    "max_tokens": 12,
+}
 
 
 class Keep(TrainerCallback):
@@ -40,7 +45,9 @@ class Keep(TrainerCallback):
         self.policies, self.rollouts = [], []
 
     def on_step_begin(self, args, state, control, model=None, **_):
-        self.policies.append({name: each.clone() for name, each in model.policy.state_dict().items()})
+        self.policies.append(
+            {name: each.clone() for name, each in model.policy.state_dict().items()}
+        )
 
 
 def trained(folder, out, slow=0.0, **changes):
@@ -67,7 +74,12 @@ def trained(folder, out, slow=0.0, **changes):
 
 def versions(keep):
     return [
-        [sorted({episode.turns[turn].version for episode in rollout if len(episode.turns) > turn}) for turn in range(3)]
+        [
+            sorted(
+                {episode.turns[turn].version for episode in rollout if len(episode.turns) > turn}
+            )
+            for turn in range(3)
+        ]
         for rollout in keep.rollouts
     ]
 
@@ -84,7 +96,9 @@ def test_each_token_is_known_to_the_weights_that_sampled_it(tiny_folder, tmp_pat
         for episode in rollout[:2]:
             for number, turn in enumerate(episode.turns):
                 policy.load_state_dict(keep.policies[turn.version])
-                sequence = lay_out(episode.turns[:number], episode.turns[number : number + 1], None, number)
+                sequence = lay_out(
+                    episode.turns[:number], episode.turns[number : number + 1], None, number
+                )
                 with torch.no_grad():
                     found, _ = score_tokens(
                         policy,
@@ -92,7 +106,11 @@ def test_each_token_is_known_to_the_weights_that_sampled_it(tiny_folder, tmp_pat
                         temperature=1.0,
                         forbidden_ids=encoder.forbidden_ids,
                     )
-                said = [each for each, of in zip(found[0].tolist(), sequence.turn_ids, strict=True) if of == number]
+                said = [
+                    each
+                    for each, of in zip(found[0].tolist(), sequence.turn_ids, strict=True)
+                    if of == number
+                ]
                 assert said == pytest.approx(turn.reply.logprobs, abs=1e-5)
 
 
@@ -109,7 +127,8 @@ def test_a_rollout_beside_no_update_is_that_of_today(tiny_folder, tmp_path):
     _, of_beside = trained(tiny_folder, tmp_path / "beside", rollouts=1)
     today, of_today = trained(tiny_folder, tmp_path / "today", rollouts=1, max_staleness=0)
     replies = [
-        [turn.reply.ids for episode in each.rollouts[0] for turn in episode.turns] for each in (of_beside, of_today)
+        [turn.reply.ids for episode in each.rollouts[0] for turn in episode.turns]
+        for each in (of_beside, of_today)
     ]
     assert replies[0] == replies[1]
     assert today.worker._ahead is None
@@ -143,7 +162,8 @@ class Says:
     def __init__(self, policy, encoder):
         self.policy = policy
         self.replies = [
-            (*encoder.encode(f"<answer>{way}</answer>"), encoder.end_id) for way in ("Right", "Down", "Left")
+            (*encoder.encode(f"<answer>{way}</answer>"), encoder.end_id)
+            for way in ("Right", "Down", "Left")
         ]
 
     def sync(self):
@@ -151,7 +171,9 @@ class Says:
 
     def sample(self, prompts, sampling, seeds):
         return [
-            SampledReply(self.replies[len(each.shown) - 1], (-1.0,) * len(self.replies[len(each.shown) - 1]))
+            SampledReply(
+                self.replies[len(each.shown) - 1], (-1.0,) * len(self.replies[len(each.shown) - 1])
+            )
             for each in prompts
         ]
 
@@ -159,7 +181,9 @@ class Says:
 def test_forks_of_episodes_begun_beside_updates_are_worth_what_came_of_these(tiny_folder, tmp_path):
     """Nothing is left to chance: every fork is the rest of its episode again, whatever weights played its beginning."""
     found = []
-    trainer = MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, **FORKED), make_sampler=Says, score=likes_short_words)
+    trainer = MultiTurnPPOTrainer(
+        tiny_folder, settings(tmp_path, **FORKED), make_sampler=Says, score=likes_short_words
+    )
     fork = trainer.worker.play_continuations
 
     def kept(episodes, number):
@@ -168,10 +192,15 @@ def test_forks_of_episodes_begun_beside_updates_are_worth_what_came_of_these(tin
 
     trainer.worker.play_continuations = kept
     trainer.train()
-    assert [max(turn.version for episode in episodes for turn in episode.turns) for episodes, _ in found] == [0, 3, 6]
+    assert [
+        max(turn.version for episode in episodes for turn in episode.turns) for episodes, _ in found
+    ] == [0, 3, 6]
     for episodes, worth in found:
         assert len(episodes) == 6
         for episode, of_turns in zip(episodes, worth, strict=True):
             rewards = [turn.reward for turn in episode.turns]
-            whole = [sum(0.9**i * each for i, each in enumerate(rewards[turn:])) for turn in range(len(rewards))]
+            whole = [
+                sum(0.9**i * each for i, each in enumerate(rewards[turn:]))
+                for turn in range(len(rewards))
+            ]
             assert of_turns == pytest.approx(whole)

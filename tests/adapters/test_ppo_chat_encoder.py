@@ -65,7 +65,9 @@ def test_a_conversation_laid_out_token_by_token_is_the_chat_template_of_all_of_i
         {"role": "assistant", "content": replies[0]},
         {"role": "user", "content": parts(texts[1])},
     ]
-    assert collapsed == encoder.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    assert collapsed == encoder.tokenizer.apply_chat_template(
+        messages, tokenize=False, add_generation_prompt=True
+    )
     assert found.count(image) == 2 * patches
 
 
@@ -80,7 +82,11 @@ def test_a_conversation_laid_out_token_by_token_is_the_chat_template_of_all_of_i
 def test_text_of_an_environment_cannot_forge_messages_or_pictures(encoder, text):
     forged = list(encoder.show("<|im_end|>", observation(text)).first_ids)
     end, start = encoder.tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|im_start|>"])
-    assert (forged.count(end), forged.count(start), forged.count(encoder.image_token_id)) == (2, 3, 4)
+    assert (forged.count(end), forged.count(start), forged.count(encoder.image_token_id)) == (
+        2,
+        3,
+        4,
+    )
 
 
 @pytest.mark.parametrize("text", ["no picture", "two <image><image>"])
@@ -98,8 +104,12 @@ def test_an_observation_without_a_picture_is_text_alone(encoder):
 def test_image_tokens_that_do_not_match_are_found_before_the_model(encoder):
     shown = encoder.show("", observation())
     encoder.check_pictures(shown.first_ids, [shown], "row 3")
-    with pytest.raises(TrainingDataError, match=r"row 3: its pictures take 4 image tokens, but it has 3"):
-        encoder.check_pictures(shown.first_ids[: shown.first_ids.index(encoder.image_token_id) + 3], [shown], "row 3")
+    with pytest.raises(
+        TrainingDataError, match=r"row 3: its pictures take 4 image tokens, but it has 3"
+    ):
+        encoder.check_pictures(
+            shown.first_ids[: shown.first_ids.index(encoder.image_token_id) + 3], [shown], "row 3"
+        )
 
 
 def test_a_model_of_another_family_is_refused(tmp_path):

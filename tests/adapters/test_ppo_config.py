@@ -44,7 +44,11 @@ def test_a_setting_of_any_type_is_taken_or_refused(name):
 def test_settings_that_were_taken_are_taken_again():
     """As a checkpoint's are, or one setting's change."""
     first = config(
-        "unused", lora={"r": 4}, environments=[{"id": "vagen/FrozenLake-v0", "weight": 2}], eval_rollouts=2, dual_clip=3
+        "unused",
+        lora={"r": 4},
+        environments=[{"id": "vagen/FrozenLake-v0", "weight": 2}],
+        eval_rollouts=2,
+        dual_clip=3,
     )
     again = dataclasses.replace(first)
     assert [getattr(again, name) for name in OWN] == [getattr(first, name) for name in OWN]
@@ -57,23 +61,41 @@ RLOO = {"advantage": "rloo", "group_size": 2}
     ("changes", "message"),
     [
         ({"advantage": "bilevel_gea"}, "Did you mean"),
-        ({"advantage_settings": {"gamma_trun": 1}}, "no entry 'gamma_trun'.* Did you mean 'gamma_turn'"),
+        (
+            {"advantage_settings": {"gamma_trun": 1}},
+            "no entry 'gamma_trun'.* Did you mean 'gamma_turn'",
+        ),
         ({"advantage": "turn_gae", "advantage_settings": {"gamma": 1.5}}, "gamma=1.5 is not valid"),
         ({"advantage": "gigpo"}, "group_size=1"),
         ({"dynamic_sampling": 2}, "group_size=1"),
         ({"advantage": "vine"}, "continuations=0"),
         ({"continuations": 2, **RLOO}, "continuations=2 .* 0 for other estimators"),
-        ({"advantage_settings": {"gamma_token": 0.9}}, "gamma_token=0.9 .* longer replies are discounted more"),
+        (
+            {"advantage_settings": {"gamma_token": 0.9}},
+            "gamma_token=0.9 .* longer replies are discounted more",
+        ),
         ({"context": "answers"}, "all, last:N or summary:K"),
         ({"context": "summary:2,reasoning=keep"}, "without hidden reasoning"),
-        ({"context": "summary:2", "advantage": "vine", "continuations": 1}, "without summaries for vine"),
+        (
+            {"context": "summary:2", "advantage": "vine", "continuations": 1},
+            "without summaries for vine",
+        ),
         ({"context": "summary:2:4096"}, "summaries of fewer than max_length"),
         ({"max_staleness": 1}, "0 without sampler_correction"),
         ({"max_staleness": 9, "sampler_correction": "token"}, "max_staleness=.* is not valid"),
-        ({"max_staleness": 1, "sampler_correction": "token", "generation": "vllm"}, "0 without generation=vllm-server"),
+        (
+            {"max_staleness": 1, "sampler_correction": "token", "generation": "vllm"},
+            "0 without generation=vllm-server",
+        ),
         ({"dual_clip": 0.5}, "dual_clip=0.5"),
-        ({"rollouts": 3, "critic_warmup_rollouts": 3}, "must be less than rollouts=3, or the policy never learns"),
-        ({"critic_warmup_rollouts": 1, **RLOO}, "critic_warmup_rollouts=1 .* 0: rloo has no critic"),
+        (
+            {"rollouts": 3, "critic_warmup_rollouts": 3},
+            "must be less than rollouts=3, or the policy never learns",
+        ),
+        (
+            {"critic_warmup_rollouts": 1, **RLOO},
+            "critic_warmup_rollouts=1 .* 0: rloo has no critic",
+        ),
         ({"episodes_per_rollout": 9, "group_size": 2}, "a multiple of group_size=2"),
         ({"minibatches": 9}, "at most episodes_per_rollout=8"),
         ({"save_strategy": "steps", "save_steps": 3}, "a multiple of the 2 updates"),
@@ -82,18 +104,32 @@ RLOO = {"advantage": "rloo", "group_size": 2}
         ({"eval_rollouts": -1}, "eval_rollouts=-1"),
         ({"load_best_model_at_end": True}, "eval_rollouts keeps the best"),
         (
-            {"advantage": "token_gae", "advantage_settings": {"mask_observations": False}, "ratio_level": "turn"},
+            {
+                "advantage": "token_gae",
+                "advantage_settings": {"mask_observations": False},
+                "ratio_level": "turn",
+            },
             "observations are in no turn",
         ),
         ({"environments": []}, "a list of at least one"),
         ({"vllm_options": {"url": "x"}}, "left out without generation=vllm"),
-        ({"generation": "vllm-server", "vllm_options": {"ulr": "x"}}, "no entry 'ulr'.* Did you mean 'url'"),
         (
-            {"environments": [{"id": LAKE, "difficulties": [0, 1, 2]}], "eval_rollouts": 1, "eval_episodes": 2},
+            {"generation": "vllm-server", "vllm_options": {"ulr": "x"}},
+            "no entry 'ulr'.* Did you mean 'url'",
+        ),
+        (
+            {
+                "environments": [{"id": LAKE, "difficulties": [0, 1, 2]}],
+                "eval_rollouts": 1,
+                "eval_episodes": 2,
+            },
             "eval_episodes=2 .* at least 3",
         ),
         ({"environments": [{"id": LAKE}, {"id": LAKE}]}, f"two are called {LAKE}"),
-        ({"environments": [{"id": LAKE, "optoins": {}}]}, "no entry 'optoins'.* Did you mean 'options'"),
+        (
+            {"environments": [{"id": LAKE, "optoins": {}}]},
+            "no entry 'optoins'.* Did you mean 'options'",
+        ),
         ({"environments": [{"id": LAKE, "weight": float("nan")}]}, "weight=nan is not valid"),
         ({"environments": [{"id": LAKE, "difficulties": [0, 0]}]}, "a list of different entries"),
         (

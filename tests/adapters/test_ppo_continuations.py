@@ -21,9 +21,16 @@ class Walking:
 
     def __init__(self, encoder):
         def ids(text):
-            return [i for letter in text for i in encoder.tokenizer(letter, add_special_tokens=False)["input_ids"]]
+            return [
+                i
+                for letter in text
+                for i in encoder.tokenizer(letter, add_special_tokens=False)["input_ids"]
+            ]
 
-        self.replies = [(*ids(f"<answer>{way}</answer>"), encoder.end_id) for way in ("Left", "Down", "Right", "Up")]
+        self.replies = [
+            (*ids(f"<answer>{way}</answer>"), encoder.end_id)
+            for way in ("Left", "Down", "Right", "Up")
+        ]
 
     def sample(self, prompts, sampling, seeds):
         drawn = [
@@ -35,10 +42,18 @@ class Walking:
 
 def rollout(encoder, sampler, temperature, **options):
     envs = [
-        gym.make("vagen/FrozenLake-v0", strategy="no_think", prompt_pack=tiny.PROMPTS, max_turns=4, **options)
+        gym.make(
+            "vagen/FrozenLake-v0",
+            strategy="no_think",
+            prompt_pack=tiny.PROMPTS,
+            max_turns=4,
+            **options,
+        )
         for _ in range(4)
     ]
-    return Rollout(envs, encoder, sampler, SampleSettings(temperature=temperature, top_p=1.0, max_tokens=6))
+    return Rollout(
+        envs, encoder, sampler, SampleSettings(temperature=temperature, top_p=1.0, max_tokens=6)
+    )
 
 
 def turns_of(episode):
@@ -58,7 +73,10 @@ def test_a_fork_that_says_the_same_sees_and_gets_the_same(kind, loaded):
     worth = state_values_of(episodes, played, 1, 0.9)
     for episode, of_turns in zip(episodes, worth, strict=True):
         rewards = [turn.reward for turn in episode.turns]
-        expected = [sum(0.9**i * each for i, each in enumerate(rewards[turn:])) for turn in range(len(rewards))]
+        expected = [
+            sum(0.9**i * each for i, each in enumerate(rewards[turn:]))
+            for turn in range(len(rewards))
+        ]
         assert of_turns == pytest.approx(expected)
 
 

@@ -37,9 +37,13 @@ def trained(model, folder, **changes):
     return ppo_training.trained(model, folder, **run | changes)
 
 
-def test_groups_are_of_one_environment_and_shares_are_those_of_the_weights(tiny_folder, tmp_path, monkeypatch):
+def test_groups_are_of_one_environment_and_shares_are_those_of_the_weights(
+    tiny_folder, tmp_path, monkeypatch
+):
     kept, collect = [], MultiTurnPPOTrainer.collect_experience
-    monkeypatch.setattr(MultiTurnPPOTrainer, "collect_experience", lambda *_: kept.append(collect(*_)) or kept[-1])
+    monkeypatch.setattr(
+        MultiTurnPPOTrainer, "collect_experience", lambda *_: kept.append(collect(*_)) or kept[-1]
+    )
     trainer = trained(tiny_folder, tmp_path, eval_rollouts=1, eval_episodes=3)
     played = collections.Counter()
     for experience in kept:
@@ -58,7 +62,9 @@ def test_groups_are_of_one_environment_and_shares_are_those_of_the_weights(tiny_
     evaluated = next(entry for entry in trainer.state.log_history if "eval_success" in entry)
     curve = json.loads((tmp_path / "evaluations.json").read_text())[0]
     assert curve.items() <= evaluated.items()
-    assert {name for name in curve if name.startswith("eval_success/")} == {f"eval_success/{each}" for each in names}
+    assert {name for name in curve if name.startswith("eval_success/")} == {
+        f"eval_success/{each}" for each in names
+    }
     assert "rollout/equal_groups" in first
 
 
@@ -83,7 +89,9 @@ def test_rewards_are_scaled_by_environment_and_scored_by_task(tiny_folder, tmp_p
         scored = any(term.name == "luck" for turn in episode.turns for term in turn.rewards)
         assert scored == (episode.level.environment in scores)
         returns = experience.advantages.returns[row][experience.advantages.value_mask[row]]
-        assert float(returns[0]) == pytest.approx(scales[episode.level.environment] * episode.rewards, abs=1e-6)
+        assert float(returns[0]) == pytest.approx(
+            scales[episode.level.environment] * episode.rewards, abs=1e-6
+        )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +100,13 @@ def test_rewards_are_scaled_by_environment_and_scored_by_task(tiny_folder, tmp_p
     ids=["sync", "async"],
 )
 def test_a_resumed_run_ends_where_the_whole_one_does(changes, tiny_folder, tmp_path):
-    run = {"rollouts": 3, "save_strategy": "steps", "save_steps": 4, "level_sampler": "difficulty", **changes}
+    run = {
+        "rollouts": 3,
+        "save_strategy": "steps",
+        "save_steps": 4,
+        "level_sampler": "difficulty",
+        **changes,
+    }
     whole = trained(tiny_folder, tmp_path, **run)
     resumed = trained(tiny_folder, tmp_path, resume=str(tmp_path / "checkpoint-4"), **run)
     same(weights(whole), weights(resumed))
@@ -154,7 +168,10 @@ def test_the_difficulty_sampler_prefers_tasks_that_are_solved_half_of_the_time()
 
 def test_it_prefers_cheap_tasks():
     equal = dict.fromkeys(CHANCES, 0.5)
-    last = sum(play(DifficultySampler(TASKS, 0, 4), 20, equal, {f"{SOKOBAN}:2": 100})[-10:], collections.Counter())
+    last = sum(
+        play(DifficultySampler(TASKS, 0, 4), 20, equal, {f"{SOKOBAN}:2": 100})[-10:],
+        collections.Counter(),
+    )
     assert last[f"{SOKOBAN}:2"] < 0.5 * min(last[f"{SOKOBAN}:0"], last[f"{SOKOBAN}:1"])
 
 

@@ -49,7 +49,9 @@ def test_a_family_plays_a_rollout_and_learns_two_updates(name, folder_of, tmp_pa
     moved = {key for key, each in policy.named_parameters() if not torch.equal(each, before[key])}
     towers = ("vision", "visual", "projector", "connector", "image_newline")
     assert moved, "nothing was learned"
-    assert not [key for key in moved if any(word in key for word in towers)], "freeze_vision lets a part of it move"
+    assert not [key for key in moved if any(word in key for word in towers)], (
+        "freeze_vision lets a part of it move"
+    )
     assert [key for key in before if any(word in key for word in towers)]
 
 
@@ -68,14 +70,18 @@ def test_a_trained_familys_folder_is_read_again(name, folder_of, tmp_path):
 
 def refused(name, tmp_path, **changes):
     with pytest.raises(TrainingConfigError) as error:
-        family_checks.check_layout(ChatEncoder.from_pretrained(families.save(name, tmp_path, **changes)))
+        family_checks.check_layout(
+            ChatEncoder.from_pretrained(families.save(name, tmp_path, **changes))
+        )
     return str(error.value)
 
 
 def test_a_template_that_writes_history_in_another_way_is_refused(tmp_path):
     """As templates do that put the system prompt before the last observation."""
     template = families.FAMILIES["qwen2_5_vl"]["template"]
-    last = template.replace("{{ message.role }}\n", "{{ message.role }}\n{% if loop.last %}(now) {% endif %}")
+    last = template.replace(
+        "{{ message.role }}\n", "{{ message.role }}\n{% if loop.last %}(now) {% endif %}"
+    )
     found = refused("qwen2_5_vl", tmp_path, template=last)
     assert "family 'qwen2_5_vl'" in found
     assert "continuation" in found
@@ -87,7 +93,9 @@ def test_a_whole_of_which_a_part_can_be_trained_is_refused_by_name(tmp_path):
 
     families.tokenizer("qwen2_5_vl").save_pretrained(tmp_path)
     AutoConfig.for_model("qwen2_5_omni").save_pretrained(tmp_path)
-    (tmp_path / "preprocessor_config.json").write_text('{"image_processor_type": "Qwen2VLImageProcessor"}')
+    (tmp_path / "preprocessor_config.json").write_text(
+        '{"image_processor_type": "Qwen2VLImageProcessor"}'
+    )
     with pytest.raises(TrainingConfigError, match="'qwen2_5_omni' can't be trained"):
         ChatEncoder.from_pretrained(str(tmp_path))
 
@@ -114,12 +122,16 @@ def test_a_sampler_that_says_other_log_probabilities_is_refused(folder_of, monke
     model, encoder = ActorCritic.from_pretrained(folder), ChatEncoder.from_pretrained(folder)
     # The head is one of its modules, which both read; a scale is applied by generate alone.
     draw = generation.Draw.__call__
-    monkeypatch.setattr(generation.Draw, "__call__", lambda self, ids, scores: draw(self, ids, scores * 1.01))
+    monkeypatch.setattr(
+        generation.Draw, "__call__", lambda self, ids, scores: draw(self, ids, scores * 1.01)
+    )
     with pytest.raises(TrainingConfigError, match="sampler against trainer"):
         family_checks.check_model(model, encoder)
 
 
-@pytest.mark.parametrize(("name", "scaled"), [("hyperclovax_vision_v2", True), ("gemma4", True), ("qwen2_5_vl", False)])
+@pytest.mark.parametrize(
+    ("name", "scaled"), [("hyperclovax_vision_v2", True), ("gemma4", True), ("qwen2_5_vl", False)]
+)
 def test_logits_are_what_the_models_own_forward_pass_makes_of_states(name, scaled, folder_of):
     policy = ActorCritic.from_pretrained(folder_of(name), critic="none").policy.eval()
     ids = torch.arange(7)[None]

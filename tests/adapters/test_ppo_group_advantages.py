@@ -27,7 +27,8 @@ def comparable(draw):
         values=None,
         group_ids=torch.tensor(groups),
         turn_states=torch.tensor(states).view(rows, turns),
-        turn_values=torch.tensor(states, dtype=torch.float64).view(rows, turns) / 3 + batch.turn_rewards,
+        turn_values=torch.tensor(states, dtype=torch.float64).view(rows, turns) / 3
+        + batch.turn_rewards,
     )
 
 
@@ -43,7 +44,10 @@ def rewards_of(batch):
 def to_go(rewards, gamma):
     """Turn by turn what comes from it on; the turns that a row has are next to each other."""
     return {
-        turn: sum(gamma**i * rewards[other] for i, other in enumerate(t for t in sorted(rewards) if t >= turn))
+        turn: sum(
+            gamma**i * rewards[other]
+            for i, other in enumerate(t for t in sorted(rewards) if t >= turn)
+        )
         for turn in rewards
     }
 
@@ -68,7 +72,9 @@ def against_mean(own, peers, scale):
 @given(data=st.data())
 def test_grpo_and_rloo_equal_arithmetic_on_lists(scale, data):
     batch = data.draw(batches(max_rows=6))
-    groups = data.draw(st.lists(st.integers(-5, 5), min_size=len(batch.turn_ids), max_size=len(batch.turn_ids)))
+    groups = data.draw(
+        st.lists(st.integers(-5, 5), min_size=len(batch.turn_ids), max_size=len(batch.turn_ids))
+    )
     batch = dataclasses.replace(batch, group_ids=torch.tensor(groups), values=None)
     played = [bool(row.any()) for row in batch.mask]
     totals = [
@@ -97,9 +103,15 @@ def test_rloo_by_turn_equals_arithmetic_on_lists(batch, gamma):
     groups, returns = batch.group_ids.tolist(), [to_go(each, gamma) for each in rewards_of(batch)]
     expected = []
     for row, own in enumerate(returns):
-        others = [peer for other, peer in enumerate(returns) if groups[other] == groups[row] and other != row and peer]
+        others = [
+            peer
+            for other, peer in enumerate(returns)
+            if groups[other] == groups[row] and other != row and peer
+        ]
         baselines = {turn: [peer.get(turn, 0.0) for peer in others] for turn in own}
-        expected.append({turn: own[turn] - statistics.fmean(baselines[turn]) if others else 0.0 for turn in own})
+        expected.append(
+            {turn: own[turn] - statistics.fmean(baselines[turn]) if others else 0.0 for turn in own}
+        )
     assert_turns(grouped.rloo_turns(batch, gamma=gamma), batch, expected)
 
 
@@ -111,7 +123,11 @@ def test_rloo_by_turn_equals_arithmetic_on_lists(batch, gamma):
     scale=st.booleans(),
 )
 def test_gigpo_equals_arithmetic_on_lists(batch, gamma, weight, scale):
-    groups, states, rewards = batch.group_ids.tolist(), batch.turn_states.tolist(), rewards_of(batch)
+    groups, states, rewards = (
+        batch.group_ids.tolist(),
+        batch.turn_states.tolist(),
+        rewards_of(batch),
+    )
     returns = [to_go(each, gamma) for each in rewards]
     expected = []
     for row, own in enumerate(returns):
@@ -120,7 +136,12 @@ def test_gigpo_equals_arithmetic_on_lists(batch, gamma, weight, scale):
         of_episode = against_mean(sum(rewards[row].values()), wholes, scale) if own else 0.0
         expected.append({})
         for turn in own:
-            met = [returns[other][t] for other in same for t in returns[other] if states[other][t] == states[row][turn]]
+            met = [
+                returns[other][t]
+                for other in same
+                for t in returns[other]
+                if states[other][t] == states[row][turn]
+            ]
             expected[row][turn] = of_episode + weight * against_mean(own[turn], met, scale)
     found = grouped.gigpo(batch, gamma=gamma, step_weight=weight, scale=scale)
     assert_turns(found, batch, expected)
@@ -134,7 +155,9 @@ def test_vine_equals_arithmetic_on_lists(batch, gamma):
         turns = sorted(rewards)
         worth = {turn: float(batch.turn_values[row, turn]) for turn in turns}
         after = {turn: worth[following] for turn, following in itertools.pairwise(turns)}
-        expected.append({turn: rewards[turn] + gamma * after.get(turn, 0.0) - worth[turn] for turn in turns})
+        expected.append(
+            {turn: rewards[turn] + gamma * after.get(turn, 0.0) - worth[turn] for turn in turns}
+        )
     assert_turns(ppo.vine(batch, gamma=gamma), batch, expected)
 
 

@@ -17,7 +17,12 @@ from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 
 DISCOUNTS = {
     "token_gae": {"gamma": 0.9, "lam": 0.8},
-    "dual_discount_gae": {"gamma_turn": 0.9, "lam_turn": 0.8, "gamma_token": 0.95, "lam_token": 0.7},
+    "dual_discount_gae": {
+        "gamma_turn": 0.9,
+        "lam_turn": 0.8,
+        "gamma_token": 0.95,
+        "lam_token": 0.7,
+    },
     "bilevel_gae": {"gamma_turn": 0.9, "lam_turn": 0.8, "gamma_token": 0.95, "lam_token": 0.7},
     "bilevel_gae_released": {"gamma_turn": 0.9, "gamma_token": 0.95, "lam": 0.8},
     "bilevel_gae_mixed": {"gamma_turn": 0.9, "lam_turn": 0.8, "lam_token": 0.7},
@@ -94,16 +99,26 @@ def gradients(name, level, played, layout):
     rows = len(played)
     turns = max(len(each.sizes) for each in played)
     # What stands elsewhere is noise: it must reach nothing.
-    dense = {key: torch.randn(rows, width, generator=noise, dtype=torch.float64) for key in GIVEN_BY}
+    dense = {
+        key: torch.randn(rows, width, generator=noise, dtype=torch.float64) for key in GIVEN_BY
+    }
     values = torch.randn(rows, width + 1, generator=noise, dtype=torch.float64)
-    turn_ids, rewards = torch.full((rows, width), NOT_SAMPLED), torch.zeros(rows, turns, dtype=torch.float64)
-    states, worth = torch.full((rows, turns), 99), torch.full((rows, turns), torch.nan, dtype=torch.float64)
+    turn_ids, rewards = (
+        torch.full((rows, width), NOT_SAMPLED),
+        torch.zeros(rows, turns, dtype=torch.float64),
+    )
+    states, worth = (
+        torch.full((rows, turns), 99),
+        torch.full((rows, turns), torch.nan, dtype=torch.float64),
+    )
     ends = []
     for row, number in enumerate(layout.order):
         episode, at = played[number], places[number]
         for key in dense:
             dense[key][row, at] = episode.tokens[key]
-        turn_ids[row, at] = torch.repeat_interleave(torch.arange(len(episode.sizes)), torch.tensor(episode.sizes))
+        turn_ids[row, at] = torch.repeat_interleave(
+            torch.arange(len(episode.sizes)), torch.tensor(episode.sizes)
+        )
         rewards[row, : len(episode.sizes)] = episode.rewards
         states[row, : len(episode.sizes)] = episode.states
         worth[row, : len(episode.sizes)] = episode.worth
@@ -144,7 +159,11 @@ def gradients(name, level, played, layout):
     for row, number in enumerate(layout.order):
         at = places[number]
         touched[row, at] = True
-        found[number] = logprobs.grad[row, at], guesses.grad[row, at], guesses.grad[row, ends[row] + 1]
+        found[number] = (
+            logprobs.grad[row, at],
+            guesses.grad[row, at],
+            guesses.grad[row, ends[row] + 1],
+        )
     assert not logprobs.grad[~touched].any()  # nothing but sampled tokens is trained on
     return found
 

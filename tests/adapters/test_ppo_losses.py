@@ -38,10 +38,19 @@ def test_ratios_of_tokens_and_of_turns():
 
 @pytest.mark.parametrize(
     ("ratio", "advantage", "loss"),
-    [(1.1, 2.0, -2.2), (1.5, 2.0, -2.56), (0.5, 2.0, -1.0), (1.5, -2.0, 3.0), (0.5, -2.0, 1.6), (1.0, 0.0, 0.0)],
+    [
+        (1.1, 2.0, -2.2),
+        (1.5, 2.0, -2.56),
+        (0.5, 2.0, -1.0),
+        (1.5, -2.0, 3.0),
+        (0.5, -2.0, 1.6),
+        (1.0, 0.0, 0.0),
+    ],
 )
 def test_the_surrogate_is_clipped_on_the_side_that_would_gain(ratio, advantage, loss):
-    found = losses.policy_losses(torch.tensor(ratio), torch.tensor(advantage), clip_low=0.2, clip_high=0.28)
+    found = losses.policy_losses(
+        torch.tensor(ratio), torch.tensor(advantage), clip_low=0.2, clip_high=0.28
+    )
     assert float(found) == pytest.approx(loss)
 
 
@@ -67,15 +76,32 @@ def test_both_kl_estimates_are_right_on_average():
 def some(seed=0, rows=3, length=9):
     """Log-probabilities now and then, advantages, and turns with gaps."""
     generator = torch.Generator().manual_seed(seed)
-    new, old, sampled = (-torch.rand(rows, length, generator=generator, dtype=torch.float64) * 3 for _ in range(3))
-    turn_ids = torch.tensor(
-        [[-1, 0, 0, 0, -1, 1, 1, -1, -1], [-1, 0, -1, 1, 1, -1, 2, 2, 2], [-1, -1, 0, 0, 0, 0, -1, -1, -1]]
+    new, old, sampled = (
+        -torch.rand(rows, length, generator=generator, dtype=torch.float64) * 3 for _ in range(3)
     )
-    return new, old, sampled, turn_ids, torch.randn(rows, length, generator=generator, dtype=torch.float64)
+    turn_ids = torch.tensor(
+        [
+            [-1, 0, 0, 0, -1, 1, 1, -1, -1],
+            [-1, 0, -1, 1, 1, -1, 2, 2, 2],
+            [-1, -1, 0, 0, 0, 0, -1, -1, -1],
+        ]
+    )
+    return (
+        new,
+        old,
+        sampled,
+        turn_ids,
+        torch.randn(rows, length, generator=generator, dtype=torch.float64),
+    )
 
 
 def tokens_of(turn_ids):
-    return [(row, at) for row, ids in enumerate(turn_ids.tolist()) for at, turn in enumerate(ids) if turn >= 0]
+    return [
+        (row, at)
+        for row, ids in enumerate(turn_ids.tolist())
+        for at, turn in enumerate(ids)
+        if turn >= 0
+    ]
 
 
 def clipped(ratio, low, high):
@@ -106,7 +132,9 @@ def test_cispo_is_the_papers_loop_in_value_and_gradient():
     new.requires_grad_(True)
     mask = turn_ids >= 0
     ratios = losses.probability_ratios(new, old, turn_ids, "token")
-    entries = losses.cispo_losses(new, ratios, advantages, settings["clip_low"], settings["clip_high"])
+    entries = losses.cispo_losses(
+        new, ratios, advantages, settings["clip_low"], settings["clip_high"]
+    )
     loss = (entries * mask).sum() / mask.sum()
     loss.backward()
     total, slopes = 0.0, torch.zeros_like(new)
@@ -126,7 +154,10 @@ def test_dual_clip_is_the_papers_loop():
     found = losses.policy_losses(ratios, advantages, 0.2, 0.2, bound)
     reached = 0
     for row, at in tokens_of(turn_ids):
-        ratio, advantage = math.exp(float(new[row, at] + 2 - old[row, at])), float(advantages[row, at])
+        ratio, advantage = (
+            math.exp(float(new[row, at] + 2 - old[row, at])),
+            float(advantages[row, at]),
+        )
         gain = min(ratio * advantage, clipped(ratio, 0.2, 0.2) * advantage)
         if advantage < 0:
             reached += bound * advantage > gain
@@ -135,7 +166,9 @@ def test_dual_clip_is_the_papers_loop():
     assert reached, "no token is where the second clip counts"
 
 
-@pytest.mark.parametrize(("tokens", "penalty"), [(1, 0), (80, 0), (81, -0.05), (90, -0.5), (100, -1)])
+@pytest.mark.parametrize(
+    ("tokens", "penalty"), [(1, 0), (80, 0), (81, -0.05), (90, -0.5), (100, -1)]
+)
 def test_long_replies_are_punished_softly(tokens, penalty):
     """DAPO, eq. 13: ((limit - buffer) - tokens) / buffer within the buffer."""
     assert losses.overlong_penalty(tokens, limit=100, share=0.2) == pytest.approx(penalty)
@@ -146,7 +179,9 @@ def test_weights_from_sampler_to_trainer_are_truncated(level):
     new, _, sampled, turn_ids, _ = some(4)
     found = losses.sampler_weights(new, sampled, turn_ids, level, cap=1.5)
     for row, at in tokens_of(turn_ids):
-        places = [at] if level == "token" else [each for each in range(9) if turn_ids[row, each] >= 0]
+        places = (
+            [at] if level == "token" else [each for each in range(9) if turn_ids[row, each] >= 0]
+        )
         ratio = math.exp(sum(float(new[row, each] - sampled[row, each]) for each in places))
         assert float(found[row, at]) == pytest.approx(min(ratio, 1.5))
     assert (found[turn_ids < 0] == 1).all()
@@ -164,6 +199,8 @@ def test_an_infinite_log_ratio_leaves_losses_and_gradients_finite(level, advanta
     loss.sum().backward()
     assert loss.isfinite().all()
     assert new.grad.isfinite().all()
-    assert losses.kl_estimates(new.detach(), torch.tensor([[old, -1.0, old]]), "k3").isfinite().all()
+    assert (
+        losses.kl_estimates(new.detach(), torch.tensor([[old, -1.0, old]]), "k3").isfinite().all()
+    )
     if advantage == 0:
         assert losses.cispo_losses(new, ratios, torch.zeros(1, 3), 1.0, 2.0).tolist() == [[0, 0, 0]]

@@ -25,33 +25,47 @@ def moved(tiny_folder, **options):
     model.add_reference()
     with torch.no_grad():
         shape = model.policy.lm_head.weight.shape
-        model.policy.lm_head.weight.add_(0.1 * torch.randn(shape, generator=torch.Generator().manual_seed(0)))
+        model.policy.lm_head.weight.add_(
+            0.1 * torch.randn(shape, generator=torch.Generator().manual_seed(0))
+        )
     return model
 
 
 @pytest.mark.parametrize("teach", [True, False])
 def test_scores_and_gradients_at_sampled_tokens_are_those_of_all_logits(tiny_folder, teach):
     model, (inputs, mask) = moved(tiny_folder), batch()
-    found = model(inputs, WANT, temperature=0.7, forbidden_ids=(3,), mask=mask, entropies_teach=teach)
+    found = model(
+        inputs, WANT, temperature=0.7, forbidden_ids=(3,), mask=mask, entropies_teach=teach
+    )
     assert not any(entries[~mask].any() for entries in found.values())
     (found["logprobs"] + 0.1 * found["entropies"]).sum().backward()
-    ours = {name: each.grad.clone() for name, each in model.policy.named_parameters() if each.grad is not None}
+    ours = {
+        name: each.grad.clone()
+        for name, each in model.policy.named_parameters()
+        if each.grad is not None
+    }
     model.zero_grad()
 
     # The independent way: the policy's own logits of all tokens, and torch's distributions.
-    logits, others = (each(**inputs).logits[:, :-1] / 0.7 for each in (model.policy, model.reference))
+    logits, others = (
+        each(**inputs).logits[:, :-1] / 0.7 for each in (model.policy, model.reference)
+    )
     kept = [token for token in range(logits.shape[2]) if token != 3]
     p, q = (torch.distributions.Categorical(logits=each[..., kept]) for each in (logits, others))
     token = inputs["input_ids"][:, 1:] - (inputs["input_ids"][:, 1:] > 3).long()
     expected = dict(zip(WANT, (p.log_prob(token), p.entropy(), q.log_prob(token)), strict=True))
     said = mask[:, 1:]
     for name in WANT:
-        torch.testing.assert_close(found[name][:, 1:][said], expected[name][said], rtol=1e-4, atol=1e-5, msg=name)
+        torch.testing.assert_close(
+            found[name][:, 1:][said], expected[name][said], rtol=1e-4, atol=1e-5, msg=name
+        )
     bonus = 0.1 * expected["entropies"] if teach else 0
     (expected["logprobs"] + bonus)[said].sum().backward()
     assert max(float(gradient.abs().max()) for gradient in ours.values()) > 1e-3
     for name, gradient in ours.items():
-        torch.testing.assert_close(gradient, model.policy.get_parameter(name).grad, rtol=1e-3, atol=1e-4, msg=name)
+        torch.testing.assert_close(
+            gradient, model.policy.get_parameter(name).grad, rtol=1e-3, atol=1e-4, msg=name
+        )
 
 
 def test_a_batch_in_which_nothing_was_sampled_has_scores_of_zero_and_a_gradient(tiny_folder):
@@ -86,14 +100,18 @@ def test_a_reference_in_bfloat16_says_what_one_in_float32_would(tiny_folder):
     _, encoder = load_policy(tiny_folder)
     from vagen_adapters.ppo.generation import Prompt, model_inputs
 
-    shown = encoder.show("", {"text": "<image> and words", "image": torch.full((64, 64, 3), 7).byte().numpy()})
+    shown = encoder.show(
+        "", {"text": "<image> and words", "image": torch.full((64, 64, 3), 7).byte().numpy()}
+    )
     inputs = model_inputs([Prompt(shown.first_ids, (shown,))], encoder, "cpu")
     found = []
     for dtype in (torch.float32, torch.bfloat16):
         model = ActorCritic.from_pretrained(tiny_folder).eval()
         model.add_reference(dtype)
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-            found.append(model(inputs, ("reference_logprobs",), temperature=1.0)["reference_logprobs"])
+            found.append(
+                model(inputs, ("reference_logprobs",), temperature=1.0)["reference_logprobs"]
+            )
             policy = model(inputs, ("logprobs",), temperature=1.0)["logprobs"]
         assert torch.equal(found[-1], policy)
     assert torch.equal(*found)

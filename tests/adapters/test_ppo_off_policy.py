@@ -27,7 +27,9 @@ def test_every_known_loss_trains(loss, tiny_folder, tmp_path):
     assert max(history(trainer, "grad_norm")) > 0
 
 
-def test_groups_that_tell_nothing_are_played_again_with_other_levels(tiny_folder, tmp_path, monkeypatch):
+def test_groups_that_tell_nothing_are_played_again_with_other_levels(
+    tiny_folder, tmp_path, monkeypatch
+):
     """All of the first eight are worth the same; of the next eight, every second is worth more."""
     scored, played = [], []
     play_on = Rollout.play_on
@@ -62,7 +64,11 @@ def test_groups_that_tell_nothing_are_played_again_with_other_levels(tiny_folder
     ("pairs", "at_most", "kept"),
     [
         # Groups with equal returns are left out,
-        (((0, 1.0), (0, 1.0), (1, 0), (1, 2), (2, 3), (2, 4), (3, 0.1 + 0.2), (3, 0.3)), 10, [1, 1, 2, 2]),
+        (
+            ((0, 1.0), (0, 1.0), (1, 0), (1, 2), (2, 3), (2, 4), (3, 0.1 + 0.2), (3, 0.3)),
+            10,
+            [1, 1, 2, 2],
+        ),
         # and only whole ones are kept: without its last episode one could be left with equal returns.
         ([(group, draw) for group in range(3) for draw in (0, 0, 0, 1)], 2, [0] * 4 + [1] * 4),
     ],
@@ -80,7 +86,10 @@ class Wrong(TransformersSampler):
 
     def sample(self, prompts, sampling, seeds):
         replies = super().sample(prompts, sampling, seeds)
-        return [SampledReply(each.ids, tuple(logprob + 0.5 for logprob in each.logprobs)) for each in replies]
+        return [
+            SampledReply(each.ids, tuple(logprob + 0.5 for logprob in each.logprobs))
+            for each in replies
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +105,11 @@ def test_what_the_sampler_makes_too_likely_counts_less(level, plain, tiny_folder
     assert history(right, "grad_norm")[0] == pytest.approx(history(plain, "grad_norm")[0], rel=1e-3)
     wrong = trained(tiny_folder, tmp_path, sampler_correction=level, make_sampler=Wrong)
     mean = history(wrong, "correction/mean")[0]
-    assert mean == pytest.approx(torch.tensor(-0.5).exp().item(), rel=1e-3) if level == "token" else mean < 0.2
+    assert (
+        mean == pytest.approx(torch.tensor(-0.5).exp().item(), rel=1e-3)
+        if level == "token"
+        else mean < 0.2
+    )
 
 
 def test_top_p_is_in_the_weights(tiny_folder, tmp_path):

@@ -26,36 +26,58 @@ def check_packing(model, encoder):
 def test_a_familys_log_probabilities_are_those_of_padded_rows(name, attention, tmp_path):
     folder = families.save(name, tmp_path)
     encoder = ChatEncoder.from_pretrained(folder)
-    model = ActorCritic.from_pretrained(folder, critic="shared", attn_implementation=attention).eval()
+    model = ActorCritic.from_pretrained(
+        folder, critic="shared", attn_implementation=attention
+    ).eval()
     torch.nn.init.normal_(model.value_head.weight)
     check_packing(model, encoder)
     first, second = (family_checks._show(encoder, number) for number in range(2))
-    conversation = Prompt((*first.first_ids, *encoder.encode("Up"), *second.next_ids), (first, second))
+    conversation = Prompt(
+        (*first.first_ids, *encoder.encode("Up"), *second.next_ids), (first, second)
+    )
     prompts = [conversation, *[Prompt(first.first_ids, (first,))] * 2]
     for left in (False, True):
         inputs = model_inputs(prompts, encoder, "cpu", left=left)
         mask = inputs["attention_mask"].bool()
-        said = mask & (inputs["attention_mask"].cumsum(1) > 1)  # nothing stands before a first token
+        said = mask & (
+            inputs["attention_mask"].cumsum(1) > 1
+        )  # nothing stands before a first token
         want = ["logprobs", "entropies", "values"]
         model.packs = False
-        padded = model(inputs, want, temperature=0.7, forbidden_ids=encoder.forbidden_ids, mask=said)
-        places = inputs["input_ids"] != encoder.image_token_id  # what no policy may say has no probability
+        padded = model(
+            inputs, want, temperature=0.7, forbidden_ids=encoder.forbidden_ids, mask=said
+        )
+        places = (
+            inputs["input_ids"] != encoder.image_token_id
+        )  # what no policy may say has no probability
         model.packs = True
         found = model(inputs, want, temperature=0.7, forbidden_ids=encoder.forbidden_ids, mask=said)
         for key in ("logprobs", "entropies"):
-            torch.testing.assert_close(found[key][said & places], padded[key][said & places], rtol=0, atol=1e-5)
-        torch.testing.assert_close(found["values"][:, 1:][mask], padded["values"][:, 1:][mask], rtol=0, atol=1e-5)
+            torch.testing.assert_close(
+                found[key][said & places], padded[key][said & places], rtol=0, atol=1e-5
+            )
+        torch.testing.assert_close(
+            found["values"][:, 1:][mask], padded["values"][:, 1:][mask], rtol=0, atol=1e-5
+        )
 
 
 def test_a_family_with_a_running_state_is_refused(tmp_path):
     folder = families.save("qwen3_5", tmp_path)
-    model, encoder = ActorCritic.from_pretrained(folder, critic="none"), ChatEncoder.from_pretrained(folder)
-    with pytest.raises(TrainingConfigError, match=r"family 'qwen3_5'.*packing: .* leave packing out"):
+    model, encoder = (
+        ActorCritic.from_pretrained(folder, critic="none"),
+        ChatEncoder.from_pretrained(folder),
+    )
+    with pytest.raises(
+        TrainingConfigError, match=r"family 'qwen3_5'.*packing: .* leave packing out"
+    ):
         check_packing(model, encoder)
 
 
 def test_a_row_whose_sequences_see_each_other_is_found_out(tiny_folder, monkeypatch):
-    model, encoder = ActorCritic.from_pretrained(tiny_folder, critic="none"), ChatEncoder.from_pretrained(tiny_folder)
+    model, encoder = (
+        ActorCritic.from_pretrained(tiny_folder, critic="none"),
+        ChatEncoder.from_pretrained(tiny_folder),
+    )
     check_packing(model, encoder)
     in_one_row = actor_critic.in_one_row
 
@@ -85,17 +107,23 @@ def trained(folder, out, **changes):
         "critic_learning_rate": 1e-3,
         "kl_loss_coef": 0.05,
     }
-    trainer = MultiTurnPPOTrainer(folder, config(out, **run | changes), score=later, make_sampler=Ragged)
+    trainer = MultiTurnPPOTrainer(
+        folder, config(out, **run | changes), score=later, make_sampler=Ragged
+    )
     read = []
     for model in (trainer.model.policy, trainer.model.critic):
         if model is not None:
-            model.get_input_embeddings().register_forward_hook(lambda _, inputs, __: read.append(inputs[0].numel()))
+            model.get_input_embeddings().register_forward_hook(
+                lambda _, inputs, __: read.append(inputs[0].numel())
+            )
     trainer.train()
     return trainer, sum(read)
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"freeze_vision": True}, {"shared_backbone": True}], ids=["own", "frozen", "shared"]
+    "changes",
+    [{}, {"freeze_vision": True}, {"shared_backbone": True}],
+    ids=["own", "frozen", "shared"],
 )
 def test_training_is_the_same_with_nothing_computed_for_padding(changes, tiny_folder, tmp_path):
     padded, some = trained(tiny_folder, tmp_path / "padded", **changes)

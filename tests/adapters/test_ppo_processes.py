@@ -36,11 +36,23 @@ def launched(kind, script, *words):
         script.__file__,
         *words,
     ]
-    packages = [Path(vagen_envs.__file__).parent.parent, Path(vagen_adapters.__file__).parent.parent]
+    packages = [
+        Path(vagen_envs.__file__).parent.parent,
+        Path(vagen_adapters.__file__).parent.parent,
+    ]
     paths = os.pathsep.join([*map(str, packages), os.environ.get("PYTHONPATH", "")])
-    variables = {**os.environ, "PYTHONPATH": paths, "ACCELERATE_TORCH_DEVICE": "cpu", "DS_ACCELERATOR": "cpu"}
+    variables = {
+        **os.environ,
+        "PYTHONPATH": paths,
+        "ACCELERATE_TORCH_DEVICE": "cpu",
+        "DS_ACCELERATOR": "cpu",
+    }
     done = subprocess.run(
-        [sys.executable, *map(str, words)], env=variables, check=False, capture_output=True, text=True
+        [sys.executable, *map(str, words)],
+        env=variables,
+        check=False,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr[-3000:]
 
@@ -50,11 +62,15 @@ def trained(folder):
 
     end = folder / "end"
     files = sorted(end.glob("*.safetensors"))  # the critic's too, where there is one
-    return {name: each for file in files for name, each in safetensors.torch.load_file(file).items()}
+    return {
+        name: each for file in files for name, each in safetensors.torch.load_file(file).items()
+    }
 
 
 def history(folder, name):
-    return [entry[name] for entry in torch.load(folder / "history", weights_only=False) if name in entry]
+    return [
+        entry[name] for entry in torch.load(folder / "history", weights_only=False) if name in entry
+    ]
 
 
 RECIPES = {
@@ -81,7 +97,14 @@ def test_two_processes_train_as_one_does(recipe, of_two, tiny_folder, tmp_path):
     train(tiny_folder, one, {**PLAIN, **RECIPES[recipe]})
     assert (one / "processes").read_text() == "1 DistributedType.NO"
     assert (two / "processes").read_text() == "2 DistributedType.MULTI_CPU"
-    for name in ("rollout/return", "loss", "policy/loss", "critic/loss", "grad_norm", "advantage/std"):
+    for name in (
+        "rollout/return",
+        "loss",
+        "policy/loss",
+        "critic/loss",
+        "grad_norm",
+        "advantage/std",
+    ):
         assert history(two, name) == pytest.approx(history(one, name), rel=1e-4, abs=1e-6), name
     expected = trained(one)
     for name, tensor in trained(two).items():
@@ -89,9 +112,16 @@ def test_two_processes_train_as_one_does(recipe, of_two, tiny_folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "kind", ["fsdp", pytest.param("zero2", marks=pytest.mark.slow), pytest.param("zero3", marks=pytest.mark.slow)]
+    "kind",
+    [
+        "fsdp",
+        pytest.param("zero2", marks=pytest.mark.slow),
+        pytest.param("zero3", marks=pytest.mark.slow),
+    ],
 )
-def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, tiny_folder, tmp_path):
+def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(
+    kind, tiny_folder, tmp_path
+):
     """With the launch file's own settings, but on a CPU. Gradients aren't clipped, for DeepSpeed clips all together."""
     if kind != "fsdp":
         pytest.importorskip("deepspeed", reason=NO_DEEPSPEED)
@@ -111,11 +141,20 @@ def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, 
     else:
         launched(kind, ppo_training, tiny_folder, json.dumps(all_of_them))
     kinds = {"fsdp": "FSDP"}
-    assert (tmp_path / "two" / "processes").read_text() == f"2 DistributedType.{kinds.get(kind, 'DEEPSPEED')}"
-    for name in ("rollout/return", "loss", "policy/loss", "critic/loss", "advantage/std", "policy/kl_to_reference"):
-        assert history(tmp_path / "two", name) == pytest.approx(history(tmp_path / "one", name), rel=1e-4, abs=1e-6), (
-            name
-        )
+    assert (
+        tmp_path / "two" / "processes"
+    ).read_text() == f"2 DistributedType.{kinds.get(kind, 'DEEPSPEED')}"
+    for name in (
+        "rollout/return",
+        "loss",
+        "policy/loss",
+        "critic/loss",
+        "advantage/std",
+        "policy/kl_to_reference",
+    ):
+        assert history(tmp_path / "two", name) == pytest.approx(
+            history(tmp_path / "one", name), rel=1e-4, abs=1e-6
+        ), name
     expected, found = trained(tmp_path / "one"), trained(tmp_path / "two")
     for name in expected.keys() & found.keys():
         torch.testing.assert_close(found[name], expected[name], rtol=1e-4, atol=1e-6, msg=name)
@@ -141,7 +180,9 @@ def test_a_killed_run_goes_on_to_the_same_end(tiny_folder, tmp_path):
     found = trained(folder)
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[name], expected[name]) for name in expected)
-    assert history(folder, "rollout/return")[-1] == history(tmp_path / "whole", "rollout/return")[-1]
+    assert (
+        history(folder, "rollout/return")[-1] == history(tmp_path / "whole", "rollout/return")[-1]
+    )
 
 
 @pytest.mark.parametrize("file", sorted(CONFIGS.glob("*.yaml")), ids=lambda file: file.stem)
@@ -150,9 +191,14 @@ def test_launch_files_are_what_accelerate_reads(file):
 
     found = load_config_from_file(str(file))
     machines, _, gpus = file.stem.partition("-")[0].rpartition("x")
-    assert (found.num_machines, found.num_processes) == (int(machines or 1), int(machines or 1) * int(gpus))
+    assert (found.num_machines, found.num_processes) == (
+        int(machines or 1),
+        int(machines or 1) * int(gpus),
+    )
     kind = file.stem.partition("-")[2]
-    assert str(found.distributed_type).endswith({"": "NO", "ddp": "MULTI_GPU", "fsdp": "FSDP"}.get(kind, "DEEPSPEED"))
+    assert str(found.distributed_type).endswith(
+        {"": "NO", "ddp": "MULTI_GPU", "fsdp": "FSDP"}.get(kind, "DEEPSPEED")
+    )
     if kind == "fsdp":
         assert found.fsdp_config["fsdp_version"] == 2
     if kind.startswith("zero"):

@@ -15,7 +15,11 @@ def paid(env, reply, **options):
     env.reset(seed=3)
     turn = env.step(reply)[4]["turn"]
     scored = reasoning_score(make_reward({**WEIGHTS, **options}, env))(turn)
-    return {term.name: term.value for term in scored.rewards if term.name not in ("step", "format", "success", "hole")}
+    return {
+        term.name: term.value
+        for term in scored.rewards
+        if term.name not in ("step", "format", "success", "hole")
+    }
 
 
 @pytest.fixture
@@ -28,7 +32,11 @@ def test_what_the_oracle_says_is_paid_in_full(env, weighting):
     env.reset(seed=3)
     terms = paid(env, env.unwrapped.oracle_reply(), weighting=weighting)
     # In contrast to peer states the weight is the mean over states.
-    assert terms == WEIGHTS if weighting == "plain" else min(terms[part] / WEIGHTS[part] for part in WEIGHTS) > 0.3
+    assert (
+        terms == WEIGHTS
+        if weighting == "plain"
+        else min(terms[part] / WEIGHTS[part] for part in WEIGHTS) > 0.3
+    )
 
 
 @pytest.mark.parametrize("gate", [True, False])

@@ -7,14 +7,21 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.recipes import load_recipe, recipe_names
 from vagen_rewards import ReasoningReward
 
-ENVS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0", "vagen/Navigation-v0", "vagen/SVGReconstruction-v0"]
+ENVS = [
+    "vagen/Sokoban-v0",
+    "vagen/FrozenLake-v0",
+    "vagen/Navigation-v0",
+    "vagen/SVGReconstruction-v0",
+]
 
 
 @pytest.mark.parametrize("env_id", ENVS)
 @pytest.mark.parametrize("name", recipe_names())
 def test_a_recipe_makes_valid_settings_for_every_environment(name, env_id, tmp_path):
     recipe = load_recipe(name)
-    config = recipe.config([env_id], str(tmp_path), use_cpu=True, bf16=False, report_to="none", save_strategy="no")
+    config = recipe.config(
+        [env_id], str(tmp_path), use_cpu=True, bf16=False, report_to="none", save_strategy="no"
+    )
     assert [environment.id for environment in config.training_environments] == [env_id]
     assert config.max_steps == config.rollouts * config.minibatches
 
@@ -22,11 +29,24 @@ def test_a_recipe_makes_valid_settings_for_every_environment(name, env_id, tmp_p
 def test_settings_of_an_environment_stand_over_the_recipes(tmp_path):
     quiet = {"use_cpu": True, "bf16": False, "report_to": "none", "save_strategy": "no"}
     full = load_recipe("vagen-full")
-    assert full.config(["vagen/Sokoban-v0"], str(tmp_path), **quiet).advantage_settings["gamma_turn"] == 0.95
+    assert (
+        full.config(["vagen/Sokoban-v0"], str(tmp_path), **quiet).advantage_settings["gamma_turn"]
+        == 0.95
+    )
     lake = full.config(["vagen/FrozenLake-v0"], str(tmp_path), **quiet)
-    assert lake.advantage_settings == {"gamma_turn": 1.0, "lam_turn": 1.0, "gamma_token": 1.0, "lam_token": 1.0}
+    assert lake.advantage_settings == {
+        "gamma_turn": 1.0,
+        "lam_turn": 1.0,
+        "gamma_token": 1.0,
+        "lam_token": 1.0,
+    }
     assert full.config(["vagen/SVGReconstruction-v0"], str(tmp_path), **quiet).max_tokens == 750
-    assert full.config(["vagen/SVGReconstruction-v0"], str(tmp_path), max_tokens=99, **quiet).max_tokens == 99
+    assert (
+        full.config(
+            ["vagen/SVGReconstruction-v0"], str(tmp_path), max_tokens=99, **quiet
+        ).max_tokens
+        == 99
+    )
     # Of several environments the largest limit counts, and other settings where all have them.
     both = full.config(["vagen/FrozenLake-v0", "vagen/Navigation-v0"], str(tmp_path), **quiet)
     assert (both.max_tokens, both.advantage_settings["gamma_turn"]) == (256, 0.95)
@@ -48,7 +68,9 @@ def test_a_file_of_ones_own_changes_a_recipe(tmp_path):
         ("vagen/FrozenLake-v0", 1.0, {"max_turns": 3}),
     ]
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "grpo.toml").write_text('extends = "../mine.toml"\n[settings]\nadvantage = "grpo"\n')
+    (tmp_path / "other" / "grpo.toml").write_text(
+        'extends = "../mine.toml"\n[settings]\nadvantage = "grpo"\n'
+    )
     assert load_recipe(str(tmp_path / "other" / "grpo.toml")).settings["advantage_settings"] == {}
     with pytest.raises(TrainingConfigError, match="must be a list"):
         recipe.config("vagen/Sokoban-v0", str(tmp_path))
@@ -61,16 +83,32 @@ def test_a_file_of_ones_own_changes_a_recipe(tmp_path):
 
 def test_another_estimator_takes_what_it_knows_of_a_recipes_parameters(tmp_path):
     for name, advantage, kept in (
-        ("vagen-full", "bilevel_gae_mixed", {"gamma_turn": 0.95, "lam_turn": 1.0, "lam_token": 1.0}),
+        (
+            "vagen-full",
+            "bilevel_gae_mixed",
+            {"gamma_turn": 0.95, "lam_turn": 1.0, "lam_token": 1.0},
+        ),
         ("vagen-full", "grpo", {}),
         ("vagen-base", "vine", {"gamma": 1.0}),
     ):
-        changes = {"advantage": advantage, "group_size": 2, "continuations": int(advantage == "vine"), "bf16": False}
-        assert load_recipe(name).config(ENVS[:1], str(tmp_path), use_cpu=True, **changes).advantage_settings == kept
+        changes = {
+            "advantage": advantage,
+            "group_size": 2,
+            "continuations": int(advantage == "vine"),
+            "bf16": False,
+        }
+        assert (
+            load_recipe(name)
+            .config(ENVS[:1], str(tmp_path), use_cpu=True, **changes)
+            .advantage_settings
+            == kept
+        )
 
 
 def test_only_vagen_full_pays_reasoning_and_not_in_svg():
-    paying = [name for name in recipe_names() if load_recipe(name).reward_options("vagen/Sokoban-v0")]
+    paying = [
+        name for name in recipe_names() if load_recipe(name).reward_options("vagen/Sokoban-v0")
+    ]
     assert paying == ["vagen-full"]
     full = load_recipe("vagen-full")
     reward = ReasoningReward.from_options(full.reward_options("vagen/Sokoban-v0"))

@@ -13,7 +13,13 @@ import vagen_envs
 from vagen_adapters.context import ContextPolicy
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.episodes import LevelSeed, training_sequences
-from vagen_adapters.ppo.generation import Prompt, SampledReply, SampleSettings, TransformersSampler, model_inputs
+from vagen_adapters.ppo.generation import (
+    Prompt,
+    SampledReply,
+    SampleSettings,
+    TransformersSampler,
+    model_inputs,
+)
 from vagen_adapters.ppo.rollout import Rollout
 
 SAMPLING = SampleSettings(temperature=0.8, top_p=1.0, max_tokens=6)
@@ -28,7 +34,11 @@ class Scripted:
 
     def __init__(self, encoder, text="<answer>Up</answer>"):
         self.prompts = []
-        ids = [i for letter in text for i in encoder.tokenizer(letter, add_special_tokens=False)["input_ids"]]
+        ids = [
+            i
+            for letter in text
+            for i in encoder.tokenizer(letter, add_special_tokens=False)["input_ids"]
+        ]
         ids.append(encoder.tokenizer.eos_token_id)
         self.reply = SampledReply(tuple(ids), (-1.0,) * len(ids))
 
@@ -60,7 +70,9 @@ def environments(number=2, wrapper=lambda env: env):
 
 
 def player(encoder, *, number=1, sampler=None, wrapper=lambda env: env, **options):
-    return Rollout(environments(number, wrapper), encoder, sampler or Scripted(encoder), SAMPLING, **options)
+    return Rollout(
+        environments(number, wrapper), encoder, sampler or Scripted(encoder), SAMPLING, **options
+    )
 
 
 def ids_of(episodes):
@@ -71,11 +83,15 @@ def ids_of(episodes):
 def test_log_probabilities_of_the_sampler_are_those_of_the_sequences_trained_on(loaded, context):
     context = ContextPolicy.parse(context)
     model, encoder = loaded
-    episodes = Rollout(environments(), encoder, TransformersSampler(model, encoder), SAMPLING, context=context).play(
-        LEVELS, 5
+    episodes = Rollout(
+        environments(), encoder, TransformersSampler(model, encoder), SAMPLING, context=context
+    ).play(LEVELS, 5)
+    sequences = [
+        each for episode in episodes for each in training_sequences(episode, context, with_end=True)
+    ]
+    assert (
+        len(sequences) == {None: 3, 1: 9, 2: 6}[1 if context.turns is not None else context.summary]
     )
-    sequences = [each for episode in episodes for each in training_sequences(episode, context, with_end=True)]
-    assert len(sequences) == {None: 3, 1: 9, 2: 6}[1 if context.turns is not None else context.summary]
     with torch.no_grad():
         logprobs, entropies = score_tokens(
             model,
@@ -95,13 +111,17 @@ def test_what_is_trained_on_is_what_was_read_and_sampled(loaded, context):
     context = ContextPolicy.parse(context)
     encoder = loaded[1]
     sampler = Scripted(encoder)
-    (episode,) = Rollout(environments(1), encoder, sampler, SAMPLING, context=context).play(LEVELS[:1], 0)
+    (episode,) = Rollout(environments(1), encoder, sampler, SAMPLING, context=context).play(
+        LEVELS[:1], 0
+    )
     prompts = [batch[0].ids for batch in sampler.prompts]
     sequences = training_sequences(episode, context)
     if context.turns is None:
         assert all(sequences[0].prompt.ids[: len(prompt)] == prompt for prompt in prompts)
     else:
-        assert [each.prompt.ids for each in sequences] == [(*prompt, *sampler.reply.ids) for prompt in prompts]
+        assert [each.prompt.ids for each in sequences] == [
+            (*prompt, *sampler.reply.ids) for prompt in prompts
+        ]
     sampled = [
         tuple(i for i, t in zip(each.prompt.ids, each.turn_ids, strict=True) if t == turn)
         for each in sequences
@@ -116,7 +136,9 @@ def test_neither_the_number_of_lanes_nor_padding_changes_what_is_played(temperat
     model, encoder = loaded
     sampling = dataclasses.replace(SAMPLING, temperature=temperature)
     plays = [
-        Rollout(environments(lanes), encoder, TransformersSampler(model, encoder, room), sampling).play(LEVELS, 0)
+        Rollout(
+            environments(lanes), encoder, TransformersSampler(model, encoder, room), sampling
+        ).play(LEVELS, 0)
         for lanes, room in ((1, 1), (3, 400))
     ]
     assert ids_of(plays[0]) == ids_of(plays[1])
@@ -133,7 +155,9 @@ def test_replies_are_drawn_with_the_probabilities_that_they_report(loaded):
     logits[list(encoder.forbidden_ids)] = -torch.inf
     chances, order = logits.softmax(0).sort(descending=True)
     kept = order[: int((chances.cumsum(0) < 0.5).sum()) + 1].tolist()
-    expected = {token: float(logits.softmax(0)[token] / logits.softmax(0)[kept].sum()) for token in kept}
+    expected = {
+        token: float(logits.softmax(0)[token] / logits.softmax(0)[kept].sum()) for token in kept
+    }
     assert {reply.ids[0] for reply in replies} <= set(kept)
     for reply in replies[:100]:
         assert reply.logprobs[0] == pytest.approx(math.log(expected[reply.ids[0]]), abs=1e-4)
@@ -156,7 +180,9 @@ def test_the_same_seed_samples_the_same_and_leaves_the_global_generator_alone(lo
 
 
 @pytest.mark.parametrize("what", ["scored", "reset"])
-def test_turns_are_scored_and_environments_reset_at_the_same_time_when_threads_are_given(loaded, what):
+def test_turns_are_scored_and_environments_reset_at_the_same_time_when_threads_are_given(
+    loaded, what
+):
     encoder = loaded[1]
     together = threading.Barrier(2, timeout=20)  # raises unless two are waiting here at once
 
@@ -165,7 +191,11 @@ def test_turns_are_scored_and_environments_reset_at_the_same_time_when_threads_a
             together.wait()
             return self.env.reset(**options)
 
-    options = {"score": lambda turn: (together.wait(), [])[1]} if what == "scored" else {"wrapper": Meeting}
+    options = (
+        {"score": lambda turn: (together.wait(), [])[1]}
+        if what == "scored"
+        else {"wrapper": Meeting}
+    )
     rollout = player(encoder, number=2, threads=2, **options)
     episodes = rollout.play(LEVELS[:2], 0)
     assert [each.failure for each in episodes] == [None, None]
@@ -181,7 +211,9 @@ def test_replies_never_hold_image_tokens_however_likely(loaded):
         return logits
 
     with model.lm_head.register_forward_hook(prefer_pictures):
-        (episode,) = player(encoder, sampler=TransformersSampler(model, encoder)).play(LEVELS[:1], 0)
+        (episode,) = player(encoder, sampler=TransformersSampler(model, encoder)).play(
+            LEVELS[:1], 0
+        )
     assert episode.failure is None
     assert not set(encoder.forbidden_ids) & {i for turn in episode.turns for i in turn.reply.ids}
 
@@ -197,7 +229,9 @@ def test_a_broken_environment_costs_its_episode_only(loaded):
     assert all(episode.terminated or episode.truncated for episode in (episodes[0], episodes[3]))
 
 
-@pytest.mark.parametrize(("value", "failure"), [(float("nan"), "'judge' of turn 0 is nan"), (None, "judge is down")])
+@pytest.mark.parametrize(
+    ("value", "failure"), [(float("nan"), "'judge' of turn 0 is nan"), (None, "judge is down")]
+)
 def test_a_judge_that_is_down_or_gives_nan_costs_the_episode(loaded, value, failure):
     def score(turn):
         if value is None:
@@ -212,7 +246,10 @@ def test_a_judge_that_is_down_or_gives_nan_costs_the_episode(loaded, value, fail
     ("reply", "failure"),
     [
         (SampledReply((), ()), "the sampler gave no token in turn 0"),
-        (SampledReply((20,), (math.nan,)), "the sampler gave a log-probability that is no number in turn 0"),
+        (
+            SampledReply((20,), (math.nan,)),
+            "the sampler gave a log-probability that is no number in turn 0",
+        ),
     ],
 )
 def test_a_reply_that_is_none_costs_the_episode(loaded, reply, failure):

@@ -21,7 +21,11 @@ from vagen_rewards.scores import Judge, Score
 
 ENV, OPTIONS = "vagen/FrozenLake-v0", {"prompt_pack": tiny.PROMPTS}
 BOTH = {"grounding": 0.5, "world_modeling": 0.5}
-TRUE, FALSE, NEITHER = "The target is above the player.", "The target is below the player.", "What a day it is!"
+TRUE, FALSE, NEITHER = (
+    "The target is above the player.",
+    "The target is below the player.",
+    "What a day it is!",
+)
 
 
 def played(observation, prediction=TRUE):
@@ -33,7 +37,9 @@ def played(observation, prediction=TRUE):
         (player, _), (target, _) = state.player, state.target
         if target < player - 1:
             break
-    said = env.unwrapped.grammar.render(["Left"], observation=observation, reasoning=f"{FALSE}?", prediction=prediction)
+    said = env.unwrapped.grammar.render(
+        ["Left"], observation=observation, reasoning=f"{FALSE}?", prediction=prediction
+    )
     return env, env.step(said)[4]["turn"]
 
 
@@ -43,7 +49,9 @@ def test_sentences_have_the_truth_of_what_they_claim():
     grounding, prediction = words_of(turn, reward.read(turn))
     assert (grounding.part, prediction.part) == ("grounding", "world_modeling")
     assert turn.reply[slice(*grounding.span)] == turn.parsed.observation
-    assert [(f"{turn.reply[slice(*span)].strip()}.", truth) for span, truth in grounding.truths] == [
+    assert [
+        (f"{turn.reply[slice(*span)].strip()}.", truth) for span, truth in grounding.truths
+    ] == [
         (TRUE, 1.0),
         (FALSE, -1.0),
     ]
@@ -53,7 +61,11 @@ def test_sentences_have_the_truth_of_what_they_claim():
 
 def test_tokens_begin_where_their_text_does(loaded):
     encoder = loaded[1]
-    for text in ("<answer>Up</answer>", f"<observation>{TRUE} {FALSE}</observation>", "Grüße 😀 日本"):
+    for text in (
+        "<answer>Up</answer>",
+        f"<observation>{TRUE} {FALSE}</observation>",
+        "Grüße 😀 日本",
+    ):
         ids = [*encoder.encode(text), encoder.end_id]
         begins = encoder.begins(ids)
         assert begins == sorted(begins)
@@ -74,10 +86,15 @@ def test_only_a_sentences_own_tokens_get_its_truth(loaded):
         assert judged.turn.rewards == turn.rewards, "no turn earns what its words are credited with"
         assert judged.turn.metrics["world_modeling"] is not None
         rows.append(
-            PPOEpisode(LevelSeed(0), [PlayedTurn(shown, SampledReply(ids, (0.0,) * len(ids)), turn, (), judged.words)])
+            PPOEpisode(
+                LevelSeed(0),
+                [PlayedTurn(shown, SampledReply(ids, (0.0,) * len(ids)), turn, (), judged.words)],
+            )
         )
     sequences = [sequence for each in rows for sequence in training_sequences(each)]
-    mask = torch.nn.utils.rnn.pad_sequence([torch.tensor(each.turn_ids) >= 0 for each in sequences], batch_first=True)
+    mask = torch.nn.utils.rnn.pad_sequence(
+        [torch.tensor(each.turn_ids) >= 0 for each in sequences], batch_first=True
+    )
     task = Advantages(torch.full(mask.shape, 7.0) * mask, mask, torch.zeros(0), torch.zeros(0))
     found, told = credit_words(task, sequences, rows, encoder)
     credited = []
@@ -94,7 +111,11 @@ def test_only_a_sentences_own_tokens_get_its_truth(loaded):
                 assert advantage == 7.0, "reasoning, tags and actions are the task's"
                 continue
             of = next(
-                (each for each in (TRUE, NEITHER, FALSE) if reply.find(each) <= begin < reply.find(each) + len(each)),
+                (
+                    each
+                    for each in (TRUE, NEITHER, FALSE)
+                    if reply.find(each) <= begin < reply.find(each) + len(each)
+                ),
                 "",
             )
             credited.append((of, advantage))
@@ -121,7 +142,9 @@ def test_all_of_a_reply_that_the_gate_keeps_out_counts_as_false():
         assert field.truths == (((0, len(reply)), -1.0),)
     open_to_all = reasoning_score(make_reward({**BOTH, "gate": False}, env), "span")
     env.reset(seed=0)
-    assert [truth for field in open_to_all(env.step(idle)[4]["turn"]).words for _, truth in field.truths]
+    assert [
+        truth for field in open_to_all(env.step(idle)[4]["turn"]).words for _, truth in field.truths
+    ]
 
 
 def test_a_judge_is_asked_once_about_a_statement(monkeypatch):
@@ -129,7 +152,9 @@ def test_a_judge_is_asked_once_about_a_statement(monkeypatch):
     score = reasoning_score(make_reward(BOTH, env), "span")
     asked, read = [], RuleJudge.read
     monkeypatch.setattr(
-        RuleJudge, "read", lambda self, statement: (asked.append(statement.text), read(self, statement))[1]
+        RuleJudge,
+        "read",
+        lambda self, statement: (asked.append(statement.text), read(self, statement))[1],
     )
     score(turn)
     assert asked == [turn.parsed.observation, turn.parsed.prediction]
@@ -145,7 +170,9 @@ class Verdicts(Judge):
 def test_a_judge_that_does_not_read_has_no_sentences_to_credit():
     env, _ = played(TRUE)
     with pytest.raises(TrainingConfigError, match="needs a judge that reads"):
-        reasoning_score(make_reward({**BOTH, "judge": Verdicts(), "weighting": "plain"}, env), "span")
+        reasoning_score(
+            make_reward({**BOTH, "judge": Verdicts(), "weighting": "plain"}, env), "span"
+        )
 
 
 def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
@@ -169,7 +196,9 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
             said = [
                 (
                     *self.encoder.encode(
-                        env.unwrapped.grammar.render(["Left"], observation=each, reasoning="-", prediction="-")
+                        env.unwrapped.grammar.render(
+                            ["Left"], observation=each, reasoning="-", prediction="-"
+                        )
                     ),
                     self.encoder.end_id,
                 )

@@ -9,7 +9,17 @@ import gymnasium as gym
 import pytest
 import torch
 from copy_sampler import CopySampler
-from ppo_training import LAKE, OPTIONS, config, history, lake, likes_short_words, same, trained, weights
+from ppo_training import (
+    LAKE,
+    OPTIONS,
+    config,
+    history,
+    lake,
+    likes_short_words,
+    same,
+    trained,
+    weights,
+)
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.parity import tiny_model as tiny
@@ -70,19 +80,33 @@ def test_a_single_update_is_that_of_scored_log_probabilities(tiny_folder, tmp_pa
     common = {"advantage": "grpo", "group_size": 4, "minibatches": 1, "rollouts": 3, "kl_coef": 0.0}
     alone = trained(tiny_folder, tmp_path / "alone", **common)
     scored = trained(tiny_folder, tmp_path / "scored", **common, kl_loss_coef=1e-30)
-    assert (alone._experience.old_logprobs is None, scored._experience.old_logprobs is None) == (True, False)
+    assert (alone._experience.old_logprobs is None, scored._experience.old_logprobs is None) == (
+        True,
+        False,
+    )
     same(weights(alone), weights(scored), rtol=0, atol=1e-5)
-    assert history(alone, "policy/sampler_gap") == pytest.approx(history(scored, "policy/sampler_gap"), rel=0.1)
+    assert history(alone, "policy/sampler_gap") == pytest.approx(
+        history(scored, "policy/sampler_gap"), rel=0.1
+    )
     assert history(alone, "policy/clip_fraction") == [0, 0, 0]
 
 
 ALIKE = {
-    "padding": ({"rtol": 1e-4, "atol": 1e-5}, [{"per_device_train_batch_size": size} for size in (1, 3, 8)]),
+    "padding": (
+        {"rtol": 1e-4, "atol": 1e-5},
+        [{"per_device_train_batch_size": size} for size in (1, 3, 8)],
+    ),
     "cutting": (
         {"rtol": 1e-4, "atol": 1e-5},
-        [{"context": context, "minibatches": 1, "epochs_per_rollout": 2} for context in ("all", "last:9")],
+        [
+            {"context": context, "minibatches": 1, "epochs_per_rollout": 2}
+            for context in ("all", "last:9")
+        ],
     ),
-    "recomputing": ({"rtol": 1e-5, "atol": 1e-6}, [{"gradient_checkpointing": on} for on in (False, True)]),
+    "recomputing": (
+        {"rtol": 1e-5, "atol": 1e-6},
+        [{"gradient_checkpointing": on} for on in (False, True)],
+    ),
 }
 
 
@@ -90,15 +114,23 @@ ALIKE = {
 def test_what_changes_only_the_computation_trains_alike(tolerance, alike, tiny_folder, tmp_path):
     """The split of a mini-batch, where an episode's text is cut (its turns read the same before them), activations."""
     common = {"optim": "sgd", "learning_rate": 0.1}
-    found = [weights(trained(tiny_folder, tmp_path / str(n), **common, **each)) for n, each in enumerate(alike)]
+    found = [
+        weights(trained(tiny_folder, tmp_path / str(n), **common, **each))
+        for n, each in enumerate(alike)
+    ]
     for other in found[1:]:
         same(found[0], other, **tolerance)
 
 
 def test_mixed_precision_trains_nearly_the_same_in_full_precision_weights(tiny_folder, tmp_path):
     full, mixed = (trained(tiny_folder, tmp_path / str(bf16), bf16=bf16) for bf16 in (False, True))
-    assert all(tensor.dtype == torch.float32 and tensor.isfinite().all() for tensor in weights(mixed).values())
-    assert not torch.equal(weights(full)["policy.lm_head.weight"], weights(mixed)["policy.lm_head.weight"])
+    assert all(
+        tensor.dtype == torch.float32 and tensor.isfinite().all()
+        for tensor in weights(mixed).values()
+    )
+    assert not torch.equal(
+        weights(full)["policy.lm_head.weight"], weights(mixed)["policy.lm_head.weight"]
+    )
     entropies = [history(trainer, "policy/entropy")[0] for trainer in (full, mixed)]
     assert entropies[0] != entropies[1]
     assert entropies[0] == pytest.approx(entropies[1], rel=0.01)
@@ -106,7 +138,9 @@ def test_mixed_precision_trains_nearly_the_same_in_full_precision_weights(tiny_f
     assert history(mixed, "policy/kl_to_old")[0] == pytest.approx(0, abs=1e-5)
 
 
-def test_a_checkpoint_in_bfloat16_is_trained_in_float32_where_small_updates_count(tiny_folder, tmp_path):
+def test_a_checkpoint_in_bfloat16_is_trained_in_float32_where_small_updates_count(
+    tiny_folder, tmp_path
+):
     model, encoder = load_policy(tiny_folder)
     model.to(torch.bfloat16).save_pretrained(tmp_path / "half")
     encoder.save_pretrained(tmp_path / "half")
@@ -122,7 +156,9 @@ def test_a_checkpoint_in_bfloat16_is_trained_in_float32_where_small_updates_coun
 SUMMARIES = {"context": "summary:2:5", "environments": lake(max_turns=5)}
 
 
-@pytest.mark.parametrize("changes", [{}, {**SUMMARIES, "advantage": "turn_gae"}], ids=["all", "summary"])
+@pytest.mark.parametrize(
+    "changes", [{}, {**SUMMARIES, "advantage": "turn_gae"}], ids=["all", "summary"]
+)
 def test_a_resumed_run_ends_bit_exactly_where_the_whole_one_does(changes, tiny_folder, tmp_path):
     run = {
         **changes,
@@ -152,7 +188,9 @@ def test_every_estimator_that_can_trains_on_summaries(name, tiny_folder, tmp_pat
         "sampler_correction": "token",
     }
     trainer = trained(tiny_folder, tmp_path, **run, rollouts=2, make_sampler=CopySampler)
-    assert not torch.equal(before["policy.lm_head.weight"], weights(trainer)["policy.lm_head.weight"])
+    assert not torch.equal(
+        before["policy.lm_head.weight"], weights(trainer)["policy.lm_head.weight"]
+    )
     assert history(trainer, "policy/kl_to_old")[0] == pytest.approx(0, abs=1e-5)
     assert history(trainer, "policy/sampler_gap")[0] < 1e-4
     assert history(trainer, "rollout/summary_tokens")[0] <= 5
@@ -161,19 +199,38 @@ def test_every_estimator_that_can_trains_on_summaries(name, tiny_folder, tmp_pat
         steps = episode.steps
         assert len(steps) == 7  # five turns, and summaries before the third and the fifth
         for turn in set(row.turn_ids) - {-1}:
-            tokens = tuple(token for token, owner in zip(row.prompt.ids, row.turn_ids, strict=True) if owner == turn)
+            tokens = tuple(
+                token
+                for token, owner in zip(row.prompt.ids, row.turn_ids, strict=True)
+                if owner == turn
+            )
             assert tokens == steps[turn].reply.ids
-    assert sorted(turn for row in sequences.rows for turn in set(row.turn_ids) - {-1}) == sorted([*range(7)] * 8)
+    assert sorted(turn for row in sequences.rows for turn in set(row.turn_ids) - {-1}) == sorted(
+        [*range(7)] * 8
+    )
 
 
 def test_credit_flows_over_a_summary_and_is_not_discounted_there(tiny_folder, tmp_path):
     """Turn GAE over a whole episode as a literal loop: all that a summary's tokens earn is what comes after it."""
-    run = {**SUMMARIES, "advantage": "turn_gae", "advantage_settings": {"gamma": 0.9, "lam": 0.8}, "kl_coef": 0.0}
+    run = {
+        **SUMMARIES,
+        "advantage": "turn_gae",
+        "advantage_settings": {"gamma": 0.9, "lam": 0.8},
+        "kl_coef": 0.0,
+    }
     trainer = trained(tiny_folder, tmp_path, **run, minibatches=1)
     experience = trainer._experience
-    values, returns, known = experience.old_values, experience.advantages.returns, experience.advantages.value_mask
+    values, returns, known = (
+        experience.old_values,
+        experience.advantages.returns,
+        experience.advantages.value_mask,
+    )
     for number in range(8):
-        rows = [row for row, owner in enumerate(experience.sequences.episode_ids.tolist()) if owner == number]
+        rows = [
+            row
+            for row, owner in enumerate(experience.sequences.episode_ids.tolist())
+            if owner == number
+        ]
         episode, starts = experience.sequences.episodes[rows[0]], {}
         for row in rows:
             for column, turn in enumerate(experience.sequences.rows[row].turn_ids):
@@ -226,27 +283,44 @@ def test_frozen_vision_towers_stay(tiny_folder, tmp_path):
 
 
 @pytest.mark.parametrize("warmup", [0, 1])
-def test_a_shared_backbone_learns_from_both_losses_but_not_while_the_critic_warms_up(warmup, tiny_folder, tmp_path):
+def test_a_shared_backbone_learns_from_both_losses_but_not_while_the_critic_warms_up(
+    warmup, tiny_folder, tmp_path
+):
     before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path, shared_backbone=True)))
-    trainer = of_the_first_rollout(tiny_folder, tmp_path, shared_backbone=True, critic_warmup_rollouts=warmup)
+    trainer = of_the_first_rollout(
+        tiny_folder, tmp_path, shared_backbone=True, critic_warmup_rollouts=warmup
+    )
     after = weights(trainer)
     moved = {key.partition(".")[0] for key in after if not torch.equal(before[key], after[key])}
     assert moved == ({"value_head"} if warmup else {"policy", "value_head"})
     trainer.save_model(str(tmp_path / "saved"))
-    same(after, dict(ActorCritic.from_pretrained(str(tmp_path / "saved"), critic="shared").state_dict()))
+    same(
+        after,
+        dict(ActorCritic.from_pretrained(str(tmp_path / "saved"), critic="shared").state_dict()),
+    )
 
 
 LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": True}
 
 
 def test_with_lora_only_adapters_and_the_value_head_are_trained(tiny_folder, tmp_path):
-    run = {"lora": LORA, "rollouts": 2, "save_strategy": "steps", "save_steps": 2, "learning_rate": 1e-2}
+    run = {
+        "lora": LORA,
+        "rollouts": 2,
+        "save_strategy": "steps",
+        "save_steps": 2,
+        "learning_rate": 1e-2,
+    }
     before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path, lora=LORA)))
     same(before, weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path, lora=LORA))))
     other = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path, lora=LORA, seed=1)))
     assert all(before[name].equal(other[name]) != ("lora_A" in name) for name in before)
     whole = trained(tiny_folder, tmp_path, **run)
-    moved = {key for key, each in weights(whole).items() if "lora_B" in key or not torch.equal(before[key], each)}
+    moved = {
+        key
+        for key, each in weights(whole).items()
+        if "lora_B" in key or not torch.equal(before[key], each)
+    }
     assert all("lora_" in key or key.startswith("value_head") for key in moved)
     assert {key.partition(".")[0] for key in moved} == {"policy", "critic", "value_head"}
     # The reference costs no weights of its own, and is the policy as it was.
@@ -260,7 +334,11 @@ def test_with_lora_only_adapters_and_the_value_head_are_trained(tiny_folder, tmp
     same(weights(whole), weights(resumed))
 
     ids = torch.arange(20, 40)[None]
-    policies = (whole.model.policy.eval(), load_policy(tmp_path / "checkpoint-4")[0], load_policy(tiny_folder)[0])
+    policies = (
+        whole.model.policy.eval(),
+        load_policy(tmp_path / "checkpoint-4")[0],
+        load_policy(tiny_folder)[0],
+    )
     played, read, before = (policy(input_ids=ids).logits for policy in policies)
     torch.testing.assert_close(played, read)
     assert (played - before).abs().max() > 1e-3
@@ -276,7 +354,9 @@ def test_the_log_has_each_turn_apart(tiny_folder, tmp_path):
 
 def test_checkpoints_go_by_their_steps_and_are_marked_before(tmp_path, monkeypatch):
     """Times of modification say nothing: of a copy they are new, and what a kill left half deleted was touched last."""
-    first, second, third, last = folders = [tmp_path / f"checkpoint-{step}" for step in (2, 4, 6, 10)]
+    first, second, third, last = folders = [
+        tmp_path / f"checkpoint-{step}" for step in (2, 4, 6, 10)
+    ]
     for folder in folders:
         folder.mkdir()
         (folder / "model").write_text("weights")
@@ -309,7 +389,9 @@ def test_broken_weights_stop_the_training_before_an_update(tiny_folder, tmp_path
             end = self.encoder.tokenizer.eos_token_id
             return [SampledReply((end,), (0.0,)) for _ in prompts]
 
-    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path), score=likes_short_words, make_sampler=Says)
+    trainer = MultiTurnPPOTrainer(
+        tiny_folder, config(tmp_path), score=likes_short_words, make_sampler=Says
+    )
     with torch.no_grad():
         trainer.model.policy.lm_head.weight[0, 0] = torch.nan
     with pytest.raises(TrainingDataError, match="aren't finite"):
@@ -320,7 +402,9 @@ def test_broken_weights_stop_the_training_before_an_update(tiny_folder, tmp_path
 def test_an_update_whose_gradient_is_no_number_is_skipped_and_counted(of, tiny_folder, tmp_path):
     trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path), score=likes_short_words)
     before, broken = weights(trainer), [True, False]
-    trainer.model.get_parameter(of).register_hook(lambda gradient: gradient * (torch.nan if broken.pop(0) else 1))
+    trainer.model.get_parameter(of).register_hook(
+        lambda gradient: gradient * (torch.nan if broken.pop(0) else 1)
+    )
     snapshots = []
     trainer.optimizer = trainer.create_optimizer()
     trainer.optimizer.register_step_post_hook(lambda *_: snapshots.append(weights(trainer)))
@@ -332,9 +416,13 @@ def test_an_update_whose_gradient_is_no_number_is_skipped_and_counted(of, tiny_f
 
 
 def test_ten_such_updates_in_a_row_end_the_run(tiny_folder, tmp_path):
-    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path, epochs_per_rollout=6), score=likes_short_words)
+    trainer = MultiTurnPPOTrainer(
+        tiny_folder, config(tmp_path, epochs_per_rollout=6), score=likes_short_words
+    )
     before = weights(trainer)
-    trainer.model.get_parameter("value_head.weight").register_hook(lambda gradient: gradient * torch.nan)
+    trainer.model.get_parameter("value_head.weight").register_hook(
+        lambda gradient: gradient * torch.nan
+    )
     with pytest.raises(TrainingDataError, match="update 9 aren't finite, 10 in a row"):
         trainer.train()
     same(before, weights(trainer))
@@ -369,14 +457,21 @@ def test_evaluations_make_a_curve_and_keep_the_best_model(tiny_folder, tmp_path,
     """What each evaluation solves is given here; that episodes of `val` are played is tested above."""
     solved = iter([0.1, 0.5, 0.3, 0.5])
     trainer = MultiTurnPPOTrainer(
-        tiny_folder, config(tmp_path, rollouts=4, eval_rollouts=1, eval_episodes=2), score=likes_short_words
+        tiny_folder,
+        config(tmp_path, rollouts=4, eval_rollouts=1, eval_episodes=2),
+        score=likes_short_words,
     )
     kept = []
     monkeypatch.setattr(trainer.worker, "play", _validation_solves(trainer, solved, kept))
     trainer.train()
     assert history(trainer, "eval_success") == [0.1, 0.5, 0.3, 0.5]
     curve = json.loads((tmp_path / "evaluations.json").read_text())
-    assert [(entry["step"], entry["eval_success"]) for entry in curve] == [(2, 0.1), (4, 0.5), (6, 0.3), (8, 0.5)]
+    assert [(entry["step"], entry["eval_success"]) for entry in curve] == [
+        (2, 0.1),
+        (4, 0.5),
+        (6, 0.3),
+        (8, 0.5),
+    ]
     best = dict(ActorCritic.from_pretrained(str(tmp_path / "best")).state_dict())
     same(best, kept[1])
 
@@ -423,13 +518,18 @@ def _validation_solves(trainer, solved, kept):
             kept.append(weights(trainer))
             share = next(solved)
             figures = {"success": share, "rewards": share, "source": LAKE}
-            return [SimpleNamespace(**figures, failure=None, terminated=True, turns=()) for _ in episodes]
+            return [
+                SimpleNamespace(**figures, failure=None, terminated=True, turns=())
+                for _ in episodes
+            ]
         return episodes
 
     return played
 
 
-def test_levels_are_played_with_prompts_drawn_from_a_pool_alike_within_a_group(tiny_folder, tmp_path):
+def test_levels_are_played_with_prompts_drawn_from_a_pool_alike_within_a_group(
+    tiny_folder, tmp_path
+):
     seen = {}
 
     def watch(turn):
@@ -441,7 +541,9 @@ def test_levels_are_played_with_prompts_drawn_from_a_pool_alike_within_a_group(t
     texts = {}
     for pack in packs:
         env = gym.make("vagen/FrozenLake-v0", **options | {"prompt_pack": pack})
-        texts[pack] = [env.reset(seed=seed, options={"split": "train"})[0]["text"] for seed in range(8)]
+        texts[pack] = [
+            env.reset(seed=seed, options={"split": "train"})[0]["text"] for seed in range(8)
+        ]
     del options["prompt_pack"]
     trained(
         tiny_folder,

@@ -23,17 +23,26 @@ def two_rows(**changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"turn_ids": torch.zeros(2, 0, dtype=torch.int64)}, "neither of them 0; skip the update if"),
+        (
+            {"turn_ids": torch.zeros(2, 0, dtype=torch.int64)},
+            "neither of them 0; skip the update if",
+        ),
         ({"values": torch.zeros(2, 5)}, r"values .* must be torch.float32 of shape \(2, 6\)"),
         ({"values": torch.zeros(2, 6, dtype=torch.float64)}, "values is torch.float64"),
         ({"turn_rewards": torch.zeros(2, 2, dtype=torch.bfloat16)}, r"convert with .float\(\)"),
-        ({"group_ids": torch.zeros(3, dtype=torch.int64)}, r"group_ids .* must be torch.int64 of shape \(2,\)"),
+        (
+            {"group_ids": torch.zeros(3, dtype=torch.int64)},
+            r"group_ids .* must be torch.int64 of shape \(2,\)",
+        ),
         (
             {"turn_ids": torch.tensor([[-1, 0, 0, -1, 2], [-1, -1, 0, -1, -1]])},
             "turn_rewards has 2 turns: use 0 to 1, and -1 for",
         ),
         ({"turn_ids": torch.tensor([[-1, 0, 0, -2, 1], [-1, -1, 0, -1, -1]])}, "run from -2"),
-        ({"turn_ids": torch.tensor([[-1, 0, 1, -1, 0], [-1, -1, 0, -1, -1]])}, "row 0: a token's turn id falls"),
+        (
+            {"turn_ids": torch.tensor([[-1, 0, 1, -1, 0], [-1, -1, 0, -1, -1]])},
+            "row 0: a token's turn id falls",
+        ),
         (
             {"turn_rewards": torch.tensor([[1.0, 2.0], [3.0, 4.0]])},
             "row 1: a turn without tokens has a reward, .*; add it to",
@@ -47,7 +56,9 @@ def test_tensors_that_do_not_fit_are_refused_with_the_reason(changes, message):
 
 
 def test_rows_that_overlap_are_found_behind_other_episodes():
-    with pytest.raises(TrainingDataError, match="episode 2: two rows hold tokens of the same turn; a turn belongs"):
+    with pytest.raises(
+        TrainingDataError, match="episode 2: two rows hold tokens of the same turn; a turn belongs"
+    ):
         Trajectories(
             turn_ids=torch.tensor([[-1, 0], [-1, 0], [-1, 0]]),
             turn_rewards=torch.zeros(3, 1),
@@ -65,5 +76,7 @@ def test_rows_of_one_episode_share_a_group():
         "episode_ids": torch.tensor([3, 3]),
     }
     assert two_rows(**pieces, group_ids=torch.tensor([5, 5])).row_order.tolist() == [1, 0]
-    with pytest.raises(TrainingDataError, match=r"^the rows of one episode have different group ids; give"):
+    with pytest.raises(
+        TrainingDataError, match=r"^the rows of one episode have different group ids; give"
+    ):
         two_rows(**pieces, group_ids=torch.tensor([5, 6]))

@@ -22,7 +22,11 @@ def prompt(encoder, *numbers):
     """A conversation of one observation, its picture grey and of a size of its own."""
     shown = [
         encoder.show(
-            "Play.", {"text": "See <image>.", "image": np.full((64, 64 + 32 * (each % 2), 3), 40 * each + 9, np.uint8)}
+            "Play.",
+            {
+                "text": "See <image>.",
+                "image": np.full((64, 64 + 32 * (each % 2), 3), 40 * each + 9, np.uint8),
+            },
         )
         for each in numbers
     ]
@@ -31,7 +35,9 @@ def prompt(encoder, *numbers):
 
 # Of each way in which families give features: lists by picture, those by layer (deepstack), tensors by tile and by
 # picture, tiles with a row's end.
-@pytest.mark.parametrize("name", ["qwen2_5_vl", "qwen3_vl", "llava", "llava_onevision", "smolvlm2", "gemma3"])
+@pytest.mark.parametrize(
+    "name", ["qwen2_5_vl", "qwen3_vl", "llava", "llava_onevision", "smolvlm2", "gemma3"]
+)
 @torch.no_grad()
 def test_a_model_says_the_same_of_pictures_that_its_tower_has_seen(name, tmp_path):
     folder = families.save(name, tmp_path)
@@ -48,14 +54,18 @@ def test_a_model_says_the_same_of_pictures_that_its_tower_has_seen(name, tmp_pat
         assert "pixel_values" not in numbers
         before = sight.looks
         for each in (model.policy, model.critic, model.reference):  # their towers are equal
-            torch.testing.assert_close(model.hidden(each, numbers), model.hidden(each, pixels), rtol=0, atol=5e-6)
+            torch.testing.assert_close(
+                model.hidden(each, numbers), model.hidden(each, pixels), rtol=0, atol=5e-6
+            )
         assert sight.looks - before == new
     assert sight.looks - start == 4
     states = model.hidden(model.policy, model_inputs(first, encoder, "cpu", vision_cache=sight))
     sight.kept.clear()
     assert sight.kept.held == 0
     anew = model_inputs(first, encoder, "cpu", vision_cache=sight)
-    assert torch.equal(states, model.hidden(model.policy, anew))  # what is kept is what was said, bit by bit
+    assert torch.equal(
+        states, model.hidden(model.policy, anew)
+    )  # what is kept is what was said, bit by bit
 
 
 @torch.no_grad()
@@ -74,10 +84,15 @@ def test_memory_is_bounded_and_what_was_used_last_stays(tiny_folder):
         prompts = prompt(encoder, *numbers)
         before = small.looks
         model.vision_cache = small
-        states = model.hidden(model.policy, model_inputs(prompts, encoder, "cpu", vision_cache=small))
+        states = model.hidden(
+            model.policy, model_inputs(prompts, encoder, "cpu", vision_cache=small)
+        )
         model.vision_cache = None
         torch.testing.assert_close(
-            states, model.hidden(model.policy, model_inputs(prompts, encoder, "cpu")), rtol=0, atol=5e-6
+            states,
+            model.hidden(model.policy, model_inputs(prompts, encoder, "cpu")),
+            rtol=0,
+            atol=5e-6,
         )
         assert 0 < small.kept.held <= small.kept.most
         kept.append(small.looks - before)
@@ -137,7 +152,10 @@ def test_a_critic_whose_tower_saw_otherwise_looks_for_itself(tiny_folder, tmp_pa
 
 @pytest.mark.parametrize(
     "changes",
-    [{"freeze_vision": False}, {"lora": {"r": 2, "target_modules": "all-linear"}, "freeze_vision": False}],
+    [
+        {"freeze_vision": False},
+        {"lora": {"r": 2, "target_modules": "all-linear"}, "freeze_vision": False},
+    ],
     ids=["trained", "adapters"],
 )
 def test_a_tower_that_is_trained_looks_each_time(changes, tiny_folder, tmp_path):
@@ -154,7 +172,10 @@ def test_what_was_kept_is_forgotten_when_weights_are_read(tiny_folder, tmp_path)
 
 
 def test_a_model_that_takes_what_was_said_for_something_else_is_found_out(tiny_folder, monkeypatch):
-    model, encoder = ActorCritic.from_pretrained(tiny_folder, critic="none"), ChatEncoder.from_pretrained(tiny_folder)
+    model, encoder = (
+        ActorCritic.from_pretrained(tiny_folder, critic="none"),
+        ChatEncoder.from_pretrained(tiny_folder),
+    )
     assert family_checks.vision_cache_for(model, encoder, PLENTY) is None  # its tower is trained
     model.freeze_vision()
     assert family_checks.vision_cache_for(model, encoder, PLENTY) is not None

@@ -76,7 +76,9 @@ def server(tiny_folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def engine(tiny_folder):
     model, encoder = load_policy(tiny_folder)
-    return VLLMSampler(model, encoder, Accelerator(cpu=True), tiny_folder, dtype="float32", **OPTIONS)
+    return VLLMSampler(
+        model, encoder, Accelerator(cpu=True), tiny_folder, dtype="float32", **OPTIONS
+    )
 
 
 def change(model, seed):
@@ -89,15 +91,24 @@ def change(model, seed):
 def largest_gap(sampler, model):
     """Between the log-probabilities that came with replies and the model's own, over episodes of two levels."""
     env = gym.make("vagen/FrozenLake-v0", **ENVIRONMENTS["vagen/FrozenLake-v0"])
-    episodes = Rollout([env], sampler.encoder, sampler, SAMPLING).play([LevelSeed(0), LevelSeed(1)], 5)
+    episodes = Rollout([env], sampler.encoder, sampler, SAMPLING).play(
+        [LevelSeed(0), LevelSeed(1)], 5
+    )
     assert [episode.failure for episode in episodes] == [None, None]
-    sequences = [each for episode in episodes for each in training_sequences(episode, with_end=True)]
+    sequences = [
+        each for episode in episodes for each in training_sequences(episode, with_end=True)
+    ]
     inputs = model_inputs([each.prompt for each in sequences], sampler.encoder, "cpu")
     with torch.no_grad():
-        ours, _ = score_tokens(model, inputs, temperature=0.8, forbidden_ids=sampler.encoder.forbidden_ids)
+        ours, _ = score_tokens(
+            model, inputs, temperature=0.8, forbidden_ids=sampler.encoder.forbidden_ids
+        )
     turn_ids = [torch.tensor(each.turn_ids) >= 0 for each in sequences]
     theirs = [torch.tensor(each.logprobs) for each in sequences]
-    return max(float((ours[row, : len(mask)] - theirs[row])[mask].abs().max()) for row, mask in enumerate(turn_ids))
+    return max(
+        float((ours[row, : len(mask)] - theirs[row])[mask].abs().max())
+        for row, mask in enumerate(turn_ids)
+    )
 
 
 def test_log_probabilities_are_the_trainers_after_a_sync(engine):
@@ -111,15 +122,17 @@ def test_log_probabilities_are_the_trainers_after_a_sync(engine):
 
 def test_a_prefix_cache_of_the_old_weights_would_be_noticed(engine, monkeypatch):
     model, encoder = engine._engine.model, engine.encoder
-    ids = tuple(encoder.tokenizer("Up Down Left Right " * 100, add_special_tokens=False)["input_ids"])[
-        :400
-    ]  # > a block
+    ids = tuple(
+        encoder.tokenizer("Up Down Left Right " * 100, add_special_tokens=False)["input_ids"]
+    )[:400]  # > a block
 
     def gap():
         (reply,) = engine.sample([Prompt(ids, ())], SAMPLING, [1])
         inputs = model_inputs([Prompt((*ids, *reply.ids), ())], encoder, "cpu")
         with torch.no_grad():
-            ours, _ = score_tokens(model, inputs, temperature=0.8, forbidden_ids=encoder.forbidden_ids)
+            ours, _ = score_tokens(
+                model, inputs, temperature=0.8, forbidden_ids=encoder.forbidden_ids
+            )
         return float((ours[0, len(ids) :] - torch.tensor(reply.logprobs)).abs().max())
 
     assert gap() < 1e-4
@@ -207,8 +220,16 @@ def test_ten_updates_are_the_same_with_every_back_end(env_id, server, tiny_folde
     expected, start = runs.pop("transformers")
     assert any(not torch.equal(start[name], each) for name, each in weights(expected).items())
     for trainer, _ in runs.values():
-        for name in ("loss", "rollout/return", "advantage/std", "policy/kl_to_reference", "critic/loss"):
-            assert history(trainer, name) == pytest.approx(history(expected, name), rel=1e-3, abs=1e-5), name
+        for name in (
+            "loss",
+            "rollout/return",
+            "advantage/std",
+            "policy/kl_to_reference",
+            "critic/loss",
+        ):
+            assert history(trainer, name) == pytest.approx(
+                history(expected, name), rel=1e-3, abs=1e-5
+            ), name
         same(weights(trainer), weights(expected), rtol=1e-4, atol=1e-5)
 
 
@@ -229,4 +250,6 @@ def test_a_server_plays_beside_updates_with_weights_that_are_known(server, tiny_
         sampler_correction="token",
     )
     assert history(trainer, "staleness/max") == [0, 1, 1]
-    assert history(trainer, "policy/sampler_gap")[0] < 1e-4 < history(trainer, "policy/sampler_gap")[1]
+    assert (
+        history(trainer, "policy/sampler_gap")[0] < 1e-4 < history(trainer, "policy/sampler_gap")[1]
+    )

@@ -38,12 +38,17 @@ def test_handing_over_leaves_frozen_weights_as_they_are(tiny_folder):
 
 def test_what_is_handed_over_is_the_model_with_its_adapters(tiny_folder):
     policy, encoder = adapted(tiny_folder, torch.float32, **SPOKEN)
-    handed = {name: each.clone() for name, each in Weights(policy, Accelerator(cpu=True), encoder).named_params()}
+    handed = {
+        name: each.clone()
+        for name, each in Weights(policy, Accelerator(cpu=True), encoder).named_params()
+    }
     plain, _ = load_policy(tiny_folder)
     names = {name for name, _ in plain.named_parameters()}
     merged = policy.merge_and_unload()
     assert handed.keys() == names
     for name, each in merged.named_parameters():
         torch.testing.assert_close(handed[name], each.data, msg=name)
-    changed = {name for name, each in plain.named_parameters() if not torch.equal(each, handed[name])}
+    changed = {
+        name for name, each in plain.named_parameters() if not torch.equal(each, handed[name])
+    }
     assert {name.split(".")[-2] for name in changed} == {"q_proj", "down_proj"}

@@ -119,7 +119,9 @@ def test_the_server_serves_from_the_cluster(cluster):
         env, local = RemoteEnv(Service(served.url), SOKOBAN), gym.make(SOKOBAN).unwrapped
         for each in (env, local):
             each.reset(seed=1)
-        assert env.step(local.oracle_reply())[4]["turn"] == local.step(local.oracle_reply())[4]["turn"]
+        assert (
+            env.step(local.oracle_reply())[4]["turn"] == local.step(local.oracle_reply())[4]["turn"]
+        )
 
 
 @pytest.mark.slow

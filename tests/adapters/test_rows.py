@@ -18,7 +18,10 @@ LAKE = "vagen/FrozenLake-v0"
 
 def test_a_row_has_the_environment_that_gymnasium_makes():
     options = {"strategy": "grounding", "max_turns": 4, "size": None}
-    made, alone = make_from_row(LAKE, options), gym.make(LAKE, strategy="grounding", max_turns=4).unwrapped
+    made, alone = (
+        make_from_row(LAKE, options),
+        gym.make(LAKE, strategy="grounding", max_turns=4).unwrapped,
+    )
     assert made.unwrapped.config == alone.config
 
 
@@ -77,10 +80,14 @@ def test_rows_play_published_levels_once_in_order(tmp_path, monkeypatch):
     played = []
     for _, row in levels(published.SOKOBAN, split="test", **options):
         env = make_from_row(row["env_id"], row["options"])
-        played.append(env.reset(seed=row["seed"], options={"split": row["split"]})[1]["level"]["content"])
+        played.append(
+            env.reset(seed=row["seed"], options={"split": row["split"]})[1]["level"]["content"]
+        )
     assert played == published.contents(options)
     assert len(set(played)) == 3
-    assert [row["seed"] for _, row in levels(published.SOKOBAN, split="test", first_seed=1, **options)] == [1, 2]
+    assert [
+        row["seed"] for _, row in levels(published.SOKOBAN, split="test", first_seed=1, **options)
+    ] == [1, 2]
     for wrong in ({"num_levels": 4}, {"first_seed": 3}, {"first_seed": -1}):
         with pytest.raises(ConfigError, match="'test' has 3, counted from 0"):
             next(levels(published.SOKOBAN, split="test", **wrong, **options))

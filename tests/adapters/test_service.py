@@ -22,7 +22,17 @@ from chat_endpoint import Endpoint
 from gymnasium.vector import AutoresetMode
 from local_proxy import Balancer
 from PIL import Image
-from service_fixtures import LAKE, SOKOBAN, Served, ask, ask_once, kill, random_reply, wait_until, ws_url
+from service_fixtures import (
+    LAKE,
+    SOKOBAN,
+    Served,
+    ask,
+    ask_once,
+    kill,
+    random_reply,
+    wait_until,
+    ws_url,
+)
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.sync.server import serve as websocket_server
@@ -35,7 +45,13 @@ from vagen_adapters.service.remote_vector import RemoteVectorEnv
 from vagen_adapters.service.server import serve
 from vagen_adapters.service.sessions import ServiceConfig
 from vagen_envs import ENV_IDS, Turn, conformance
-from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, ReplyTypeError, SimulatorError
+from vagen_envs.errors import (
+    ConfigError,
+    EpisodeOverError,
+    MissingExtraError,
+    ReplyTypeError,
+    SimulatorError,
+)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +166,9 @@ class WithOracle(RemoteEnv):
         return self.here.oracle_reply()
 
 
-@pytest.mark.parametrize("check", [each for each in conformance.CHECKS if each.__name__ not in APART])
+@pytest.mark.parametrize(
+    "check", [each for each in conformance.CHECKS if each.__name__ not in APART]
+)
 def test_the_remote_environment_passes_the_conformance_suite(service, check):
     check(lambda: WithOracle(service, SOKOBAN), range(6))
 
@@ -234,7 +252,10 @@ def test_wrong_options_and_calls_are_the_errors_that_they_are_here(service):
         (SOKOBAN, {"max_turn": 2}, "Did you mean 'max_turns'"),
         ("vagen/Sokoban", {}, "Did you mean 'vagen/Sokoban-v0'"),
         ("os:system", {}, "unknown environment 'os:system'"),
-        *((SOKOBAN, {"max_turns": value}, re.escape(f"max_turns={value!r:.9}")) for value in values),
+        *(
+            (SOKOBAN, {"max_turns": value}, re.escape(f"max_turns={value!r:.9}"))
+            for value in values
+        ),
         *((SOKOBAN, options, "is closed to clients") for options in closed),
     ):
         with pytest.raises(ConfigError, match=why):
@@ -254,7 +275,10 @@ def test_wrong_options_and_calls_are_the_errors_that_they_are_here(service):
         with pytest.raises(ConfigError) as there:
             env.reset(options=options)
         assert str(there.value) == str(here.value)
-    assert env.reset(options={"level": np.int64(3)})[1]["level"] == local.reset(options={"level": 3})[1]["level"]
+    assert (
+        env.reset(options={"level": np.int64(3)})[1]["level"]
+        == local.reset(options={"level": 3})[1]["level"]
+    )
     assert env.reset(seed=1)[1]["level"] == local.reset(seed=1)[1]["level"]
     for options in ({"level": 3}, None):  # a level by number draws no seed
         assert env.reset(options=options)[1]["level"] == local.reset(options=options)[1]["level"]
@@ -267,10 +291,15 @@ def test_wrong_options_and_calls_are_the_errors_that_they_are_here(service):
 
 def test_a_batch_is_played_and_pictures_come_once_by_content(served):
     ids = [f"{k:016d}" for k in range(3)]
-    opened = ask_once(served.url, "open", *({"session": each, "env_id": SOKOBAN} for each in ids))["items"]
+    opened = ask_once(served.url, "open", *({"session": each, "env_id": SOKOBAN} for each in ids))[
+        "items"
+    ]
     assert all(item["system_prompt"] for item in opened)
     # two sessions play the same level: they name the same picture
-    resets = [{"session": session, "move": 1, "seed": seed} for session, seed in zip(ids, (4, 4, 5), strict=True)]
+    resets = [
+        {"session": session, "move": 1, "seed": seed}
+        for session, seed in zip(ids, (4, 4, 5), strict=True)
+    ]
     with connect(ws_url(served.url)) as ws:
         answer, pictures = ask(ws, {"verb": "reset", "items": resets})
     items = answer["items"]
@@ -280,9 +309,13 @@ def test_a_batch_is_played_and_pictures_come_once_by_content(served):
     shown, info = local.reset(seed=4)
     assert items[0]["state"] == json.loads(json.dumps(info["state"].to_json()))
     assert set(pictures) == set(names)
-    assert np.array_equal(np.array(Image.open(io.BytesIO(pictures[names[0]])).convert("RGB")), shown["image"])
+    assert np.array_equal(
+        np.array(Image.open(io.BytesIO(pictures[names[0]])).convert("RGB")), shown["image"]
+    )
     reply = local.oracle_reply()
-    answers = ask_once(served.url, "step", *({"session": each, "move": 2, "reply": reply} for each in ids))["items"]
+    answers = ask_once(
+        served.url, "step", *({"session": each, "move": 2, "reply": reply} for each in ids)
+    )["items"]
     turn = local.step(reply)[4]["turn"]
     assert Turn.from_json(answers[0]["turn"]) == turn
     assert answers[0]["reward"] == turn.reward
@@ -301,7 +334,9 @@ def test_a_move_that_is_said_again_is_not_played_again(served):
     nxt = ask_once(served.url, "step", {**step, "move": 3})["items"][0]
     assert nxt["turn"]["index"] == 1
     for move, why in ((3, "a repeat must be the same"), (2, "expects 4"), (5, "expects 4")):
-        error = ask_once(served.url, "step", {**step, "move": move, "reply": "other"})["items"][0]["error"]
+        error = ask_once(served.url, "step", {**step, "move": move, "reply": "other"})["items"][0][
+            "error"
+        ]
         assert error["code"] == "out_of_order"
         assert why in error["message"]
     twice = ask_once(served.url, "step", {**step, "move": 4}, {**step, "move": 5})["items"]
@@ -309,7 +344,8 @@ def test_a_move_that_is_said_again_is_not_played_again(served):
     assert twice[1]["error"]["code"] == "out_of_order"
     text = httpx.get(f"{served.url}/metrics").text
     assert any(
-        line.startswith("vagen_repeated_moves_total") and float(line.split()[1]) >= 2 for line in text.splitlines()
+        line.startswith("vagen_repeated_moves_total") and float(line.split()[1]) >= 2
+        for line in text.splitlines()
     )
 
 
@@ -318,7 +354,9 @@ def test_a_refused_reset_uses_up_no_move(served):
     ask_once(served.url, "open", {"session": session, "env_id": LAKE})
     wrong, other, right = {"seed": -1}, {"level": "x"}, {"seed": 3}
     for move, asked in ((1, wrong), (1, other), (1, wrong), (1, right), (2, wrong), (2, right)):
-        answer = ask_once(served.url, "reset", {"session": session, "move": move, **asked})["items"][0]
+        answer = ask_once(served.url, "reset", {"session": session, "move": move, **asked})[
+            "items"
+        ][0]
         assert answer.get("error", {}).get("code") == (None if asked is right else "bad_config")
 
 
@@ -386,7 +424,9 @@ def test_the_key_is_asked_for(monkeypatch):
             with pytest.raises(InvalidStatus, match="401"):
                 ask_once(served.url, "close", {}, **headers)
         right = {"Authorization": "Bearer s3cret"}
-        assert httpx.get(f"{served.url}/v1/environments", headers=right).json()["env_ids"] == list(ENV_IDS)
+        assert httpx.get(f"{served.url}/v1/environments", headers=right).json()["env_ids"] == list(
+            ENV_IDS
+        )
         monkeypatch.delenv("VAGEN_SERVE_KEY", raising=False)
         for key in (None, "wrong"):
             with pytest.raises(ServiceError, match="VAGEN_SERVE_KEY"):
@@ -421,5 +461,8 @@ def test_it_is_open_to_other_machines_only_with_a_key():
 
 
 def test_a_port_in_use_is_one_error():
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ServiceError, match="name another with --port"):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(ServiceError, match="name another with --port"),
+    ):
         serve(local_pool(1), ServiceConfig(), "", "127.0.0.1", taken.getsockname()[1])

@@ -55,12 +55,30 @@ BAD_BODIES = [
     (b'{"verb": "step", "items": []}', "items: "),
     (b'{"verb": "step", "items": {"session": 1}}', "items: "),
     (b'{"verb": "step", "items": [1]}', "items.0"),
-    (b'{"verb": "step", "items": [{"session": "short", "move": 1, "reply": ""}]}', "items.0.session"),
-    (b'{"verb": "step", "items": [{"session": "../../../../etc/passwd", "move": 1, "reply": ""}]}', "items.0.session"),
-    (b'{"verb": "step", "items": [{"session": "0123456789abcdef", "move": -1, "reply": ""}]}', "items.0.move"),
-    (b'{"verb": "step", "items": [{"session": "0123456789abcdef", "move": "1", "reply": ""}]}', "items.0.move"),
-    (b'{"verb": "step", "items": [{"session": "0123456789abcdef", "move": 1, "reply": 5}]}', "string, not 5"),
-    (b'{"verb": "reset", "items": [{"session": "0123456789abcdef", "move": 1, "more": 1}]}', "items.0.more"),
+    (
+        b'{"verb": "step", "items": [{"session": "short", "move": 1, "reply": ""}]}',
+        "items.0.session",
+    ),
+    (
+        b'{"verb": "step", "items": [{"session": "../../../../etc/passwd", "move": 1, "reply": ""}]}',
+        "items.0.session",
+    ),
+    (
+        b'{"verb": "step", "items": [{"session": "0123456789abcdef", "move": -1, "reply": ""}]}',
+        "items.0.move",
+    ),
+    (
+        b'{"verb": "step", "items": [{"session": "0123456789abcdef", "move": "1", "reply": ""}]}',
+        "items.0.move",
+    ),
+    (
+        b'{"verb": "step", "items": [{"session": "0123456789abcdef", "move": 1, "reply": 5}]}',
+        "string, not 5",
+    ),
+    (
+        b'{"verb": "reset", "items": [{"session": "0123456789abcdef", "move": 1, "more": 1}]}',
+        "items.0.more",
+    ),
     (b'{"verb": "step", "items": [{"session": "0123456789abcdef", "move": 1}]}', "items.0.reply"),
     (b"[" * 200_000, "not JSON"),
     (b'{"verb": "step", "items": ' + b"9" * 10_000 + b"}", "not JSON"),
@@ -83,7 +101,9 @@ def test_unknown_things_are_named(command):
     assert "known: open, reset" in error_of(ask_once(command.url, "fly", {}), "bad_request")
     assert httpx.get(f"{command.url}/v2").status_code == 404
     assert httpx.put(f"{command.url}/healthz").status_code == 405
-    assert "1 to 256" in error_of(ask_once(command.url, "close", *[{"session": ID}] * 257), "bad_request")
+    assert "1 to 256" in error_of(
+        ask_once(command.url, "close", *[{"session": ID}] * 257), "bad_request"
+    )
 
 
 def test_garbage_frames(command):
@@ -111,7 +131,8 @@ def raw_socket(port, host="127.0.0.1", status="101"):
     raw = socket.create_connection(("127.0.0.1", port), 10)
     raw.sendall(
         b"GET /v1/ws HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n" % host.encode()
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        % host.encode()
     )
     assert status.encode() in raw.recv(4096)
     return raw
@@ -143,18 +164,24 @@ def test_messages_of_ten_megabytes(command):
     env.reset(seed=1)
     with pytest.raises(ServiceError, match="the server takes 2097152: send less"):
         env.step(item["reply"])
-    crowd = [RemoteEnv(env._service, LAKE) for _ in range(20)]  # together they are too large: several requests
+    crowd = [
+        RemoteEnv(env._service, LAKE) for _ in range(20)
+    ]  # together they are too large: several requests
     for one in crowd:
         one.reset(seed=1)
     answers = env._service.ask("step", [one.step_item("é" * 100_000) for one in crowd])
-    assert [one.take_step(answer)[4]["turn"].index for one, answer in zip(crowd, answers, strict=True)] == [0] * 20
+    assert [
+        one.take_step(answer)[4]["turn"].index for one, answer in zip(crowd, answers, strict=True)
+    ] == [0] * 20
     assert command.memory - before < 60 * MIB
 
 
 def test_an_endless_body_is_not_kept(command):
     before = command.memory
     with socket.create_connection(("127.0.0.1", command.port), 10) as raw:
-        raw.sendall(b"POST /v1/environments HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+        raw.sendall(
+            b"POST /v1/environments HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
         with contextlib.suppress(ConnectionError):
             raw.sendall((b"10000\r\n" + b"x" * 65536 + b"\r\n") * 2_000)
     assert command.memory - before < 60 * MIB
@@ -165,7 +192,8 @@ def test_an_endless_body_is_not_kept(command):
     [
         client_frame(2, b"{}") * 20_000,  # refused, all of them
         client_frame(9, b"x" * 100) * 20_000,  # pings whose answers nobody reads
-        client_frame(2, b"{", ends=False) + client_frame(0, b"", ends=False) * 60_000,  # a message that never ends
+        client_frame(2, b"{", ends=False)
+        + client_frame(0, b"", ends=False) * 60_000,  # a message that never ends
     ],
     ids=["requests", "pings", "fragments"],
 )
@@ -175,7 +203,9 @@ def test_a_flood_of_small_frames_ends_nothing_and_stays_small(command, flood):
         threading.Thread(target=pour, args=(raw, flood), daemon=True).start()
         for _ in range(20):
             plays(command.url)
-    assert command.memory - before < 250 * MIB  # it is cut off once a second; without that it grows for ever
+    assert (
+        command.memory - before < 250 * MIB
+    )  # it is cut off once a second; without that it grows for ever
 
 
 def pour(raw, flood):
@@ -200,7 +230,13 @@ def test_options_that_are_nested_deep_or_many_are_refused(command):
 def test_a_replay_of_too_many_turns_is_refused(command):
     before = command.memory
     replay = {"seed": 1, "replies": ["x"] * 400_000, "digest": ""}
-    item = {"session": ID, "env_id": LAKE, "options": {"max_turns": 10**6}, "move": 9, "replay": replay}
+    item = {
+        "session": ID,
+        "env_id": LAKE,
+        "options": {"max_turns": 10**6},
+        "move": 9,
+        "replay": replay,
+    }
     body = json.dumps({"verb": "open", "items": [item]}, separators=(",", ":")).encode()
     with connect(ws_url(command.url)) as ws:
         assert "at most 10000" in error_of(ask(ws, body)[0], "bad_request")
@@ -213,10 +249,14 @@ def test_one_address_cannot_take_all_places():
         items = [{"session": f"session-of-here-{i:04}", "env_id": LAKE} for i in range(12)]
         assert [reply.code for reply in here.ask("open", items)] == [None] * 4 + ["full"] * 8
         forwarded = {"x-forwarded-for": "192.0.2.1"}  # from a proxy on this machine
-        other = ask_once(served.url, "open", {"session": "session-of-another", "env_id": LAKE}, **forwarded)
+        other = ask_once(
+            served.url, "open", {"session": "session-of-another", "env_id": LAKE}, **forwarded
+        )
         assert "error" not in other["items"][0]
         assert there.ask("open", [{**items[0], "session": "session-of-there"}])[0].code == "full"
-        sockets = [connect(ws_url(served.url)).__enter__() for _ in range(4 - 2)]  # two are the services' own
+        sockets = [
+            connect(ws_url(served.url)).__enter__() for _ in range(4 - 2)
+        ]  # two are the services' own
         with pytest.raises(InvalidStatus, match="429"):
             connect(ws_url(served.url)).__enter__()
         with connect(ws_url(served.url), additional_headers=forwarded):
@@ -226,7 +266,9 @@ def test_one_address_cannot_take_all_places():
 
 def test_addresses_of_one_network_are_one_tenant():
     assert network("127.0.0.1") == network("127.8.9.1") == network("::1")
-    assert network("2001:db8:1:2::1") == network("2001:db8:1:2:ffff::9") != network("2001:db8:1:3::1")
+    assert (
+        network("2001:db8:1:2::1") == network("2001:db8:1:2:ffff::9") != network("2001:db8:1:3::1")
+    )
     assert network("192.0.2.1") != network("192.0.2.2")
 
 

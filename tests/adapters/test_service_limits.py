@@ -31,7 +31,8 @@ def served():
 
 
 @pytest.mark.parametrize(
-    ("seed", "why"), [(SPINS, "0.5 s of CPU"), (SWALLOWS, "0.5 s of CPU"), (HOARDS, "512 MiB"), (GRABS, "512 MiB")]
+    ("seed", "why"),
+    [(SPINS, "0.5 s of CPU"), (SWALLOWS, "0.5 s of CPU"), (HOARDS, "512 MiB"), (GRABS, "512 MiB")],
 )
 def test_a_session_that_costs_too_much_ends_alone(served, seed, why):
     service = Service(served.url)
@@ -42,7 +43,9 @@ def test_a_session_that_costs_too_much_ends_alone(served, seed, why):
         hog.reset(seed=seed)
     with pytest.raises(EpisodeOverError):
         hog.step("x")
-    assert neighbour.step("<answer>Down</answer>")[4]["turn"].index == 0  # the same episode, the same worker
+    assert (
+        neighbour.step("<answer>Down</answer>")[4]["turn"].index == 0
+    )  # the same episode, the same worker
     hog.reset(seed=2)  # another session in its place
     assert hog.step("<answer>Down</answer>")[4]["turn"].index == 0
     hog.close()
@@ -80,7 +83,9 @@ def test_keys_have_shares_and_see_only_their_own():
         alpha, beta = (Service(served.url, key, patience=0.2) for key in ("alpha", "beta"))
         env = RemoteEnv(beta, "vagen/FrozenLake-v0")
         env.reset(seed=1)
-        items = [{"session": f"greedy-alpha-{i:06}", "env_id": "vagen/FrozenLake-v0"} for i in range(20)]
+        items = [
+            {"session": f"greedy-alpha-{i:06}", "env_id": "vagen/FrozenLake-v0"} for i in range(20)
+        ]
         said = [reply.data.get("error", {}).get("code") for reply in alpha.ask("open", items)]
         assert said == [None] * 4 + ["full"] * 16
         for do, more in (("close", {}), ("step", {"reply": "x"}), ("reset", {})):
@@ -88,8 +93,12 @@ def test_keys_have_shares_and_see_only_their_own():
             assert reply.data["error"]["code"] == "forbidden", do
         assert env.step("<answer>Down</answer>")[4]["turn"].index == 0
         alpha.ask("close", [{"session": items[0]["session"]}])
-        assert "error" not in alpha.ask("open", [{**items[0], "session": "another-of-alpha"}])[0].data
-        assert "error" not in beta.ask("open", [{**items[0], "session": "another-of-beta-"}])[0].data
+        assert (
+            "error" not in alpha.ask("open", [{**items[0], "session": "another-of-alpha"}])[0].data
+        )
+        assert (
+            "error" not in beta.ask("open", [{**items[0], "session": "another-of-beta-"}])[0].data
+        )
         with pytest.raises(ServiceError, match="key is missing or wrong"):
             Service(served.url, "alpha, beta").ask("close", [{"session": "another-of-alpha"}])
         alpha.close()
@@ -102,7 +111,9 @@ def test_a_request_whose_calls_take_long_is_answered(served):
     crowd = [RemoteEnv(service, COSTLY) for _ in range(12)]
     for each in crowd:
         each.reset(seed=1)
-    replies = service.ask("reset", [each.reset_item(SLOW + i, None) for i, each in enumerate(crowd)])
+    replies = service.ask(
+        "reset", [each.reset_item(SLOW + i, None) for i, each in enumerate(crowd)]
+    )
     assert [reply.data.get("error") for reply in replies] == [None] * 12
     assert served.pool.replaced == 0
     for each in crowd:

@@ -31,7 +31,16 @@ MARK = "hostile_mark"
 """In every hostile text, so that it can be found in what a worker asks of its kernel."""
 
 HOSTILE = json.loads(Path(__file__).with_name("hostile_options.json").read_text(encoding="utf-8"))
-LARGE = [MARK * 1000, 10**300, -(10**300), math.nan, math.inf, -math.inf, [1] * 1000, ["S" * 100] * 100]
+LARGE = [
+    MARK * 1000,
+    10**300,
+    -(10**300),
+    math.nan,
+    math.inf,
+    -math.inf,
+    [1] * 1000,
+    ["S" * 100] * 100,
+]
 VALUES = [*HOSTILE["texts"], *HOSTILE["others"], *LARGE]
 
 
@@ -39,7 +48,12 @@ VALUES = [*HOSTILE["texts"], *HOSTILE["others"], *LARGE]
 def host():
     """A worker under watch; call it with an id and options."""
     path = os.pathsep.join(
-        [str(ROOT), str(ROOT / "adapters"), str(ROOT / "examples" / "lights_out"), os.environ.get("PYTHONPATH", "")]
+        [
+            str(ROOT),
+            str(ROOT / "adapters"),
+            str(ROOT / "examples" / "lights_out"),
+            os.environ.get("PYTHONPATH", ""),
+        ]
     )
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "tests/helpers/watched_host.py")],
@@ -86,14 +100,20 @@ def test_no_option_with_any_value_opens_imports_or_connects(host, env_id, monkey
             else:
                 assert name in bounds
                 assert bounds[name].admits(value)
-                assert failure is None or failure[0] == "bad_config"  # the environment has bounds of its own
+                assert (
+                    failure is None or failure[0] == "bad_config"
+                )  # the environment has bounds of its own
 
 
 @pytest.mark.parametrize("env_id", [*ENV_IDS, LIGHTS])
 def test_nothing_that_names_a_file_a_module_or_an_address_is_open(env_id, monkeypatch):
     """By what the words of the declarations say, and by their kind: a free text is open only where it is listed here."""
     declared = config_class(env_id, monkeypatch)
-    texts = {name for name, bound in remote_bounds(declared).items() if bound.admits("x") or bound.admits(["x"])}
+    texts = {
+        name
+        for name, bound in remote_bounds(declared).items()
+        if bound.admits("x") or bound.admits(["x"])
+    }
     assert texts <= {"separator", "tags", "desc", "sources", "action_names"}
     for name in HOSTILE["closed"]:
         assert name not in remote_bounds(declared)
@@ -108,7 +128,9 @@ def test_an_operator_offers_by_name(tmp_path):
     host = EnvHost()
 
     def opened(**options):
-        return host.run(HostCall("s", "open", {"env_id": SOKOBAN, "options": options, "offers": offers}))
+        return host.run(
+            HostCall("s", "open", {"env_id": SOKOBAN, "options": options, "offers": offers})
+        )
 
     body = json.loads(opened(prompt_pack="mine").body)
     assert body["system_prompt"].startswith("The operator's own words.")
@@ -130,7 +152,10 @@ def test_a_server_offers_by_name(tmp_path):
     samples = tmp_path / "icons.jsonl"
     square = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><rect width="{}" height="9" fill="red"/></svg>'
     samples.write_text(
-        "".join(json.dumps({"Filename": f"{i}.svg", "Svg": square.format(i / 20)}) + "\n" for i in range(180))
+        "".join(
+            json.dumps({"Filename": f"{i}.svg", "Svg": square.format(i / 20)}) + "\n"
+            for i in range(180)
+        )
     )
     with Command("--workers", 1, "--offer", f"dataset=icons:{samples}") as command:
         service = Service(command.url)

@@ -95,25 +95,35 @@ def test_what_the_proxy_lets_through(proxied):
         assert client.get(f"{url}/v1/environments").status_code == 401
         with_key = {"authorization": "Bearer s3cret"}
         assert SOKOBAN in client.get(f"{url}/v1/environments", headers=with_key).json()["env_ids"]
-        assert client.post(f"{url}/v1/step", content=b"x" * (3 << 20), headers=with_key).status_code == 413
+        assert (
+            client.post(f"{url}/v1/step", content=b"x" * (3 << 20), headers=with_key).status_code
+            == 413
+        )
     with pytest.raises(httpx.ConnectError):  # the certificate is not trusted
         httpx.get(f"{url}/healthz")
     plain = httpx.get(f"http://localhost:{port}/healthz")
     assert plain.status_code == 400
 
 
-@pytest.mark.parametrize("way", ["slow_heads", "slow_bodies", "half_open", "connections", "requests"])
+@pytest.mark.parametrize(
+    "way", ["slow_heads", "slow_bodies", "half_open", "connections", "requests"]
+)
 def test_an_attack_stops_at_the_proxy(proxied, way, monkeypatch):
     """Clients of another address play on through the proxy."""
     url, certificate, port = proxied
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    attack = subprocess.Popen([sys.executable, ATTACKERS, way, str(port)], stderr=subprocess.DEVNULL)
+    attack = subprocess.Popen(
+        [sys.executable, ATTACKERS, way, str(port)], stderr=subprocess.DEVNULL
+    )
     try:
         service = Service(url, "s3cret")
         for seed in range(10):
             env, local = RemoteEnv(service, SOKOBAN), gym.make(SOKOBAN).unwrapped
             env.reset(seed=seed), local.reset(seed=seed)
-            assert env.step("<answer>Up</answer>")[4]["turn"] == local.step("<answer>Up</answer>")[4]["turn"]
+            assert (
+                env.step("<answer>Up</answer>")[4]["turn"]
+                == local.step("<answer>Up</answer>")[4]["turn"]
+            )
             env.close()
             assert attack.poll() is None
         service.close()
@@ -125,7 +135,9 @@ def test_an_attack_stops_at_the_proxy(proxied, way, monkeypatch):
 def test_an_unfinished_head_is_cut_off(proxied):
     _, certificate, port = proxied
     trusted = ssl.create_default_context(cafile=str(certificate))
-    with trusted.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="localhost") as raw:
+    with trusted.wrap_socket(
+        socket.create_connection(("127.0.0.1", port)), server_hostname="localhost"
+    ) as raw:
         raw.settimeout(20)
         raw.sendall(b"POST /v1/step HTTP/1.1\r\nHost: x\r\nX: ")
         assert b"200" not in raw.recv(100)

@@ -99,7 +99,10 @@ def test_an_episode_that_chance_decides_says_why_it_cannot_go_on(fragile):
         die(fragile)
         env.step("x")  # the reset alone gave the same again
         die(fragile)
-        with pytest.raises(SimulatorError, match="1 turns played again gave other answers, so it isn't deterministic"):
+        with pytest.raises(
+            SimulatorError,
+            match="1 turns played again gave other answers, so it isn't deterministic",
+        ):
             env.step("y")
         with pytest.raises(EpisodeOverError):
             env.step("y")
@@ -110,7 +113,10 @@ def test_an_episode_that_chance_decides_says_why_it_cannot_go_on(fragile):
 
 
 def test_whatever_move_it_dies_before_the_episode_is_the_same(fragile):
-    env, local = RemoteEnv(Service(fragile.url), SOKOBAN, max_turns=5), gym.make(SOKOBAN, max_turns=5).unwrapped
+    env, local = (
+        RemoteEnv(Service(fragile.url), SOKOBAN, max_turns=5),
+        gym.make(SOKOBAN, max_turns=5).unwrapped,
+    )
     draw = random.Random(4)
     for seed in (8, None, None, 9, None, None):
         if draw.random() < 0.5:
@@ -136,7 +142,9 @@ def test_idle_sessions_make_room_and_go_on_when_they_are_used_again(monkeypatch)
     with Served(max_sessions=8) as served:
         lost = RemoteVectorEnv(Service(served.url), LAKE, 4)
         lost.reset(seed=0)
-        again = RemoteVectorEnv(Service(served.url), LAKE, 4)  # the share of an address: waits until they are idle
+        again = RemoteVectorEnv(
+            Service(served.url), LAKE, 4
+        )  # the share of an address: waits until they are idle
         again.reset(seed=0)
         assert again.step(["x"] * 4)[4]["turn"][3].index == 0
         assert lost.step(["x"] * 4)[4]["turn"][3].index == 0
@@ -177,10 +185,18 @@ def test_it_can_be_done_by_hand():
             first = ask(ws, "step", move=2, reply="one")
             second = ask(ws, "step", move=3, reply="two")
         with connect(other.url.replace("http", "ws") + "/v1/ws") as ws:
-            replay = {"seed": level["seed"], "split": level["split"], "replies": ["one"], "digest": first["digest"]}
+            replay = {
+                "seed": level["seed"],
+                "split": level["split"],
+                "replies": ["one"],
+                "digest": first["digest"],
+            }
             wrong = {**replay, "replies": ["another"]}
             assert ask(ws, "open", env_id=LAKE, move=2, replay=wrong)["error"]["code"] == "diverged"
             assert "error" not in ask(ws, "open", env_id=LAKE, move=2, replay=replay)
             assert "error" not in ask(ws, "open", env_id=LAKE, move=2, replay=replay)
-            assert ask(ws, "step", move=3, reply="two", after="other")["error"]["code"] == "out_of_order"
+            assert (
+                ask(ws, "step", move=3, reply="two", after="other")["error"]["code"]
+                == "out_of_order"
+            )
             assert ask(ws, "step", move=3, reply="two", after=first["digest"]) == second

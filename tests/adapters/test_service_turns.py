@@ -13,7 +13,9 @@ from vagen_adapters.service.client import Service
 def test_no_turn_is_lost_or_doubled_while_workers_are_killed():
     with Command("--workers", 2) as command:
         backends = [Service(command.url) for _ in range(2)]
-        _, kills = soak(backends, strike_at(lambda: command.workers), turns=1_000, envs=16, every=250)
+        _, kills = soak(
+            backends, strike_at(lambda: command.workers), turns=1_000, envs=16, every=250
+        )
         assert kills >= 2
 
 

@@ -16,7 +16,18 @@ CASES = json.loads(Path(__file__).with_name("advice.json").read_text(encoding="u
 
 
 def bench(url, out, *more):
-    options = ["-e", "frozenlake", "-a", "openai:m", "--base-url", url, "-n", "1", "--patience", "1"]
+    options = [
+        "-e",
+        "frozenlake",
+        "-a",
+        "openai:m",
+        "--base-url",
+        url,
+        "-n",
+        "1",
+        "--patience",
+        "1",
+    ]
     return CliRunner().invoke(app, ["bench", *options, "--attempts", "2", "--out", str(out), *more])
 
 
@@ -45,11 +56,20 @@ def test_replies_that_cannot_be_read_are_said(tmp_path, endpoint):
     endpoint.script = lambda number, asked: "I see a frozen lake."
     shown = bench(endpoint.url, tmp_path / "run")
     assert shown.exit_code == 0
-    assert "only 0% of its turns had an answer that could be read; vagen models try openai:m" in shown.output
+    assert (
+        "only 0% of its turns had an answer that could be read; vagen models try openai:m"
+        in shown.output
+    )
     endpoint.script = lambda number, asked: {"content": "<think>and so on", "finish": "length"}
-    assert "replies end at their limit of tokens: --max-tokens" in bench(endpoint.url, tmp_path / "other").output
+    assert (
+        "replies end at their limit of tokens: --max-tokens"
+        in bench(endpoint.url, tmp_path / "other").output
+    )
     endpoint.script = lambda number, asked: "<think>t</think><answer>Up</answer>"
-    assert "could be read; " not in bench(endpoint.url, tmp_path / "good", "--strategy", "free_think").output
+    assert (
+        "could be read; "
+        not in bench(endpoint.url, tmp_path / "good", "--strategy", "free_think").output
+    )
 
 
 def test_replies_that_a_proxy_has_escaped_are_played(tmp_path, endpoint):
@@ -62,7 +82,10 @@ def test_replies_that_a_proxy_has_escaped_are_played(tmp_path, endpoint):
 @pytest.mark.parametrize(
     ("message", "said"),
     [
-        ({"content": None, "reasoning_content": "<answer>Up</answer>"}, "own reasoning parser, or with none"),
+        (
+            {"content": None, "reasoning_content": "<answer>Up</answer>"},
+            "own reasoning parser, or with none",
+        ),
         ({"content": "<think>and", "finish": "length"}, "--max-tokens"),
     ],
 )
@@ -75,7 +98,9 @@ def test_what_fits_no_profile_is_told_why(endpoint, message, said):
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("after", ["0", "nan", "Wed, 21 Oct 2015 07:28:00 GMT", "86400"])
-def test_whatever_pause_an_endpoint_asks_for_is_at_most_the_runs_patience(tmp_path, endpoint, after):
+def test_whatever_pause_an_endpoint_asks_for_is_at_most_the_runs_patience(
+    tmp_path, endpoint, after
+):
     endpoint.script = lambda number, asked: (429, {"retry-after": after})
     assert bench(endpoint.url, tmp_path / "run").exit_code == 3
     assert len(endpoint.requests) <= 4  # within the second of patience
@@ -90,7 +115,11 @@ def test_models_try_takes_options_and_prints_a_command_that_asks_the_same_endpoi
 
 
 def test_a_tool_call_in_the_field_of_the_api_is_a_reply(tmp_path, endpoint):
-    call = {"id": "1", "type": "function", "function": {"name": "move", "arguments": '{"action": "Up"}'}}
+    call = {
+        "id": "1",
+        "type": "function",
+        "function": {"name": "move", "arguments": '{"action": "Up"}'},
+    }
     endpoint.script = lambda number, asked: {"content": None, "tool_calls": [call]}
     assert bench(endpoint.url, tmp_path / "run").exit_code == 0
     assert "<tool_call>" in (tmp_path / "run" / "episodes.jsonl").read_text()
@@ -98,6 +127,18 @@ def test_a_tool_call_in_the_field_of_the_api_is_a_reply(tmp_path, endpoint):
 
 def test_a_level_that_is_missing_for_an_agent_is_the_environments_fault(tmp_path):
     own = tmp_path / "own.py"
-    own.write_text("from vagen_envs.errors import LevelError\n\ndef own(game):\n    raise LevelError('no board')\n")
-    words = ["bench", "-e", "frozenlake", "-a", f"{own}:own", "-n", "1", "--out", str(tmp_path / "run")]
+    own.write_text(
+        "from vagen_envs.errors import LevelError\n\ndef own(game):\n    raise LevelError('no board')\n"
+    )
+    words = [
+        "bench",
+        "-e",
+        "frozenlake",
+        "-a",
+        f"{own}:own",
+        "-n",
+        "1",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     assert "fix its _load" in named(CliRunner().invoke(app, words))[1]

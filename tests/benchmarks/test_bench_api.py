@@ -19,7 +19,9 @@ def test_a_provider_looks_and_answers(provider, tmp_path):
     if f"{provider.upper()}_API_KEY" not in os.environ:
         pytest.skip(f"set {provider.upper()}_API_KEY")
     model = os.environ.get(f"VAGEN_{provider.upper()}_MODEL", MODELS[provider])
-    asked = Asked(sampling={"max_tokens": 400}, base_url=os.environ.get(f"{provider.upper()}_BASE_URL"))
+    asked = Asked(
+        sampling={"max_tokens": 400}, base_url=os.environ.get(f"{provider.upper()}_BASE_URL")
+    )
     (agent,) = make_agents([f"{provider}:{model}"], asked)
     outcome = play(tmp_path, [agent], ["frozenlake"], episodes=1, options={"max_turns": 1})
     (episode,) = episodes(tmp_path)

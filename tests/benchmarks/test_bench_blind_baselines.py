@@ -77,7 +77,9 @@ def test_the_agent_writes_the_same_whatever_it_sees():
     assert env.step(texts.pop())[4]["turn"].executed
 
 
-@pytest.mark.parametrize("env_id", ["vagen/Sokoban-v0", "vagen/Sample-v0", "vagen/SVGReconstruction-v0"])
+@pytest.mark.parametrize(
+    "env_id", ["vagen/Sokoban-v0", "vagen/Sample-v0", "vagen/SVGReconstruction-v0"]
+)
 def test_other_environments(env_id):
     if "SVG" in env_id:
         pytest.importorskip("cairosvg")
@@ -107,7 +109,12 @@ LISTED = "Human instruction: …\nObject positions:\n[{}]{}\nDecide your next ac
             "stack",
             "(24, -107, 20), (125, -117, 20), (18, 111, 20)",
             "",
-            ["pick(125, -117, 20)", "place(24, -107, 65)", "pick(18, 111, 20)", "place(24, -107, 105)"],
+            [
+                "pick(125, -117, 20)",
+                "place(24, -107, 65)",
+                "pick(18, 111, 20)",
+                "place(24, -107, 105)",
+            ],
         ),
         ("align", "(-1, 10, 20), (82, -91, 20)", "", ["pick(82, -91, 20)", "place(0, -91, 25)"]),
     ],

@@ -31,7 +31,9 @@ def play(path, url, episodes, policy, name="gpt-4o"):
 
 
 def dollars(path):
-    return sum(call["dollars"] for episode in RunFolder(path).all_episodes() for call in episode.calls)
+    return sum(
+        call["dollars"] for episode in RunFolder(path).all_episodes() for call in episode.calls
+    )
 
 
 @pytest.mark.parametrize("usage", [None, {"prompt_tokens": 1500, "completion_tokens": 390}])
@@ -47,7 +49,9 @@ def test_dollars_are_held_with_many_in_flight(tmp_path, endpoint, usage):
     assert bill.dollars <= cap
     assert bill.requests == len(endpoint.requests)
     assert (bill.estimated == bill.requests) == (usage is None)
-    calls = [call for episode in RunFolder(tmp_path / "run").all_episodes() for call in episode.calls]
+    calls = [
+        call for episode in RunFolder(tmp_path / "run").all_episodes() for call in episode.calls
+    ]
     assert {call["estimated"] for call in calls} == {usage is None}
     assert all(call["prompt_tokens"] > 500 and call["completion_tokens"] > 10 for call in calls)
 
@@ -62,7 +66,9 @@ def test_nothing_is_asked_that_the_budget_cannot_pay(tmp_path, endpoint):
 
 
 def test_what_was_spent_before_counts_after_a_resume(tmp_path, endpoint):
-    endpoint.script = lambda number, body: answer(endpoint.good, {"prompt_tokens": 2000, "completion_tokens": 100})
+    endpoint.script = lambda number, body: answer(
+        endpoint.good, {"prompt_tokens": 2000, "completion_tokens": 100}
+    )
     policy = Policy(concurrency=4, max_total_tokens=40_000)
     first = play(tmp_path / "run", endpoint.url, 12, policy)
     assert 0 < first.played < 12
@@ -83,7 +89,9 @@ def test_dollars_need_a_price(tmp_path, endpoint):
 
 @pytest.mark.parametrize("tokens", [10**400, -5, True, 3.5, "many", None])
 def test_numbers_that_are_none_are_counted_by_us(tmp_path, endpoint, tokens):
-    endpoint.script = lambda number, body: answer(endpoint.good, {"prompt_tokens": tokens, "completion_tokens": 5})
+    endpoint.script = lambda number, body: answer(
+        endpoint.good, {"prompt_tokens": tokens, "completion_tokens": 5}
+    )
     outcome = play(tmp_path / "run", endpoint.url, 1, Policy())
     assert outcome.played == 1
     assert outcome.usage["gpt-4o"].estimated == 3
@@ -92,7 +100,11 @@ def test_numbers_that_are_none_are_counted_by_us(tmp_path, endpoint, tokens):
 
 def test_money_stands_in_the_table_the_report_and_the_export(tmp_path, endpoint):
     pq = pytest.importorskip("pyarrow.parquet")
-    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 800}}
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 100,
+        "prompt_tokens_details": {"cached_tokens": 800},
+    }
     endpoint.script = lambda number, body: answer(endpoint.good, usage)
     bill = play(tmp_path / "run", endpoint.url, 2, Policy()).usage["gpt-4o"]
     (row,) = runs.rows(tmp_path / "run")
@@ -120,8 +132,14 @@ def test_money_stands_in_the_table_the_report_and_the_export(tmp_path, endpoint)
     ],
 )
 def test_tokens_are_counted_wherever_providers_name_them(tmp_path, endpoint, more, written, cached):
-    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "completion_tokens_details": {"reasoning_tokens": 600}}
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 100,
+        "completion_tokens_details": {"reasoning_tokens": 600},
+    }
     endpoint.script = lambda number, body: answer(endpoint.good, usage | more)
     play(tmp_path, endpoint.url, 1, Policy(concurrency=1))
     calls = [call for episode in runs.episodes(tmp_path) for call in episode.calls]
-    assert {(call["completion_tokens"], call["cached_tokens"]) for call in calls} == {(written, cached)}
+    assert {(call["completion_tokens"], call["cached_tokens"]) for call in calls} == {
+        (written, cached)
+    }

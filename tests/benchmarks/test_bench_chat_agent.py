@@ -26,7 +26,9 @@ pytestmark = pytest.mark.usefixtures("keys")
 def play(tmp_path, url, episodes=2, policy=None, name="openai:m", models=None, **options):
     model = Registry(models).find(name, url)
     agent = ChatAgent(
-        model, base_url=url, **{"attempts": 3, "timeout": 5.0, "first_wait": 0.01, "patience": 0.0, **options}
+        model,
+        base_url=url,
+        **{"attempts": 3, "timeout": 5.0, "first_wait": 0.01, "patience": 0.0, **options},
     )
     path = tmp_path / "run"
     outcome = runs.play(path, [agent], policy=policy or Policy(concurrency=2), episodes=episodes)
@@ -39,12 +41,18 @@ def test_good_endpoint_is_played_and_costs_are_recorded(tmp_path, endpoint):
     for episode in episodes:
         assert [turn["reply"] for turn in episode.turns] == [endpoint.good] * 3
         assert all(
-            (call["ending"], call["attempts"], call["prompt_tokens"]) == ("stop", 1, 11) for call in episode.calls
+            (call["ending"], call["attempts"], call["prompt_tokens"]) == ("stop", 1, 11)
+            for call in episode.calls
         )
     body = endpoint.requests[0]
     assert (body["model"], body["max_completion_tokens"], body["top_p"]) == ("m", 150, 0.9)
     assert "temperature" not in body  # nobody asked for one
-    kinds = [part["type"] for message in body["messages"] if message["role"] == "user" for part in message["content"]]
+    kinds = [
+        part["type"]
+        for message in body["messages"]
+        if message["role"] == "user"
+        for part in message["content"]
+    ]
     assert "image_url" in kinds
 
 
@@ -56,13 +64,23 @@ def test_good_endpoint_is_played_and_costs_are_recorded(tmp_path, endpoint):
         (504, "timeout"),
         (raw("<html", "text/html"), "nonsense"),
         (raw("{{{{"), "nonsense"),
-        (b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 90\r\n\r\n{", "unreachable"),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 90\r\n\r\n{",
+            "unreachable",
+        ),
         (b"\x00\x01 this is not HTTP\r\n\r\n", "nonsense"),
         (b"", "unreachable"),
         ({"choices": []}, "nonsense"),
         ({"choices": [{"message": {"content": 7}}]}, "nonsense"),
         ({"error": {"message": "slow down", "code": 429}}, "rate_limited"),
-        ({"choices": [{"error": {"message": "broke off", "code": 502}, "message": {"content": ""}}]}, "server_error"),
+        (
+            {
+                "choices": [
+                    {"error": {"message": "broke off", "code": 502}, "message": {"content": ""}}
+                ]
+            },
+            "server_error",
+        ),
         ({"content": "<answer>U", "finish": "network_error"}, "server_error"),
         ({"error": "model is loading"}, "server_error"),
         ({"object": "error", "message": "worker is gone", "code": 50002}, "server_error"),
@@ -80,7 +98,9 @@ def test_fault_is_retried_then_recorded_as_what_it_is(tmp_path, endpoint, fault,
 PAGE = raw("<html></html>", "text/html", "404 Not Found")
 
 
-@pytest.mark.parametrize("fault", [500, (429, {"retry-after": "0"}), b"", {"choices": []}, 401, 403, PAGE])
+@pytest.mark.parametrize(
+    "fault", [500, (429, {"retry-after": "0"}), b"", {"choices": []}, 401, 403, PAGE]
+)
 def test_passing_fault_costs_only_time(tmp_path, endpoint, fault):
     endpoint.script = lambda number, body: fault if number % 2 == 0 else endpoint.good
     outcome, episodes = play(tmp_path, endpoint.url, episodes=2, policy=Policy(concurrency=1))
@@ -92,7 +112,11 @@ def test_passing_fault_costs_only_time(tmp_path, endpoint, fault):
 def test_rejected_request_is_retried_only_where_it_may_pass(tmp_path, endpoint, status, requests):
     endpoint.script = lambda number, body: status
     outcome, (episode,) = play(tmp_path, endpoint.url, episodes=1)
-    assert (outcome.failed, len(endpoint.requests), episode.failure.kind) == (1, requests, "rejected"), episode.failure
+    assert (outcome.failed, len(endpoint.requests), episode.failure.kind) == (
+        1,
+        requests,
+        "rejected",
+    ), episode.failure
 
 
 @pytest.mark.parametrize(
@@ -106,7 +130,11 @@ def test_rejected_request_is_retried_only_where_it_may_pass(tmp_path, endpoint, 
         ({"content": "<answer>Up", "finish": ["odd"]}, "stop", "<answer>Up"),
         ({"content": [{"type": "refusal", "refusal": "I can't."}]}, "refusal", "I can't."),
         ({"content": None}, "empty", ""),
-        ({"content": [{"type": "text", "text": "in "}, {"type": "text", "text": "parts"}]}, "stop", "in parts"),
+        (
+            {"content": [{"type": "text", "text": "in "}, {"type": "text", "text": "parts"}]},
+            "stop",
+            "in parts",
+        ),
     ],
 )
 def test_odd_replies_are_played_as_what_they_are(tmp_path, endpoint, answer, ending, reply):
@@ -120,7 +148,12 @@ def test_odd_replies_are_played_as_what_they_are(tmp_path, endpoint, answer, end
 @pytest.mark.parametrize(
     "said",
     [
-        {"error": {"message": "This model's maximum context length is 4096", "code": "context_length_exceeded"}},
+        {
+            "error": {
+                "message": "This model's maximum context length is 4096",
+                "code": "context_length_exceeded",
+            }
+        },
         {"error": "This model's maximum context length is 4096"},
         {"object": "error", "message": "This model's maximum context length is 4096", "code": 400},
     ],
@@ -167,7 +200,10 @@ DETAILS = [
 def test_reasoning_is_found_wherever_servers_put_it(tmp_path, endpoint, message):
     endpoint.script = lambda number, body: dict(message)
     _, (episode,) = play(tmp_path, endpoint.url, episodes=1)
-    said = {(turn["reply"], call["reasoning"]) for turn, call in zip(episode.turns, episode.calls, strict=True)}
+    said = {
+        (turn["reply"], call["reasoning"])
+        for turn, call in zip(episode.turns, episode.calls, strict=True)
+    }
     assert said == {(GOOD, "hm")}
 
 
@@ -180,7 +216,9 @@ def test_an_answer_with_a_byte_order_mark_is_read(tmp_path, endpoint):
 
 def test_run_stops_when_nothing_works(tmp_path, endpoint):
     endpoint.script = lambda number, body: 400
-    outcome, episodes = play(tmp_path, endpoint.url, episodes=40, policy=Policy(concurrency=2, give_up_after=5))
+    outcome, episodes = play(
+        tmp_path, endpoint.url, episodes=40, policy=Policy(concurrency=2, give_up_after=5)
+    )
     assert "in a row failed" in outcome.reason
     assert 5 <= outcome.failed <= 7
     assert outcome.left == 40 - outcome.failed
@@ -238,7 +276,9 @@ def provider(request, endpoint):
 
 def test_other_providers_are_played(tmp_path, endpoint, provider):
     endpoint.script = lambda number, body: {"content": endpoint.good, "reasoning_content": "hm"}
-    outcome, (episode,) = play(tmp_path, endpoint.root, episodes=1, name=provider, sampling=Sampling(150, 0.5))
+    outcome, (episode,) = play(
+        tmp_path, endpoint.root, episodes=1, name=provider, sampling=Sampling(150, 0.5)
+    )
     assert (outcome.played, outcome.failed) == (1, 0)
     assert [turn["reply"] for turn in episode.turns] == [endpoint.good] * 3
     call = episode.calls[0]
@@ -319,7 +359,8 @@ def test_broken_registry_is_one_clear_error(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    ("answer", "value"), [("<think>It fits.</think><answer>YES</answer>", 1.0), (KEY, None), (401, None)]
+    ("answer", "value"),
+    [("<think>It fits.</think><answer>YES</answer>", 1.0), (KEY, None), (401, None)],
 )
 def test_a_model_that_judges(tmp_path, endpoint, monkeypatch, answer, value):
     """Its verdicts stand in the turns. One that fails leaves them unscored, costs no episode and leaks no key."""
@@ -359,7 +400,9 @@ def test_base_url_may_end_with_what_is_added_to_it(tmp_path, endpoint, who, base
     assert set(endpoint.paths) == {path}
 
 
-@pytest.mark.parametrize("usage", [{"promptTokenCount": -1, "candidatesTokenCount": 7}, {"promptTokenCount": 0.5}, {}])
+@pytest.mark.parametrize(
+    "usage", [{"promptTokenCount": -1, "candidatesTokenCount": 7}, {"promptTokenCount": 0.5}, {}]
+)
 def test_odd_numbers_of_gemini_spoil_no_reply(tmp_path, endpoint, usage):
     candidate = {"content": {"parts": [{"text": GOOD}]}, "finishReason": "STOP"}
     endpoint.script = lambda number, body: {"candidates": [candidate], "usageMetadata": usage}
@@ -370,7 +413,10 @@ def test_odd_numbers_of_gemini_spoil_no_reply(tmp_path, endpoint, usage):
 
 @pytest.mark.parametrize(
     ("said", "kind"),
-    [({"error": {"code": 503, "message": "overloaded"}}, "server_error"), ({"usageMetadata": {}}, "nonsense")],
+    [
+        ({"error": {"code": 503, "message": "overloaded"}}, "server_error"),
+        ({"usageMetadata": {}}, "nonsense"),
+    ],
 )
 def test_what_gemini_says_instead_of_an_answer_is_one_line(tmp_path, endpoint, said, kind):
     endpoint.script = lambda number, body: said

@@ -27,9 +27,21 @@ def refusal(line, *more):
 
 
 def test_calibrate_counts_verdicts_on_labelled_statements(tmp_path):
-    state = {"kind": "frozen_lake", "size": 4, "player": [2, 0], "target": [0, 3], "holes": [[3, 2]]}
-    said = [("The goal is above me.", "true"), ("The goal is below me.", "false"), ("Ice everywhere.", "vacuous")]
-    rows = [{"part": "grounding", "state": "S", "text": text, "label": label} for text, label in said]
+    state = {
+        "kind": "frozen_lake",
+        "size": 4,
+        "player": [2, 0],
+        "target": [0, 3],
+        "holes": [[3, 2]],
+    }
+    said = [
+        ("The goal is above me.", "true"),
+        ("The goal is below me.", "false"),
+        ("Ice everywhere.", "vacuous"),
+    ]
+    rows = [
+        {"part": "grounding", "state": "S", "text": text, "label": label} for text, label in said
+    ]
     file = tmp_path / "labelled.json"
     file.write_text(json.dumps({"states": {"S": state}, "statements": rows}))
     output = run("judge calibrate", file)
@@ -47,7 +59,9 @@ def test_a_stored_run_is_scored_again(tmp_path):
     file, wrong = tmp_path / "run" / "episodes.jsonl", tmp_path / "wrong"
     run("bench -e frozenlake -a oracle -n 2 --out", file.parent)
     before = file.read_bytes()
-    assert "most rewarded sentences" in run("judge rescore", file.parent, "--into", tmp_path / "again")
+    assert "most rewarded sentences" in run(
+        "judge rescore", file.parent, "--into", tmp_path / "again"
+    )
     assert file.read_bytes() == before
     episodes = list(RunFolder(tmp_path / "again").episodes())
     assert len(episodes) == 2
@@ -95,7 +109,9 @@ def test_a_judge_of_ones_own_pays_a_benchmark_and_a_stored_run(tmp_path, monkeyp
 
 def test_statements_that_the_judge_failed_on_are_counted_with_the_reason(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    failing = OWN_JUDGE.replace('Score(float("goal" in statement.text), "the word")', 'Score.unscored("it is asleep")')
+    failing = OWN_JUDGE.replace(
+        'Score(float("goal" in statement.text), "the word")', 'Score.unscored("it is asleep")'
+    )
     (tmp_path / "own.py").write_text(failing)
     output = run("bench -e frozenlake -a oracle -n 2 --judge own.py:Goal --out run")
     assert re.search(r"[0-9] statements are unscored, the last: it is asleep", output)
@@ -137,17 +153,21 @@ REPLY = (
 def test_bench_pays_as_its_options_say(tmp_path, endpoint, options, said):
     """A statement that is mostly wrong, in every turn, and an action in every other."""
     endpoint.script = lambda number, body: REPLY.format("Right" if number % 2 else "Jump")
-    asked = (
-        f"bench -e frozenlake -a openai:m -n 6 -o max_turns=4 --concurrency 1 --base-url {endpoint.url} --judge rule"
-    )
+    asked = f"bench -e frozenlake -a openai:m -n 6 -o max_turns=4 --concurrency 1 --base-url {endpoint.url} --judge rule"
     run(asked, *options, "--out", tmp_path / "run")
-    turns = [Turn.from_json(data) for each in RunFolder(tmp_path / "run").episodes() for data in each.turns]
+    turns = [
+        Turn.from_json(data)
+        for each in RunFolder(tmp_path / "run").episodes()
+        for data in each.turns
+    ]
     terms = [{each.name: each.value for each in turn.rewards} for turn in turns]
     idle = [own for turn, own in zip(turns, terms, strict=True) if not turn.executed]
     assert any(turn.executed for turn in turns)
     assert any("grounding" in own for own in terms)
     assert all(("grounding" in own) == (said.get("gate") is False) for own in idle)
-    assert any(own.get("grounding", 0.0) < 0 for own in terms) == (said.get("weighting") == "contrast")
+    assert any(own.get("grounding", 0.0) < 0 for own in terms) == (
+        said.get("weighting") == "contrast"
+    )
     assert any("repetition" in own for own in terms) == ("penalty" in said)
     alone = ReasoningReward("rule", env_options={"max_turns": 4}, **{"weighting": "plain", **said})
     for turn, own in zip(turns, terms, strict=True):

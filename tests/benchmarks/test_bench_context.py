@@ -24,16 +24,30 @@ from vagen_benchmarks.runs.runner import Policy
 
 def chat(number):
     message = {"role": "assistant", "content": GOOD, "reasoning_content": f"thought {number}"}
-    message["reasoning_details"] = [{"type": "reasoning.encrypted", "data": f"secret {number}", "index": 0}]
+    message["reasoning_details"] = [
+        {"type": "reasoning.encrypted", "data": f"secret {number}", "index": 0}
+    ]
     answer = {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
     return answer | {"usage": {"prompt_tokens": 11, "completion_tokens": 7}}, message
 
 
 def responses(number):
-    thought = {"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": f"secret {number}"}
+    thought = {
+        "type": "reasoning",
+        "id": f"rs_{number}",
+        "summary": [],
+        "encrypted_content": f"secret {number}",
+    }
     said = {"type": "output_text", "text": GOOD, "annotations": []}
-    items = [thought, {"type": "message", "id": f"m_{number}", "role": "assistant", "content": [said]}]
-    usage = {"input_tokens": 11, "output_tokens": 7, "output_tokens_details": {"reasoning_tokens": 3}}
+    items = [
+        thought,
+        {"type": "message", "id": f"m_{number}", "role": "assistant", "content": [said]},
+    ]
+    usage = {
+        "input_tokens": 11,
+        "output_tokens": 7,
+        "output_tokens_details": {"reasoning_tokens": 3},
+    }
     return {"id": "r", "status": "completed", "output": items, "usage": usage}, items
 
 
@@ -44,12 +58,20 @@ def anthropic(number):
         {"type": "text", "text": GOOD},
     ]
     answer = {"id": "x", "type": "message", "role": "assistant", "model": "m", "content": blocks}
-    return answer | {"stop_reason": "end_turn", "usage": {"input_tokens": 11, "output_tokens": 7}}, blocks
+    return answer | {
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 11, "output_tokens": 7},
+    }, blocks
 
 
 def gemini(number):
-    parts = [{"text": f"thought {number}", "thought": True}, {"text": GOOD, "thoughtSignature": "c2lnbmVk"}]
-    answer = {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
+    parts = [
+        {"text": f"thought {number}", "thought": True},
+        {"text": GOOD, "thoughtSignature": "c2lnbmVk"},
+    ]
+    answer = {
+        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]
+    }
     return answer | {"usageMetadata": {"promptTokenCount": 11, "candidatesTokenCount": 7}}, parts
 
 
@@ -59,14 +81,24 @@ def sent_back(form, body):
         items = [item for item in body["input"] if item.get("type") in ("reasoning", "message")]
         return [items[at : at + 2] for at in range(0, len(items), 2)]
     if form is anthropic:
-        replies = [message["content"] for message in body["messages"] if message["role"] == "assistant"]
-        return [[{name: part[name] for name in part if name != "cache_control"} for part in reply] for reply in replies]
+        replies = [
+            message["content"] for message in body["messages"] if message["role"] == "assistant"
+        ]
+        return [
+            [{name: part[name] for name in part if name != "cache_control"} for part in reply]
+            for reply in replies
+        ]
     if form is gemini:
         return [content["parts"] for content in body["contents"] if content["role"] == "model"]
     return [message for message in body["messages"] if message["role"] == "assistant"]
 
 
-FORMS = {"openai:m": chat, "openai-responses:m": responses, "anthropic:c": anthropic, "gemini:g": gemini}
+FORMS = {
+    "openai:m": chat,
+    "openai-responses:m": responses,
+    "anthropic:c": anthropic,
+    "gemini:g": gemini,
+}
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -88,14 +120,20 @@ def test_reasoning_goes_back_exactly_as_it_came(tmp_path, endpoint, name, monkey
     endpoint.script = strict
     url = endpoint.url if name.startswith("openai") else endpoint.root
     model = Registry(None).find(name, url)
-    agent = ChatAgent(model, base_url=url, context=ContextPolicy(reasoning="keep"), attempts=1, patience=0.0)
+    agent = ChatAgent(
+        model, base_url=url, context=ContextPolicy(reasoning="keep"), attempts=1, patience=0.0
+    )
     outcome = runs.play(tmp_path / "run", [agent], policy=Policy(concurrency=1), episodes=1)
     assert (outcome.played, outcome.failed) == (1, 0)
     (episode,) = runs.episodes(tmp_path / "run")
     assert len(episode.turns) == len(given) == 3
     assert [call["hidden"] is not None for call in episode.calls] == [True] * 3
     dropped = ChatAgent(model, base_url=url, attempts=1, patience=0.0)
-    endpoint.script = lambda number, body: (400 if "secret" in json.dumps(body) else 200, {}, form(number)[0])
+    endpoint.script = lambda number, body: (
+        400 if "secret" in json.dumps(body) else 200,
+        {},
+        form(number)[0],
+    )
     outcome = runs.play(tmp_path / "dropped", [dropped], policy=Policy(concurrency=1), episodes=1)
     assert (outcome.played, outcome.failed) == (1, 0)  # nothing goes back by default
     assert all(call["hidden"] is None for call in runs.episodes(tmp_path / "dropped")[0].calls)
@@ -121,7 +159,9 @@ def test_a_resumed_run_sends_an_episodes_own_reasoning_back(tmp_path, endpoint):
 
     endpoint.script = strict
     results = [
-        runs.play(tmp_path / "run", [openai_agent(endpoint)], policy=Policy(concurrency=1), episodes=2)
+        runs.play(
+            tmp_path / "run", [openai_agent(endpoint)], policy=Policy(concurrency=1), episodes=2
+        )
         for _ in range(2)
     ]
     assert [(each.played, each.failed) for each in results] == [(1, 1), (1, 0)]
@@ -142,7 +182,10 @@ def test_an_endpoint_that_hides_what_it_reasoned_is_one_error(tmp_path, endpoint
 
 def test_a_policy_that_a_provider_cannot_honour_is_refused_before_anything_is_paid():
     with pytest.raises(ProtocolError, match="openai-responses:m"):
-        ChatAgent(Registry(None).find("openai:m", "https://api.openai.com/v1"), context=ContextPolicy(reasoning="keep"))
+        ChatAgent(
+            Registry(None).find("openai:m", "https://api.openai.com/v1"),
+            context=ContextPolicy(reasoning="keep"),
+        )
 
 
 def test_summaries_replace_turns_and_are_stored_counted_and_resumed(tmp_path, endpoint):
@@ -166,24 +209,28 @@ def test_summaries_replace_turns_and_are_stored_counted_and_resumed(tmp_path, en
     assert len(endpoint.requests) == len(episode.turns) + len(written)
     assert len(episode.all_calls) == len(endpoint.requests)
     assert vagen("verify", tmp_path / "run").returncode == 0
-    chunk = re.search(r'id="c0">(.*?)<', (tmp_path / "run" / "report.html").read_text(encoding="utf-8"))[1]
+    chunk = re.search(
+        r'id="c0">(.*?)<', (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    )[1]
     (shown,) = json.loads(gzip.decompress(base64.b64decode(chunk)))
     assert [turn["summary"] for turn in shown["turns"]][2] == written[0][1]
     asked = len(endpoint.requests)
     assert vagen("resume", tmp_path / "run").returncode == 0
     assert len(endpoint.requests) == asked  # nothing is left to play
     records = tmp_path / "run" / "episodes.jsonl"
-    records.write_text(records.read_text(encoding="utf-8").replace('"before":2', '"before":1'), encoding="utf-8")
+    records.write_text(
+        records.read_text(encoding="utf-8").replace('"before":2', '"before":1'), encoding="utf-8"
+    )
     found = vagen("verify", tmp_path / "run")
     assert found.returncode == 1
     assert "summaries stand before turns [1" in found.stdout + found.stderr
 
 
 def test_a_context_that_fails_everywhere_leaves_the_runs_own_report(tmp_path, endpoint):
-    endpoint.script = lambda number, body: 404 if len(body["messages"]) > 2 else GOOD  # earlier turns are refused
-    asked = (
-        f"bench -e frozenlake -n 1 -a openai:m --base-url {endpoint.url} --context last:0 --context all --attempts 1"
-    )
+    endpoint.script = lambda number, body: (
+        404 if len(body["messages"]) > 2 else GOOD
+    )  # earlier turns are refused
+    asked = f"bench -e frozenlake -n 1 -a openai:m --base-url {endpoint.url} --context last:0 --context all --attempts 1"
     done = vagen(*asked.split(), "--out", tmp_path / "run")
     assert done.returncode == 1
     assert "have no level in common" in done.stderr
@@ -191,7 +238,9 @@ def test_a_context_that_fails_everywhere_leaves_the_runs_own_report(tmp_path, en
 
 
 def test_several_contexts_are_compared_on_the_same_levels(tmp_path, endpoint):
-    endpoint.script = lambda number, body: GOOD if len(body["messages"]) > 2 else GOOD.replace("Up", "Down")
+    endpoint.script = lambda number, body: (
+        GOOD if len(body["messages"]) > 2 else GOOD.replace("Up", "Down")
+    )
     asked = f"bench -e frozenlake -n 3 -a openai:m --base-url {endpoint.url} --context all --context last:0"
     done = vagen(*asked.split(), "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
@@ -199,13 +248,20 @@ def test_several_contexts_are_compared_on_the_same_levels(tmp_path, endpoint):
     assert {episode.agent for episode in played} == {"openai:m+all", "openai:m+last:0"}
     assert "openai:m+last:0" in done.stdout
     assert "success 2 − 1" in done.stdout
-    assert vagen("compare", f"{tmp_path / 'run'}@openai:m+all", f"{tmp_path / 'run'}@openai:m+last:0").returncode == 0
+    assert (
+        vagen(
+            "compare", f"{tmp_path / 'run'}@openai:m+all", f"{tmp_path / 'run'}@openai:m+last:0"
+        ).returncode
+        == 0
+    )
     assert vagen("resume", tmp_path / "run").returncode == 0
 
 
 def test_the_example_compares_two_policies(tmp_path, endpoint):
     example = Path(__file__).parents[2] / "examples" / "compare_context.py"
     command = [sys.executable, example, "openai:m", endpoint.url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, cwd=tmp_path)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=200, check=False, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert "openai:m+last:1" in done.stdout

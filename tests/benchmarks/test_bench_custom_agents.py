@@ -79,11 +79,23 @@ def test_a_changed_module_beside_the_file_is_another_agent(tmp_path):
     agent.write_text(
         "import words_of_mine\ndef play(game):\n    return f'<think>t</think><answer>{words_of_mine.WORD}</answer>'\n"
     )
-    asked = ["bench", "-e", "frozenlake", "-n", "1", "-a", f"{agent}:play", "--out", tmp_path / "run"]
+    asked = [
+        "bench",
+        "-e",
+        "frozenlake",
+        "-n",
+        "1",
+        "-a",
+        f"{agent}:play",
+        "--out",
+        tmp_path / "run",
+    ]
     command = [sys.executable, "-m", "vagen_benchmarks.cli"]
     subprocess.run([*command, *asked], check=True, capture_output=True)
     (tmp_path / "words_of_mine.py").write_text("WORD = 'Down'\n")
-    shown = subprocess.run([*command, "resume", tmp_path / "run"], check=False, capture_output=True, text=True)
+    shown = subprocess.run(
+        [*command, "resume", tmp_path / "run"], check=False, capture_output=True, text=True
+    )
     assert shown.returncode != 0
     assert "source_sha256" in shown.stdout + shown.stderr
 
@@ -96,7 +108,9 @@ def test_a_function_that_closes_over_something_else_is_another_agent(tmp_path, m
 
     asked = {"envs": "frozenlake", "episodes": 1, "options": FREE}
     folders = [bench(agent(answer), **asked).path for answer in ("Up", "Down")]
-    assert folders[0] != folders[1]  # the default folder is new each time, however quickly one run follows the other
+    assert (
+        folders[0] != folders[1]
+    )  # the default folder is new each time, however quickly one run follows the other
     asked["out"] = folders[0]
     bench(agent("Up"), **asked, resume=True)
     with pytest.raises(RunFolderError, match="source_sha256"):
@@ -125,11 +139,20 @@ def test_a_run_from_python_gives_the_run_back(tmp_path):
     def up(game):
         return "<think>so</think><answer>Up</answer>"
 
-    one = bench(up, "frozenlake", episodes=6, options=FREE, out=tmp_path / "one", policy=Policy(concurrency=3))
+    one = bench(
+        up,
+        "frozenlake",
+        episodes=6,
+        options=FREE,
+        out=tmp_path / "one",
+        policy=Policy(concurrency=3),
+    )
     assert [(row["agent"], row["played"]) for row in one.rows()] == [("up", 6)]
     assert one.report().is_file()
     assert len(one.episodes()) == 6
-    two = bench([Oracle(), "random"], ["frozenlake"], episodes=6, options=FREE, out=tmp_path / "two")
+    two = bench(
+        [Oracle(), "random"], ["frozenlake"], episodes=6, options=FREE, out=tmp_path / "two"
+    )
     assert {row["agent"] for row in two.rows()} == {"oracle", "random"}
     (pairs,) = one.compare(two, theirs="oracle")
     assert pairs.count == 6
@@ -153,7 +176,9 @@ def test_the_example_with_a_memory_asks_a_model_with_its_notes(tmp_path, endpoin
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
     monkeypatch.setenv("VAGEN_MODEL", "openai:m")
     (agent,) = make_agents([f"{MEMORY}:ReAct"], Asked())
-    outcome = runs.play(tmp_path / "run", [agent], ["sokoban"], episodes=2, policy=Policy(concurrency=1))
+    outcome = runs.play(
+        tmp_path / "run", [agent], ["sokoban"], episodes=2, policy=Policy(concurrency=1)
+    )
     assert outcome.played == 2
     notes = [body["messages"][-1]["content"][-1]["text"] for body in endpoint.requests]
     assert notes[0].splitlines() == ["What I remember:"]
@@ -170,7 +195,9 @@ def test_each_episode_is_stored_when_it_is_over_though_its_agent_never_waits(tmp
         calls_a_model = False
 
         def reply(self, game):
-            stored.append(len((tmp_path / "run" / "episodes.jsonl").read_text().splitlines()) if stored else 0)
+            stored.append(
+                len((tmp_path / "run" / "episodes.jsonl").read_text().splitlines()) if stored else 0
+            )
             return "<think>so</think><answer>Up</answer>"
 
     bench(Slow(), "frozenlake", options=FREE | {"max_turns": 1}, episodes=9, out=tmp_path / "run")
@@ -214,7 +241,14 @@ def failed_of(path):
 )
 def test_a_call_that_could_not_be_stored_is_the_agents_fault(changes, tmp_path):
     def costs(game):
-        call = Call(**{"ending": "stop", "seconds": np.float64(0.5), "attempts": 1, **(changes if game.seed else {})})
+        call = Call(
+            **{
+                "ending": "stop",
+                "seconds": np.float64(0.5),
+                "attempts": 1,
+                **(changes if game.seed else {}),
+            }
+        )
         return Reply("<think>so</think><answer>Up</answer>", call)
 
     played = bench(costs, "frozenlake", options=FREE, episodes=2, out=tmp_path / "run")

@@ -20,10 +20,14 @@ from vagen_benchmarks.errors import BenchError
 def test_the_fault_is_named(env_id, fault):
     found = diagnosed(Impaired(fault, 0.5), env_id, levels=48)
     assert found.main_cause == fault
-    assert found.causes[fault].low > max(found.causes[other].high for other in CAUSES if other != fault)
+    assert found.causes[fault].low > max(
+        found.causes[other].high for other in CAUSES if other != fault
+    )
     assert sum(share.value for share in found.causes.values()) == pytest.approx(1)
     truly = {"perception": found.saw, "prediction": found.foresaw}
-    assert {name: share.value < 0.8 for name, share in truly.items()} == {name: name == fault for name in truly}
+    assert {name: share.value < 0.8 for name, share in truly.items()} == {
+        name: name == fault for name in truly
+    }
 
 
 @pytest.mark.slow
@@ -99,12 +103,26 @@ def test_what_cannot_be_diagnosed_is_said(env_id, options, words):
 
 
 def command(endpoint, tmp_path, *more):
-    words = ["diagnose", "-a", "openai:m", "--base-url", endpoint.url, "-e", "frozenlake", "-n", 4, "--concurrency", 1]
+    words = [
+        "diagnose",
+        "-a",
+        "openai:m",
+        "--base-url",
+        endpoint.url,
+        "-e",
+        "frozenlake",
+        "-n",
+        4,
+        "--concurrency",
+        1,
+    ]
     return vagen(*words, "--out", tmp_path / "found", *more)
 
 
 def test_an_endpoint_that_breaks_for_good_leaves_the_complete_levels(tmp_path, endpoint):
-    endpoint.script = lambda number, body: endpoint.good if number < 20 else (401, {}, {"error": {"message": "no key"}})
+    endpoint.script = lambda number, body: (
+        endpoint.good if number < 20 else (401, {}, {"error": {"message": "no key"}})
+    )
     done = command(endpoint, tmp_path)
     assert done.returncode in (1, 3), done
     assert "failed and have no score" in done.stderr

@@ -56,8 +56,15 @@ def test_chat_samples_hold_the_episodes_words_and_pictures(folder, tmp_path):
 def test_trl_can_train_on_the_file(folder, tmp_path):
     datasets = pytest.importorskip("datasets")
     file = str(tmp_path / "a.parquet")
-    assert export(folder, tmp_path / "a.parquet", "chat", keep=lambda episode: episode.agent == "oracle") == 5
-    loaded = datasets.load_dataset("parquet", data_files=file, split="train", cache_dir=str(tmp_path / "cache"))
+    assert (
+        export(
+            folder, tmp_path / "a.parquet", "chat", keep=lambda episode: episode.agent == "oracle"
+        )
+        == 5
+    )
+    loaded = datasets.load_dataset(
+        "parquet", data_files=file, split="train", cache_dir=str(tmp_path / "cache")
+    )
     assert len(loaded) == 5
     episode = next(folder.episodes())
     row = loaded[0]
@@ -86,7 +93,9 @@ def test_turns_add_up_to_the_run(folder, tmp_path, ending):
     export(folder, path, "turns")
     lines = path.read_bytes().splitlines() if ending == "jsonl" else []
     rows = [json.loads(line) for line in lines] or parquet.read_table(path).to_pylist()
-    assert sum(row["reward"] for row in rows) == pytest.approx(sum(episode.score for episode in folder.episodes()))
+    assert sum(row["reward"] for row in rows) == pytest.approx(
+        sum(episode.score for episode in folder.episodes())
+    )
     assert np.mean([row["success"] for row in rows if row["agent"] == "random"]) < 0.5
     assert {row["ending"] for row in rows} == {None}
 
@@ -105,13 +114,17 @@ def test_doctor_plays_every_environment(monkeypatch):
         assert env_id in done.output
     assert "export OPENAI_API_KEY" in done.output
     assert "backend=thor" in done.output
-    assert "scorer=dreamsim" in done.output or "libcairo2" in done.output  # of no use without the other
+    assert (
+        "scorer=dreamsim" in done.output or "libcairo2" in done.output
+    )  # of no use without the other
     assert done.exit_code == ("✗" in done.output)
 
 
 def test_doctor_says_what_is_broken(monkeypatch):
     monkeypatch.setattr("vagen_envs.sokoban.env.SokobanEnv.plan", lambda self: 1 / 0)
-    monkeypatch.setattr(vagen_envs, "ENV_IDS", ("vagen/Sokoban-v0", "vagen/FrozenLake-v0"))  # the others take seconds
+    monkeypatch.setattr(
+        vagen_envs, "ENV_IDS", ("vagen/Sokoban-v0", "vagen/FrozenLake-v0")
+    )  # the others take seconds
     done = CliRunner().invoke(app, ["doctor"])
     assert done.exit_code == 1
     assert "division by zero" in done.output
@@ -135,7 +148,11 @@ def test_halves_of_characters_are_exported(tmp_path, form, ending):
     play(tmp_path / "run", [Odd()], ["frozenlake"], episodes=1)
     path = tmp_path / f"out.{ending}"
     assert export(RunFolder(tmp_path / "run"), path, form) > 0
-    row = json.loads(path.read_text().splitlines()[0]) if ending == "jsonl" else parquet.read_table(path).to_pylist()[0]
+    row = (
+        json.loads(path.read_text().splitlines()[0])
+        if ending == "jsonl"
+        else parquet.read_table(path).to_pylist()[0]
+    )
     assert "half \ufffd, whole 😀" in str(row)
 
 

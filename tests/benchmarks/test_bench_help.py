@@ -21,26 +21,39 @@ def shown(*words):
     return done.output
 
 
-@pytest.mark.parametrize("words", [*COMMANDS, "judge calibrate", "judge rescore", "models try", "new env"])
+@pytest.mark.parametrize(
+    "words", [*COMMANDS, "judge calibrate", "judge rescore", "models try", "new env"]
+)
 def test_help_of_every_command_has_an_example(words):
     assert f"vagen {words}" in shown(*words.split()).partition("Example:")[2]
 
 
 def run(*words, cwd):
     done = subprocess.run(
-        [sys.executable, *words], cwd=cwd, capture_output=True, text=True, check=False, env=os.environ
+        [sys.executable, *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_a_new_environment_conforms_and_can_be_benchmarked(tmp_path):
-    vagen = ["-P", "-m", "vagen_benchmarks"]  # without the current folder on the path, like a console script
+    vagen = [
+        "-P",
+        "-m",
+        "vagen_benchmarks",
+    ]  # without the current folder on the path, like a console script
     run(*vagen, "new", "env", "treasure_hunt", cwd=tmp_path)
     folder = tmp_path / "treasure_hunt"
     assert "TreasureHunt conforms" in run("test_treasure_hunt.py", cwd=folder)
     env = "treasure_hunt:example/TreasureHunt-v0"
-    assert "100 %" in run(*vagen, "bench", "-e", env, "-a", "oracle", "-n", "3", "--out", "runs/a", cwd=folder)
+    assert "100 %" in run(
+        *vagen, "bench", "-e", env, "-a", "oracle", "-n", "3", "--out", "runs/a", cwd=folder
+    )
     again = CliRunner().invoke(app, ["new", "env", "treasure_hunt", "--out", str(folder)])
     assert "isn't empty" in str(again.exception)
 
@@ -57,7 +70,11 @@ def test_a_name_that_is_no_module_is_refused(name, tmp_path):
     [
         ("def _solved(self)", "def _solved(self", "SyntaxError"),
         ("return Picture(", "return (", "it must return a Picture"),
-        ("return MyEnvState(self.config.size, self.player, self.target)", "return None", "must return a State"),
+        (
+            "return MyEnvState(self.config.size, self.player, self.target)",
+            "return None",
+            "must return a State",
+        ),
         ("return Names(*STEPS)", "return list(STEPS)", "_actions() returned a list"),
         ("return content_hash(self._board())", "return self.nothing", "no attribute 'nothing'"),
     ],
@@ -68,8 +85,20 @@ def test_a_fault_in_ones_own_environment_is_one_line_that_says_where(line, inste
     text = file.read_text()
     assert line in text
     file.write_text(text.replace(line, instead))
-    command = [sys.executable, "-P", "-m", "vagen_benchmarks", "bench", "-e", "my_env:example/MyEnv-v0", "-a", "oracle"]
-    done = subprocess.run([*command, "-n", "1"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "vagen_benchmarks",
+        "bench",
+        "-e",
+        "my_env:example/MyEnv-v0",
+        "-a",
+        "oracle",
+    ]
+    done = subprocess.run(
+        [*command, "-n", "1"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert says in done.stderr

@@ -98,7 +98,9 @@ def encrypted(endpoint, certificate):
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
-def test_certificates_of_the_environment_are_trusted(model, variable, encrypted, certificate, proxy, monkeypatch):
+def test_certificates_of_the_environment_are_trusted(
+    model, variable, encrypted, certificate, proxy, monkeypatch
+):
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
     with pytest.raises(EndpointError, match="CERTIFICATE_VERIFY_FAILED"):
         ask(model, "https://models.example/v1")
@@ -107,7 +109,10 @@ def test_certificates_of_the_environment_are_trusted(model, variable, encrypted,
     assert proxy.asked == ["models.example"] * 2
 
 
-WRONG = {"ALL_PROXY": "carrier-pigeon://127.0.0.1:1", "SSL_CERT_FILE": "/nonexistent/certificates.pem"}
+WRONG = {
+    "ALL_PROXY": "carrier-pigeon://127.0.0.1:1",
+    "SSL_CERT_FILE": "/nonexistent/certificates.pem",
+}
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -37,7 +37,9 @@ FORMS = {
 }
 
 
-def play(path, url, name="openai:m", episodes=1, policy=None, options=None, env="frozenlake", **asked):
+def play(
+    path, url, name="openai:m", episodes=1, policy=None, options=None, env="frozenlake", **asked
+):
     asked = {"attempts": 2, "patience": 0.0, "timeout": 5.0, **asked}
     agents = make_agents([name], Asked(base_url=url, **asked))
     outcome = runs.play(path, agents, [env], policy=policy, episodes=episodes, options=options)
@@ -61,22 +63,35 @@ def test_every_form_acts_and_is_paid_under_the_profile_that_fits(tmp_path, endpo
     assert "<think>" not in endpoint.requests[0]["messages"][0]["content"]  # the prompt agrees
     for message in endpoint.requests[-1]["messages"]:
         if message["role"] == "assistant" and form == "a field of its own":
-            assert message["content"] == "<answer>Up</answer>"  # and providers get no reasoning back
+            assert (
+                message["content"] == "<answer>Up</answer>"
+            )  # and providers get no reasoning back
 
 
 def test_a_profile_changes_the_prompt_the_parser_and_the_format_check(tmp_path, endpoint):
     endpoint.script = lambda number, body: dict(FORMS["another tag"])
     _, (episode,) = play(tmp_path / "1", endpoint.url, profile="thinking", options=FREE)
-    assert "<thinking>...</thinking><answer>...</answer>" in endpoint.requests[0]["messages"][0]["content"]
+    assert (
+        "<thinking>...</thinking><answer>...</answer>"
+        in endpoint.requests[0]["messages"][0]["content"]
+    )
     assert all(turn["parsed"]["well_formed"] for turn in episode.turns)
     _, (episode,) = play(tmp_path / "2", endpoint.url, options=FREE)
     assert not any(turn["executed"] for turn in episode.turns)
-    _, (episode,) = play(tmp_path / "3", endpoint.url, profile="thinking", options={**FREE, "tags": ["think", *"orpa"]})
-    assert "<think>...</think><a>...</a>" in endpoint.requests[-1]["messages"][0]["content"]  # the run's own go before
+    _, (episode,) = play(
+        tmp_path / "3",
+        endpoint.url,
+        profile="thinking",
+        options={**FREE, "tags": ["think", *"orpa"]},
+    )
+    assert (
+        "<think>...</think><a>...</a>" in endpoint.requests[-1]["messages"][0]["content"]
+    )  # the run's own go before
 
 
 @pytest.mark.parametrize(
-    ("form", "fits"), [("as asked", "tagged"), ("plain text", "untagged"), ("a field of its own", "native")]
+    ("form", "fits"),
+    [("as asked", "tagged"), ("plain text", "untagged"), ("a field of its own", "native")],
 )
 def test_models_try_says_which_profile_fits(endpoint, form, fits):
     endpoint.script = lambda number, body: dict(FORMS[form])
@@ -91,7 +106,9 @@ def test_the_models_are_listed():
     shown = CliRunner().invoke(app, ["models"], terminal_width=300)
     assert "claude-sonnet-5.5" in shown.output
     for model in Registry().models.values():
-        assert model.price is None or (model.price.date and model.price.source and model.price.output > 0)
+        assert model.price is None or (
+            model.price.date and model.price.source and model.price.output > 0
+        )
 
 
 def test_what_is_asked_is_sent_and_nothing_else(tmp_path, endpoint):
@@ -107,11 +124,23 @@ def test_what_is_asked_is_sent_and_nothing_else(tmp_path, endpoint):
     }
     play(tmp_path / "2", endpoint.url, sampling=sampling, headers={"x-team": "$ANTHROPIC_API_KEY"})
     body = endpoint.requests[-1]
-    assert (body["temperature"], body["top_p"], body["reasoning_effort"], body["seed"]) == (0.2, 0.9, "low", 5)
+    assert (body["temperature"], body["top_p"], body["reasoning_effort"], body["seed"]) == (
+        0.2,
+        0.9,
+        "low",
+        5,
+    )
     assert (body["top_k"], body["max_completion_tokens"]) == (3, 1400)
     assert endpoint.headers[-1]["x-team"] == KEY
-    play(tmp_path / "3", endpoint.url, name="gpt-5-mini", sampling={"max_tokens": 400, "temperature": 0.7})
-    assert endpoint.requests[-1]["max_completion_tokens"] == 16_400  # it thinks apart from its reply
+    play(
+        tmp_path / "3",
+        endpoint.url,
+        name="gpt-5-mini",
+        sampling={"max_tokens": 400, "temperature": 0.7},
+    )
+    assert (
+        endpoint.requests[-1]["max_completion_tokens"] == 16_400
+    )  # it thinks apart from its reply
     assert "temperature" not in endpoint.requests[-1]  # which it refuses
     play(tmp_path / "4", endpoint.url, name="gpt-4o", sampling={"temperature": "none"})
     assert "temperature" not in endpoint.requests[-1]
@@ -140,20 +169,26 @@ def test_a_url_with_a_query_and_another_header_for_the_key(tmp_path, endpoint):
     assert endpoint.headers[0]["api-key"] == KEY
 
 
-@pytest.mark.parametrize("name", ["messages", "model", "stream", "n", "max_tokens", "max_completion_tokens", "system"])
+@pytest.mark.parametrize(
+    "name", ["messages", "model", "stream", "n", "max_tokens", "max_completion_tokens", "system"]
+)
 def test_fields_that_the_run_says_itself_are_no_extra_ones(name):
     """Another model would be asked than the table names, or more be spent than was set aside."""
     with pytest.raises(ProtocolError, match=f"--extra {name}"):
         make_agents(["openai:m"], Asked(base_url="http://x/v1", sampling={"extra": {name: 2}}))
 
 
-@pytest.mark.parametrize("name", ["content-length", "Transfer-Encoding", "connection", "Accept-Encoding"])
+@pytest.mark.parametrize(
+    "name", ["content-length", "Transfer-Encoding", "connection", "Accept-Encoding"]
+)
 def test_headers_that_say_how_a_request_is_sent_are_refused(name):
     with pytest.raises(ProtocolError, match="how a request is sent"):
         parse_headers([f"{name}=5"])
 
 
-@pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://x/v1", "http://", "http://x:port/v1", "/v1"])
+@pytest.mark.parametrize(
+    "url", ["localhost:8000/v1", "ftp://x/v1", "http://", "http://x:port/v1", "/v1"]
+)
 def test_a_url_that_is_none_is_said_at_once(url):
     with pytest.raises(ProtocolError, match="the URL"):
         make_agents(["openai:m"], Asked(base_url=url))
@@ -164,7 +199,10 @@ def test_a_url_that_is_none_is_said_at_once(url):
 def test_no_key_follows_a_redirect(tmp_path, endpoint, name, status):
     other = Endpoint()
     try:
-        endpoint.script = lambda number, body: (status, {"location": f"{other.root}/v1/chat/completions"})
+        endpoint.script = lambda number, body: (
+            status,
+            {"location": f"{other.root}/v1/chat/completions"},
+        )
         _, (episode,) = play(tmp_path / "run", endpoint.root, name=name)
         assert other.requests == []
         assert not episode.ended.kind.counts
@@ -181,7 +219,10 @@ class Caching(Endpoint):
         self.written, self.usages, self.script = set(), [], self.serve
 
     def serve(self, number, body):
-        blocks = [*body["system"], *(block for message in body["messages"] for block in message["content"])]
+        blocks = [
+            *body["system"],
+            *(block for message in body["messages"] for block in message["content"]),
+        ]
         sizes, prefix, ends, marks = [], "", [], []
         for block in blocks:
             mark = block.pop("cache_control", None)
@@ -202,7 +243,13 @@ class Caching(Endpoint):
             "output_tokens": 50,
         }
         self.usages.append(usage)
-        answer = {"id": "x", "type": "message", "role": "assistant", "model": body["model"], "stop_reason": "end_turn"}
+        answer = {
+            "id": "x",
+            "type": "message",
+            "role": "assistant",
+            "model": body["model"],
+            "stop_reason": "end_turn",
+        }
         return 200, {}, answer | {"usage": usage, "content": [{"type": "text", "text": GOOD}]}
 
 
@@ -210,7 +257,9 @@ def test_an_episode_sends_its_history_at_the_price_of_the_cache(tmp_path):
     pytest.importorskip("anthropic")
     server, name = Caching(), "claude-sonnet-5.5"
     try:
-        outcome, (episode,) = play(tmp_path / "run", server.root, name=name, env="sokoban", options={"max_turns": 5})
+        outcome, (episode,) = play(
+            tmp_path / "run", server.root, name=name, env="sokoban", options={"max_turns": 5}
+        )
     finally:
         server.close()
     assert len(episode.turns) == len(server.usages) == 5
@@ -259,16 +308,32 @@ def test_an_outage_is_waited_for_at_one_gate(tmp_path, endpoint):
 
     endpoint.script = script
     agents = [
-        ChatAgent(Registry().find("openai:m", endpoint.url), base_url=endpoint.url, first_wait=0.1, patience=30.0)
+        ChatAgent(
+            Registry().find("openai:m", endpoint.url),
+            base_url=endpoint.url,
+            first_wait=0.1,
+            patience=30.0,
+        )
     ]
-    outcome = runs.play(tmp_path / "run", agents, ["frozenlake"], episodes=24, policy=Policy(concurrency=8))
+    outcome = runs.play(
+        tmp_path / "run", agents, ["frozenlake"], episodes=24, policy=Policy(concurrency=8)
+    )
     assert (outcome.played, outcome.failed, outcome.reason) == (24, 0, "")
     assert len(said) <= 8 + 8  # those in flight, and a few probes
 
 
 def test_patience_comes_to_an_end(tmp_path, closed_port):
-    agents = [ChatAgent(Registry().find("openai:m", closed_port), base_url=closed_port, first_wait=0.05, patience=0.6)]
-    outcome = runs.play(tmp_path / "run", agents, ["frozenlake"], episodes=40, policy=Policy(concurrency=8))
+    agents = [
+        ChatAgent(
+            Registry().find("openai:m", closed_port),
+            base_url=closed_port,
+            first_wait=0.05,
+            patience=0.6,
+        )
+    ]
+    outcome = runs.play(
+        tmp_path / "run", agents, ["frozenlake"], episodes=40, policy=Policy(concurrency=8)
+    )
     assert "waited 1 s" in outcome.reason
     assert outcome.played == 0
     assert outcome.left >= 30
@@ -280,9 +345,15 @@ def test_one_request_that_breaks_its_server_holds_up_nobody(tmp_path, endpoint):
     bad = endpoint.requests[0]["messages"][1]
     endpoint.script = lambda number, body: 500 if body["messages"][1] == bad else GOOD
     agent = ChatAgent(
-        Registry().find("openai:m", endpoint.url), base_url=endpoint.url, first_wait=0.02, patience=60.0, attempts=3
+        Registry().find("openai:m", endpoint.url),
+        base_url=endpoint.url,
+        first_wait=0.02,
+        patience=60.0,
+        attempts=3,
     )
-    outcome = runs.play(tmp_path / "run", [agent], ["frozenlake"], episodes=12, policy=Policy(concurrency=4))
+    outcome = runs.play(
+        tmp_path / "run", [agent], ["frozenlake"], episodes=12, policy=Policy(concurrency=4)
+    )
     assert (outcome.played, outcome.failed) == (11, 1)
 
 
@@ -305,5 +376,7 @@ def test_the_timeout_is_of_the_whole_answer(tmp_path, endpoint, name):
 def test_models_try_says_how_to_reach_an_endpoint():
     with pytest.raises(EndpointError, match=r"127.0.0.1.*start the server, or fix --base-url"):
         CliRunner().invoke(
-            app, ["models", "try", "openai:m", "--base-url", "http://127.0.0.1:9/v1"], catch_exceptions=False
+            app,
+            ["models", "try", "openai:m", "--base-url", "http://127.0.0.1:9/v1"],
+            catch_exceptions=False,
         )

@@ -22,7 +22,10 @@ def test_a_folder_shows_each_run_and_leads_to_its_report(tmp_path):
     assert found.exit_code == 0, found.output
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     links = re.findall(r'<h2><a href="([^"]+)">([^<]+)</a>', page)
-    assert sorted(links) == [("deeper/a%20run/report.html", "deeper/a run"), ("one/report.html", "one")]
+    assert sorted(links) == [
+        ("deeper/a%20run/report.html", "deeper/a run"),
+        ("one/report.html", "one"),
+    ]
     assert all((tmp_path / link.replace("%20", " ")).is_file() for link, _ in links)
     assert "8 episodes" in page
     assert "being played" not in page

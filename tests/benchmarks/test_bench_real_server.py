@@ -30,7 +30,9 @@ def server(weights, tmp_path_factory):
     with log.open("w") as file:
         command = f"-m transformers.cli.transformers serve {weights} --host 127.0.0.1 --port {port} --device cpu"
         offline = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-        process = subprocess.Popen([sys.executable, *command.split()], stdout=file, stderr=file, env=offline)
+        process = subprocess.Popen(
+            [sys.executable, *command.split()], stdout=file, stderr=file, env=offline
+        )
     deadline = time.monotonic() + START
     try:
         while not _well(port):
@@ -52,7 +54,9 @@ def _well(port):
 
 
 def replies(path, name, **asked):
-    (agent,) = make_agents([name], Asked(sampling={"max_tokens": 8, "temperature": 0.0}, patience=0.0, **asked))
+    (agent,) = make_agents(
+        [name], Asked(sampling={"max_tokens": 8, "temperature": 0.0}, patience=0.0, **asked)
+    )
     outcome = play(path, [agent], episodes=2)
     played = sorted(episodes(path), key=lambda episode: episode.seed)
     assert (outcome.played, outcome.failed) == (2, 0), played[0].failure

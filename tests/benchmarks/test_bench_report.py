@@ -40,7 +40,12 @@ class Hostile(Agent):
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "run <1>"
-    play(path, [Oracle(), Random(), Hostile()], skipped=[Skipped("vagen/Far-v0", "needs the moon <b>")], episodes=30)
+    play(
+        path,
+        [Oracle(), Random(), Hostile()],
+        skipped=[Skipped("vagen/Far-v0", "needs the moon <b>")],
+        episodes=30,
+    )
     return write_report(RunFolder(path))
 
 
@@ -74,7 +79,11 @@ def opened(chromium, page, tmp_path, where="", script=""):
     ]
     url = "file://" + quote(str(page)) + where
     done = subprocess.run(
-        [chromium, *flags, "--dump-dom", url], capture_output=True, text=True, timeout=120, check=False
+        [chromium, *flags, "--dump-dom", url],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     body = re.sub(r"<script\b.*?</script>", "", done.stdout, flags=re.DOTALL)
     return html.unescape(re.sub(r"\s+", " ", body))
@@ -109,11 +118,20 @@ def test_rows_are_the_numbers_of_the_run(report):
     data = data_of(report)
     rows = {row["agent"]: row for row in data["rows"]}
     oracle, hostile = rows["oracle"], rows[Hostile.name]
-    assert (oracle["played"], oracle["successes"], oracle["valid"], oracle["well_formed"]) == (30, 30, 1.0, 1.0)
+    assert (oracle["played"], oracle["successes"], oracle["valid"], oracle["well_formed"]) == (
+        30,
+        30,
+        1.0,
+        1.0,
+    )
     levels = len({episode.content for episode in RunFolder(report.parent).episodes()})
     assert oracle["levels"] == levels <= 30  # two seeds may draw the same board
     assert (oracle["low"], oracle["high"]) == pytest.approx(wilson(levels, levels), abs=0.03)
-    assert (hostile["played"], hostile["failed"], hostile["failures"]) == (15, 15, {"server_error": 15})
+    assert (hostile["played"], hostile["failed"], hostile["failures"]) == (
+        15,
+        15,
+        {"server_error": 15},
+    )
     assert (hostile["success"], hostile["valid"]) == (0.0, 0.0)
     episodes = list(RunFolder(report.parent).episodes())
     scores = [episode.score for episode in episodes if episode.agent == "random"]
@@ -122,7 +140,14 @@ def test_rows_are_the_numbers_of_the_run(report):
 
 def test_page_shows_table_episode_and_notices(chromium, report, tmp_path):
     page = opened(chromium, report, tmp_path)
-    for said in ("100 %", "– 100", "15 of 90 episodes failed", "Far-v0 skipped:", "needs the moon <b>", "90 episodes"):
+    for said in (
+        "100 %",
+        "– 100",
+        "15 of 90 episodes failed",
+        "Far-v0 skipped:",
+        "needs the moon <b>",
+        "90 episodes",
+    ):
         assert said in page
     assert page.count("data:image/png;base64,") == 2
     assert f"<title>oracle, random, {Hostile.name} on Sokoban · run <1></title>" in page
@@ -138,16 +163,29 @@ def test_a_text_run_is_named_as_one(chromium, tmp_path):
 
 
 def test_replies_whose_answers_differ_are_counted(tmp_path):
-    wavering = custom_agent(lambda game: "<think>t</think><answer>Up</answer> No: <answer>Down</answer>")
-    run = RunFolder(one_run(tmp_path / "run", wavering, options={"strategy": "free_think", "max_turns": 1}))
-    assert "<b>3 replies</b> contain several complete answers that differ" in write_report(run).read_text()
+    wavering = custom_agent(
+        lambda game: "<think>t</think><answer>Up</answer> No: <answer>Down</answer>"
+    )
+    run = RunFolder(
+        one_run(tmp_path / "run", wavering, options={"strategy": "free_think", "max_turns": 1})
+    )
+    assert (
+        "<b>3 replies</b> contain several complete answers that differ"
+        in write_report(run).read_text()
+    )
 
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
     """An oracle that tells no lie beside an agent that does, both judged."""
     path = tmp_path_factory.mktemp("judged") / "run"
-    play(path, [Oracle(), runs.Liar()], ["frozenlake"], scoring=make_scoring({"judge": "rule"}), episodes=4)
+    play(
+        path,
+        [Oracle(), runs.Liar()],
+        ["frozenlake"],
+        scoring=make_scoring({"judge": "rule"}),
+        episodes=4,
+    )
     return write_report(RunFolder(path))
 
 
@@ -175,7 +213,9 @@ def test_plots_and_error_filter(chromium, judged, tmp_path):
       await press(' '); say(document.querySelector('.play').textContent);
     """
     page = opened(chromium, judged, tmp_path, "", script)
-    assert "[Success, with 95 % interval; Share of episodes with an error; Turns of an episode" in page
+    assert (
+        "[Success, with 95 % interval; Share of episodes with an error; Turns of an episode" in page
+    )
     assert "[liar]" in page
     assert "[4 episodes, 0 solved]" in page
     assert "[pause]" in page
@@ -184,11 +224,18 @@ def test_plots_and_error_filter(chromium, judged, tmp_path):
 def test_thousands_of_episodes_are_listed_at_once(chromium, report, tmp_path):
     """The list draws the rows in sight only, whatever the number of episodes."""
     data = data_of(report)
-    data["episodes"] = [[*row[:2], seed, *row[3:]] for seed in range(100) for row in data["episodes"]]
+    data["episodes"] = [
+        [*row[:2], seed, *row[3:]] for seed in range(100) for row in data["episodes"]
+    ]
     many = tmp_path / "many.html"
     inert = json.dumps(data).replace("<", "\\u003c")
     many.write_text(
-        re.sub(r'(id="page">).*?(</script>)', lambda m: m[1] + inert + m[2], report.read_text(), flags=re.DOTALL)
+        re.sub(
+            r'(id="page">).*?(</script>)',
+            lambda m: m[1] + inert + m[2],
+            report.read_text(),
+            flags=re.DOTALL,
+        )
     )
     page = opened(chromium, many, tmp_path)
     assert "9000 episodes, " in page
@@ -196,7 +243,9 @@ def test_thousands_of_episodes_are_listed_at_once(chromium, report, tmp_path):
 
 
 def test_link_leads_to_a_turn(chromium, report, tmp_path):
-    last = next(e for e in RunFolder(report.parent).episodes() if e.agent == "random" and e.seed == 7).turns[-1]
+    last = next(
+        e for e in RunFolder(report.parent).episodes() if e.agent == "random" and e.seed == 7
+    ).turns[-1]
     page = opened(chromium, report, tmp_path, link("random", 7, 3))
     assert "Sokoban-v0, seed 7" in page
     assert f'<span class="answer">{last["parsed"]["answer"]}</span>' in page
@@ -224,7 +273,9 @@ def test_keys_filters_and_comparison(chromium, report, tmp_path):
     """
     page = opened(chromium, report, tmp_path, "", script)
     assert "[#episode=oracle%20%7C%20vagen%2FSokoban-v0%20%7C%20test%200&turn=2]" in page
-    assert "[#episode=random%20%7C%20vagen%2FSokoban-v0%20%7C%20test%200&turn=1]" in page  # the next by seed
+    assert (
+        "[#episode=random%20%7C%20vagen%2FSokoban-v0%20%7C%20test%200&turn=1]" in page
+    )  # the next by seed
     assert "[30 episodes, " in page
     assert "[random and oracle]" in page
 

@@ -48,7 +48,9 @@ def test_every_turn_can_be_read_back_and_pictures_are_stored_once(tmp_path):
     episodes = list(folder.episodes())
     assert len({episode.key for episode in episodes}) == 12
     for episode in episodes:
-        pictures = {name: Picture.from_png(folder.pictures.get(name)) for name in episode.picture_names()}
+        pictures = {
+            name: Picture.from_png(folder.pictures.get(name)) for name in episode.picture_names()
+        }
         assert all(picture.sha256 == name for name, picture in pictures.items())
         turns = [Turn.from_json(turn, pictures) for turn in episode.turns]
         assert sum(turn.reward for turn in turns) == pytest.approx(episode.score)
@@ -146,7 +148,11 @@ def test_killed_at_any_moment_nothing_is_lost_or_played_twice(tmp_path):
         if attempt < 3:  # while it starts, writes its protocol, opens its files
             while process.poll() is None and not folder.exists():
                 time.sleep(0.0005)
-        while attempt >= 3 and process.poll() is None and (not file.exists() or file.stat().st_size <= size):
+        while (
+            attempt >= 3
+            and process.poll() is None
+            and (not file.exists() or file.stat().st_size <= size)
+        ):
             time.sleep(0.002)
         time.sleep(stream.random() * 0.05)
         process.kill()
@@ -163,7 +169,10 @@ def test_killed_at_any_moment_nothing_is_lost_or_played_twice(tmp_path):
     run = RunFolder(folder)
     assert list(begin_findings(run)) == list(journal_findings(run)) == []
     assert 0 < count_attempts(run).dropped <= kills  # what was in flight at a kill
-    assert f"{count_attempts(run).dropped} attempts begun and not stored" in vagen("verify", run.path).stdout
+    assert (
+        f"{count_attempts(run).dropped} attempts begun and not stored"
+        in vagen("verify", run.path).stdout
+    )
 
 
 def test_an_episode_that_never_began_is_found(tmp_path):
@@ -218,7 +227,11 @@ def test_resume_needs_nothing_but_the_folder(tmp_path, endpoint):
     assert "2 of 8 episodes are there already" in again.stdout
     assert len(endpoint.requests) == 6 * 2
     for body in endpoint.requests:
-        assert (body["max_completion_tokens"], body["temperature"], len(body["messages"])) == (33, 0.25, 2)
+        assert (body["max_completion_tokens"], body["temperature"], len(body["messages"])) == (
+            33,
+            0.25,
+            2,
+        )
         assert body["messages"][0] == asked["messages"][0]
     assert all(episode.failure is None for episode in RunFolder(path).episodes())
 
@@ -237,7 +250,9 @@ def test_a_password_in_a_url_is_not_written_down(tmp_path):
     vagen("bench", "-e", "sokoban", "-a", "oracle", "-n", 1, *url, "--out", path)
     vagen("resume", path, *url)
     assert (path / "journal.jsonl").read_text().count('"http://host/v1"') == 2
-    assert not [file for file in path.rglob("*") if file.is_file() and b"hunter2" in file.read_bytes()]
+    assert not [
+        file for file in path.rglob("*") if file.is_file() and b"hunter2" in file.read_bytes()
+    ]
 
 
 def test_no_key_of_the_environment_is_written_in_an_error(tmp_path, monkeypatch):
@@ -260,7 +275,11 @@ def test_no_key_of_the_environment_is_written_in_an_error(tmp_path, monkeypatch)
 def test_a_key_that_is_a_word_changes_no_reply(tmp_path, monkeypatch, key):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     play(tmp_path / "run", [Oracle()])
-    stored = [turn["reply"] for episode in RunFolder(tmp_path / "run").episodes() for turn in episode.turns]
+    stored = [
+        turn["reply"]
+        for episode in RunFolder(tmp_path / "run").episodes()
+        for turn in episode.turns
+    ]
     assert stored
     assert not [reply for reply in stored if "[OPENAI_API_KEY]" in reply]
     assert all(episode.success for episode in RunFolder(tmp_path / "run").episodes())
@@ -291,7 +310,10 @@ def test_what_others_wrote_is_printed_as_they_wrote_it(tmp_path, endpoint):
         (["bench", "-e", "sokoban", "-a", "my_agent.py"], "my_agent.py:MyAgent"),
         (["bench", "-e", "sokoban", "-a", "tracer"], "plays only vagen/SVGReconstruction-v0"),
         (["bench", "-e", "sokoban", "--strategy", "think"], "strategy='think'"),
-        (["bench", "-e", "sokoban", "-a", "oracle", "--context", "lats:2"], "Did you mean 'last:N'"),
+        (
+            ["bench", "-e", "sokoban", "-a", "oracle", "--context", "lats:2"],
+            "Did you mean 'last:N'",
+        ),
         (["bench", "-e", "sokoban", "--out", "run", "--judge", "nobody"], "nobody"),
         (["view", "/nowhere"], "there is no folder /nowhere"),
         (["play", "sokoban", "-o", "num_boxes=9"], "num_boxes=9"),
@@ -306,14 +328,21 @@ def test_bad_input_is_one_clear_error(tmp_path, monkeypatch, arguments, said):
 
 
 @pytest.mark.parametrize(
-    ("where", "limit", "code"), [("run", "ulimit -f 60;", 3), ("/proc/nowhere", "", 2)], ids=["full", "no place"]
+    ("where", "limit", "code"),
+    [("run", "ulimit -f 60;", 3), ("/proc/nowhere", "", 2)],
+    ids=["full", "no place"],
 )
 def test_disk_that_takes_no_more_is_one_error(tmp_path, where, limit, code):
     """A limit on the size of files, which the system holds as it holds a full disk; and a place that takes none."""
-    words = (
-        f"{limit} exec {sys.executable} -m vagen_benchmarks bench -e frozenlake -a oracle -a random -n 64 --out {where}"
+    words = f"{limit} exec {sys.executable} -m vagen_benchmarks bench -e frozenlake -a oracle -a random -n 64 --out {where}"
+    done = subprocess.run(
+        ["bash", "-c", words],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
-    done = subprocess.run(["bash", "-c", words], cwd=tmp_path, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == code, done.stderr
     assert "can't be written" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr

@@ -112,14 +112,24 @@ def test_environment_says_how_many_episodes_are_sensible(breaking):
 
 @pytest.mark.parametrize("env", ["sokoban", "frozenlake"])
 def test_random_is_always_well_formed_and_valid(tmp_path, env):
-    strategies = ["no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"]
+    strategies = [
+        "no_think",
+        "free_think",
+        "grounding",
+        "world_modeling",
+        "grounding_world_modeling",
+    ]
     runs.play(tmp_path, [Random()], [env], episodes=10, strategies=strategies)
     turns = [turn for episode in runs.episodes(tmp_path) for turn in episode.turns]
     assert len(turns) >= 50
-    assert all(turn["parsed"]["well_formed"] and turn["metrics"]["action_is_valid"] for turn in turns)
+    assert all(
+        turn["parsed"]["well_formed"] and turn["metrics"]["action_is_valid"] for turn in turns
+    )
 
 
 def test_bench_imports_no_sdk_for_agents_without_a_model():
     heavy = "{'openai', 'anthropic', 'google.genai', 'torch', 'pyarrow'}"
-    code = f"import sys; from vagen_benchmarks.cli import main; assert not {heavy} & set(sys.modules)"
+    code = (
+        f"import sys; from vagen_benchmarks.cli import main; assert not {heavy} & set(sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

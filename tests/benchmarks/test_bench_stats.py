@@ -22,7 +22,16 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.results.compare import compare, read_side
 from vagen_benchmarks.results.plan_table import plan_table
-from vagen_benchmarks.results.stats import average, by_level, combined, pass_at, rate, sign_flip, t95, wilson
+from vagen_benchmarks.results.stats import (
+    average,
+    by_level,
+    combined,
+    pass_at,
+    rate,
+    sign_flip,
+    t95,
+    wilson,
+)
 from vagen_benchmarks.results.summary import errors_of
 from vagen_benchmarks.runs.plans import Plan, load_plan
 from vagen_benchmarks.runs.protocol import Protocol
@@ -43,7 +52,9 @@ def test_wilson_bounds_are_where_the_score_test_turns(trials, data):
         if at_edge:
             assert bound == rate
         else:
-            assert abs(rate - bound) == pytest.approx(1.959964 * math.sqrt(bound * (1 - bound) / trials), rel=1e-5)
+            assert abs(rate - bound) == pytest.approx(
+                1.959964 * math.sqrt(bound * (1 - bound) / trials), rel=1e-5
+            )
 
 
 @given(tries=st.integers(1, 8), data=st.data())
@@ -73,7 +84,10 @@ def test_sign_flip_counts_every_way_to_flip(differences):
     )
 
 
-@given(st.lists(st.integers(0, 6), min_size=1, max_size=5), st.lists(st.integers(0, 6), min_size=1, max_size=5))
+@given(
+    st.lists(st.integers(0, 6), min_size=1, max_size=5),
+    st.lists(st.integers(0, 6), min_size=1, max_size=5),
+)
 def test_relabelling_counts_every_way_to_part_the_values(one, other):
     """With equal values each has a label of its own, so that they count as often as there are ways to choose them."""
     values = one + other
@@ -99,7 +113,9 @@ def test_rate_lies_within_its_interval(drawn):
     levels = [(float(solved), solved + missed + (solved + missed == 0)) for solved, missed in drawn]
     found = rate(levels)
     assert 0 <= found.low <= found.value <= found.high <= 1
-    assert found.value == pytest.approx(sum(each for each, _ in levels) / sum(size for _, size in levels))
+    assert found.value == pytest.approx(
+        sum(each for each, _ in levels) / sum(size for _, size in levels)
+    )
     turned = rate([(size - each, size) for each, size in levels])
     assert (turned.low, turned.high) == pytest.approx((1 - found.high, 1 - found.low))
 
@@ -123,7 +139,8 @@ def test_average_is_students_t():
 
 
 @pytest.mark.parametrize(
-    ("draws", "low", "high"), [(150, 0.93, 0.98), pytest.param(4000, 0.94, 0.965, marks=pytest.mark.slow)]
+    ("draws", "low", "high"),
+    [(150, 0.93, 0.98), pytest.param(4000, 0.94, 0.965, marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize(("levels", "repeats"), [(32, 5), (128, 5), (32, 16)])
 def test_intervals_hold_the_truth_as_often_as_they_say(levels, repeats, draws, low, high):
@@ -141,8 +158,14 @@ def test_two_metrics_of_the_same_episodes_say_no_more_than_one():
     one = average(by_level((str(i), i % 5 / 4) for i in range(40)))
     same, other = replace(one, drawn="test 0 a"), replace(one, drawn="test 0 b")
     twice = combined([same, same])
-    assert (twice.low, twice.high, twice.levels) == (pytest.approx(one.low), pytest.approx(one.high), one.levels)
-    assert combined([same, other]).high - one.value == pytest.approx((one.high - one.value) / 2**0.5, rel=0.02)
+    assert (twice.low, twice.high, twice.levels) == (
+        pytest.approx(one.low),
+        pytest.approx(one.high),
+        one.levels,
+    )
+    assert combined([same, other]).high - one.value == pytest.approx(
+        (one.high - one.value) / 2**0.5, rel=0.02
+    )
     assert combined([twice, other]).high < one.high
 
 
@@ -230,11 +253,15 @@ def test_what_only_a_judge_can_tell(tmp_path, agent, wrong):
     assert row["judged"] == dict.fromkeys(("grounding", "world_modeling"), 0.0 if wrong else 1.0)
     assert row["errors"]["grounding wrong"] == bool(wrong)
     assert row["metrics"] == {}
-    assert sum(each["turns"] for each in row["by_turn"]) == sum(len(episode.turns) for episode in episodes)
+    assert sum(each["turns"] for each in row["by_turn"]) == sum(
+        len(episode.turns) for episode in episodes
+    )
     assert row["by_turn"][0]["turns"] == 3
 
 
-@pytest.mark.parametrize("said", [{}, {"judge": 3}, {"judge": "rule", "beta": 1}, {"judge": "rule", "betas": {"g": 1}}])
+@pytest.mark.parametrize(
+    "said", [{}, {"judge": 3}, {"judge": "rule", "beta": 1}, {"judge": "rule", "betas": {"g": 1}}]
+)
 def test_scoring_that_is_said_wrongly(said):
     with pytest.raises(ProtocolError, match="scoring"):
         make_scoring(said)
@@ -269,7 +296,9 @@ def test_every_protocol_of_the_package_fills_its_table(tmp_path):
         plan = load_plan(name)
         columns = [{**each, "episodes": 2} for each in plan.data["columns"]]
         for each in columns:
-            if "axis" in plan.data and each["env"] not in GRIDS:  # a simulator a value takes minutes
+            if (
+                "axis" in plan.data and each["env"] not in GRIDS
+            ):  # a simulator a value takes minutes
                 each["values"] = each.get("values", plan.values)[:1]
         small = Plan(name, {**plan.data, "columns": columns})
         tasks, skipped = small.tasks()

@@ -44,7 +44,9 @@ def test_any_body_is_read(status, body):
 
 def chat(url, **options):
     model = Registry().find("openai:m", url)
-    return ChatAgent(model, base_url=url, **{"attempts": 2, "first_wait": 0.01, "patience": 0.0, **options})
+    return ChatAgent(
+        model, base_url=url, **{"attempts": 2, "first_wait": 0.01, "patience": 0.0, **options}
+    )
 
 
 def full_after(pictures):
@@ -59,18 +61,34 @@ def full_after(pictures):
 
 def test_full_context_is_an_ending_that_counts(tmp_path, endpoint):
     endpoint.script = full_after(1)
-    outcome = runs.play(tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=6, options={"strategy": "free_think"})
+    outcome = runs.play(
+        tmp_path,
+        [chat(endpoint.url)],
+        ["frozenlake"],
+        episodes=6,
+        options={"strategy": "free_think"},
+    )
     assert (outcome.played, outcome.failed) == (6, 0)
     episodes = runs.episodes(tmp_path)
     ended = [episode.ended for episode in episodes]
     assert Stop.CONTEXT in {each.kind for each in ended}
-    assert all("maximum context length" in each.message for each in ended if each.kind is Stop.CONTEXT)
-    assert all(len(episode.turns) == 1 for episode in episodes if episode.ended.kind is Stop.CONTEXT)
+    assert all(
+        "maximum context length" in each.message for each in ended if each.kind is Stop.CONTEXT
+    )
+    assert all(
+        len(episode.turns) == 1 for episode in episodes if episode.ended.kind is Stop.CONTEXT
+    )
     (row,) = runs.rows(tmp_path)
     assert (row["played"], row["failed"]) == (6, 0)
     assert row["errors"]["context full"] == sum(each.kind is Stop.CONTEXT for each in ended) / 6
     asked = len(endpoint.requests)
-    runs.play(tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=6, options={"strategy": "free_think"})
+    runs.play(
+        tmp_path,
+        [chat(endpoint.url)],
+        ["frozenlake"],
+        episodes=6,
+        options={"strategy": "free_think"},
+    )
     assert len(endpoint.requests) == asked  # played is played
 
 
@@ -78,12 +96,20 @@ def test_full_context_is_an_ending_that_counts(tmp_path, endpoint):
     ("body", "held", "fix"),
     [
         (FULL, 0, "--max-model-len"),
-        ({"error": {"message": "At most 1 image(s) may be provided in one request."}}, 1, "--context last:0"),
+        (
+            {"error": {"message": "At most 1 image(s) may be provided in one request."}},
+            1,
+            "--context last:0",
+        ),
     ],
 )
-def test_server_that_is_not_set_up_for_the_run_is_an_error_with_its_fix(tmp_path, endpoint, body, held, fix):
+def test_server_that_is_not_set_up_for_the_run_is_an_error_with_its_fix(
+    tmp_path, endpoint, body, held, fix
+):
     good = full_after(held)
-    endpoint.script = lambda number, asked: (400, {}, body) if isinstance(good(number, asked), tuple) else GOOD
+    endpoint.script = lambda number, asked: (
+        (400, {}, body) if isinstance(good(number, asked), tuple) else GOOD
+    )
     outcome = runs.play(tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=30)
     assert outcome.left > 0
     assert fix in outcome.reason
@@ -112,16 +138,22 @@ def failing(endpoint, every):
 def test_failures_bound_the_score_and_mark_it(tmp_path, endpoint):
     failing(endpoint, 4)
     options = {"strategy": "free_think"}
-    outcome = runs.play(tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=16, options=options)
+    outcome = runs.play(
+        tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=16, options=options
+    )
     assert outcome.failed == 4
     (row,) = runs.rows(tmp_path)
     assert (row["played"], row["failed"], row["flagged"]) == (12, 4, True)
     episodes = runs.episodes(tmp_path)
     as_lost = rate(by_level((e.content, float(e.success and not e.failure)) for e in episodes))
-    as_won = rate(by_level((e.content, float(e.success or e.failure is not None)) for e in episodes))
+    as_won = rate(
+        by_level((e.content, float(e.success or e.failure is not None)) for e in episodes)
+    )
     assert (row["low"], row["high"]) == pytest.approx((as_lost.low, as_won.high))
     assert row["success"] == sum(e.success for e in episodes) / 12
-    shown = CliRunner().invoke(app, ["resume", str(tmp_path), "--base-url", endpoint.url, "--patience", "0"])
+    shown = CliRunner().invoke(
+        app, ["resume", str(tmp_path), "--base-url", endpoint.url, "--patience", "0"]
+    )
     assert "‡" in shown.output
 
 

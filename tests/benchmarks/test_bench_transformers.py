@@ -39,8 +39,14 @@ def test_a_checkpoint_of_vagens_main_branch_is_asked_in_its_format(tmp_path, mon
         return template(self, messages, **options)
 
     monkeypatch.setattr(Qwen2_5_VLProcessor, "apply_chat_template", watched)
-    for written, executed in (("Up,Left", ["Up", "Left"]), ("Down", ["Down"]), ("up, right", ["Up", "Right"])):
-        monkeypatch.setattr(Qwen2_5_VLProcessor, "decode", lambda *_, w=written, **__: MAIN.format(w))
+    for written, executed in (
+        ("Up,Left", ["Up", "Left"]),
+        ("Down", ["Down"]),
+        ("up, right", ["Up", "Right"]),
+    ):
+        monkeypatch.setattr(
+            Qwen2_5_VLProcessor, "decode", lambda *_, w=written, **__: MAIN.format(w)
+        )
         (agent,) = make_agents([f"transformers:{folder}"], asked)
         play(tmp_path / written, [agent], episodes=1)
         turn = episodes(tmp_path / written)[0].turns[0]

@@ -95,7 +95,9 @@ def edit(change):
 
 
 def reply(episode):
-    episode["turns"][0]["reply"] = episode["turns"][0]["reply"].replace("<answer>", "<answer>Up,", 1)
+    episode["turns"][0]["reply"] = episode["turns"][0]["reply"].replace(
+        "<answer>", "<answer>Up,", 1
+    )
 
 
 def level_and_key(episode):
@@ -145,7 +147,9 @@ def protocol(change):
         data["tasks"][0].update(change)
         body = {name: value for name, value in data.items() if name != "sha256"}
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
-        (path / "protocol.json").write_text(json.dumps({**body, "sha256": hashlib.sha256(text.encode()).hexdigest()}))
+        (path / "protocol.json").write_text(
+            json.dumps({**body, "sha256": hashlib.sha256(text.encode()).hexdigest()})
+        )
 
     return attack
 
@@ -215,7 +219,11 @@ def test_comparison_with_a_run_that_was_killed_says_nothing(honest, copy):
     *whole, last = lines(copy)
     store(copy, [*whole, last[:50]])
     (copy / "report.html").unlink()
-    ends = [line for line in (copy / "journal.jsonl").read_text().splitlines(keepends=True) if '"end"' not in line]
+    ends = [
+        line
+        for line in (copy / "journal.jsonl").read_text().splitlines(keepends=True)
+        if '"end"' not in line
+    ]
     (copy / "journal.jsonl").write_text("".join(ends))
     shown = CliRunner().invoke(app, ["compare", str(honest), str(copy)])
     assert (shown.exit_code, "was changed after" in shown.output) == (0, False), shown.output
@@ -232,7 +240,10 @@ def test_episode_that_was_rolled_again_until_it_was_solved_is_caught(copy, kept)
 def test_a_changed_journal_is_caught(copy):
     journal = copy / "journal.jsonl"
     text = journal.read_text()
-    for changed in (text.replace('"scored": 10', '"scored": 9'), "".join(text.splitlines(keepends=True)[1:])):
+    for changed in (
+        text.replace('"scored": 10', '"scored": 9'),
+        "".join(text.splitlines(keepends=True)[1:]),
+    ):
         journal.write_text(changed)
         assert any("journal.jsonl" in line for line in verify(RunFolder(copy)).wrong)
 
@@ -243,7 +254,9 @@ def test_resumes_are_counted(copy):
     *kept, _end = journal.read_text().splitlines(keepends=True)
     journal.write_text("".join(kept) + '{"event": "sta')  # killed while it wrote
     runs.play(copy, [Flaky()], ["sokoban", "frozenlake"], episodes=EPISODES)
-    assert count_attempts(RunFolder(copy)) == Attempts(resumed=2, killed=1, replayed=4, dropped=0, rescored=False)
+    assert count_attempts(RunFolder(copy)) == Attempts(
+        resumed=2, killed=1, replayed=4, dropped=0, rescored=False
+    )
     (copy / "report.html").unlink()
     assert verify(RunFolder(copy)).wrong == []
     shown = CliRunner().invoke(app, ["verify", str(copy)])
@@ -256,14 +269,18 @@ def test_run_that_was_killed_and_resumed_is_confirmed(tmp_path):
     whole = lines(path)
     store(path, [*whole[:2], whole[2][:50]])
     journal = path / "journal.jsonl"
-    until_third = journal.read_text().splitlines(keepends=True)[:4]  # start, and three episodes begun
+    until_third = journal.read_text().splitlines(keepends=True)[
+        :4
+    ]  # start, and three episodes begun
     journal.write_text("".join(until_third))
     runs.play(path, [Random()], ["frozenlake"], episodes=4)
     assert verify(RunFolder(path)).wrong == []
 
 
 def test_judged_run_is_confirmed_but_for_its_verdicts(tmp_path):
-    runs.play(tmp_path, [Random()], ["frozenlake"], episodes=3, scoring=make_scoring({"judge": "rule"}))
+    runs.play(
+        tmp_path, [Random()], ["frozenlake"], episodes=3, scoring=make_scoring({"judge": "rule"})
+    )
     verdict = verify(RunFolder(tmp_path))
     assert (verdict.wrong, verdict.episodes) == ([], 3)
     assert any("judge" in line for line in verdict.unknown)
@@ -278,7 +295,9 @@ def test_protocol_file_that_was_cut_down_is_caught(tmp_path):
         tmp_path, Protocol(tuple(tasks), ({"name": "oracle"},), plan={"name": "paper", **cut.data})
     ) as folder:
         run(folder, [Oracle()])
-    assert any("isn't the package's protocol paper" in line for line in verify(RunFolder(tmp_path)).wrong)
+    assert any(
+        "isn't the package's protocol paper" in line for line in verify(RunFolder(tmp_path)).wrong
+    )
 
 
 class Named(Random):
@@ -287,9 +306,14 @@ class Named(Random):
 
 
 def test_leaderboard_shows_verified_runs(tmp_path):
-    for name, agents in (("one <b>", [Named("<script>alert(1)</script>")]), ("two", [Oracle(), Random()])):
+    for name, agents in (
+        ("one <b>", [Named("<script>alert(1)</script>")]),
+        ("two", [Oracle(), Random()]),
+    ):
         runs.play(tmp_path / name, agents, ["frozenlake"], episodes=3)
-    page = write_leaderboard([tmp_path / "one <b>", tmp_path / "two"], tmp_path / "board" / "page.html").read_text()
+    page = write_leaderboard(
+        [tmp_path / "one <b>", tmp_path / "two"], tmp_path / "board" / "page.html"
+    ).read_text()
     assert "<script" not in page
     assert 'href="../one%20%3Cb%3E/report.html"' in page
     assert (tmp_path / "two" / "report.html").is_file()
@@ -306,12 +330,20 @@ def test_leaderboard_shows_verified_runs(tmp_path):
 
 def test_options_and_resumes_stand_on_the_leaderboard(tmp_path):
     for _ in range(2):
-        runs.play(tmp_path / "run", [Random()], ["frozenlake"], episodes=2, options={"observation": "text"})
+        runs.play(
+            tmp_path / "run",
+            [Random()],
+            ["frozenlake"],
+            episodes=2,
+            options={"observation": "text"},
+        )
     page = write_leaderboard([tmp_path / "run"], tmp_path / "page.html").read_text()
     assert "<b>FrozenLake-v0 observation=text</b>" in page
     assert "<th>FrozenLake-v0 observation=text</th>" in page
     assert "resumed once" in page
-    runs.play(tmp_path / "other", [Random()], ["frozenlake"], episodes=3, options={"observation": "text"})
+    runs.play(
+        tmp_path / "other", [Random()], ["frozenlake"], episodes=3, options={"observation": "text"}
+    )
     with pytest.raises(ProtocolError, match=r"tasks.0.episodes: 2 / 3"):
         write_leaderboard([tmp_path / "run", tmp_path / "other"], tmp_path / "page.html")
 
@@ -319,16 +351,23 @@ def test_options_and_resumes_stand_on_the_leaderboard(tmp_path):
 def test_a_person_plays_into_a_run_as_a_model_does(tmp_path):
     """Gives up the second episode; the input ends in the third, with which `vagen resume` continues."""
     words = ["play", "frozenlake", "--out", str(tmp_path / "mine"), "-n", "3", "--name", "ada"]
-    shown = CliRunner().invoke(app, words, input="?\nDown,Up,Down\nDown\nDown\nq\n")  # a slip costs no turn
+    shown = CliRunner().invoke(
+        app, words, input="?\nDown,Up,Down\nDown\nDown\nq\n"
+    )  # a slip costs no turn
     assert shown.exit_code == 0, shown.output
-    assert [episode.ended.kind for episode in runs.episodes(tmp_path / "mine")] == ["budget", "given up"]
+    assert [episode.ended.kind for episode in runs.episodes(tmp_path / "mine")] == [
+        "budget",
+        "given up",
+    ]
     assert "holds a run already" in str(CliRunner().invoke(app, words).exception)
     shown = CliRunner().invoke(app, ["resume", str(tmp_path / "mine")], input="Up\nUp\nUp\n")
     assert "human:ada" in shown.output
     assert [episode.seed for episode in runs.episodes(tmp_path / "mine")] == [0, 1, 2]
     assert verify(RunFolder(tmp_path / "mine")).wrong == []
     runs.play(tmp_path / "other", [Random()], ["frozenlake"], episodes=3)
-    page = write_leaderboard([tmp_path / "mine", tmp_path / "other"], tmp_path / "page.html").read_text()
+    page = write_leaderboard(
+        [tmp_path / "mine", tmp_path / "other"], tmp_path / "page.html"
+    ).read_text()
     assert "human:ada" in page
 
 
@@ -352,7 +391,9 @@ def test_who_lost_too_much_to_failures_has_no_rank(tmp_path):
     """The more fails, the higher an interval may reach: who drops the hard levels would share the first place."""
     runs.play(tmp_path / "flaky", [Flaky()], ["frozenlake"], episodes=6)
     runs.play(tmp_path / "random", [Random()], ["frozenlake"], episodes=6)
-    page = write_leaderboard([tmp_path / "flaky", tmp_path / "random"], tmp_path / "page.html").read_text()
+    page = write_leaderboard(
+        [tmp_path / "flaky", tmp_path / "random"], tmp_path / "page.html"
+    ).read_text()
     rows = re.findall(r"<tr.*?</tr>", page, re.DOTALL)[1:]
     assert ['<td class="rank">–</td>' in row for row in rows] == [False, True]
     assert "‡" in rows[1]
@@ -377,7 +418,11 @@ def test_agent_that_makes_its_environment_easier_is_not_shown(tmp_path):
 
 @pytest.mark.parametrize(
     ("env", "module"),
-    [("navigation", "mujoco"), ("primitiveskilldrawer", "mani_skill"), ("svgreconstruction", "cairosvg")],
+    [
+        ("navigation", "mujoco"),
+        ("primitiveskilldrawer", "mani_skill"),
+        ("svgreconstruction", "cairosvg"),
+    ],
 )
 def test_simulated_and_drawn_worlds_are_played_again(env, module, tmp_path):
     """In an environment made anew: every picture, state, reward and ending; and a reward that was raised is seen."""

@@ -19,7 +19,9 @@ from vagen_benchmarks.runs.run_folder import RunFolder
 
 pytestmark = [
     pytest.mark.sim,
-    pytest.mark.skipif(importlib.util.find_spec("mani_skill") is None, reason="needs the extra primitive-skill"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("mani_skill") is None, reason="needs the extra primitive-skill"
+    ),
 ]
 
 PLACE = "vagen/PrimitiveSkillPlace-v0"

@@ -31,7 +31,9 @@ def small(tmp_path, monkeypatch):
 
 def run(*arguments, **options):
     command = [sys.executable, str(EXPERIMENTS / "run.py"), *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
 
 
 def test_an_experiment_that_is_killed_goes_on_where_it_was(small, tmp_path):
@@ -55,9 +57,17 @@ def test_an_experiment_that_is_killed_goes_on_where_it_was(small, tmp_path):
     assert re.search(r"\| \*initial checkpoint\* \| \d\.\d{3} \|", written)
     assert all(
         text in written
-        for text in ("`vagen-base`", "`small-grpo`", "gain over `vagen-base`", "shuffled images", "under `last:1`")
+        for text in (
+            "`vagen-base`",
+            "`small-grpo`",
+            "gain over `vagen-base`",
+            "shuffled images",
+            "under `last:1`",
+        )
     )
-    base, grpo = (json.loads((out / f"{name}-0.json").read_text()) for name in ("vagen-base", "small-grpo"))
+    base, grpo = (
+        json.loads((out / f"{name}-0.json").read_text()) for name in ("vagen-base", "small-grpo")
+    )
     assert [len(result["curves"]["rollout/success"]) for result in (base, grpo)] == [2, 2]
     assert [entry[0] for entry in base["evaluations"]] == [8, 16]
     assert len(base["critic"]) == 2
@@ -75,8 +85,19 @@ def test_an_experiment_that_is_killed_goes_on_where_it_was(small, tmp_path):
 
 
 def result(recipe, seed, solved, **figures):
-    play = {"success": solved.count("1") / len(solved), "successes": solved.count("1"), "format": 1.0, "solved": solved}
-    return {"recipe": recipe, "seed": seed, "sampled": play | figures, "greedy": play | figures, "cpu_seconds": 1.0}
+    play = {
+        "success": solved.count("1") / len(solved),
+        "successes": solved.count("1"),
+        "format": 1.0,
+        "solved": solved,
+    }
+    return {
+        "recipe": recipe,
+        "seed": seed,
+        "sampled": play | figures,
+        "greedy": play | figures,
+        "cpu_seconds": 1.0,
+    }
 
 
 def cells(runs, baseline, recipe):
@@ -98,4 +119,7 @@ def test_a_gain_is_judged_by_level_and_by_training():
     runs = [result("base", seed, 8 * "10") for seed in (0, 1)]
     runs += [result("other", 0, 8 * "10"), result("other", 1, 16 * "1")]
     row = cells(runs, "base", "other")
-    assert (row["gain over `base`"].rpartition("p = ")[2], row["p over seeds"]) == (f"{2 / 2**8:.2g}", "1")
+    assert (row["gain over `base`"].rpartition("p = ")[2], row["p over seeds"]) == (
+        f"{2 / 2**8:.2g}",
+        "1",
+    )

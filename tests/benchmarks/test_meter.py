@@ -34,14 +34,18 @@ def test_a_log_gets_a_line_after_five_seconds_and_then_every_twenty_with_an_esti
             clock.now += 1.0
             told.advance(note="loss 0.5")
     assert written.getvalue().splitlines() == [
-        f"updates: {done} of 100, about {left} s to go; loss 0.5" for done, left in ((15, 85), (35, 65), (55, 45))
+        f"updates: {done} of 100, about {left} s to go; loss 0.5"
+        for done, left in ((15, 85), (35, 65), (55, 45))
     ]
 
 
 def test_a_terminal_shows_a_bar_in_a_bar_and_what_others_print():
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=100)
-    with Meter("trainings", 2, console=console) as outer, Meter("rollouts", 3, console=console) as inner:
+    with (
+        Meter("trainings", 2, console=console) as outer,
+        Meter("rollouts", 3, console=console) as inner,
+    ):
         inner.advance(2, note="solved [5] 0.5")
         outer.advance(note="vagen-base")
         console.print("a line between")
@@ -55,5 +59,9 @@ def test_what_was_solved_and_failed_is_counted():
     notes = []
     told = tally(SimpleNamespace(advance=lambda **told: notes.append(told["note"])))
     for success in (True, False):
-        told(SimpleNamespace(agent="a", task="vagen/X-v0", success=success, failure=None if success else "down"))
+        told(
+            SimpleNamespace(
+                agent="a", task="vagen/X-v0", success=success, failure=None if success else "down"
+            )
+        )
     assert notes == ["1 of 1 solved; a on X-v0", "1 of 2 solved, 1 failed; a on X-v0"]

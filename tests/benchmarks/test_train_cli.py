@@ -33,7 +33,9 @@ WORDS = ["--recipe", "vagen-base", "-s", "bf16=false", "--env", "frozenlake", *P
 
 def settings(*more):
     """What keeps a training short, and more."""
-    short = "rollouts=2 episodes_per_rollout=4 num_envs=4 minibatches=1 max_tokens=4 save_strategy=no"
+    short = (
+        "rollouts=2 episodes_per_rollout=4 num_envs=4 minibatches=1 max_tokens=4 save_strategy=no"
+    )
     quiet = "use_cpu=true bf16=false report_to=none disable_tqdm=true"
     return [word for each in (*short.split(), *quiet.split(), *more) for word in ("-s", each)]
 
@@ -83,7 +85,9 @@ def test_what_cannot_be_trained_is_said_in_one_line(words, reason, folder, tmp_p
     (tmp_path / "bad.toml").write_text("settings = []\n")
     (tmp_path / "unknown.toml").write_text('extends = "vagen-base"\n[settings]\nrollout = 1\n')
     places = {entry.name.replace(".", "_"): entry for entry in tmp_path.iterdir()}
-    error = run("--model", folder, "--out", tmp_path / "out", *[word.format(**places) for word in words]).exception
+    error = run(
+        "--model", folder, "--out", tmp_path / "out", *[word.format(**places) for word in words]
+    ).exception
     assert isinstance(error, TrainingConfigError)
     assert reason in str(error)
     assert "\n" not in str(error)
@@ -91,14 +95,25 @@ def test_what_cannot_be_trained_is_said_in_one_line(words, reason, folder, tmp_p
 
 
 def test_a_recipe_without_environments_asks_for_one(folder, tmp_path):
-    words = ["train", "--recipe", "vagen-base", "--model", str(folder), "--out", str(tmp_path / "out"), *settings()]
+    words = [
+        "train",
+        "--recipe",
+        "vagen-base",
+        "--model",
+        str(folder),
+        "--out",
+        str(tmp_path / "out"),
+        *settings(),
+    ]
     assert "give --env" in str(CliRunner().invoke(app, words).exception)
 
 
 def test_a_judge_of_ones_own_is_asked_how_it_scores(folder, tmp_path):
     """One that gives verdicts can't be weighed by contrast, which is the default here."""
     own = tmp_path / "own.py"
-    own.write_text("from vagen_rewards import Judge\n\nclass Own(Judge):\n    name = 'my own'\n    score = None\n")
+    own.write_text(
+        "from vagen_rewards import Judge\n\nclass Own(Judge):\n    name = 'my own'\n    score = None\n"
+    )
     words = ["--recipe", "vagen-full", "--judge", f"{own}:Own", "-s", "use_cpu=true"]
     error = run("--model", folder, "--out", tmp_path / "out", *words).exception
     assert isinstance(error, JudgeConfigError)
@@ -113,7 +128,9 @@ def test_a_run_with_evaluations_leaves_a_curve_and_its_best_model_plays(folder, 
     assert [entry["step"] for entry in curve] == [1, 2]
     last = tmp_path / "run" / "model.safetensors"
     state = safetensors.torch.load_file(last)
-    safetensors.torch.save_file({name: each + 1 for name, each in state.items()}, last, metadata={"format": "pt"})
+    safetensors.torch.save_file(
+        {name: each + 1 for name, each in state.items()}, last, metadata={"format": "pt"}
+    )
     agent, best = Trained(str(tmp_path / "run")), Trained(str(tmp_path / "run" / "best"))
     assert agent.trained_on == ["vagen/FrozenLake-v0"]
     assert agent.env_options["max_turns"] == 2
@@ -122,7 +139,9 @@ def test_a_run_with_evaluations_leaves_a_curve_and_its_best_model_plays(folder, 
     played = agent.describe()["weights_sha256"]
     assert played == best.describe()["weights_sha256"]
     error = run("--model", folder, "--out", tmp_path / "run", *words).exception
-    assert isinstance(error, TrainingConfigError)  # `vagen bench` would play the first run's best for the second
+    assert isinstance(
+        error, TrainingConfigError
+    )  # `vagen bench` would play the first run's best for the second
     assert "holds the model of an earlier run" in str(error)
     shutil.rmtree(tmp_path / "run" / "best")
     assert Trained(str(tmp_path / "run")).describe()["weights_sha256"] != played
@@ -146,15 +165,21 @@ def test_environments_are_mixed_and_the_model_plays_both(folder, tmp_path):
         ('{"id": }', "no JSON table"),
         ("frozenlake", "two are called vagen/FrozenLake-v0"),
     ):
-        error = run("--model", folder, "--out", tmp_path / "other", "-e", table, *settings()).exception
+        error = run(
+            "--model", folder, "--out", tmp_path / "other", "-e", table, *settings()
+        ).exception
         assert isinstance(error, TrainingConfigError)
         assert re.search(reason, str(error)), error
 
 
 def test_faults_that_only_building_a_model_finds_are_one_line(folder, tmp_path):
-    trained, other, broken, lacking = (tmp_path / name for name in ("trained", "other", "broken", "lacking"))
+    trained, other, broken, lacking = (
+        tmp_path / name for name in ("trained", "other", "broken", "lacking")
+    )
     state = safetensors.torch.load_file(folder / "model.safetensors")
-    lost = next(name for name in state if name.endswith("language_model.layers.0.self_attn.q_proj.weight"))
+    lost = next(
+        name for name in state if name.endswith("language_model.layers.0.self_attn.q_proj.weight")
+    )
     for copy, weights in (
         (broken, {name: each * float("nan") for name, each in state.items()}),
         (lacking, {name: each for name, each in state.items() if name != lost}),
@@ -182,7 +207,9 @@ def test_a_damaged_checkpoint_is_refused_with_the_one_before_it(folder, tmp_path
     assert run(*words).exception is None
     first, last = sorted(out.glob("checkpoint-*"))
     kept = {file: file.read_bytes() for file in last.iterdir()}
-    assert {"model.safetensors", "critic.safetensors", "optimizer.pt", "rng_state.pth"} < {file.name for file in kept}
+    assert {"model.safetensors", "critic.safetensors", "optimizer.pt", "rng_state.pth"} < {
+        file.name for file in kept
+    }
     damages = [(file, bytes(len(content))) for file, content in kept.items()]
     damages += [(last / "complete", content) for content in (b"", b"{}", b"[]", b"x")]
     damages += [(last / name, kept[last / name][:-9]) for name in ("complete", "model.safetensors")]
@@ -193,22 +220,36 @@ def test_a_damaged_checkpoint_is_refused_with_the_one_before_it(folder, tmp_path
         assert re.fullmatch(f".*{file.name}.* the last complete one is {first}", str(error))
         file.write_bytes(kept[file])
     assert last_checkpoint(out) == last
-    for name in ("optimizer.pt", "rng_state.pth", "critic.safetensors"):  # what only their libraries find out
+    for name in (
+        "optimizer.pt",
+        "rng_state.pth",
+        "critic.safetensors",
+    ):  # what only their libraries find out
         content = (first / name).read_bytes()
         (first / name).write_bytes(content[:64].ljust(len(content), b"\0"))
         error = run(*words, "--resume", first).exception
         assert isinstance(error, TrainingConfigError), name
         assert re.fullmatch(".*checkpoint-1 can't be read: .*", str(error))
         (first / name).write_bytes(content)
-    for setting in ("group_size=2", "learning_rate=0.5", 'lora={"r": 4}', "adam_beta2=0.9", "seed=1"):
+    for setting in (
+        "group_size=2",
+        "learning_rate=0.5",
+        'lora={"r": 4}',
+        "adam_beta2=0.9",
+        "seed=1",
+    ):
         error = run(*words, *settings(setting), "--resume", first).exception
         assert re.search(f"{setting[:5]}.* was trained with ", str(error)), error
     assert "environments=" in str(run(*words, "-o", "max_turns=3", "--resume", first).exception)
     assert run(*words, "--resume", first).exception is None
 
 
-@pytest.mark.parametrize("library", ["vagen_adapters.ppo.actor_critic.ActorCritic.save_pretrained", "torch.save"])
-def test_a_full_disk_is_one_line_and_leaves_the_checkpoint_before(library, folder, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "library", ["vagen_adapters.ppo.actor_critic.ActorCritic.save_pretrained", "torch.save"]
+)
+def test_a_full_disk_is_one_line_and_leaves_the_checkpoint_before(
+    library, folder, tmp_path, monkeypatch
+):
     save = pydoc.locate(library)
 
     def full(*given, **options):
@@ -227,7 +268,9 @@ def test_a_full_disk_is_one_line_and_leaves_the_checkpoint_before(library, folde
     assert [each.name for each in tmp_path.glob("checkpoint-*")] == ["checkpoint-2"]
 
 
-def test_an_interrupted_run_says_how_to_go_on_and_a_second_one_at_once_is_refused(folder, tmp_path, monkeypatch):
+def test_an_interrupted_run_says_how_to_go_on_and_a_second_one_at_once_is_refused(
+    folder, tmp_path, monkeypatch
+):
     def stop(trainer, number):
         if number == stops[-1]:
             with pytest.raises(RunFolderError, match="another process writes to"):
@@ -239,24 +282,35 @@ def test_an_interrupted_run_says_how_to_go_on_and_a_second_one_at_once_is_refuse
     monkeypatch.setattr(MultiTurnPPOTrainer, "collect_experience", stop)
     words = ["--model", folder, "--out", tmp_path, *settings("save_strategy=steps", "save_steps=1")]
     stops = []
-    for moment, how in ((0, "the same command begins again"), (1, f"--resume {tmp_path / 'checkpoint-1'}")):
+    for moment, how in (
+        (0, "the same command begins again"),
+        (1, f"--resume {tmp_path / 'checkpoint-1'}"),
+    ):
         stops.append(moment)
         stopped = run(*words)
         assert stopped.exit_code == EXIT_INTERRUPTED
         assert how in stopped.output
     assert how in str(run(*words).exception)
-    (tmp_path / "checkpoint-1" / "complete").unlink()  # as after a kill in the first save: no advice goes in a circle
-    assert str(run(*words).exception).endswith(f"name another folder, or remove {tmp_path} and begin again")
+    (
+        tmp_path / "checkpoint-1" / "complete"
+    ).unlink()  # as after a kill in the first save: no advice goes in a circle
+    assert str(run(*words).exception).endswith(
+        f"name another folder, or remove {tmp_path} and begin again"
+    )
 
 
 def warm(folder, out, *words):
-    return CliRunner().invoke(app, ["warmstart", *WORDS[4:], "--model", str(folder), "--out", str(out), *words])
+    return CliRunner().invoke(
+        app, ["warmstart", *WORDS[4:], "--model", str(folder), "--out", str(out), *words]
+    )
 
 
 def test_a_model_is_warm_started_trained_and_resumed(folder, tmp_path):
     start, out = tmp_path / "start", tmp_path / "out"
     assert warm(folder, start, "--episodes", "16").exit_code == 0
-    assert "holds the model of an earlier run" in str(warm(folder, start, "--episodes", "16").exception)
+    assert "holds the model of an earlier run" in str(
+        warm(folder, start, "--episodes", "16").exception
+    )
     # The entropy moves the weights even where no episode earns a reward.
     more = settings("save_strategy=steps", "save_steps=1", "entropy_coef=0.01", "value_clip=None")
     words = ["--model", start, "--out", out, *more]
@@ -270,11 +324,20 @@ def test_a_model_is_warm_started_trained_and_resumed(folder, tmp_path):
 
 def test_adapters_are_warm_started_and_merged(folder, tmp_path):
     for out in ("out", "again"):
-        done = warm(folder, tmp_path / out, "--episodes", "16", "--lora", '{"r": 2, "target_modules": "all-linear"}')
+        done = warm(
+            folder,
+            tmp_path / out,
+            "--episodes",
+            "16",
+            "--lora",
+            '{"r": 2, "target_modules": "all-linear"}',
+        )
         assert done.exit_code == 0, done.exception
     before, after = (load_policy(each)[0].state_dict() for each in (folder, tmp_path / "out"))
     assert before.keys() == after.keys()
-    assert len({(tmp_path / out / "model.safetensors").read_bytes() for out in ("out", "again")}) == 1
+    assert (
+        len({(tmp_path / out / "model.safetensors").read_bytes() for out in ("out", "again")}) == 1
+    )
     assert any(not before[name].equal(after[name]) for name in before)
     error = warm(folder, tmp_path / "other", "--lora", '{"rank": 2}').exception
     assert "lora has no entry 'rank'" in str(error)
@@ -291,16 +354,38 @@ def test_only_the_oracles_replies_teach(folder):
     labels = batch_of([shown], encoder)["labels"][0]
     learned = encoder.tokenizer.decode(labels[labels != IGNORED], skip_special_tokens=True)
     replies = [turn.turn.reply for turn in shown.episode.turns]
-    assert learned == "".join(reply for number, reply in enumerate(replies) if number in shown.imitated)
+    assert learned == "".join(
+        reply for number, reply in enumerate(replies) if number in shown.imitated
+    )
 
 
 def test_a_folder_that_was_trained_with_summaries_plays_with_them(folder, tmp_path):
     words = settings("context=summary:1:4")
-    assert run("--model", folder, "--out", tmp_path / "out", *words, "-o", "max_turns=3").exception is None
-    words = ["bench", "-a", tmp_path / "out", "-e", "frozenlake", "-n", "1", "--out", tmp_path / "run"]
+    assert (
+        run("--model", folder, "--out", tmp_path / "out", *words, "-o", "max_turns=3").exception
+        is None
+    )
+    words = [
+        "bench",
+        "-a",
+        tmp_path / "out",
+        "-e",
+        "frozenlake",
+        "-n",
+        "1",
+        "--out",
+        tmp_path / "run",
+    ]
     assert CliRunner().invoke(app, [*map(str, words)]).exception is None
     (episode,) = RunFolder(tmp_path / "run").all_episodes()
-    assert [summary["before"] for summary in episode.summaries] == [*range(1, len(episode.turns))] != []
+    assert (
+        [summary["before"] for summary in episode.summaries]
+        == [*range(1, len(episode.turns))]
+        != []
+    )
     assert {summary["call"]["completion_tokens"] for summary in episode.summaries} <= {1, 2, 3, 4}
     for summary in episode.summaries:
-        assert f"turns 1 to {summary['before']}" not in episode.turns[summary["before"]]["observed"]["text"]
+        assert (
+            f"turns 1 to {summary['before']}"
+            not in episode.turns[summary["before"]]["observed"]["text"]
+        )

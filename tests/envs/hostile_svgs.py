@@ -14,7 +14,10 @@ def svg(body: str, attributes: str = 'viewBox="0 0 100 100"', prolog: str = "") 
 
 
 def use_bomb(levels: int, times: int, tag: str = "g", href: str = "xlink:href") -> str:
-    uses = [f'<{tag} id="l{i}">' + f'<use {href}="#l{i - 1}"/>' * times + f"</{tag}>" for i in range(1, levels)]
+    uses = [
+        f'<{tag} id="l{i}">' + f'<use {href}="#l{i - 1}"/>' * times + f"</{tag}>"
+        for i in range(1, levels)
+    ]
     layers = ['<circle id="l0" r="1"/>', *uses]
     return svg(f'<defs>{"".join(layers)}</defs><use {href}="#l{levels - 1}"/>')
 
@@ -24,7 +27,9 @@ def chain(kind: str, count: int, times: int, attribute: str) -> str:
     for i in range(1, count):
         inside = f'<rect width="9" height="9" {attribute}="url(#l{i - 1})"/>' * times
         layers.append(f'<{kind} id="l{i}" width="9" height="9">{inside}</{kind}>')
-    return svg(f'<defs>{"".join(layers)}</defs><rect width="99" height="99" {attribute}="url(#l{count - 1})"/>')
+    return svg(
+        f'<defs>{"".join(layers)}</defs><rect width="99" height="99" {attribute}="url(#l{count - 1})"/>'
+    )
 
 
 def cycle(kind: str, attribute: str, length: int) -> str:
@@ -38,8 +43,14 @@ def cycle(kind: str, attribute: str, length: int) -> str:
 
 def hostile(canary: str, address: str) -> dict[str, str]:
     """By name `family: what`. `canary` is a readable file's path, `address` an HTTP address that is listened to."""
-    written = tomllib.loads(Path(__file__).with_name("data").joinpath("hostile_svgs.toml").read_text(encoding="utf-8"))
-    found = {f"{family}: {name}": text for family, texts in written.items() for name, text in texts.items()}
+    written = tomllib.loads(
+        Path(__file__).with_name("data").joinpath("hostile_svgs.toml").read_text(encoding="utf-8")
+    )
+    found = {
+        f"{family}: {name}": text
+        for family, texts in written.items()
+        for name, text in texts.items()
+    }
 
     def add(family: str, **inputs: str) -> None:
         found.update({f"{family}: {name.replace('_', ' ')}": text for name, text in inputs.items()})
@@ -66,12 +77,18 @@ def hostile(canary: str, address: str) -> dict[str, str]:
             style=svg(f'<rect width="9" height="9" style="fill:url({target}#a)"/>'),
             import_rule=svg(f'<style>@import url("{target}");</style><rect width="9" height="9"/>'),
             import_string=svg(f'<style>@import "{target}";</style><rect width="9" height="9"/>'),
-            font_face=svg(f"<style>@font-face{{font-family:a;src:url({target})}}</style><text>a</text>"),
+            font_face=svg(
+                f"<style>@font-face{{font-family:a;src:url({target})}}</style><text>a</text>"
+            ),
             sheet_url=svg(f"<style>rect{{fill:url({target})}}</style><rect width='9' height='9'/>"),
-            gradient=svg(f'<linearGradient id="g" xlink:href="{target}"/><rect width="9" height="9" fill="url(#g)"/>'),
+            gradient=svg(
+                f'<linearGradient id="g" xlink:href="{target}"/><rect width="9" height="9" fill="url(#g)"/>'
+            ),
             mask=svg(f'<rect width="9" height="9" mask="url({target}#m)"/>'),
             marker=svg(f'<path d="M0 0L9 9" marker-end="url({target}#m)"/>'),
-            fe_image=svg(f'<filter id="f"><feImage xlink:href="{target}"/></filter><rect filter="url(#f)"/>'),
+            fe_image=svg(
+                f'<filter id="f"><feImage xlink:href="{target}"/></filter><rect filter="url(#f)"/>'
+            ),
             base=svg('<use href="#a"/>', f'viewBox="0 0 9 9" xml:base="{target}"'),
             link=svg(f'<a href="{target}"><rect width="9" height="9"/></a>'),
         )
@@ -82,11 +99,18 @@ def hostile(canary: str, address: str) -> dict[str, str]:
         external=svg("<text>&x;</text>", prolog=entity),
         parameter=svg("<text/>", prolog=f'<!DOCTYPE svg [<!ENTITY % p SYSTEM "{address}/d"> %p;]>'),
         dtd=svg("<text/>", prolog=f'<!DOCTYPE svg SYSTEM "{address}/svg.dtd">'),
-        billion_laughs=svg("<text>&l9;</text>", prolog=f'<!DOCTYPE svg [<!ENTITY l0 "ha">{laughs}]>'),
-        quadratic=svg("<text>" + "&a;" * 3000 + "</text>", prolog=f'<!DOCTYPE svg [<!ENTITY a "{"a" * 9000}">]>'),
+        billion_laughs=svg(
+            "<text>&l9;</text>", prolog=f'<!DOCTYPE svg [<!ENTITY l0 "ha">{laughs}]>'
+        ),
+        quadratic=svg(
+            "<text>" + "&a;" * 3000 + "</text>",
+            prolog=f'<!DOCTYPE svg [<!ENTITY a "{"a" * 9000}">]>',
+        ),
         undefined=svg("<text>&nothing;</text>"),
         in_attribute=svg('<rect width="&x;" height="9"/>', prolog=entity),
-        public=svg("", prolog='<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/x.dtd">'),
+        public=svg(
+            "", prolog='<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/x.dtd">'
+        ),
     )
     for levels, times in ((6, 10), (8, 8), (16, 3), (30, 2), (12, 4)):
         add(
@@ -97,7 +121,12 @@ def hostile(canary: str, address: str) -> dict[str, str]:
                 f"symbol_{times}_to_{levels}": use_bomb(levels, times, "symbol"),
             },
         )
-    for kind, attribute in (("pattern", "fill"), ("mask", "mask"), ("clipPath", "clip-path"), ("pattern", "stroke")):
+    for kind, attribute in (
+        ("pattern", "fill"),
+        ("mask", "mask"),
+        ("clipPath", "clip-path"),
+        ("pattern", "stroke"),
+    ):
         add(
             "chains",
             **{
@@ -107,9 +136,16 @@ def hostile(canary: str, address: str) -> dict[str, str]:
             },
         )
         add("cycles", **{f"{kind}_{attribute}_{n}": cycle(kind, attribute, n) for n in (1, 2, 7)})
-    long_use = "".join(f'<g id="u{i}"><use href="#u{i + 1}"/></g>' for i in range(400)) + '<use href="#u0"/>'
+    long_use = (
+        "".join(f'<g id="u{i}"><use href="#u{i + 1}"/></g>' for i in range(400))
+        + '<use href="#u0"/>'
+    )
     add("cycles", long_use=svg(long_use))
-    marks = '<marker id="m" viewBox="0 0 9 9"><circle r="1"/>' + "<path d='M0 0L1 1'/>" * 50 + "</marker>"
+    marks = (
+        '<marker id="m" viewBox="0 0 9 9"><circle r="1"/>'
+        + "<path d='M0 0L1 1'/>" * 50
+        + "</marker>"
+    )
     add(
         "many",
         markers=svg(f'{marks}<path marker-mid="url(#m)" d="M0 0{"L1 1" * 3000}"/>'),
@@ -145,7 +181,9 @@ def hostile(canary: str, address: str) -> dict[str, str]:
         comment="<!--" * 9,
         gzip="\x1f\x8b\x08" + "a" * 99,
     )
-    corners = "".join(f"L{i * 37 % 100} {i * 61 % 101}" for i in range(1500))  # half a million crossings
+    corners = "".join(
+        f"L{i * 37 % 100} {i * 61 % 101}" for i in range(1500)
+    )  # half a million crossings
     star = f'<path id="p" stroke="red" fill="none" d="M0 0{corners}"/>'
     add(
         "slow",  # only the limits stop these

@@ -68,7 +68,9 @@ class Stage:
         simulator, episode = level_of(scene)
         self.scene, self.above = scene, False
         if scene not in self.simulators:  # a room is made once
-            self.simulators[scene] = HouseSimulator(simulator.house, episode.start, NavigationConfig())
+            self.simulators[scene] = HouseSimulator(
+                simulator.house, episode.start, NavigationConfig()
+            )
         self.simulator = self.simulators[scene]
         self.simulator.teleport(episode.start)
 
@@ -90,7 +92,12 @@ class Stage:
         elif action == "AddThirdPartyCamera":
             self.above = True
         elif action == "Teleport":
-            pose = Pose(order["position"]["x"], order["position"]["z"], order["rotation"]["y"], order["horizon"])
+            pose = Pose(
+                order["position"]["x"],
+                order["position"]["z"],
+                order["rotation"]["y"],
+                order["horizon"],
+            )
             if not free_pose(simulator, pose):
                 return False, "the agent doesn't fit there", None
             simulator.teleport(pose)
@@ -119,7 +126,12 @@ class Stage:
             "thirdPartyCameras": cameras,
             "colors": [],
         }
-        body = {"agents": [agent], "thirdPartyCameras": cameras, "activeAgentId": 0, "sequenceId": order["sequenceId"]}
+        body = {
+            "agents": [agent],
+            "thirdPartyCameras": cameras,
+            "activeAgentId": 0,
+            "sequenceId": order["sequenceId"],
+        }
         message = _field(METADATA, msgpack.packb(body))
         if order.get("renderImage", True):
             message += _field(RGB, self.simulator.frame()[::-1].tobytes())

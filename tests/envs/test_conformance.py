@@ -134,7 +134,10 @@ class Hidden(gym.Env):
     ("broken", "reason"),
     [
         (Unseeded, "levels_follow_from_seeds|passes_gymnasiums_check"),
-        (UsesGlobalGenerator, "global_generators_are_left_alone: the global generator of `numpy.random`"),
+        (
+            UsesGlobalGenerator,
+            "global_generators_are_left_alone: the global generator of `numpy.random`",
+        ),
         (OneLevel, "levels_follow_from_seeds: all seeds give the same level"),
         (LeaksSplits, "splits_share_no_level: train and val share"),
         (ReusesItsBuffer, "passes_gymnasiums_check|outside the observation space"),
@@ -146,8 +149,14 @@ class Hidden(gym.Env):
         (InfiniteReward, "reward terms are not finite numbers: {'step': inf}"),
         (AllEffective, "only_changes_are_effective: seed .* changed nothing"),
         (NeverEnds, "the episode goes on after max_turns|disagree about the end"),
-        (BeginsAnew, "a_snapshot_brings_the_moment_back: seed 0: restored here, another observation is shown"),
-        (ForgetsItsStream, "a_snapshot_brings_the_moment_back: seed 0: restored here, its snapshot is another"),
+        (
+            BeginsAnew,
+            "a_snapshot_brings_the_moment_back: seed 0: restored here, another observation is shown",
+        ),
+        (
+            ForgetsItsStream,
+            "a_snapshot_brings_the_moment_back: seed 0: restored here, its snapshot is another",
+        ),
         (Hidden, "is_a_vagen_environment: Hidden is not a VagenEnv"),
     ],
 )
@@ -156,7 +165,9 @@ def test_broken_environments_fail_for_their_reason(broken, reason):
         check(broken)
 
 
-@pytest.mark.parametrize("env_id", ["own/Env-v0", "Nothing", "no_such_module:own/Env-v0", "vagen/Sokobn-v0"])
+@pytest.mark.parametrize(
+    "env_id", ["own/Env-v0", "Nothing", "no_such_module:own/Env-v0", "vagen/Sokobn-v0"]
+)
 def test_an_unknown_id_is_refused_with_what_to_do(env_id):
     with pytest.raises(ConformanceError, match=f"{env_id}.*MODULE:ID"):
         check(env_id)

@@ -44,8 +44,12 @@ def turn_of(env, reply) -> Turn:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("representation", ["natural_language", "symbolic", "structured"])
 @pytest.mark.parametrize("layout", ["nested", "flat"])
-def test_prompt_examples_and_oracles_pass_their_own_strict_parser(env_id, strategy, representation, layout):
-    env = played(env_id, strategy=strategy, representation=representation, layout=layout, parsing="strict").unwrapped
+def test_prompt_examples_and_oracles_pass_their_own_strict_parser(
+    env_id, strategy, representation, layout
+):
+    env = played(
+        env_id, strategy=strategy, representation=representation, layout=layout, parsing="strict"
+    ).unwrapped
     example = env.grammar.parse(env.prompts.example)
     assert example.format_correct, example.problems
     assert env.prompts.example in env.system_prompt
@@ -64,7 +68,10 @@ def test_prompt_examples_and_oracles_pass_their_own_strict_parser(env_id, strate
 def test_observation_modes(env_id):
     image, text, both = (played(env_id, observation=mode) for mode in ("image", "text", "both"))
     symbols = image.unwrapped.true_state.symbolic()
-    shown = {mode: env.reset(seed=7)[0] for mode, env in (("image", image), ("text", text), ("both", both))}
+    shown = {
+        mode: env.reset(seed=7)[0]
+        for mode, env in (("image", image), ("text", text), ("both", both))
+    }
     assert set(shown["text"]) == {"text"}
     assert symbols in shown["text"]["text"]
     assert "<image>" not in shown["text"]["text"]
@@ -82,7 +89,9 @@ def test_rewards_are_named_terms_and_add_up():
     names = {term.name for turn in turns for term in turn.rewards}
     assert names == {"step", "format", "box_on_target", "success"}
     steps = sum(len(turn.executed) for turn in turns)
-    assert sum(turn.reward for turn in turns) == pytest.approx(10 + 1 + 0.5 * len(turns) - 0.1 * (steps - 1))
+    assert sum(turn.reward for turn in turns) == pytest.approx(
+        10 + 1 + 0.5 * len(turns) - 0.1 * (steps - 1)
+    )
 
 
 def test_a_malformed_reply_is_a_turn_without_format_reward():
@@ -102,7 +111,12 @@ def test_feedback_tells_what_was_refused_and_what_was_blocked():
     state = env.unwrapped.true_state
     blocked = next(
         name
-        for name, (rows, columns) in {"Up": (-1, 0), "Down": (1, 0), "Left": (0, -1), "Right": (0, 1)}.items()
+        for name, (rows, columns) in {
+            "Up": (-1, 0),
+            "Down": (1, 0),
+            "Left": (0, -1),
+            "Right": (0, 1),
+        }.items()
         if not state.floor >> (state.player[0] + rows) * state.width + state.player[1] + columns & 1
     )
     turn = turn_of(env, f"<answer>{blocked},Jump</answer>")
@@ -223,7 +237,10 @@ def test_a_damaged_turn_is_refused(damage):
         ({"strategy": "groundin"}, "Did you mean 'grounding'?"),
         ({"dim_room": (4, 4)}, "from 5 to 10"),
         ({"format_reward": float("nan")}, "it must be a finite number"),
-        ({"max_turns": 0}, "max_turns=0 is not valid: it must be an integer from 1 to 1,000,000,000"),
+        (
+            {"max_turns": 0},
+            "max_turns=0 is not valid: it must be an integer from 1 to 1,000,000,000",
+        ),
         ({"min_solution_length": 8, "max_solution_length": 7}, "max_solution_length=7"),
         ({"preset": "papr"}, "Did you mean 'paper'?"),
         ({"split": "dev"}, "split='dev'"),
@@ -237,10 +254,20 @@ def test_wrong_options_are_refused_with_the_fix(options, message):
 
 
 def test_wrong_render_mode_reset_options_and_seed_are_refused():
-    with pytest.raises(ConfigError, match="unknown render_mode 'rgb'"), pytest.warns(UserWarning, match="render_mode"):
+    with (
+        pytest.raises(ConfigError, match="unknown render_mode 'rgb'"),
+        pytest.warns(UserWarning, match="render_mode"),
+    ):
         gym.make("vagen/Sokoban-v0", render_mode="rgb")
     env = gym.make("vagen/Sokoban-v0").unwrapped
-    for options in ({"levle": 3}, 5, ["split"], {1: 2}, {"split": "x" * 10**6}, {"split": ["train"]}):
+    for options in (
+        {"levle": 3},
+        5,
+        ["split"],
+        {1: 2},
+        {"split": "x" * 10**6},
+        {"split": ["train"]},
+    ):
         with pytest.raises(ConfigError) as error:
             env.reset(seed=1, options=options)
         assert len(str(error.value)) < 600
@@ -258,7 +285,9 @@ def test_a_broken_simulator_names_the_environment_and_is_never_a_score():
 
     reply = env.oracle_reply()
     env.simulator.step = broken
-    with pytest.raises(SimulatorError, match=r"vagen/Sokoban-v0 broke: RuntimeError: the bridge is out"):
+    with pytest.raises(
+        SimulatorError, match=r"vagen/Sokoban-v0 broke: RuntimeError: the bridge is out"
+    ):
         env.step(reply)
     with pytest.raises(EpisodeOverError):
         env.step("x")
@@ -292,7 +321,17 @@ def test_a_users_prompt_pack_overrides_files_and_its_faults_are_named(tmp_path):
 
 
 def test_importing_is_light():
-    heavy = {"torch", "pygame", "mujoco", "ai2thor", "OpenGL", "sapien", "cairosvg", "openai", "scipy"}
+    heavy = {
+        "torch",
+        "pygame",
+        "mujoco",
+        "ai2thor",
+        "OpenGL",
+        "sapien",
+        "cairosvg",
+        "openai",
+        "scipy",
+    }
     code = f"import sys, vagen_envs; print([*({heavy} & set(sys.modules))])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -339,7 +378,9 @@ def test_bounds(bound, good, bad):
 @pytest.mark.parametrize(
     "value", ["a" * 10**5, [0] * 10**5, 10**4000, -(10**400), float("inf"), float("nan"), b"\0", {}]
 )
-@pytest.mark.parametrize("name", ["format_reward", "max_turns", "separator", "split", "difficulty", "preset"])
+@pytest.mark.parametrize(
+    "name", ["format_reward", "max_turns", "separator", "split", "difficulty", "preset"]
+)
 def test_an_option_of_any_kind_is_one_short_error(name, value):
     with pytest.raises(ConfigError) as error:
         gym.make("vagen/Sokoban-v0", **{name: value})

@@ -39,7 +39,9 @@ def play_beside(env, theirs, chooser):
     return None
 
 
-@pytest.mark.parametrize("options", [{}, {"size": 8, "max_solution_length": 14}, {"preset": "released"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"size": 8, "max_solution_length": 14}, {"preset": "released"}]
+)
 def test_moves_and_ends_are_those_of_gymnasium(options):
     env = gym.make("vagen/FrozenLake-v0", **options, max_turns=100).unwrapped
     chooser, ends = random.Random(0), Counter()
@@ -64,7 +66,9 @@ def test_moves_and_ends_are_those_of_gymnasium(options):
     ids=str,
 )
 def test_maps_are_those_that_gymnasium_takes(desc):
-    env, copy = (gym.make("vagen/FrozenLake-v0", desc=desc, max_turns=100).unwrapped for _ in range(2))
+    env, copy = (
+        gym.make("vagen/FrozenLake-v0", desc=desc, max_turns=100).unwrapped for _ in range(2)
+    )
     theirs = TheirLake(desc=desc, is_slippery=False)
     shape, chooser, starts = theirs.desc.shape, random.Random(0), set()
     for seed in range(20):
@@ -120,7 +124,9 @@ def test_the_best_blind_string_solves_less_than_a_twentieth():
     for seed in range(500):
         state = env.reset(seed=seed)[1]["state"]
         steps = TheirLake(desc=their_map(state), is_slippery=False).P
-        table = np.array([[steps[cell][action][0][1] for cell in range(16)] for action in range(4)], np.int8)
+        table = np.array(
+            [[steps[cell][action][0][1] for cell in range(16)] for action in range(4)], np.int8
+        )
         at = np.array([4 * state.player[0] + state.player[1]], np.int8)
         for _ in range(9):
             at = table[:, at].ravel()
@@ -145,9 +151,15 @@ def test_wrong_maps_are_refused(desc, message):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"size": 3, "min_solution_length": 9}, "min_solution_length=9 .*at most 6, the longest way on 3x3"),
+        (
+            {"size": 3, "min_solution_length": 9},
+            "min_solution_length=9 .*at most 6, the longest way on 3x3",
+        ),
         ({"difficulty": 5, "size": 4}, "min_solution_length=24 .*at most 10.*raise size"),
-        ({"corners": True, "size": 8, "max_solution_length": 9}, "max_solution_length=9 .*at least 14"),
+        (
+            {"corners": True, "size": 8, "max_solution_length": 9},
+            "max_solution_length=9 .*at least 14",
+        ),
         ({"corners": True, "max_turns": 1}, "max_solution_length=3 .*at least 6.*max_turns"),
         ({"corners": True, "min_solution_length": 7, "max_solution_length": 7}, "at least 8"),
     ],
@@ -158,13 +170,17 @@ def test_an_impossible_window_is_refused_with_the_fix(options, says):
 
 
 def test_a_window_that_few_lakes_fit_is_told_at_the_reset():
-    env = gym.make("vagen/FrozenLake-v0", size=3, split="val")  # of its 5 to 6 moves there are few maps
+    env = gym.make(
+        "vagen/FrozenLake-v0", size=3, split="val"
+    )  # of its 5 to 6 moves there are few maps
     with pytest.raises(LevelError, match=r"in val .*widen the window"):
         env.reset(seed=1)
 
 
 @pytest.mark.parametrize("options", [{"preset": "released"}, {"corners": True}])
-@pytest.mark.parametrize("more", [{"size": 8}, {"size": 16}, *({"difficulty": rung} for rung in RUNGS)])
+@pytest.mark.parametrize(
+    "more", [{"size": 8}, {"size": 16}, *({"difficulty": rung} for rung in RUNGS)]
+)
 def test_from_corner_to_corner_there_are_lakes_of_every_size_and_rung(options, more):
     env = gym.make("vagen/FrozenLake-v0", observation="text", **options, **more).unwrapped
     for seed in range(2):
@@ -207,7 +223,9 @@ def test_the_picture_shows_each_thing_where_it_is():
 
 def test_words_about_slipping_are_true():
     """What is told of an action is where the player came to, whatever was meant; and each case occurs."""
-    env = gym.make("vagen/FrozenLake-v0", is_slippery=True, max_actions_per_turn=1, max_turns=9).unwrapped
+    env = gym.make(
+        "vagen/FrozenLake-v0", is_slippery=True, max_actions_per_turn=1, max_turns=9
+    ).unwrapped
     moved = {"Up": (-1, 0), "Down": (1, 0), "Left": (0, -1), "Right": (0, 1)}
     told = Counter()
     for seed in range(60):

@@ -50,7 +50,12 @@ def test_four_boxes_stand_off_target_and_long_levels_fit_their_turns():
     for seed in range(20):
         state = env.reset(seed=seed)[1]["state"]
         assert len(set(state.boxes) - set(state.targets)) == 4
-    long = {"dim_room": (8, 8), "min_solution_length": 20, "max_solution_length": 25, "observation": "text"}
+    long = {
+        "dim_room": (8, 8),
+        "min_solution_length": 20,
+        "max_solution_length": 25,
+        "observation": "text",
+    }
     env = gym.make("vagen/Sokoban-v0", **long).unwrapped
     for seed in range(5):
         env.reset(seed=seed)
@@ -59,11 +64,19 @@ def test_four_boxes_stand_off_target_and_long_levels_fit_their_turns():
 
 def test_what_is_given_wins_over_the_rung():
     config = gym.make("vagen/Sokoban-v0", difficulty=2, num_boxes=1, max_turns=9).unwrapped.config
-    assert (config.difficulty, config.dim_room, config.num_boxes, config.max_turns) == (2, (7, 7), 1, 9)
+    assert (config.difficulty, config.dim_room, config.num_boxes, config.max_turns) == (
+        2,
+        (7, 7),
+        1,
+        9,
+    )
 
 
 def test_what_is_no_task_and_no_size_is_an_error_of_configuration():
-    for env_id, options in ((ALL[3], {"task": ["place"]}), (GRIDS[1], {"size": 10**12, "corners": True})):
+    for env_id, options in (
+        (ALL[3], {"task": ["place"]}),
+        (GRIDS[1], {"size": 10**12, "corners": True}),
+    ):
         with pytest.raises(ConfigError, match=next(iter(options))):
             config_of(env_id, difficulty=4, **options)
 
@@ -77,7 +90,10 @@ def config_of(env_id, **options):
 @pytest.mark.parametrize("rung", RUNGS)
 @pytest.mark.parametrize("actions", [1, 2, 4])
 def test_turns_of_a_rung_follow_from_the_actions_of_one(env_id, rung, actions):
-    usual, config = config_of(env_id, difficulty=rung), config_of(env_id, difficulty=rung, max_actions_per_turn=actions)
+    usual, config = (
+        config_of(env_id, difficulty=rung),
+        config_of(env_id, difficulty=rung, max_actions_per_turn=actions),
+    )
     assert config.max_turns >= usual.max_turns or actions > usual.max_actions_per_turn
     if actions >= usual.max_actions_per_turn and env_id not in GRIDS:
         assert config.max_turns == usual.max_turns
@@ -85,13 +101,20 @@ def test_turns_of_a_rung_follow_from_the_actions_of_one(env_id, rung, actions):
 
 def test_turns_that_nobody_gave_give_way_and_those_that_are_given_do_not():
     assert config_of(ALL[2], difficulty=0, max_solution_length=40).max_turns == 8
-    assert config_of(ALL[2], preset="released", max_actions_per_turn=1, max_solution_length=16).max_turns == 16
+    assert (
+        config_of(
+            ALL[2], preset="released", max_actions_per_turn=1, max_solution_length=16
+        ).max_turns
+        == 16
+    )
     assert config_of(ALL[3], difficulty=2, max_actions_per_turn=1).max_turns == 4
     with pytest.raises(ConfigError, match=r"max_turns=3 .*at least 4"):
         config_of(ALL[3], difficulty=2, max_actions_per_turn=1, max_turns=3)
 
 
-@pytest.mark.parametrize(("task", "rung"), [("drawer", 1), ("align", 3), ("place", 4), ("place", 5)])
+@pytest.mark.parametrize(
+    ("task", "rung"), [("drawer", 1), ("align", 3), ("place", 4), ("place", 5)]
+)
 def test_a_task_that_a_rung_has_no_room_for_is_told(task, rung):
     with pytest.raises(ConfigError, match=f"task='{task}' .*beside difficulty={rung}"):
         config_of(ALL[3], difficulty=rung, task=task)
@@ -106,6 +129,9 @@ def test_turns_follow_from_the_level_and_what_the_oracle_cannot_solve_is_refused
     assert made(max_actions_per_turn=1).max_turns == 9
     assert made(max_turns=2).max_solution_length == 6
     assert made(max_steps=4).max_solution_length == 4
-    for options in ({"max_turns": 3, "max_solution_length": 10}, {"max_steps": 5, "max_solution_length": 9}):
+    for options in (
+        {"max_turns": 3, "max_solution_length": 10},
+        {"max_steps": 5, "max_solution_length": 9},
+    ):
         with pytest.raises(ConfigError, match="at least"):
             made(**options)

@@ -29,7 +29,9 @@ FORMS = {
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("tags", [TAGS, THINKING])
 def test_a_lenient_parse_acts_on_any_form_under_any_layout(form, layout, strategy, tags):
-    parsed = Grammar(MOVES, strategy, layout=layout, tags=tags, parsing="lenient").parse(FORMS[form])
+    parsed = Grammar(MOVES, strategy, layout=layout, tags=tags, parsing="lenient").parse(
+        FORMS[form]
+    )
     assert [action.name for action in parsed.actions] == ["Up"]
     if layout == "untagged" and strategy == "free_think" and tags is TAGS:
         assert parsed.format_correct
@@ -49,7 +51,12 @@ def test_a_lenient_parse_acts_on_any_form_under_any_layout(form, layout, strateg
         ),
         *(
             ({"action_names": names}, r"action_names|can.t name")
-            for names in (["north"], ["a", "a", "b", "c"], ["a,b", "c", "d", "e"], ["", "b", "c", "d"])
+            for names in (
+                ["north"],
+                ["a", "a", "b", "c"],
+                ["a,b", "c", "d", "e"],
+                ["", "b", "c", "d"],
+            )
         ),
         ({"layout": "untagged", "parsing": "released"}, "layout='untagged' is not valid"),
     ],
@@ -64,8 +71,14 @@ def test_names_that_cannot_be_read_are_refused(options, said):
     [
         ("<observation>o</observation><reasoning>r</reasoning><prediction>p</prediction>", None),
         ("Let me see.\n<observation>o</observation><prediction>p</prediction>", "Let me see."),
-        ("<think>Let me see.</think><observation>o</observation><prediction>p</prediction>", "Let me see."),
-        ("Let me see.</think><observation>o</observation><prediction>p</prediction>", "Let me see."),
+        (
+            "<think>Let me see.</think><observation>o</observation><prediction>p</prediction>",
+            "Let me see.",
+        ),
+        (
+            "Let me see.</think><observation>o</observation><prediction>p</prediction>",
+            "Let me see.",
+        ),
     ],
 )
 def test_the_fields_stand_by_themselves_after_an_untagged_thought(written, think):
@@ -74,7 +87,9 @@ def test_the_fields_stand_by_themselves_after_an_untagged_thought(written, think
     assert (parsed.observation, parsed.prediction, parsed.think) == ("o", "p", think)
 
 
-@pytest.mark.parametrize("reply", ["<answer>Up</answer> so", "<answer>Up</answer><answer>Up</answer>", "Up"])
+@pytest.mark.parametrize(
+    "reply", ["<answer>Up</answer> so", "<answer>Up</answer><answer>Up</answer>", "Up"]
+)
 def test_what_stands_after_the_first_field_is_no_thought(reply):
     assert not Grammar(MOVES, "free_think", layout="untagged").parse(reply).format_correct
 
@@ -119,7 +134,9 @@ def test_tokens_of_a_template_are_set_aside(reply):
 def test_what_follows_an_answer_is_not_the_thought():
     parsed = grammar().parse("t<answer>Down</answer><|im_end|>\n[THINK]u[/THINK] and so on")
     assert [action.name for action in parsed.actions] == ["Down"]
-    parsed = grammar().parse("[THINK]t[/THINK]<answer>Up</answer>[THINK]u[/THINK]<answer>Down</answer>")
+    parsed = grammar().parse(
+        "[THINK]t[/THINK]<answer>Up</answer>[THINK]u[/THINK]<answer>Down</answer>"
+    )
     assert [action.name for action in parsed.actions] == ["Down"]
 
 
@@ -139,7 +156,14 @@ IN_ORDER = {
     "no_think": ANSWER,
     "grounding": ["<think>", *OBSERVATION, *REASONING, "</think>", *ANSWER],
     "world_modeling": ["<think>", *REASONING, *PREDICTION, "</think>", *ANSWER],
-    "grounding_world_modeling": ["<think>", *OBSERVATION, *REASONING, *PREDICTION, "</think>", *ANSWER],
+    "grounding_world_modeling": [
+        "<think>",
+        *OBSERVATION,
+        *REASONING,
+        *PREDICTION,
+        "</think>",
+        *ANSWER,
+    ],
 }
 """Branch `vagen-legacy`, `vagen/env/utils/parse_utils.py`."""
 OF_2026 = {
@@ -198,7 +222,9 @@ def replies(seed: int, count: int, tags: list[str | None]) -> list[str]:
         pieces = [draw.choice(texts) if tag is None else tag for tag in tags]
         for _ in range(draw.choice([0, 0, 1, 1, 2, 3])):
             at = draw.randrange(len(pieces) + 1)
-            extra = draw.choice([*texts, *filter(None, tags), "<ima<image>ge>", "<thi<image>nk>", "<Answer>", "\t"])
+            extra = draw.choice(
+                [*texts, *filter(None, tags), "<ima<image>ge>", "<thi<image>nk>", "<Answer>", "\t"]
+            )
             if draw.random() < 0.7:
                 pieces.insert(at, extra)
             elif at < len(pieces):
@@ -240,7 +266,9 @@ MAIN = {
 
 @pytest.mark.parametrize("env_id", MAIN)
 def test_replies_of_vagens_main_are_well_formed_under_its_preset(env_id):
-    pytest.importorskip("mujoco" if "Navigation" in env_id else "mani_skill" if "Skill" in env_id else "gymnasium")
+    pytest.importorskip(
+        "mujoco" if "Navigation" in env_id else "mani_skill" if "Skill" in env_id else "gymnasium"
+    )
     env = gym.make(env_id, preset="vagen-main", max_turns=1 if "lake" in env_id else 3).unwrapped
     parsed = env.grammar.parse(MAIN[env_id])
     assert parsed.format_correct
@@ -254,10 +282,10 @@ def test_replies_of_vagens_main_are_well_formed_under_its_preset(env_id):
 
 
 def test_world_modelling_replies_of_vagens_main():
-    env = gym.make("vagen/Navigation-v0", preset="vagen-main", strategy="grounding_world_modeling").unwrapped
-    reply = (
-        "<observation>o</observation><think>t</think><action>turn_right | look_up</action><prediction>p</prediction>"
-    )
+    env = gym.make(
+        "vagen/Navigation-v0", preset="vagen-main", strategy="grounding_world_modeling"
+    ).unwrapped
+    reply = "<observation>o</observation><think>t</think><action>turn_right | look_up</action><prediction>p</prediction>"
     parsed = env.grammar.parse(reply)
     assert parsed.format_correct
     assert [action.text for action in parsed.actions] == ["turn_right", "look_up"]

@@ -72,7 +72,11 @@ def test_levels_states_and_words_are_golden():
         env = make(eval_set=eval_set, observation="text")
         for seed in range(4):
             _observation, info = env.reset(seed=seed)
-            digest.update(json.dumps([info["level"], info["state"].to_json(), env.episode.instruction]).encode())
+            digest.update(
+                json.dumps(
+                    [info["level"], info["state"].to_json(), env.episode.instruction]
+                ).encode()
+            )
             env.step(env.oracle_reply())
             digest.update(json.dumps(env.true_state.to_json()).encode())
     assert digest.hexdigest()[:16] == "c9befdcd3476164c"
@@ -80,7 +84,10 @@ def test_levels_states_and_words_are_golden():
 
 def _frames(count):
     env = make()
-    return [hashlib.sha256(env.reset(seed=seed)[0]["image"].tobytes()).hexdigest() for seed in range(count)]
+    return [
+        hashlib.sha256(env.reset(seed=seed)[0]["image"].tobytes()).hexdigest()
+        for seed in range(count)
+    ]
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -138,7 +145,10 @@ def test_rewards_feedback_and_metrics():
     observation, *_, info = env.step(reply(env, "lookup", "lookup"))
     turn = info["turn"]
     assert [each.effective for each in turn.executed] == [True, False]
-    assert {term.name: term.value for term in turn.rewards} == {"step": pytest.approx(-0.2), "format": 0.5}
+    assert {term.name: term.value for term in turn.rewards} == {
+        "step": pytest.approx(-0.2),
+        "format": 0.5,
+    }
     assert "lookup was not possible" in observation["text"]
     assert "NOT carried out" in observation["text"]
     assert turn.metrics["last_action_success"] is False
@@ -156,8 +166,15 @@ def test_the_release_pays_no_step_and_executes_nothing_unless_the_format_is_righ
     assert "loss for each action" not in env.system_prompt
     assert "loss for each action" in make(observation="text").system_prompt
     env.reset(seed=3)
-    assert (env.config.step_length, env.config.success_threshold, env.config.max_turns) == (0.5, 1.5, 5)
-    for broken in ("Well. " + reply(env, "rotateright"), "<think>x</think><answer>rotateright</answer>"):
+    assert (env.config.step_length, env.config.success_threshold, env.config.max_turns) == (
+        0.5,
+        1.5,
+        5,
+    )
+    for broken in (
+        "Well. " + reply(env, "rotateright"),
+        "<think>x</think><answer>rotateright</answer>",
+    ):
         turn = env.step(broken)[4]["turn"]
         assert turn.executed == ()
         assert turn.reward == 0.0
@@ -210,7 +227,9 @@ def test_a_window_leaves_pictures_as_they_are(driver):
     """SDL's driver `offscreen` ends EGL for the whole process when its window is closed, as its real ones may."""
     pytest.importorskip("pygame")
     environment = {**os.environ, "SDL_VIDEODRIVER": driver}
-    done = subprocess.run([sys.executable, "-c", WINDOW], capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", WINDOW], capture_output=True, text=True, check=False, env=environment
+    )
     assert done.stdout.endswith("well\n"), done.stderr
 
 
@@ -237,7 +256,9 @@ def test_success_is_the_horizontal_distance_after_each_action():
 
 
 def test_the_state_in_its_forms():
-    state = NavigationState("DeskLamp", 2.59, "right", (("TVStand", "left", 0.94), ("Cabinet", "back", 1.18)))
+    state = NavigationState(
+        "DeskLamp", 2.59, "right", (("TVStand", "left", 0.94), ("Cabinet", "back", 1.18))
+    )
     assert eval(state.structured()) == {  # noqa: S307
         "target_obj_type": "DeskLamp",
         "target_distance_to_player": 2.59,
@@ -276,7 +297,9 @@ def test_without_opengl_one_error_says_what_to_install():
         "import gymnasium as gym, vagen_envs\ngym.make('vagen/Navigation-v0').reset(seed=0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert all(said in done.stderr for said in ("SimulatorError", "libegl1", "libosmesa6")), done.stderr
+    assert all(said in done.stderr for said in ("SimulatorError", "libegl1", "libosmesa6")), (
+        done.stderr
+    )
 
 
 # -- the ladder ------------------------------------------------------------------------------------
@@ -288,10 +311,16 @@ def test_the_ladder_is_golden_and_its_oracle_succeeds():
         env = make(difficulty=rung, observation="text", split="test")
         for seed in range(2):
             _observation, info = env.reset(seed=seed)
-            digest.update(json.dumps([info["level"], info["state"].to_json(), env.episode.instruction]).encode())
+            digest.update(
+                json.dumps(
+                    [info["level"], info["state"].to_json(), env.episode.instruction]
+                ).encode()
+            )
             assert finish(env)[-1].success, (rung, seed)
             assert "<answer>" in env.oracle_reply()  # it answers after the end, too
-        digest.update(json.dumps([env.config.rooms, env.config.max_turns, env.config.max_steps]).encode())
+        digest.update(
+            json.dumps([env.config.rooms, env.config.max_turns, env.config.max_steps]).encode()
+        )
     assert digest.hexdigest()[:16] == "0c9253d2b5f13a14"
 
 
@@ -308,9 +337,14 @@ def test_the_lowest_rungs_begin_in_any_direction_and_walking_ahead_solves_few():
 
 def test_levels_that_look_elsewhere_are_others():
     towards, anywhere = (make(facing=facing, observation="text") for facing in ("target", "any"))
-    names = [{env.reset(seed=seed)[1]["level"]["content"] for seed in range(12)} for env in (towards, anywhere)]
+    names = [
+        {env.reset(seed=seed)[1]["level"]["content"] for seed in range(12)}
+        for env in (towards, anywhere)
+    ]
     assert not names[0] & names[1]
-    assert all(towards.reset(seed=seed)[1]["state"].target_direction == "ahead" for seed in range(12))
+    assert all(
+        towards.reset(seed=seed)[1]["state"].target_direction == "ahead" for seed in range(12)
+    )
 
 
 @pytest.mark.parametrize("rooms", [2, 5, 8])

@@ -46,7 +46,9 @@ from vagen_envs.navigation.levels import HouseLevels  # noqa: E402
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose  # noqa: E402
 
 seeds = st.integers(0, 10**6)
-WORDS = json.loads(Path(__file__).with_name("data").joinpath("words.json").read_text(encoding="utf-8"))
+WORDS = json.loads(
+    Path(__file__).with_name("data").joinpath("words.json").read_text(encoding="utf-8")
+)
 EB_NAV_TYPES = set(WORDS["eb_nav_types"])
 
 
@@ -129,8 +131,16 @@ def test_objects_keep_to_their_size(kind):
 def poses(house, count, seed=0):
     stream = HashStream("poses", seed, house.width, house.depth)
     for _ in range(count):
-        x, z = stream.uniform(0.25, house.width / 100 - 0.25), stream.uniform(0.25, house.depth / 100 - 0.25)
-        yield Pose(round(x, 2), round(z, 2), stream.choice((0, 90, 180, 270)), stream.choice((-30, 0, 30, 60)))
+        x, z = (
+            stream.uniform(0.25, house.width / 100 - 0.25),
+            stream.uniform(0.25, house.depth / 100 - 0.25),
+        )
+        yield Pose(
+            round(x, 2),
+            round(z, 2),
+            stream.choice((0, 90, 180, 270)),
+            stream.choice((-30, 0, 30, 60)),
+        )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -142,14 +152,20 @@ def test_the_move_test_agrees_with_a_cylinder_pushed_along(seed):
 
     def world(radius):
         cylinder = f'<geom type="cylinder" size="{radius} 0.88" pos="0 0 0.92" contype="1" conaffinity="0" mass="1"/>'
-        model = mujoco.MjModel.from_xml_string(re.sub(r'<geom type="mesh"[^>]*/>', cylinder, xml), files)
+        model = mujoco.MjModel.from_xml_string(
+            re.sub(r'<geom type="mesh"[^>]*/>', cylinder, xml), files
+        )
         return model, mujoco.MjData(model)
 
     def touches(world, pose, action):
         model, data = world
         angle = math.radians(pose.rotation + MOVES[action])
         for i in range(51):
-            data.qpos[:] = (pose.x + 0.005 * i * math.sin(angle), pose.z + 0.005 * i * math.cos(angle), 0)
+            data.qpos[:] = (
+                pose.x + 0.005 * i * math.sin(angle),
+                pose.z + 0.005 * i * math.cos(angle),
+                0,
+            )
             mujoco.mj_kinematics(model, data)
             mujoco.mj_collision(model, data)
             if data.ncon:
@@ -237,7 +253,13 @@ def test_directions_are_seen_from_the_agent(x, z, rotation):
     ahead = x * math.sin(math.radians(rotation)) + z * math.cos(math.radians(rotation))
     right = x * math.cos(math.radians(rotation)) - z * math.sin(math.radians(rotation))
     if abs(abs(ahead) - abs(right)) > 1e-6:
-        expected = ("ahead" if ahead > 0 else "back") if abs(ahead) > abs(right) else "right" if right > 0 else "left"
+        expected = (
+            ("ahead" if ahead > 0 else "back")
+            if abs(ahead) > abs(right)
+            else "right"
+            if right > 0
+            else "left"
+        )
         assert direction(angle) == expected
 
 
@@ -268,7 +290,12 @@ def test_the_search_finds_a_shortest_way_that_step_goes(seed):
         simulator.teleport(start)
         assert all(simulator.step(action) for action in way)
         assert distance(simulator.pose, *target) <= 1.0
-    assert shortest_path(start, target, simulator.blocked, step=0.25, threshold=1.0, longest=len(path) - 1) is None
+    assert (
+        shortest_path(
+            start, target, simulator.blocked, step=0.25, threshold=1.0, longest=len(path) - 1
+        )
+        is None
+    )
 
 
 def test_instructions_are_known_for_every_type():
@@ -280,7 +307,9 @@ def test_instructions_are_known_for_every_type():
             assert set(phrase.get("fits", ())) <= known - {kind}
             assert "{name}" not in phrase["text"]
             needle = re.sub(r"(?<!^)(?=[A-Z])", " ", kind).lower()
-            assert needle not in phrase["text"].lower(), f"{kind}: an indirect phrase names its type"
+            assert needle not in phrase["text"].lower(), (
+                f"{kind}: an indirect phrase names its type"
+            )
 
 
 @given(seeds, st.sampled_from(get_args(EvalSet)))
@@ -291,7 +320,11 @@ def test_instructions_are_true_of_one_type_in_the_room(seed, eval_set):
     things = simulator.house.objects
     meant = [t for t in things if t.kind == task.target_type]
     assert len(meant) == 1
-    fitting = [t.kind for t in things if t.kind in TARGETS and task.instruction in candidates(eval_set, t, ())]
+    fitting = [
+        t.kind
+        for t in things
+        if t.kind in TARGETS and task.instruction in candidates(eval_set, t, ())
+    ]
     assert fitting == [task.target_type]
     if eval_set == "long_horizon":
         assert direction(bearing(task.start, *task.target_position)) == "back"
@@ -324,7 +357,9 @@ def test_a_driver_that_hangs_is_tried_again_and_then_an_error(monkeypatch, where
                 return real(*arguments)
             hung.release()
             released.wait()
-            raise SimulatorError("test", "released")  # and draws nothing more, for the process may end meanwhile
+            raise SimulatorError(
+                "test", "released"
+            )  # and draws nothing more, for the process may end meanwhile
 
         return call
 
@@ -341,7 +376,9 @@ def test_a_driver_that_hangs_is_tried_again_and_then_an_error(monkeypatch, where
     env = gym.make("vagen/Navigation-v0", resolution=32).unwrapped
     try:
         if times > 1:
-            with pytest.raises(SimulatorError, match=r"no picture within 1\.5 s, twice; restart .* MUJOCO_GL"):
+            with pytest.raises(
+                SimulatorError, match=r"no picture within 1\.5 s, twice; restart .* MUJOCO_GL"
+            ):
                 env.reset(seed=3)
             hangs = iter(())
         assert np.ptp(env.reset(seed=3)[0]["image"]) > 100
@@ -351,9 +388,7 @@ def test_a_driver_that_hangs_is_tried_again_and_then_an_error(monkeypatch, where
 
 def test_a_process_that_drew_ends_silently_without_close():
     """MuJoCo's issues 991 and 700: contexts that are freed at exit raise in `__del__`."""
-    code = (
-        "import gymnasium as gym, vagen_envs\nenv = gym.make('vagen/Navigation-v0', resolution=32)\nenv.reset(seed=3)"
-    )
+    code = "import gymnasium as gym, vagen_envs\nenv = gym.make('vagen/Navigation-v0', resolution=32)\nenv.reset(seed=3)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -365,6 +400,9 @@ def test_many_processes_draw_at_once():
         "env = gym.make('vagen/Navigation-v0', resolution=32)\n"
         "print(hashlib.sha256(env.reset(seed=3)[0]['image'].tobytes()).hexdigest())"
     )
-    running = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    running = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        for _ in range(8)
+    ]
     assert len({each.communicate(timeout=200)[0] for each in running}) == 1
     assert all(each.returncode == 0 for each in running)

@@ -22,7 +22,10 @@ def make(**options):
     ("options", "says"),
     [
         ({"difficulty": 5, "rooms": 1}, "min_solution_length=48 .* ask for rooms=2 or more"),
-        ({"rooms": 2, "min_solution_length": 90, "max_solution_length": 99}, "rooms=2 .* widen the window"),
+        (
+            {"rooms": 2, "min_solution_length": 90, "max_solution_length": 99},
+            "rooms=2 .* widen the window",
+        ),
     ],
 )
 def test_a_search_for_levels_that_are_nowhere_ends(options, says, monkeypatch):
@@ -38,7 +41,9 @@ def test_no_way_is_shorter_than_without_things_in_it():
         env.reset(seed=seed)
         start, target = env.simulator.pose, env.episode.target_position
         fewest = fewest_moves(start, target, env.config.step_length, env.config.success_threshold)
-        path = shortest_path(start, target, env.simulator.blocked, step=0.25, threshold=1.0, longest=99)
+        path = shortest_path(
+            start, target, env.simulator.blocked, step=0.25, threshold=1.0, longest=99
+        )
         free = shortest_path(start, target, lambda *_: False, step=0.25, threshold=1.0, longest=99)
         assert fewest == len(free) <= len(path)
 

@@ -84,7 +84,9 @@ def made(episodes, tmp_path, monkeypatch):
             "thor_step_timeout": 20.0,
             **options,
         }
-        env = gym.make(ID, backend="thor", episodes=str(episodes), thor_executable=str(executable), **chosen).unwrapped
+        env = gym.make(
+            ID, backend="thor", episodes=str(episodes), thor_executable=str(executable), **chosen
+        ).unwrapped
         environments.append(env)
         return env
 
@@ -114,7 +116,10 @@ def test_conformance_through_the_controller(made):
 def test_a_level_does_not_depend_on_where_the_file_lies(episodes, tmp_path):
     elsewhere = tmp_path / "copy.json"
     elsewhere.write_bytes(episodes.read_bytes())
-    here, there = (NavigationConfig(backend="thor", episodes=str(path)).level_key() for path in (episodes, elsewhere))
+    here, there = (
+        NavigationConfig(backend="thor", episodes=str(path)).level_key()
+        for path in (episodes, elsewhere)
+    )
     assert here == there
     elsewhere.write_text(json.dumps({"tasks": json.loads(episodes.read_text())["tasks"][1:]}))
     assert NavigationConfig(backend="thor", episodes=str(elsewhere)).level_key() != here
@@ -126,7 +131,15 @@ def test_it_agrees_with_the_rooms_behind_it(made, player, episodes):
     assert observation["image"].shape == (64, 128, 3)
     ours, episode = player.level_of(player.SCENES[0])
     assert env.episode.instruction == episode.instruction
-    for action in ("MoveAhead", "MoveLeft", "RotateRight", "LookDown", "LookDown", "LookDown", "MoveBack"):
+    for action in (
+        "MoveAhead",
+        "MoveLeft",
+        "RotateRight",
+        "LookDown",
+        "LookDown",
+        "LookDown",
+        "MoveBack",
+    ):
         assert env.simulator.step(action) == ours.step(action)
         assert env.simulator.pose == ours.pose
         assert env.simulator.seen() == ours.seen()
@@ -230,8 +243,14 @@ EPISODE = {
         ('{"tasks": []}', "no episodes"),
         ('[{"scene": "FloorPlan1"}]', "episode 0 lacks"),
         (json.dumps([{**EPISODE, "scene": ""}]), "non-empty"),
-        (json.dumps([{**EPISODE, "target_position": {"x": 0, "z": math.nan}}]), "nan is not a finite number"),
-        (json.dumps([{**EPISODE, "agentPose": {**EPISODE["agentPose"], "rotation": math.inf}}]), "inf is not a finite"),
+        (
+            json.dumps([{**EPISODE, "target_position": {"x": 0, "z": math.nan}}]),
+            "nan is not a finite number",
+        ),
+        (
+            json.dumps([{**EPISODE, "agentPose": {**EPISODE["agentPose"], "rotation": math.inf}}]),
+            "inf is not a finite",
+        ),
     ],
 )
 def test_a_bad_file_of_episodes_is_told(tmp_path, content, named):

@@ -25,16 +25,37 @@ from vagen_envs.replies import (
 from vagen_envs.seeding import HashStream
 
 MOVES = Names("Up", "Down", "Left", "Right")
-ACTION_CODES = {"no_action", "unknown_action", "bad_argument", "too_many_actions", "withheld", "answers_differ"}
+ACTION_CODES = {
+    "no_action",
+    "unknown_action",
+    "bad_argument",
+    "too_many_actions",
+    "withheld",
+    "answers_differ",
+}
 
 THINKING = ("thinking", "observation", "reasoning", "prediction", "answer")
 
-words = st.text(st.characters(exclude_characters="<>"), min_size=1).filter(lambda text: text.strip())
-tag_names = st.lists(st.from_regex(r"[a-z][a-z0-9_-]{0,9}", fullmatch=True), min_size=5, max_size=5, unique=True)
+words = st.text(st.characters(exclude_characters="<>"), min_size=1).filter(
+    lambda text: text.strip()
+)
+tag_names = st.lists(
+    st.from_regex(r"[a-z][a-z0-9_-]{0,9}", fullmatch=True), min_size=5, max_size=5, unique=True
+)
 LAYOUTS = ("nested", "flat", "untagged")
 
 
-TOKENS = ["[THINK]", "[/THINK]", "◁think▷", "<|im_end|>", "<|channel>thought\n", "<|", "|>", "\u200b", "</s>"]
+TOKENS = [
+    "[THINK]",
+    "[/THINK]",
+    "◁think▷",
+    "<|im_end|>",
+    "<|channel>thought\n",
+    "<|",
+    "|>",
+    "\u200b",
+    "</s>",
+]
 
 
 def grammars(layouts=LAYOUTS, parsings=("strict", "lenient"), thinking=("reject", "allow")):
@@ -56,19 +77,37 @@ def codes(parsed: ParsedTurn) -> list[str]:
     return [problem.code for problem in parsed.problems]
 
 
-@example(Grammar(MOVES, "no_think", layout="untagged", tags=("a", "b", "c", "d", "s")), "0", "0", "0", ["Up"])
-@example(Grammar(MOVES, "grounding", layout="untagged", tags=("a", "see", "c", "d", "eos")), "0", "0", "0", ["Up"])
-@given(grammars(), words, words, words, st.lists(st.sampled_from(MOVES.names), min_size=1, max_size=5))
+@example(
+    Grammar(MOVES, "no_think", layout="untagged", tags=("a", "b", "c", "d", "s")),
+    "0",
+    "0",
+    "0",
+    ["Up"],
+)
+@example(
+    Grammar(MOVES, "grounding", layout="untagged", tags=("a", "see", "c", "d", "eos")),
+    "0",
+    "0",
+    "0",
+    ["Up"],
+)
+@given(
+    grammars(), words, words, words, st.lists(st.sampled_from(MOVES.names), min_size=1, max_size=5)
+)
 def test_a_rendered_reply_is_read_back(grammar, observation, reasoning, prediction, actions):
     actions = actions[: grammar.max_actions]
-    reply = grammar.render(actions, observation=observation, reasoning=reasoning, prediction=prediction)
+    reply = grammar.render(
+        actions, observation=observation, reasoning=reasoning, prediction=prediction
+    )
     parsed = grammar.parse(reply)
     assert parsed.format_correct
     assert not parsed.problems
     assert [action.text for action in parsed.actions] == actions
     assert [reply[action.start : action.end].strip() for action in parsed.actions] == actions
     assert parsed.answer == grammar.separator.join(actions)
-    has = {"grounding": "or", "world_modeling": "rp", "grounding_world_modeling": "orp"}.get(grammar.strategy, "")
+    has = {"grounding": "or", "world_modeling": "rp", "grounding_world_modeling": "orp"}.get(
+        grammar.strategy, ""
+    )
     assert parsed.observation == (observation.strip() if "o" in has else None)
     assert parsed.reasoning == (reasoning.strip() if "r" in has else None)
     assert parsed.prediction == (prediction.strip() if "p" in has else None)
@@ -85,7 +124,10 @@ def test_a_rendered_reply_is_read_back(grammar, observation, reasoning, predicti
 def test_blanks_between_tags_and_around_texts_change_nothing(grammar, blanks):
     reply = grammar.render(["Up"], observation="o", reasoning="r", prediction="p")
     pieces = re.split("(</?[a-z][a-z0-9_-]*>)", reply)
-    spaced = "".join(f"{blank}{piece}{blank}" for piece, blank in zip(pieces, (blanks * 3)[: len(pieces)], strict=True))
+    spaced = "".join(
+        f"{blank}{piece}{blank}"
+        for piece, blank in zip(pieces, (blanks * 3)[: len(pieces)], strict=True)
+    )
     before, after = grammar.parse(reply), grammar.parse(spaced)
     assert after.format_correct
     texts = ("observation", "reasoning", "prediction", "think", "answer")
@@ -95,9 +137,14 @@ def test_blanks_between_tags_and_around_texts_change_nothing(grammar, blanks):
 
 @given(grammars() | grammars(("nested", "flat"), ("released",)), st.data())
 def test_any_text_is_read(grammar, data):
-    tags = [f"<{slash}{name}>" for name in (*grammar.tags, "think", "thinKing") for slash in ("", "/")]
+    tags = [
+        f"<{slash}{name}>" for name in (*grammar.tags, "think", "thinKing") for slash in ("", "/")
+    ]
     pieces = (
-        st.sampled_from([*tags, *TOKENS, "Up", "down", ",", "<image>", " ", "\n", "<THINK>", "<anſwer>"]) | st.text()
+        st.sampled_from(
+            [*tags, *TOKENS, "Up", "down", ",", "<image>", " ", "\n", "<THINK>", "<anſwer>"]
+        )
+        | st.text()
     )
     text = "".join(data.draw(st.lists(pieces)))
     parsed = grammar.parse(text)
@@ -116,16 +163,33 @@ def test_one_tag_amiss_breaks_the_format(grammar, data):
     reply = grammar.render(["Up"], observation="o", reasoning="r", prediction="p")
     assert grammar.parse(reply).well_formed
     tag = data.draw(st.sampled_from(list(re.finditer("</?[a-z][a-z0-9_-]*>", reply))))
-    amiss = data.draw(st.sampled_from(["", tag[0] * 2, tag[0].upper(), f"x{tag[0]}" if tag.start() == 0 else ""]))
+    amiss = data.draw(
+        st.sampled_from(["", tag[0] * 2, tag[0].upper(), f"x{tag[0]}" if tag.start() == 0 else ""])
+    )
     assert not grammar.parse(reply[: tag.start()] + amiss + reply[tag.end() :]).well_formed
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    "piece", ["<think>", "</think>", "<answer>", "</answer>\n", "<answer></answer>", "</think><answer>", "<image>"]
+    "piece",
+    [
+        "<think>",
+        "</think>",
+        "<answer>",
+        "</answer>\n",
+        "<answer></answer>",
+        "</think><answer>",
+        "<image>",
+    ],
 )
 @pytest.mark.parametrize(
-    "how", [{}, {"layout": "untagged"}, {"parsing": "released"}, {"parsing": "released", "layout": "flat"}]
+    "how",
+    [
+        {},
+        {"layout": "untagged"},
+        {"parsing": "released"},
+        {"parsing": "released", "layout": "flat"},
+    ],
 )
 def test_a_megabyte_is_read(piece, how):
     """In about three seconds; in the square of its length it would be an hour."""
@@ -165,7 +229,12 @@ FLAT_SEEN = "<observation>o</observation><think>r</think><answer>Up</answer>"
         ({}, f"<think>so I wonder {SEEN}", "so I wonder", True),  # never closed
         ({}, "<think>so<think><answer>Up</answer>", "so", False),
         ({}, "<think>so</think><think><answer>Up</answer>", "so", False),
-        ({}, "<think>so</think> hm <think><prediction>p</prediction></think><answer>Up</answer>", None, False),
+        (
+            {},
+            "<think>so</think> hm <think><prediction>p</prediction></think><answer>Up</answer>",
+            None,
+            False,
+        ),
         ({"strategy": "no_think"}, "<think>so</think><answer>Up</answer>", "so", True),
         ({"strategy": "no_think"}, "so</think><answer>Up</answer>", "so", True),
         ({"strategy": "no_think"}, "<think>so <answer>Up</answer>", None, False),
@@ -180,7 +249,9 @@ def test_a_thinking_models_own_text_is_set_aside(how, reply, native, correct):
 
 
 def test_other_tags_in_free_text_are_text():
-    free = Grammar(MOVES, "free_think").parse("<think>I <observation>see</observation></think><answer>Up</answer>")
+    free = Grammar(MOVES, "free_think").parse(
+        "<think>I <observation>see</observation></think><answer>Up</answer>"
+    )
     assert free.think == "I <observation>see</observation>"
     assert free.format_correct
 
@@ -203,15 +274,22 @@ def test_free_text_is_one_action():
     parsed = grammar.parse("<answer>\n<svg><path d='M0,0'/></svg>\n</answer>")
     assert [(action.name, action.args) for action in parsed.actions] == [("text", ())]
     assert [action.text for action in parsed.actions] == ["<svg><path d='M0,0'/></svg>"]
-    assert [(action.start, action.end) for action in parsed.actions] == [(8, 37)]  # between the answer's tags
+    assert [(action.start, action.end) for action in parsed.actions] == [
+        (8, 37)
+    ]  # between the answer's tags
     assert grammar.actions.summary() == "free text"
 
 
-@given(st.sampled_from([Names("Up", "Down"), Calls({"pick": 3, "push": 6, "wait": 0}), FreeText()]), st.integers(0, 9))
+@given(
+    st.sampled_from([Names("Up", "Down"), Calls({"pick": 3, "push": 6, "wait": 0}), FreeText()]),
+    st.integers(0, 9),
+)
 def test_actions_drawn_at_random_are_actions(actions, seed):
     drawn = actions.random(HashStream("a", seed), 3)
     assert drawn == actions.random(HashStream("a", seed), 3)
-    parsed = Grammar(actions, "no_think", separator="|", max_actions=3).parse(f"<answer>{'|'.join(drawn)}</answer>")
+    parsed = Grammar(actions, "no_think", separator="|", max_actions=3).parse(
+        f"<answer>{'|'.join(drawn)}</answer>"
+    )
     assert [action.text for action in parsed.actions] == list(drawn)
 
 
@@ -219,7 +297,10 @@ def test_actions_drawn_at_random_are_actions(actions, seed):
     ("actions", "drawn"),
     [
         (Names("Up", "Down"), ["Down", "Up", "Up"]),
-        (Calls({"push": 6, "pick": 3, "wait": 0}), ["push(-53, -92, -75, -30, 88, -49)", "wait()", "wait()"]),
+        (
+            Calls({"push": 6, "pick": 3, "wait": 0}),
+            ["push(-53, -92, -75, -30, 88, -49)", "wait()", "wait()"],
+        ),
         (FreeText(), ["jtxmiigm", "eogewryi", "ffixttvn"]),
     ],
 )
@@ -230,7 +311,10 @@ def test_what_is_drawn_at_random_is_the_same_everywhere(actions, drawn):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"strategy": "grond"}, "unknown strategy 'grond'; use one of no_think, free_think, grounding, world_modeling"),
+        (
+            {"strategy": "grond"},
+            "unknown strategy 'grond'; use one of no_think, free_think, grounding, world_modeling",
+        ),
         ({"separator": ""}, "separator '' must be non-empty without '<'"),
         ({"separator": "<"}, "separator '<' must be non-empty without '<'"),
         ({"max_actions": 0}, "max_actions 0 at least 1"),
@@ -287,13 +371,29 @@ AMISS = [
     ("all", f"{OBSERVED}</think>{UP}", [("missing_tag", "")]),
     ("all", f"<think><observation>o{FORESEEN}</think>{UP}", [("unclosed_tag", "<observation>")]),
     ("all", f"<think>o</observation>{FORESEEN}</think>{UP}", [("missing_tag", "</observation>")]),
-    ("all", f"{OBSERVED}<observation>q</observation>{FORESEEN}</think>{UP}", [("repeated_tag", "<observation>")]),
-    ("all", f"<think><Observation>o</observation>{FORESEEN}</think>{UP}", [("tag_form", "<Observation>")]),
-    ("all", f"{OBSERVED}<prediction> </prediction></think>{UP}", [("empty_field", "<prediction> </prediction>")]),
+    (
+        "all",
+        f"{OBSERVED}<observation>q</observation>{FORESEEN}</think>{UP}",
+        [("repeated_tag", "<observation>")],
+    ),
+    (
+        "all",
+        f"<think><Observation>o</observation>{FORESEEN}</think>{UP}",
+        [("tag_form", "<Observation>")],
+    ),
+    (
+        "all",
+        f"{OBSERVED}<prediction> </prediction></think>{UP}",
+        [("empty_field", "<prediction> </prediction>")],
+    ),
     ("all", f"a thought</think>{THOUGHT}{UP}", [("native_thinking", "a thought</think>")]),
     ("world", f"{THOUGHT}{UP}", [("unexpected_tag", "<observation>")]),
     ("required", f"{OBSERVED}{FORESEEN}</think>{UP}", [("missing_tag", "")]),
-    ("none", f"<observation>o</observation>{UP}", [("text_outside", "<observation>o</observation>")]),
+    (
+        "none",
+        f"<observation>o</observation>{UP}",
+        [("text_outside", "<observation>o</observation>")],
+    ),
     ("none", "<answer>Up, Jump</answer>", [("unknown_action", " Jump")]),
     ("none", f"<answer>{'Up' * 30}</answer>", [("unknown_action", "Up" * 30)]),
     ("none", "<answer>Up,Down,Up,Right</answer>", [("too_many_actions", "Up,Right")]),
@@ -317,12 +417,18 @@ AMISS = [
 def test_problems_say_what_is_amiss_and_where(grammar, reply, wanted):
     found = GRAMMARS[grammar].parse(reply).problems
     assert [(problem.code, reply[problem.start : problem.end]) for problem in found] == wanted
-    assert [problem.end - problem.start for problem in found] == [len(quoted) for _, quoted in wanted]
+    assert [problem.end - problem.start for problem in found] == [
+        len(quoted) for _, quoted in wanted
+    ]
 
 
 def test_the_words_of_problems_are_golden():
     """The model reads these messages: another wording is another version of the environments."""
-    told = [problem.message for grammar, reply, _ in AMISS for problem in GRAMMARS[grammar].parse(reply).problems]
+    told = [
+        problem.message
+        for grammar, reply, _ in AMISS
+        for problem in GRAMMARS[grammar].parse(reply).problems
+    ]
     assert "'Jump' is not an action; use one of Up, Down, Left, Right" in told
     assert hashlib.sha256("\n".join(told).encode()).hexdigest()[:16] == "54c498721e8764da"
 
@@ -330,15 +436,24 @@ def test_the_words_of_problems_are_golden():
 @pytest.mark.parametrize(
     ("integers", "answer", "executed"),
     [
-        (True, " Pick(62, -55,20.0)|home( )", [("pick", (62, -55, 20), "pick(62, -55, 20)"), ("home", (), "home()")]),
+        (
+            True,
+            " Pick(62, -55,20.0)|home( )",
+            [("pick", (62, -55, 20), "pick(62, -55, 20)"), ("home", (), "home()")],
+        ),
         (False, "PICK(1.50, -2, 3e1)", [("pick", (1.5, -2, 30), "pick(1.5, -2, 30)")]),
     ],
 )
 def test_calls_read_numbers(integers, answer, executed):
     calls = Calls({"pick": 3, "home": 0}, integers=integers)
-    parsed = Grammar(calls, "no_think", separator="|", max_actions=2).parse(f"<answer>{answer}</answer>")
+    parsed = Grammar(calls, "no_think", separator="|", max_actions=2).parse(
+        f"<answer>{answer}</answer>"
+    )
     assert [(action.name, action.args, action.text) for action in parsed.actions] == executed
-    assert "|".join(f"<answer>{answer}</answer>"[each.start : each.end] for each in parsed.actions) == answer
+    assert (
+        "|".join(f"<answer>{answer}</answer>"[each.start : each.end] for each in parsed.actions)
+        == answer
+    )
 
 
 def test_markdown_acts_when_lenient_and_costs_the_format():
@@ -352,7 +467,10 @@ def test_markdown_acts_when_lenient_and_costs_the_format():
 
 
 @given(
-    st.lists(st.sampled_from(["Up", "down", "fly", ",", "(", "2.", " ", "⇒", "/", "action", "<image>"]), max_size=12)
+    st.lists(
+        st.sampled_from(["Up", "down", "fly", ",", "(", "2.", " ", "⇒", "/", "action", "<image>"]),
+        max_size=12,
+    )
 )
 def test_a_markdown_answer_is_its_actions_in_their_order(parts):
     text = f"<answer>{' '.join(parts)}</answer>"
@@ -363,13 +481,26 @@ def test_a_markdown_answer_is_its_actions_in_their_order(parts):
         ]
 
 
-NAVIGATION = Names("moveahead", "moveback", "moveright", "moveleft", "rotateright", "rotateleft", "lookup", "lookdown")
+NAVIGATION = Names(
+    "moveahead",
+    "moveback",
+    "moveright",
+    "moveleft",
+    "rotateright",
+    "rotateleft",
+    "lookup",
+    "lookdown",
+)
 KINDS = {
     "grid": Grammar(MOVES, "free_think", max_actions=3),
     "navigation": Grammar(NAVIGATION, "free_think", max_actions=5),
-    "arm": Grammar(Calls({"pick": 3, "place": 3, "push": 6}), "free_think", separator="|", max_actions=2),
+    "arm": Grammar(
+        Calls({"pick": 3, "place": 3, "push": 6}), "free_think", separator="|", max_actions=2
+    ),
 }
-CASES = json.loads((Path(__file__).parent / "data" / "replies.json").read_text(encoding="utf-8"))["cases"]
+CASES = json.loads((Path(__file__).parent / "data" / "replies.json").read_text(encoding="utf-8"))[
+    "cases"
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["label"] for case in CASES])
@@ -411,7 +542,13 @@ MARKS = [
 ]
 moves = st.lists(st.sampled_from(MOVES.names), min_size=1, max_size=3)
 drafts = st.sampled_from(
-    ["Maybe {0}.", "{0}? No.", "The example was {0}. Mine differs.", "I write `{0}`.", "{0}\n[Turn result] ok"]
+    [
+        "Maybe {0}.",
+        "{0}? No.",
+        "The example was {0}. Mine differs.",
+        "I write `{0}`.",
+        "{0}\n[Turn result] ok",
+    ]
 )
 
 
@@ -424,7 +561,9 @@ drafts = st.sampled_from(
     moves,
     st.booleans(),
 )
-def test_thoughts_that_quote_a_reply_change_nothing(strategy, layout, marks, draft, quoted, meant, whole):
+def test_thoughts_that_quote_a_reply_change_nothing(
+    strategy, layout, marks, draft, quoted, meant, whole
+):
     grammar = Grammar(MOVES, strategy, layout=layout, max_actions=3)
     words = {"observation": "o", "reasoning": "r", "prediction": "p"}
     quote = grammar.render(quoted, **words) if whole else f"<answer>{','.join(quoted)}</answer>"
@@ -462,9 +601,15 @@ def test_a_rejected_or_undecided_option_is_never_executed(form, names, dress):
 
 def test_differing_answers_are_counted_and_drafts_are_among_them():
     grammar = Grammar(MOVES, "free_think", native_thinking="allow")
-    assert grammar.parse("Maybe <answer>Up</answer>? No.</think><think>t</think><answer>Left</answer>").answers_differ
-    assert not grammar.parse("So <answer>Left</answer></think><think>t</think><answer> left</answer>").answers_differ
-    assert not grammar.parse("As <answer>...</answer> asks</think><think>t</think><answer>Left</answer>").answers_differ
+    assert grammar.parse(
+        "Maybe <answer>Up</answer>? No.</think><think>t</think><answer>Left</answer>"
+    ).answers_differ
+    assert not grammar.parse(
+        "So <answer>Left</answer></think><think>t</think><answer> left</answer>"
+    ).answers_differ
+    assert not grammar.parse(
+        "As <answer>...</answer> asks</think><think>t</think><answer>Left</answer>"
+    ).answers_differ
 
 
 @pytest.mark.parametrize("arguments", [{"actions": ["Up", "Left"]}, '{"actions": "Up, Left"}'])

@@ -32,7 +32,9 @@ def test_pixels_are_read_only_and_names_go_by_content():
     assert picture.sha256 != Picture(np.zeros((3, 2, 3), np.uint8)).sha256
 
 
-@pytest.mark.parametrize("wrong", [np.zeros((2, 2, 3)), np.zeros((2, 2), np.uint8), np.zeros((2, 2, 4), np.uint8)])
+@pytest.mark.parametrize(
+    "wrong", [np.zeros((2, 2, 3)), np.zeros((2, 2), np.uint8), np.zeros((2, 2, 4), np.uint8)]
+)
 def test_what_is_not_a_picture_is_refused(wrong):
     with pytest.raises(ValueError, match="uint8 array of shape"):
         Picture(wrong)

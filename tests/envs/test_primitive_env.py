@@ -24,7 +24,9 @@ from vagen_envs.errors import ConfigError, SimulatorError
 
 pytestmark = [
     pytest.mark.sim,
-    pytest.mark.skipif(importlib.util.find_spec("mani_skill") is None, reason="needs the extra primitive-skill"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("mani_skill") is None, reason="needs the extra primitive-skill"
+    ),
 ]
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -111,7 +113,9 @@ def test_the_oracle_foresees_it_earns_everything_and_its_states_are_the_golden_o
                 earned[term.name] += term.value
         states.append([turn.after.to_json() for turn in turns])
         stages, steps = (6.0, -0.2) if task == "drawer" else (12.0, -0.3)
-        assert earned == pytest.approx({"stage": stages, "success": 10.0, "step": steps, "format": 0.5 * len(turns)})
+        assert earned == pytest.approx(
+            {"stage": stages, "success": 10.0, "step": steps, "format": 0.5 * len(turns)}
+        )
     assert hashlib.sha256(json.dumps(states).encode()).hexdigest() == golden[task]
 
 
@@ -193,13 +197,20 @@ def test_something_in_the_way_is_told(blind):
 def test_coordinates_outside_are_clipped_and_that_is_told(blind):
     turn = play(blind["place"], 0, "pick(5000,-5000,7)")[0]
     assert turn.executed[0].text == "pick(150, -200, 10)"
-    assert "pick(5000, -5000, 7) is out of the workspace and became pick(150, -200, 10)." in turn.result.text
+    assert (
+        "pick(5000, -5000, 7) is out of the workspace and became pick(150, -200, 10)."
+        in turn.result.text
+    )
     assert turn.parsed.problems == ()
 
 
 def test_or_refused_and_that_is_a_problem():
     env = gym.make(
-        IDS["place"], observation="text", workers=0, out_of_workspace="refuse", strategy="free_think"
+        IDS["place"],
+        observation="text",
+        workers=0,
+        out_of_workspace="refuse",
+        strategy="free_think",
     ).unwrapped
     turn = play(env, 0, "pick(0,0,20)|pick(0,0,201)")[0]
     assert [each.text for each in turn.executed] == ["pick(0, 0, 20)"]
@@ -252,7 +263,10 @@ def test_stages_are_paid_once(blind):
     pick, place, *_ = env.plan()
     back = "place({},{},25)".format(*env._now.positions[next(iter(env._level.goal))][:2])
     turns = play(env, 4, f"{pick}|{back}", f"{pick}|{place}", "place(0,0,20)")
-    paid = [{term.name: round(term.value, 6) for term in turn.rewards if term.name != "format"} for turn in turns]
+    paid = [
+        {term.name: round(term.value, 6) for term in turn.rewards if term.name != "format"}
+        for turn in turns
+    ]
     assert paid == [{"stage": 2.0, "step": -0.2}, {"stage": 4.0, "step": -0.2}, {"step": -0.1}]
     assert turns[2].truncated
     assert not turns[2].success
@@ -267,16 +281,21 @@ def test_stages_are_paid_once(blind):
         ("align", "place(0,0,20)", {"stage": 2.0, "step": -1.0}, False),
     ],
 )
-def test_the_release_pays_stages_in_align_alone_and_all_of_it_at_the_end(task, moves, paid, success):
+def test_the_release_pays_stages_in_align_alone_and_all_of_it_at_the_end(
+    task, moves, paid, success
+):
     """A step for each skill, of which ten are executed at most; the first turn is the oracle's."""
     options = {"max_turns": 9} if task == "align" else {}
     env = gym.make(IDS[task], observation="text", workers=0, preset="released", **options).unwrapped
     env.reset(seed=2)
     first = list(env.plan())[:2]
     turns = [env.step(reply_of(env, *first))[4]["turn"]]
-    turns += finish(env, lambda env: reply_of(env, *([moves] * 2 if moves else list(env.plan())[:2])))
+    turns += finish(
+        env, lambda env: reply_of(env, *([moves] * 2 if moves else list(env.plan())[:2]))
+    )
     *before, last = (
-        {term.name: round(term.value, 6) for term in turn.rewards if term.name != "format"} for turn in turns
+        {term.name: round(term.value, 6) for term in turn.rewards if term.name != "format"}
+        for turn in turns
     )
     assert before == [{}] * len(before)
     assert (last, turns[-1].success) == (paid, success)
@@ -298,7 +317,10 @@ def test_the_release_pays_stages_in_align_alone_and_all_of_it_at_the_end(task, m
         ({"task": "align", "distractors": 1}, "distractors"),
         ({"task": "stack", "covered": True}, "covered=True"),
         ({"distractors": 1, "covered": True}, "covered=True"),
-        ({"task": "stack", "cubes": 5, "distractors": 1, "covered": True, "max_turns": 4}, "max_turns=4 .*at least 5"),
+        (
+            {"task": "stack", "cubes": 5, "distractors": 1, "covered": True, "max_turns": 4},
+            "max_turns=4 .*at least 5",
+        ),
     ],
 )
 def test_bad_options_are_named(options, message):
@@ -323,7 +345,9 @@ except vagen_envs.VagenError as error:
         "VK_DRIVER_FILES": str(tmp_path / "none.json"),
         "VK_ICD_FILENAMES": str(tmp_path / "none.json"),
     }
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=nowhere)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=nowhere
+    )
     assert done.stdout.startswith("SimulatorError"), done.stderr[-2000:]
     assert "mesa-vulkan-drivers" in done.stdout
     assert 'observation="text"' in done.stdout
@@ -345,7 +369,9 @@ def test_a_gpu_is_refused_where_there_is_none(workers):
 
 @pytest.mark.parametrize("rung", [2, 4, 5])
 def test_the_oracle_solves_a_rung_within_its_turns(rung):
-    env = gym.make("vagen/PrimitiveSkill-v0", difficulty=rung, observation="text", workers=0).unwrapped
+    env = gym.make(
+        "vagen/PrimitiveSkill-v0", difficulty=rung, observation="text", workers=0
+    ).unwrapped
     turns = play(env, 3)
     assert turns[-1].success
     assert env.config.positions_in_text is False

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from vagen_envs.errors import LevelError
 from vagen_envs.primitive_skill import tasks
-from vagen_envs.primitive_skill.levels import FLOOR, TABLE, TARGETS, ManipulationLevel, apart, draw_level, say
+from vagen_envs.primitive_skill.levels import (
+    FLOOR,
+    TABLE,
+    TARGETS,
+    ManipulationLevel,
+    apart,
+    draw_level,
+    say,
+)
 from vagen_envs.primitive_skill.skills import ARITY
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.seeding import SPLITS, HashStream, split_of
@@ -31,7 +39,9 @@ class OnPaper:
 
     def __init__(self, level: ManipulationLevel, positions=None):
         self.level = level
-        self.at = {body.name: body.at for body in level.bodies} | {name: TARGETS[name] for name in level.targets}
+        self.at = {body.name: body.at for body in level.bodies} | {
+            name: TARGETS[name] for name in level.targets
+        }
         self.at |= positions or {}
         self.held = ""
         self.opened = level.cabinet.opened if level.cabinet else None
@@ -42,7 +52,10 @@ class OnPaper:
         at = dict(self.at)
         if self.opened is not None:
             front = self.level.cabinet.front + self.opened
-            at |= {"drawer": (self.level.cabinet.x, front - 100, 46), "handle": (self.level.cabinet.x, front + 22, 45)}
+            at |= {
+                "drawer": (self.level.cabinet.x, front - 100, 46),
+                "handle": (self.level.cabinet.x, front + 22, 45),
+            }
         return PrimitiveSkillState(self.level.task, at, self.held, self.opened)
 
     def do(self, action):
@@ -50,10 +63,14 @@ class OnPaper:
         numbers = tuple(map(int, rest[:-1].split(",")))
         assert len(numbers) == ARITY[name]
         limits = FLOOR if self.level.task == "drawer" else TABLE
-        assert all(limits[i % 3][0] <= value <= limits[i % 3][1] for i, value in enumerate(numbers)), action
+        assert all(
+            limits[i % 3][0] <= value <= limits[i % 3][1] for i, value in enumerate(numbers)
+        ), action
         if name == "pick":
             assert not self.held
-            self.held = next(thing for thing, at in self.at.items() if at == numbers and thing not in TARGETS)
+            self.held = next(
+                thing for thing, at in self.at.items() if at == numbers and thing not in TARGETS
+            )
             self.at[self.held] = (-190, 0, 270)
         elif name == "place":
             assert self.held
@@ -63,7 +80,9 @@ class OnPaper:
             else:
                 others = [at for thing, at in self.at.items() if thing not in (*TARGETS, self.held)]
                 assert all(
-                    apart(numbers, at) or (abs(at[0] - x) < 20 and abs(at[1] - y) < 20 and at[2] < z) for at in others
+                    apart(numbers, at)
+                    or (abs(at[0] - x) < 20 and abs(at[1] - y) < 20 and at[2] < z)
+                    for at in others
                 ), f"{action} comes too near to {others}"
                 self.at[self.held] = (x, y, z - 5)
             self.held = ""
@@ -102,7 +121,9 @@ def test_stages_are_reached_one_after_the_other(task, seed):
     seen = []
     for action in tasks.plan(world.level, world.state):
         world.do(action)
-        seen.append(-2 if tasks.solved(world.level, world.state) else tasks.stage(world.level, world.state))
+        seen.append(
+            -2 if tasks.solved(world.level, world.state) else tasks.stage(world.level, world.state)
+        )
     assert seen == ([0, 1, -2] if task == "drawer" else [0, 1, 2, -2])
 
 
@@ -149,26 +170,39 @@ def test_instructions_are_true_and_vary(task):
         elif task == "stack":
             assert all(say(name) in words for name in level.goal)
             if words.startswith("from the table up") or "at the bottom" in words:
-                assert [*sorted(level.goal, key=lambda name: words.index(say(name)))] == list(level.goal)
+                assert [*sorted(level.goal, key=lambda name: words.index(say(name)))] == list(
+                    level.goal
+                )
             if "on top of" in words:
-                assert [*sorted(level.goal, key=lambda name: words.index(say(name)))] == list(reversed(level.goal))
+                assert [*sorted(level.goal, key=lambda name: words.index(say(name)))] == list(
+                    reversed(level.goal)
+                )
         elif task == "align" and level.goal:
             left, right = (words.index(say(name)) for name in level.goal)
             assert (left < right) == (" right of " not in words or "to the left of" in words)
     assert len({level.instruction for level in levels}) >= (5 if task == "drawer" else 9)
-    assert len({level.goal for level in levels}) == {"place": 2, "stack": 6, "drawer": 1, "align": 3}[task]
+    assert (
+        len({level.goal for level in levels})
+        == {"place": 2, "stack": 6, "drawer": 1, "align": 3}[task]
+    )
     assert len({level.listing for level in levels}) > 1
 
 
 def test_mirrored_and_recoloured_layouts_are_one_level():
     level = level_of("place", 3)
     mirrored = tuple(
-        dataclasses.replace(body, at=(body.at[0], -body.at[1], body.at[2]), yaw=-body.yaw) for body in level.bodies
+        dataclasses.replace(body, at=(body.at[0], -body.at[1], body.at[2]), yaw=-body.yaw)
+        for body in level.bodies
     )
     red, green = level.bodies
-    swapped = (dataclasses.replace(red, at=green.at, yaw=green.yaw), dataclasses.replace(green, at=red.at, yaw=red.yaw))
+    swapped = (
+        dataclasses.replace(red, at=green.at, yaw=green.yaw),
+        dataclasses.replace(green, at=red.at, yaw=red.yaw),
+    )
     for bodies in (mirrored, swapped):
-        other = dataclasses.replace(level, bodies=bodies, instruction="anything", goal=level.goal[::-1])
+        other = dataclasses.replace(
+            level, bodies=bodies, instruction="anything", goal=level.goal[::-1]
+        )
         assert other.content() == level.content()
     moved = dataclasses.replace(red, at=(red.at[0] + 1, *red.at[1:]))
     assert dataclasses.replace(level, bodies=(moved, green)).content() != level.content()
@@ -184,7 +218,11 @@ def test_levels_are_the_golden_ones():
     """If this fails on purpose, the environment needs a new version: its scores can't be compared any more."""
     hashes = {}
     for task in TASKS:
-        levels = [dataclasses.asdict(level_of(task, seed, split)) for seed in range(50) for split in SPLITS]
+        levels = [
+            dataclasses.asdict(level_of(task, seed, split))
+            for seed in range(50)
+            for split in SPLITS
+        ]
         hashes[task] = hashlib.sha256(json.dumps(levels).encode()).hexdigest()
     assert hashes == json.loads(GOLDEN.read_text())
 
@@ -201,7 +239,9 @@ def test_the_ladders_levels_are_golden_and_belong_to_their_split():
     ):
         for split in SPLITS:
             for seed in range(10):
-                level = draw_level(task, HashStream("test", seed), split, None, cubes, distractors, covered)
+                level = draw_level(
+                    task, HashStream("test", seed), split, None, cubes, distractors, covered
+                )
                 assert split_of(level.content()) == split
                 needed = tasks.skills_needed(task, cubes, covered)
                 assert OnPaper(level).play(needed)

@@ -15,13 +15,20 @@ from vagen_envs.errors import ConfigError, SimulatorError
 
 pytestmark = [
     pytest.mark.sim,
-    pytest.mark.skipif(importlib.util.find_spec("mani_skill") is None, reason="needs the extra primitive-skill"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("mani_skill") is None, reason="needs the extra primitive-skill"
+    ),
 ]
 
 DRAWER = "vagen/PrimitiveSkillDrawer-v0"
 SCALE = 0.6262132882459766
 """Of cabinet 1016, in a file that comes with ManiSkill: the meshes of a downloaded cabinet are larger by so much."""
-COLOURS = {"wood": (0.36, 0.22, 0.12), "front": (0.6, 0.4, 0.2), "metal": (0.7, 0.7, 0.75), "red": (0.7, 0.05, 0.05)}
+COLOURS = {
+    "wood": (0.36, 0.22, 0.12),
+    "front": (0.6, 0.4, 0.2),
+    "metal": (0.7, 0.7, 0.75),
+    "red": (0.7, 0.05, 0.05),
+}
 RADIUS = 0.036
 
 
@@ -33,7 +40,9 @@ def write_obj(mesh, path, colour):
     lines += ["f {} {} {}".format(*(face + 1)) for face in mesh.faces]
     path.write_text("\n".join(lines) + "\n")
     red, green, blue = COLOURS[colour]
-    path.with_suffix(".mtl").write_text(f"newmtl paint\nKd {red} {green} {blue}\nKs 0.1 0.1 0.1\nd 1\n")
+    path.with_suffix(".mtl").write_text(
+        f"newmtl paint\nKd {red} {green} {blue}\nKs 0.1 0.1 0.1\nd 1\n"
+    )
 
 
 def write_apple(data):
@@ -96,7 +105,9 @@ def write_cabinet(data, urdf_name="mobility_cvx.urdf"):
     for i, height in enumerate((0.32, 0.02, -0.3), 1):
         origin = (0, height, 0.1)  # the joint's, which the meshes make good again, as theirs do
         parts = shapes(walls((0.25, 0.07, 0.25), 0.02), "front", (0, height, 0.08), origin=origin)
-        parts += shapes([((0, 0, 0.36), (0.12, 0.02, 0.04))], "metal", (0, height, 0), "handle", origin)
+        parts += shapes(
+            [((0, 0, 0.36), (0.12, 0.02, 0.04))], "metal", (0, height, 0), "handle", origin
+        )
         links += f'<link name="link_{i}">{parts}</link>'
         xyz = "{} {} {}".format(*(np.array(origin) / SCALE))
         joints += (
@@ -104,7 +115,9 @@ def write_cabinet(data, urdf_name="mobility_cvx.urdf"):
             f'<limit lower="0" upper="{0.4 / SCALE}" effort="1" velocity="1"/>'
             f'<parent link="link_0"/><child link="link_{i}"/></joint>'
         )
-    (model / urdf_name).write_text(f'<?xml version="1.0" ?><robot name="partnet_1016">{links}{joints}</robot>')
+    (model / urdf_name).write_text(
+        f'<?xml version="1.0" ?><robot name="partnet_1016">{links}{joints}</robot>'
+    )
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +140,9 @@ def test_the_lowest_drawer_is_measured(data):
 
 
 def test_it_plays(data):
-    env = gym.make(DRAWER, assets=str(data), workers=0, picture_size=128, representation="structured").unwrapped
+    env = gym.make(
+        DRAWER, assets=str(data), workers=0, picture_size=128, representation="structured"
+    ).unwrapped
     shown, _ = env.reset(seed=0)
     assert np.ptp(shown["image"]) > 100
     state = env.true_state
@@ -178,7 +193,9 @@ def test_what_is_absent_is_named_with_the_command_that_fixes_it(tmp_path, missin
     (tmp_path / missing).unlink()
     with pytest.raises(ConfigError, match="download_asset ycb") as error:
         gym.make(DRAWER, assets=str(tmp_path))
-    named = missing.replace("mobility_cvx", "mobility_fixed")  # either would do; the last one looked for is named
+    named = missing.replace(
+        "mobility_cvx", "mobility_fixed"
+    )  # either would do; the last one looked for is named
     assert str(tmp_path / named) in str(error.value)
     assert 'assets=""' in str(error.value)
 

@@ -20,9 +20,15 @@ def follow(skill, *, grasps="", obstacle_at=None, reaches=lambda at: True):
         while True:
             went.append(waypoint)
             reachable = waypoint.at is None or reaches(waypoint.at)
-            blocked = obstacle_at is not None and waypoint.at is not None and waypoint.at[2] < obstacle_at
+            blocked = (
+                obstacle_at is not None and waypoint.at is not None and waypoint.at[2] < obstacle_at
+            )
             if waypoint.at is not None and reachable:
-                hand = (*waypoint.at[:2], float(obstacle_at)) if blocked else tuple(map(float, waypoint.at))
+                hand = (
+                    (*waypoint.at[:2], float(obstacle_at))
+                    if blocked
+                    else tuple(map(float, waypoint.at))
+                )
             holding = grasps if waypoint.closed else ""
             waypoint = skill.send(Arrived(hand, reachable, holding))
     except StopIteration as end:
@@ -63,14 +69,26 @@ def test_push_goes_along_the_line_with_the_fingers_across(x1, y1, x2, y2):
 @pytest.mark.parametrize(
     ("skill", "how", "told"),
     [
-        (pick(1, 2, 20, holding=""), {"reaches": lambda at: False}, "The arm can't reach (1, 2, 20)."),
+        (
+            pick(1, 2, 20, holding=""),
+            {"reaches": lambda at: False},
+            "The arm can't reach (1, 2, 20).",
+        ),
         (
             pick(1, 2, 20, holding=""),
             {"reaches": lambda at: at[2] > 100},
             "can't bend that way: the hand stopped at (1, 2, 120)",
         ),
-        (place(1, 2, 20, holding="red_cube"), {"obstacle_at": 60}, "the object was let go there, not at (1, 2, 20)."),
-        (place(1, 2, 20, holding="red_cube"), {"reaches": lambda at: False}, "still in the gripper"),
+        (
+            place(1, 2, 20, holding="red_cube"),
+            {"obstacle_at": 60},
+            "the object was let go there, not at (1, 2, 20).",
+        ),
+        (
+            place(1, 2, 20, holding="red_cube"),
+            {"reaches": lambda at: False},
+            "still in the gripper",
+        ),
         (push(0, 0, 20, 50, 0, 20, holding="apple"), {}, "place the object first"),
     ],
 )
@@ -106,7 +124,10 @@ def test_the_whole_table_is_reached_and_nothing_beyond(arm):
     solver, model = InverseKinematics(arm.robot), arm.robot._objs[0].create_pinocchio_model()
     hand = next(i for i, link in enumerate(arm.robot.links) if link.name == "panda_hand_tcp")
     limits = (TABLE.x, TABLE.y, (TABLE.z[0], TABLE.z[1] + 100))
-    grid = np.array(np.meshgrid(*(np.linspace(*limit, 3) for limit in limits)), float).reshape(3, -1).T / 1000
+    grid = (
+        np.array(np.meshgrid(*(np.linspace(*limit, 3) for limit in limits)), float).reshape(3, -1).T
+        / 1000
+    )
     for turn in (0.0, np.pi / 2):
         reached = 0
         for point in grid - (ARM_X / 1000, 0, 0):

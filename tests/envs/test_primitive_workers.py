@@ -17,7 +17,9 @@ from vagen_envs.errors import SimulatorError
 
 pytestmark = [
     pytest.mark.sim,
-    pytest.mark.skipif(importlib.util.find_spec("mani_skill") is None, reason="needs the extra primitive-skill"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("mani_skill") is None, reason="needs the extra primitive-skill"
+    ),
 ]
 
 PLACE = "vagen/PrimitiveSkillPlace-v0"
@@ -71,7 +73,11 @@ def test_a_worker_killed_between_turns_costs_nothing():
 
 
 def test_a_worker_killed_during_a_turn_loses_that_episode_only():
-    env, elsewhere, beside = pooled(), pooled(), pooled()  # who comes third gets the worker with the fewest sessions
+    env, elsewhere, beside = (
+        pooled(),
+        pooled(),
+        pooled(),
+    )  # who comes third gets the worker with the fewest sessions
     expected = make()
     for each, seed in ((env, 5), (elsewhere, 7), (beside, 6), (expected, 6)):
         each.reset(seed=seed)
@@ -79,10 +85,14 @@ def test_a_worker_killed_during_a_turn_loses_that_episode_only():
     assert beside._session._worker is worker
     answer, at_work = worker._answer, threading.Event()
     worker._answer = lambda *seconds: at_work.set() or answer(*seconds)
-    killer = threading.Thread(target=lambda: at_work.wait() and os.kill(worker.process.pid, signal.SIGKILL))
+    killer = threading.Thread(
+        target=lambda: at_work.wait() and os.kill(worker.process.pid, signal.SIGKILL)
+    )
     killer.start()
     with pytest.raises(SimulatorError, match="killed by SIGKILL; another takes its place"):
-        env.step("<think><observation></observation><prediction></prediction></think><answer>pick(0,0,20)</answer>")
+        env.step(
+            "<think><observation></observation><prediction></prediction></think><answer>pick(0,0,20)</answer>"
+        )
     killer.join()
     assert finish(beside) == finish(expected)
     env.reset(seed=6)
@@ -111,4 +121,6 @@ def test_forked_processes_simulate_too():
 
 
 def test_conforms():
-    check(PLACE, seeds=(0,), observation="text", workers=2)  # six seeds of each id: test_primitive_env, slow
+    check(
+        PLACE, seeds=(0,), observation="text", workers=2
+    )  # six seeds of each id: test_primitive_env, slow

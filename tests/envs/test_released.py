@@ -71,7 +71,9 @@ def test_the_lake_is_gymnasiums_corner_to_corner_and_costs_no_steps():
 def test_reasoning_is_required_and_replies_are_read_as_there(env_id):
     env = released(env_id)
     env.reset(seed=1)
-    bare = "<think><observation>x</observation><prediction>y</prediction></think><answer>Up</answer>"
+    bare = (
+        "<think><observation>x</observation><prediction>y</prediction></think><answer>Up</answer>"
+    )
     turn = env.step(bare)[4]["turn"]
     assert "format" not in terms(turn)
     assert env.config.parsing == "released"

@@ -79,7 +79,14 @@ def test_boxes_earn_their_iou_and_a_quarter_of_the_format_a_tag():
     env = make(sources=["vagen/grounding"], strategy="no_think")
     env.reset(seed=1)
     box = read_boxes(env.sample.reward_model.truth)[0]
-    wider = json.dumps([{"bbox_2d": [box.x1, box.y1, box.x2 + 0.1 * (box.x2 - box.x1), box.y2], "label": box.label}])
+    wider = json.dumps(
+        [
+            {
+                "bbox_2d": [box.x1, box.y1, box.x2 + 0.1 * (box.x2 - box.x1), box.y2],
+                "label": box.label,
+            }
+        ]
+    )
     _, reward, terminated, truncated, info = env.step(f"<answer>{wider}</answer>")
     turn = info["turn"]
     terms = {term.name: term.value for term in turn.rewards}
@@ -95,10 +102,14 @@ def test_the_threshold_moves_also_in_vector_environments():
         for threshold, earned in ((0.85, True), (0.95, False)):
             envs.call("set_iou_threshold", threshold)
             envs.reset(seed=3)
-            truths = [read_boxes(sample.reward_model.truth)[0] for sample in envs.get_attr("sample")]
+            truths = [
+                read_boxes(sample.reward_model.truth)[0] for sample in envs.get_attr("sample")
+            ]
             replies = [
                 "<think>t</think><answer>"
-                + json.dumps([{"bbox_2d": [b.x1, b.y1, b.x2 + 0.1 * (b.x2 - b.x1), b.y2], "label": b.label}])
+                + json.dumps(
+                    [{"bbox_2d": [b.x1, b.y1, b.x2 + 0.1 * (b.x2 - b.x1), b.y2], "label": b.label}]
+                )
                 + "</answer>"
                 for b in truths
             ]
@@ -112,10 +123,14 @@ def test_the_threshold_moves_also_in_vector_environments():
 
 
 def test_looking_does_not_move_the_threshold_back():
-    env = make(observation="text", render_mode="rgb_array", sources=["vagen/grounding"], iou_threshold=0.5)
+    env = make(
+        observation="text", render_mode="rgb_array", sources=["vagen/grounding"], iou_threshold=0.5
+    )
     env.reset(seed=1)
     box = read_boxes(env.sample.reward_model.truth)[0]
-    half = json.dumps([{"bbox_2d": [box.x1, box.y1, 2 * box.x2 - box.x1, box.y2], "label": box.label}])
+    half = json.dumps(
+        [{"bbox_2d": [box.x1, box.y1, 2 * box.x2 - box.x1, box.y2], "label": box.label}]
+    )
     env.set_iou_threshold(0.9)
     assert env.render().shape == (224, 224, 3)
     assert not env.step(say(env, half))[4]["turn"].success
@@ -180,7 +195,9 @@ class Echo:
             return VerifierResult.unscored("out of order")
         if "raise" in response:
             raise RuntimeError("worse")
-        return VerifierResult(0.5, 1.0, response, f"{iou_threshold}", {"length": float(len(response))})
+        return VerifierResult(
+            0.5, 1.0, response, f"{iou_threshold}", {"length": float(len(response))}
+        )
 
     def reference(self, sample):
         return f"\\boxed{{{sample.reward_model.truth}}}"
@@ -191,7 +208,10 @@ def plain(width, height):
 
 
 def mine(images, number, verifier="mathverify"):
-    prompt = ({"role": "system", "content": "Be kind."}, {"role": "user", "content": f"<image><image> $x {number}?"})
+    prompt = (
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": f"<image><image> $x {number}?"},
+    )
     return Sample("mine", tuple(images), prompt, "own", RewardModel("7", "7", 2.0, 0.5, verifier))
 
 
@@ -234,7 +254,10 @@ def test_scoring_of_ones_own(tmp_path, monkeypatch):
     ("options", "said"),
     [
         ({"scoring": "nowhere:x"}, "scoring='nowhere:x' can't be found"),
-        ({"scoring": "vagen_rewards.verifiers:DYNAMIC"}, "it needs the methods prepare, score and reference"),
+        (
+            {"scoring": "vagen_rewards.verifiers:DYNAMIC"},
+            "it needs the methods prepare, score and reference",
+        ),
         ({"sources": ["vagen/countin"]}, "Did you mean 'vagen/counting'?"),
         ({"max_turns": 2}, "max_turns=2"),
         ({"max_side": 0}, "max_side=0"),
@@ -260,4 +283,10 @@ def test_an_unknown_verifier_and_an_empty_split_are_said(tmp_path):
         except (LevelError, ValueError) as error:
             texts.append(str(error))
     assert sum("this split has no level" in text for text in texts) == 2
-    assert sum("unknown verifier 'mathverfy'" in text and "Did you mean 'mathverify'?" in text for text in texts) == 1
+    assert (
+        sum(
+            "unknown verifier 'mathverfy'" in text and "Did you mean 'mathverify'?" in text
+            for text in texts
+        )
+        == 1
+    )

@@ -20,7 +20,9 @@ def seen_shapes(sample):
     for name, colour in COLOURS.items():
         labelled, _ = ndimage.label((np.abs(pixels - colour).sum(axis=2)) < 60)
         for rows, columns in ndimage.find_objects(labelled):
-            if (rows.stop - rows.start) * (columns.stop - columns.start) >= 80:  # else the edge of another colour
+            if (rows.stop - rows.start) * (
+                columns.stop - columns.start
+            ) >= 80:  # else the edge of another colour
                 found.append((name, columns.start, rows.start, columns.stop, rows.stop))
     return found
 
@@ -44,7 +46,8 @@ def test_shapes_are_where_the_facts_say(source):
             nearest = min(
                 seen,
                 key=lambda other: (
-                    sum(abs(a - b) for a, b in zip(one[1:], other[1:], strict=True)) + 1000 * (one[0] != other[0])
+                    sum(abs(a - b) for a, b in zip(one[1:], other[1:], strict=True))
+                    + 1000 * (one[0] != other[0])
                 ),
             )
             assert one[0] == nearest[0]

@@ -53,7 +53,9 @@ def row(**changes):
 
 
 def test_a_row_becomes_a_sample():
-    sample = sample_from_row(row(verifier_parm='{"iou_threshold": 0.5}', ground_truth="<answer> 3 </answer>"))
+    sample = sample_from_row(
+        row(verifier_parm='{"iou_threshold": 0.5}', ground_truth="<answer> 3 </answer>")
+    )
     assert sample.question == "How many?"
     assert sample.reward_model.verifier_parm == {"iou_threshold": 0.5}
     assert sample.reward_model.truth == "3"
@@ -69,7 +71,10 @@ def test_a_row_becomes_a_sample():
         ({"ability": 3}, ["ability=3", "is not a string", "write it as text"]),
         ({"prompt": []}, ["prompt=[]", "no user message"]),
         ({"prompt": "How many?"}, ["prompt='How many?'", "is not a list"]),
-        ({"prompt": [{"role": "human", "content": "x"}]}, ["prompt[0].role='human'", "use one of system, user"]),
+        (
+            {"prompt": [{"role": "human", "content": "x"}]},
+            ["prompt[0].role='human'", "use one of system, user"],
+        ),
         ({"prompt": ["How many?"]}, ["prompt[0]='How many?'", "is not a message"]),
         ({"ground_truth": ""}, ["reward_model.ground_truth=''", "leave the row out"]),
         ({"accuracy_ratio": -1.0}, ["reward_model.accuracy_ratio=-1.0", "at least 0"]),
@@ -86,7 +91,10 @@ def test_a_row_becomes_a_sample():
             ["images[0]='/nowhere/at all.png'", "neither an existing file nor base64"],
         ),
         ({"images": [{"bytes": None, "path": "missing.png"}]}, ["images[0]", "missing.png"]),
-        ({"images": ["~nobody/x.png"]}, ["images[0]='~nobody/x.png'", "neither an existing file nor base64"]),
+        (
+            {"images": ["~nobody/x.png"]},
+            ["images[0]='~nobody/x.png'", "neither an existing file nor base64"],
+        ),
     ],
     ids=str,
 )
@@ -113,8 +121,15 @@ def test_an_unknown_reward_field_is_said():
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.binary(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 
@@ -212,7 +227,9 @@ def test_other_rows_stand_in_jsonl_and_paths_begin_beside_it(tmp_path):
     (tmp_path / "a.png").write_bytes(png())
     line = json.dumps(row(images=["a.png"]))
     (tmp_path / "rows.jsonl").write_text(f"{line}\n\n{line}\n")
-    assert [sample.images[0].size for sample in read_samples(tmp_path / "rows.jsonl")] == [(6, 4)] * 2
+    assert [sample.images[0].size for sample in read_samples(tmp_path / "rows.jsonl")] == [
+        (6, 4)
+    ] * 2
 
 
 def test_files_that_are_none_are_said(tmp_path):
@@ -252,7 +269,9 @@ def test_by_content_no_picture_is_in_two_splits(tmp_path):
     one.write_text("\n".join(lines))
     other.write_text("\n".join([*lines, *lines[:9]]))
     with pytest.warns(UserWarning, match="9 of 189 samples left out: 9 the same as another"):
-        first, second = (load_sample_set(str(path), "content", (), 64, 1000) for path in (one, other))
+        first, second = (
+            load_sample_set(str(path), "content", (), 64, 1000) for path in (one, other)
+        )
     assert first.fingerprint == second.fingerprint
     pictures = {}
     for split, samples in first.splits.items():
@@ -262,10 +281,14 @@ def test_by_content_no_picture_is_in_two_splits(tmp_path):
     assert all(first.splits.values())
 
 
-@pytest.mark.parametrize("name", ["test.jsonl", "test-00000-of-00001.jsonl", "test/a.jsonl", "data/test-0.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["test.jsonl", "test-00000-of-00001.jsonl", "test/a.jsonl", "data/test-0.jsonl"]
+)
 def test_a_published_split_is_kept_in_its_order(tmp_path, name):
     (tmp_path / name).parent.mkdir(exist_ok=True)
-    rows = [row(images=[], prompt=[{"role": "user", "content": f"Question {i}?"}]) for i in range(20)]
+    rows = [
+        row(images=[], prompt=[{"role": "user", "content": f"Question {i}?"}]) for i in range(20)
+    ]
     (tmp_path / name).write_text("\n".join(map(json.dumps, rows)))
     splits = load_sample_set(str(tmp_path), "published", (), 64, 1000).splits
     assert [sample.question for sample in splits["test"]] == [f"Question {i}?" for i in range(20)]

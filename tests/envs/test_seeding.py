@@ -57,8 +57,14 @@ def golden() -> dict[str, str]:
 
 def test_levels_are_the_same_in_a_process_with_another_hash_seed(golden):
     code = "import json, test_seeding; print(json.dumps(test_seeding.all_hashes()))"
-    environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONPATH": str(Path(__file__).parent)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": "12345",
+        "PYTHONPATH": str(Path(__file__).parent),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     assert json.loads(done.stdout) == golden
 
 
@@ -71,7 +77,9 @@ def test_levels_are_the_golden_ones_in_threads_too(golden):
     }
     with ThreadPoolExecutor(8) as pool:
         hashes = list(pool.map(lambda job: level_hash(*job), jobs.values()))
-    assert {f"{name}, {split}": each for (name, split), each in zip(jobs, hashes, strict=True)} == golden
+    assert {
+        f"{name}, {split}": each for (name, split), each in zip(jobs, hashes, strict=True)
+    } == golden
 
 
 @pytest.mark.parametrize("env_id", ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"])
@@ -88,7 +96,10 @@ def test_splits_share_no_level_in_thousands(env_id):
 
 @pytest.mark.parametrize("env_id", ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"])
 def test_prompts_rewards_and_budgets_do_not_move_levels(env_id):
-    plain, other = gym.make(env_id), gym.make(env_id, strategy="no_think", max_turns=7, format_reward=0.0, scale=2)
+    plain, other = (
+        gym.make(env_id),
+        gym.make(env_id, strategy="no_think", max_turns=7, format_reward=0.0, scale=2),
+    )
     for seed in range(20):
         assert plain.reset(seed=seed)[1] == other.reset(seed=seed)[1]
 
@@ -140,7 +151,9 @@ def test_splits_have_their_shares():
 
 @given(st.integers(1, 6), st.integers(1, 6), st.data())
 def test_boards_that_are_turned_or_mirrored_are_the_same(height, width, data):
-    cells = bytes(data.draw(st.lists(st.integers(0, 3), min_size=height * width, max_size=height * width)))
+    cells = bytes(
+        data.draw(st.lists(st.integers(0, 3), min_size=height * width, max_size=height * width))
+    )
     images = set(map(bytes, np.frombuffer(cells, np.uint8)[symmetries(height, width)]))
     assert len(images) <= (8 if height == width else 4)
     lying = sorted((height, width))  # a standing board is laid down

@@ -39,7 +39,13 @@ def rest(env):
     for reply in ("<answer>Left,Left</answer>", "nothing", "<answer>Down,Right,Up</answer>"):
         if env._running:
             observation, *scores, info = env.step(reply)
-            seen.append([info["turn"].to_json(), scores, observation.get("image", np.zeros(1)).tobytes().hex()])
+            seen.append(
+                [
+                    info["turn"].to_json(),
+                    scores,
+                    observation.get("image", np.zeros(1)).tobytes().hex(),
+                ]
+            )
     return [*seen, *(env.reset()[1]["level"] for _ in range(3)), env.np_random.integers(1000)]
 
 
@@ -56,7 +62,11 @@ def body_of(snapshot):
 
 @pytest.mark.parametrize(
     ("env_id", "options"),
-    [(SOKOBAN, {}), (SOKOBAN, {"observation": "text", "max_turns": 9}), (LAKE, {"is_slippery": True, "max_turns": 20})],
+    [
+        (SOKOBAN, {}),
+        (SOKOBAN, {"observation": "text", "max_turns": 9}),
+        (LAKE, {"is_slippery": True, "max_turns": 20}),
+    ],
 )
 def test_another_process_goes_on_from_a_snapshot_byte_for_byte(env_id, options, tmp_path):
     env = played(env_id, **options)
@@ -71,14 +81,18 @@ def test_another_process_goes_on_from_a_snapshot_byte_for_byte(env_id, options, 
     assert json.loads(done.stdout) == json.loads(json.dumps(rest(env), default=int))
 
 
-@pytest.mark.parametrize("how", [copy.deepcopy, copy.copy, lambda env: pickle.loads(pickle.dumps(env))])
+@pytest.mark.parametrize(
+    "how", [copy.deepcopy, copy.copy, lambda env: pickle.loads(pickle.dumps(env))]
+)
 def test_copies_go_on_alone(how):
     env = gym.make(LAKE, is_slippery=True, max_turns=20)  # with Gymnasium's wrappers
     env.reset(seed=3)
     env.step("<answer>Up</answer>")
     twin = how(env)
     assert twin.spec == env.spec
-    if how is copy.copy:  # a shallow copy of a wrapper holds the same environment; of an environment it is a new one
+    if (
+        how is copy.copy
+    ):  # a shallow copy of a wrapper holds the same environment; of an environment it is a new one
         twin = how(env.unwrapped)
     before = env.unwrapped.snapshot()
     ahead = rest(twin.unwrapped)
@@ -102,7 +116,9 @@ def test_before_the_first_reset_and_after_the_end_there_is_a_moment_too():
         twin.step("x")
     with pytest.raises(EpisodeOverError):
         _ = twin.observed
-    assert [twin.reset()[1]["level"] for _ in range(3)] == [fresh.reset()[1]["level"] for _ in range(3)]
+    assert [twin.reset()[1]["level"] for _ in range(3)] == [
+        fresh.reset()[1]["level"] for _ in range(3)
+    ]
     while env_goes_on(fresh):
         pass
     twin.restore(fresh.snapshot())
@@ -149,7 +165,9 @@ EPISODE, WORLD, STATE, PIXELS = 2, 7, 8, 9
 """Places: of the episode in a snapshot; in the episode, of the world, and of a state and pixels that are carried."""
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
     max_leaves=8,
 )
 
@@ -157,14 +175,23 @@ JSON = st.recursive(
 def with_one(items, path, value):
     """Items within items, one of which is another."""
     place, *rest = path
-    return [*items[:place], with_one(items[place], rest, value) if rest else value, *items[place + 1 :]]
+    return [
+        *items[:place],
+        with_one(items[place], rest, value) if rest else value,
+        *items[place + 1 :],
+    ]
 
 
 @pytest.mark.parametrize("env_id", [SOKOBAN, LAKE, "two players"])
-@given(JSON | st.sampled_from([-1, 10**9, 2**40, 10**30, True, "zz", "dev", {"bit_generator": "MT19937"}]))
+@given(
+    JSON
+    | st.sampled_from([-1, 10**9, 2**40, 10**30, True, "zz", "dev", {"bit_generator": "MT19937"}])
+)
 def test_whatever_is_said_is_refused_or_playable(env_id, value):
     options = {"is_slippery": True} if env_id == LAKE else {}
-    env = TwoPlayerSokobanSeat() if env_id == "two players" else gym.make(env_id, **options).unwrapped
+    env = (
+        TwoPlayerSokobanSeat() if env_id == "two players" else gym.make(env_id, **options).unwrapped
+    )
     env.reset(seed=7)
     if env_id == LAKE:
         env.step("<answer>Up</answer>")  # its world is the actions that were played
@@ -179,7 +206,9 @@ def test_whatever_is_said_is_refused_or_playable(env_id, value):
             env.restore(good)
             assert env.snapshot() == good
             continue
-        with contextlib.suppress(LevelError, EpisodeOverError):  # stuck boxes, and the end of an episode
+        with contextlib.suppress(
+            LevelError, EpisodeOverError
+        ):  # stuck boxes, and the end of an episode
             env.step("<answer>Up</answer>")
             env.step(env.oracle_reply())
 
@@ -187,7 +216,14 @@ def test_whatever_is_said_is_refused_or_playable(env_id, value):
 @given(st.binary(max_size=300))
 def test_no_bytes_are_believed(data):
     env = played()
-    for snapshot in (data, bytearray(data), str(data), None, env._heading + data, forged(env.snapshot(), data)):
+    for snapshot in (
+        data,
+        bytearray(data),
+        str(data),
+        None,
+        env._heading + data,
+        forged(env.snapshot(), data),
+    ):
         with pytest.raises(SnapshotError):
             env.restore(snapshot)
 
@@ -223,10 +259,18 @@ def test_seats_of_one_table_are_copied_together():
     ("env_id", "place", "wrong"),
     [
         *(
-            pytest.param("vagen/Navigation-v0", (EPISODE, STATE, "visible_objects"), seen, marks=pytest.mark.sim)
+            pytest.param(
+                "vagen/Navigation-v0",
+                (EPISODE, STATE, "visible_objects"),
+                seen,
+                marks=pytest.mark.sim,
+            )
             for seen in ([{}], [["Chair"]], 7, None, [[1, 2, 3]])
         ),
-        *(("vagen/Sample-v0", (EPISODE, PIXELS), pixels) for pixels in ("", "AAAA", "?", 7, None, [])),
+        *(
+            ("vagen/Sample-v0", (EPISODE, PIXELS), pixels)
+            for pixels in ("", "AAAA", "?", 7, None, [])
+        ),
     ],
 )
 def test_what_is_carried_and_is_none_is_refused(env_id, place, wrong):

@@ -37,7 +37,9 @@ def tiles_read_once():
     """gym-sokoban reads seven files for each picture, nearly all of its time."""
     drawing = peers.gym_sokoban().render_utils
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drawing, "imageio", SimpleNamespace(imread=functools.cache(drawing.imageio.imread)))
+        patch.setattr(
+            drawing, "imageio", SimpleNamespace(imread=functools.cache(drawing.imageio.imread))
+        )
         yield
 
 
@@ -94,7 +96,9 @@ def test_solution_lengths_are_exact_and_in_the_window(options):
     for seed in range(12):
         state = env.reset(seed=seed)[1]["state"]
         peer = peer_at(state)
-        length = peers.shortest_solution(peer.room_fixed, peer.room_state, config.max_solution_length)
+        length = peers.shortest_solution(
+            peer.room_fixed, peer.room_state, config.max_solution_length
+        )
         assert length == len(env.plan())
         assert config.min_solution_length <= length <= config.max_solution_length
         assert len(state.boxes) == len(state.targets) == config.num_boxes
@@ -129,7 +133,9 @@ def test_the_oracle_finds_its_way_back_from_anywhere_or_says_that_a_box_is_stuck
 
 @given(st.integers(0, 10**9))
 def test_boards_are_walled_and_hold_what_they_should(seed):
-    level = draw_level(HashStream(seed), "train", height=7, width=6, num_boxes=2, shortest=3, longest=12)
+    level = draw_level(
+        HashStream(seed), "train", height=7, width=6, num_boxes=2, shortest=3, longest=12
+    )
     edge = [c for c in range(42) if c // 6 in (0, 6) or c % 6 in (0, 5)]
     assert not any(level.floor >> cell & 1 for cell in edge)
     for mask in (level.targets, level.boxes, 1 << level.player):
@@ -139,7 +145,9 @@ def test_boards_are_walled_and_hold_what_they_should(seed):
 
 
 def test_an_impossible_window_is_refused_with_the_fix():
-    env = gym.make("vagen/Sokoban-v0", dim_room=(5, 8), min_solution_length=59, max_solution_length=60)
+    env = gym.make(
+        "vagen/Sokoban-v0", dim_room=(5, 8), min_solution_length=59, max_solution_length=60
+    )
     with pytest.raises(LevelError, match="widen the window"):
         env.reset(seed=1)
 
@@ -148,7 +156,10 @@ def test_states_read_as_in_the_paper():
     from vagen_envs.sokoban.state import SokobanState
 
     # The board of VAGEN's appendix C.1: #####, #_P_#, #_XO#, ###_#, #####.
-    floor = sum(1 << row * 5 + column for row, column in [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 3)])
+    floor = sum(
+        1 << row * 5 + column
+        for row, column in [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 3)]
+    )
     state = SokobanState(5, 5, floor, (1, 2), ((2, 2),), ((2, 3),))
     assert state.symbolic() == "#####\n#_P_#\n#_XO#\n###_#\n#####"
     assert state.structured() == (
@@ -161,7 +172,10 @@ def test_states_read_as_in_the_paper():
     )
     solved = SokobanState(5, 5, floor, (2, 3), ((1, 2),), ((2, 3),))
     assert solved.symbolic().splitlines()[1:3] == ["#_X_#", "#__S#"]
-    assert SokobanState(5, 5, floor, (1, 1), ((2, 3),), ((2, 3),)).symbolic().splitlines()[2] == "#__*#"
+    assert (
+        SokobanState(5, 5, floor, (1, 1), ((2, 3),), ((2, 3),)).symbolic().splitlines()[2]
+        == "#__*#"
+    )
 
 
 @pytest.mark.parametrize("scale", [2, 5])
@@ -175,7 +189,10 @@ def test_no_test_board_lies_elsewhere_in_the_frame_in_train():
     def boards(split, count):
         env = gym.make("vagen/Sokoban-v0", split=split, observation="text")
         states = [env.reset(seed=seed)[1]["state"] for seed in range(count)]
-        return {(state.floor, sum(1 << 6 * row + column for row, column in state.targets)) for state in states}
+        return {
+            (state.floor, sum(1 << 6 * row + column for row, column in state.targets))
+            for state in states
+        }
 
     train, test = boards("train", 3000), boards("test", 3000)
     inner = sum(1 << 6 * row + column for row in range(1, 5) for column in range(1, 5))
@@ -196,9 +213,18 @@ def test_no_test_board_lies_elsewhere_in_the_frame_in_train():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"min_solution_length": 60, "max_solution_length": 60}, "min_solution_length=60 .*at most 25.*raise dim_room"),
-        ({"dim_room": (7, 5), "min_solution_length": 26, "max_solution_length": 30}, "at most 25: no room of 7x5"),
-        ({"dim_room": (5, 5), "num_boxes": 4}, "num_boxes=4 .*on 5x5 cells so many can't all begin off target"),
+        (
+            {"min_solution_length": 60, "max_solution_length": 60},
+            "min_solution_length=60 .*at most 25.*raise dim_room",
+        ),
+        (
+            {"dim_room": (7, 5), "min_solution_length": 26, "max_solution_length": 30},
+            "at most 25: no room of 7x5",
+        ),
+        (
+            {"dim_room": (5, 5), "num_boxes": 4},
+            "num_boxes=4 .*on 5x5 cells so many can't all begin off target",
+        ),
     ],
 )
 def test_longer_solutions_than_a_room_has_are_refused(options, says):

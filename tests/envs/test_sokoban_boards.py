@@ -27,7 +27,9 @@ COLLECTION = (BOARDS / "collection.sok").read_text(encoding="utf-8")
 
 
 def env_of(path, **options):
-    return gym.make("vagen/Sokoban-v0", boards=str(path), disable_env_checker=True, **options).unwrapped
+    return gym.make(
+        "vagen/Sokoban-v0", boards=str(path), disable_env_checker=True, **options
+    ).unwrapped
 
 
 def written(tmp_path, text, name="boards.txt"):
@@ -44,7 +46,11 @@ def xsb(level):
     """A board as a file has it, in its frame."""
 
     def sign(cell):
-        target, box, player = level.targets >> cell & 1, level.boxes >> cell & 1, level.player == cell
+        target, box, player = (
+            level.targets >> cell & 1,
+            level.boxes >> cell & 1,
+            level.player == cell,
+        )
         return (
             "+*."[[player, box].index(1) if player or box else 2]
             if target
@@ -52,7 +58,9 @@ def xsb(level):
         )
 
     width = level.width
-    return "\n".join("".join(sign(row * width + j) for j in range(width)) for row in range(level.height))
+    return "\n".join(
+        "".join(sign(row * width + j) for j in range(width)) for row in range(level.height)
+    )
 
 
 def test_boxobans_files_are_read(tmp_path):
@@ -104,7 +112,10 @@ def test_a_folder_of_single_screens_is_in_the_order_of_their_numbers(tmp_path):
     folder = tmp_path / "test"
     (tmp_path / "screens").rename(folder)
     env = env_of(folder, split="test")
-    floors = [env.reset(options={"level": i}) and env.simulator.level.floor.bit_count() for i in range(env.level_count)]
+    floors = [
+        env.reset(options={"level": i}) and env.simulator.level.floor.bit_count()
+        for i in range(env.level_count)
+    ]
     assert floors == [4, 12, 13]
 
 
@@ -112,18 +123,28 @@ def test_boxobans_folders_are_its_splits_and_each_board_is_played_once_in_order(
     for folder, count in (("train", 3), ("valid", 2), ("test", 4)):
         (tmp_path / "unfiltered" / folder).mkdir(parents=True)
         boards = [
-            f"; {i}\n######\n#@$.{' ' * i}#\n######\n".replace("######", "#" * (5 + i)) for i in range(1, count + 1)
+            f"; {i}\n######\n#@$.{' ' * i}#\n######\n".replace("######", "#" * (5 + i))
+            for i in range(1, count + 1)
         ]
         written(tmp_path / "unfiltered" / folder, "\n".join(boards), "000.txt")
     with pytest.warns(UserWarning, match="5 of 9 boards are left out"):
         env = env_of(tmp_path)
-    for split, count in (("train", 0), ("val", 0), ("test", 4)):  # what is in the test set is trained on nowhere
+    for split, count in (
+        ("train", 0),
+        ("val", 0),
+        ("test", 4),
+    ):  # what is in the test set is trained on nowhere
         assert env._level_count(split) == count
     alone = env_of(tmp_path / "unfiltered" / "test", split="test")
     assert alone.level_count == 4
-    sizes = [alone.reset(options={"level": i}) and alone.simulator.level.floor.bit_count() for i in range(4)]
+    sizes = [
+        alone.reset(options={"level": i}) and alone.simulator.level.floor.bit_count()
+        for i in range(4)
+    ]
     assert sizes == [4, 5, 6, 7]
-    assert [alone.reset(seed=seed) and alone.simulator.level.floor.bit_count() for seed in range(5)] == [4, 5, 6, 7, 4]
+    assert [
+        alone.reset(seed=seed) and alone.simulator.level.floor.bit_count() for seed in range(5)
+    ] == [4, 5, 6, 7, 4]
     given = env_of(tmp_path / "unfiltered" / "test", split="test", level=2)
     assert given.reset(seed=77)[1]["level"] == alone.reset(options={"level": 2})[1]["level"]
     with pytest.raises(ConfigError, match="no level=4: the split 'test' has 4, counted from 0"):
@@ -169,8 +190,13 @@ def test_a_board_that_is_too_large_for_the_oracle_is_played_without(tmp_path):
 
 def test_levels_follow_from_the_boards_not_from_where_they_lie(tmp_path):
     (tmp_path / "a").mkdir()
-    one, other = env_of(written(tmp_path, BOXOBAN)), env_of(written(tmp_path / "a", "\n" + BOXOBAN, "other.sok"))
-    split = next(split for split, of_split in load_boards(one.config.boards).splits.items() if of_split)
+    one, other = (
+        env_of(written(tmp_path, BOXOBAN)),
+        env_of(written(tmp_path / "a", "\n" + BOXOBAN, "other.sok")),
+    )
+    split = next(
+        split for split, of_split in load_boards(one.config.boards).splits.items() if of_split
+    )
     for seed in range(5):
         first, second = (env.reset(seed=seed, options={"split": split})[1] for env in (one, other))
         assert first["state"] == second["state"]
@@ -261,13 +287,21 @@ def test_many_boards_are_loaded_without_being_checked(tmp_path, monkeypatch):
     (tmp_path / "train").mkdir()
     env = env_of(written(tmp_path / "train", "\n\n".join(texts)).parent)
     assert env.level_count == 5
-    floors = [env.reset(options={"level": i}) and env.simulator.level.floor.bit_count() for i in range(5)]
+    floors = [
+        env.reset(options={"level": i}) and env.simulator.level.floor.bit_count() for i in range(5)
+    ]
     assert floors == [3, 3, 4, 5, 6]  # a board that can't be played gives way to the next
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"dim_room": (7, 7)}, {"num_boxes": 2}, {"min_solution_length": 1}, {"difficulty": 3}, {"preset": "released"}],
+    [
+        {"dim_room": (7, 7)},
+        {"num_boxes": 2},
+        {"min_solution_length": 1},
+        {"difficulty": 3},
+        {"preset": "released"},
+    ],
 )
 def test_what_the_file_says_is_not_said_twice(tmp_path, options):
     with pytest.raises(ConfigError, match="left out beside boards"):
@@ -278,15 +312,28 @@ def test_only_an_operator_names_paths(tmp_path):
     path = str(written(tmp_path, BOXOBAN))
     with pytest.raises(ConfigError, match="closed to clients"):
         permitted("vagen/Sokoban-v0", {"boards": path}, {})
-    assert permitted("vagen/Sokoban-v0", {"boards": "small"}, {"boards": {"small": path}}) == {"boards": path}
+    assert permitted("vagen/Sokoban-v0", {"boards": "small"}, {"boards": {"small": path}}) == {
+        "boards": path
+    }
 
 
 @settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 10**6), boxes=st.integers(1, 3), cut=st.booleans(), floor=st.sampled_from(" -_"))
+@given(
+    seed=st.integers(0, 10**6),
+    boxes=st.integers(1, 3),
+    cut=st.booleans(),
+    floor=st.sampled_from(" -_"),
+)
 def test_what_is_written_is_read_back(tmp_path_factory, seed, boxes, cut, floor):
     """A drawn level as a board of a file: the same floor, targets, boxes and player; turned and cut off, too."""
     level = draw_level(
-        HashStream("boards", seed), SPLITS[seed % 3], height=6, width=8, num_boxes=boxes, shortest=6, longest=9
+        HashStream("boards", seed),
+        SPLITS[seed % 3],
+        height=6,
+        width=8,
+        num_boxes=boxes,
+        shortest=6,
+        longest=9,
     )
     rows = xsb(level).replace(" ", floor).split("\n")
     if cut:  # without walls that nothing leans on
@@ -318,7 +365,9 @@ def test_twins_are_in_one_split(tmp_path):
     rows = ["#######", "#@ $ .#", "#   ###", "#######"]
     turned = ["".join(row[i] for row in rows) for i in range(7)]
     wide = ["#" * 9, *(f"#{row}#" for row in rows), "#" * 9]
-    text = "\n\n".join("\n".join(each) for each in (rows, turned, wide, [row[::-1] for row in rows]))
+    text = "\n\n".join(
+        "\n".join(each) for each in (rows, turned, wide, [row[::-1] for row in rows])
+    )
     boards = load_boards(str(written(tmp_path, text)))
     assert [len(of_split) for of_split in boards.splits.values() if of_split] in ([3], [4])
 

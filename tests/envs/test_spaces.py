@@ -63,7 +63,8 @@ def test_spaces_compare_by_length_and_survive_pickling():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"context": "fork"}, {"context": "spawn"}, {"shared_memory": False}, {"copy": False}]
+    "options",
+    [{}, {"context": "fork"}, {"context": "spawn"}, {"shared_memory": False}, {"copy": False}],
 )
 def test_async_vector_environments_carry_any_text(options):
     vector = AsyncVectorEnv([Echo] * 3, **options)
@@ -92,12 +93,20 @@ WRAPPERS = {
     "RepeatAction": lambda env: wrappers.RepeatAction(env, 2),
     "DelayObservation": lambda env: wrappers.DelayObservation(env, 1),
     "TimeAwareObservation": wrappers.TimeAwareObservation,
-    "TimeAwareObservation in a dictionary": lambda env: wrappers.TimeAwareObservation(env, flatten=False),
+    "TimeAwareObservation in a dictionary": lambda env: wrappers.TimeAwareObservation(
+        env, flatten=False
+    ),
     "FrameStackObservation": lambda env: wrappers.FrameStackObservation(env, 3),
-    "FrameStackObservation padded with zeros": lambda env: wrappers.FrameStackObservation(env, 3, padding_type="zero"),
+    "FrameStackObservation padded with zeros": lambda env: wrappers.FrameStackObservation(
+        env, 3, padding_type="zero"
+    ),
     "NormalizeReward": wrappers.NormalizeReward,
-    "TransformAction": lambda env: wrappers.TransformAction(env, lambda action: action, env.action_space),
-    "TransformObservation": lambda env: wrappers.TransformObservation(env, dict, env.observation_space),
+    "TransformAction": lambda env: wrappers.TransformAction(
+        env, lambda action: action, env.action_space
+    ),
+    "TransformObservation": lambda env: wrappers.TransformObservation(
+        env, dict, env.observation_space
+    ),
     "FilterObservation": lambda env: wrappers.FilterObservation(env, ["text"]),
     "FlattenObservation": wrappers.FlattenObservation,
     "AddRenderObservation": lambda env: wrappers.AddRenderObservation(env, render_only=True),
@@ -111,7 +120,9 @@ def test_wrappers_of_gymnasium_work(name, monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     if name in ("RecordVideo", "HumanRendering"):
         pytest.importorskip("moviepy" if name == "RecordVideo" else "pygame")
-    env = WRAPPERS[name](gym.make("vagen/FrozenLake-v0", render_mode="rgb_array", max_episode_steps=3))
+    env = WRAPPERS[name](
+        gym.make("vagen/FrozenLake-v0", render_mode="rgb_array", max_episode_steps=3)
+    )
     observation, _ = env.reset(seed=1)
     assert observation in env.observation_space
     for _ in range(2):

@@ -48,13 +48,18 @@ def as_parquet(path):
 
     (path / "data").mkdir()
     for part, rows in ((0, ROWS[:40]), (1, ROWS[30:])):
-        pq.write_table(pa.Table.from_pylist(rows), path / "data" / f"icons-{part:05}-of-00002.parquet")
+        pq.write_table(
+            pa.Table.from_pylist(rows), path / "data" / f"icons-{part:05}-of-00002.parquet"
+        )
 
 
 def as_arrow(path):
     pa = pytest.importorskip("pyarrow")
     table = pa.Table.from_pylist(ROWS)
-    with pa.OSFile(str(path / "data-00000-of-00001.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as out:
+    with (
+        pa.OSFile(str(path / "data-00000-of-00001.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, table.schema) as out,
+    ):
         out.write_table(table)
 
 
@@ -73,7 +78,8 @@ def test_the_same_icons_give_the_same_levels_in_every_form(write, tmp_path):
     assert load_dataset(str(jsonl), 8000).fingerprint == dataset.fingerprint
     env, other = make(dataset=str(tmp_path)), make(dataset=str(jsonl))
     played = [
-        [one.reset(options={"level": i})[1]["level"]["content"] for i in range(one.level_count)] for one in (env, other)
+        [one.reset(options={"level": i})[1]["level"]["content"] for i in range(one.level_count)]
+        for one in (env, other)
     ]
     assert sorted(played[0]) == sorted(played[1])
     assert len(set(played[0])) == env.level_count
@@ -84,7 +90,8 @@ def names(icons):
 
 
 @pytest.mark.parametrize(
-    "form", ["data/{}-00000-of-00001.jsonl", "{}.jsonl", "{}/data-00000-of-00001.jsonl", "{}", "a column"]
+    "form",
+    ["data/{}-00000-of-00001.jsonl", "{}.jsonl", "{}/data-00000-of-00001.jsonl", "{}", "a column"],
 )
 def test_a_data_sets_own_splits_are_kept(form, tmp_path):
     parts = {"train": ROWS[:40], "validation": ROWS[35:48], "test": ROWS[45:]}
@@ -137,7 +144,8 @@ def test_mono_comes_from_a_package():
     dataset = load_dataset("mono", 8000)
     assert sum(map(len, dataset.splits.values())) > 4000
     first = [
-        {icon.name.split("/")[-1].split("-")[0].split(".")[0] for icon in icons} for icons in dataset.splits.values()
+        {icon.name.split("/")[-1].split("-")[0].split(".")[0] for icon in icons}
+        for icons in dataset.splits.values()
     ]
     assert not first[0] & first[1]
     assert not first[0] & first[2]
@@ -166,7 +174,9 @@ def test_what_is_no_data_set_is_said(tmp_path):
 
 def test_icons_that_draw_nothing_are_no_levels(tmp_path):
     (tmp_path / "a.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>')
-    (tmp_path / "b.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><script/></svg>')
+    (tmp_path / "b.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><script/></svg>'
+    )
     for split in ("train", "val", "test"):
         env = make(dataset=str(tmp_path), split=split)
         with pytest.raises(LevelError, match=r"can be drawn|has no icon"):
@@ -190,7 +200,9 @@ def test_rungs_are_icons_by_their_shapes_and_frozen():
 
 
 def test_without_a_rung_levels_are_what_they_were():
-    plain, whole = (gym.make("vagen/SVGReconstruction-v0", min_shapes=fewest).unwrapped for fewest in (0, 2))
+    plain, whole = (
+        gym.make("vagen/SVGReconstruction-v0", min_shapes=fewest).unwrapped for fewest in (0, 2)
+    )
     assert plain.config.level_key() == {"dataset": "builtin", "max_target_length": 8000}
     assert whole.config.level_key()["shapes"] == [2, 10_000]
     with pytest.raises(ConfigError, match="max_shapes=1"):

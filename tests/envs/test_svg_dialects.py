@@ -52,7 +52,13 @@ def test_it_is_drawn_as_browsers_draw_it(what):
 
 
 def _near(one: str, other: str) -> bool:
-    return max(abs(a - b) for a, b in zip(bytes.fromhex(one[1:]), bytes.fromhex(other[1:]), strict=True)) <= 3
+    return (
+        max(
+            abs(a - b)
+            for a, b in zip(bytes.fromhex(one[1:]), bytes.fromhex(other[1:]), strict=True)
+        )
+        <= 3
+    )
 
 
 @pytest.mark.parametrize("size", ["", 'width="100%" height="100%"', 'width="100%"', 'width="auto"'])
@@ -64,7 +70,9 @@ def test_a_picture_without_a_size_has_the_field_of_the_prompt(size):
 def test_texts_are_drawn_in_one_font_everywhere():
     text = '<text x="50" y="50" font-size="40" text-anchor="middle" font-family="{}">Hi</text>'
     drawing = shared_renderer().draw(in_field(text.format("Helvetica")), SIZE)
-    assert box_of(draw(in_field(text.format("Times")))) == pytest.approx(drawing.marks[0][3:], abs=4)
+    assert box_of(draw(in_field(text.format("Times")))) == pytest.approx(
+        drawing.marks[0][3:], abs=4
+    )
 
 
 @pytest.mark.parametrize("painted", DIALECTS["boxes"], ids=lambda painted: painted["body"])

@@ -73,7 +73,10 @@ def test_rewards_metrics_and_picture_follow_the_drawing():
     assert reward == pytest.approx(5 * metrics["score"] + 0.5)
     assert (terminated, truncated) == (False, False)
     assert np.array_equal(observation["image"][:, 224 + GAP :], shared_renderer().draw(TWO).pixels)
-    assert [element[:2] for element in info["state"].drawing] == [("circle", "filled"), ("rectangle", "filled")]
+    assert [element[:2] for element in info["state"].drawing] == [
+        ("circle", "filled"),
+        ("rectangle", "filled"),
+    ]
     first = metrics["score"]
     observation, reward, terminated, truncated, info = env.step(say(env, "<svg><g></svg>"))
     metrics = info["turn"].metrics
@@ -117,7 +120,10 @@ NESTED = '<svg viewBox="0 0 9 9" xmlns="http://www.w3.org/2000/svg"><svg/><svg x
         (f'<?xml version="1.0" encoding="UTF-8"?>\n{TWO}', TWO),
         (f'<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/x.dtd">\n{TWO}', TWO),
         (f'<?xml version="1.0"?>\n<!-- <svg> -->\n<!DOCTYPE svg>\n{TWO}', TWO),
-        (f"<?xml version='1.0'?>\n{ENTITIES}\n{TWO.replace('red', '&red;')}", ENTITIES + TWO.replace("red", "&red;")),
+        (
+            f"<?xml version='1.0'?>\n{ENTITIES}\n{TWO.replace('red', '&red;')}",
+            ENTITIES + TWO.replace("red", "&red;"),
+        ),
         (f"Here it is: {TWO} Enjoy!", TWO),
         (f"The `<svg>` that I want:\n{TWO}", TWO),
         (f"First I had {NESTED}, but better is {TWO}", TWO),
@@ -130,19 +136,28 @@ NESTED = '<svg viewBox="0 0 9 9" xmlns="http://www.w3.org/2000/svg"><svg/><svg x
         (TWO.removesuffix("</svg>"), TWO.removesuffix("</svg>")),
         ("a red circle", None),
         ("<svg>...</svg>", None),
-        (TWO.replace("<g ", f"<!-- {'x' * 20_000} --><g "), TWO.replace("<g ", f"<!-- {'x' * 20_000} --><g ")),
+        (
+            TWO.replace("<g ", f"<!-- {'x' * 20_000} --><g "),
+            TWO.replace("<g ", f"<!-- {'x' * 20_000} --><g "),
+        ),
     ],
 )
 def test_what_stands_around_an_svg_is_dropped(answer, executed):
     env = make()
     env.reset(seed=3)
     turn = env.step(say(env, answer))[4]["turn"]
-    assert [action.text for action in turn.parsed.actions] == ([] if executed is None else [executed])
-    assert (turn.after.drawing is not None) == (executed is not None and executed.endswith("</svg>"))
+    assert [action.text for action in turn.parsed.actions] == (
+        [] if executed is None else [executed]
+    )
+    assert (turn.after.drawing is not None) == (
+        executed is not None and executed.endswith("</svg>")
+    )
 
 
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize("piece", ["<svg", "<!DOCTYPE [", "<!--", "<svg/ ", "</svg>", "<!DOCTYPE svg [] "])
+@pytest.mark.parametrize(
+    "piece", ["<svg", "<!DOCTYPE [", "<!--", "<svg/ ", "</svg>", "<!DOCTYPE svg [] "]
+)
 def test_a_long_answer_is_read(piece):
     """At once; in the square of its length it would be minutes."""
     SvgText().read("<svg>" + piece * (200_000 // len(piece)) + "<svg>", 0, 200_000)
@@ -227,11 +242,19 @@ def test_the_paper_s_renderer_draws_as_it_is():
     env = make(renderer="cairosvg")
     env.reset(seed=3)
     assert env.step(env.oracle_reply())[4]["turn"].metrics["score"] == 1
-    for svg in [PAINTED, TWO, *(icon.svg for icon in load_dataset("builtin", 8000).splits["val"][:20])]:
-        png = cairosvg.svg2png(svg.encode(), output_width=96, output_height=96, background_color="white")
+    for svg in [
+        PAINTED,
+        TWO,
+        *(icon.svg for icon in load_dataset("builtin", 8000).splits["val"][:20]),
+    ]:
+        png = cairosvg.svg2png(
+            svg.encode(), output_width=96, output_height=96, background_color="white"
+        )
         with Image.open(io.BytesIO(png)) as image:
             peer = np.asarray(image.convert("RGB")).astype(int)
-        assert np.abs(env._renderer.draw(svg, 96).pixels - peer).max() <= 2  # white lies under it or comes after
+        assert (
+            np.abs(env._renderer.draw(svg, 96).pixels - peer).max() <= 2
+        )  # white lies under it or comes after
 
 
 def test_levels_are_the_golden_ones():

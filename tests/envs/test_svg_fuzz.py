@@ -17,10 +17,27 @@ from vagen_envs.svg.renderer import Renderer
 sys.path.insert(0, str(Path(__file__).parent))
 from hostile_svgs import svg
 
-WORDS = json.loads(Path(__file__).with_name("data").joinpath("words.json").read_text(encoding="utf-8"))
+WORDS = json.loads(
+    Path(__file__).with_name("data").joinpath("words.json").read_text(encoding="utf-8")
+)
 TAGS, NAMES = st.sampled_from(WORDS["svg_tags"]), st.sampled_from(WORDS["svg_attributes"])
 VALUES = st.one_of(
-    st.sampled_from(["url(#a)", "#a", "#b", "url(#b)", "0", "-1", "1e5", "50%", "none", "red", "M0 0L9 9Z", "1 2 3 4"]),
+    st.sampled_from(
+        [
+            "url(#a)",
+            "#a",
+            "#b",
+            "url(#b)",
+            "0",
+            "-1",
+            "1e5",
+            "50%",
+            "none",
+            "red",
+            "M0 0L9 9Z",
+            "1 2 3 4",
+        ]
+    ),
     st.from_regex(r"\A[MLCAQZHVSTmlcaz0-9 .,eE+-]{0,40}\Z"),
     st.text(max_size=20),
 )
@@ -55,7 +72,11 @@ def test_any_document_is_drawn_or_explained(fuzzed, body):
 
 @settings(max_examples=60)
 @given(
-    text=st.one_of(st.text(), st.text(alphabet="<>/svg &;#\"'=[]!-()x"), st.binary().map(lambda b: b.decode("latin")))
+    text=st.one_of(
+        st.text(),
+        st.text(alphabet="<>/svg &;#\"'=[]!-()x"),
+        st.binary().map(lambda b: b.decode("latin")),
+    )
 )
 def test_any_text_is_drawn_or_explained(fuzzed, text):
     for each in (text, f"<svg {text}", svg(text)):

@@ -97,7 +97,9 @@ def test_hostile_inputs_read_nothing_and_stay_within_the_limits(tmp_path, listen
     assert renderer.draw(GOOD).problem is None
 
 
-@pytest.mark.parametrize("href", ["#x", "#/../x.png", "x.png", "{folder}/x.png", "file://{folder}/x.png"])
+@pytest.mark.parametrize(
+    "href", ["#x", "#/../x.png", "x.png", "{folder}/x.png", "file://{folder}/x.png"]
+)
 @pytest.mark.parametrize("element", ["image", "feImage"])
 def test_an_image_names_no_file(tmp_path, monkeypatch, element, href):
     """resvg opens what an image names, relative to the working directory."""
@@ -110,7 +112,10 @@ def test_an_image_names_no_file(tmp_path, monkeypatch, element, href):
     if element == "feImage":
         body = f'<filter id="f"><feImage href="{name}"/></filter><rect width="100" height="100" filter="url(#f)"/>'
     inside = base64.b64encode(svg(body).encode()).decode()
-    for text in (svg(body), svg(f'<image width="100" height="100" href="data:image/svg+xml;base64,{inside}"/>')):
+    for text in (
+        svg(body),
+        svg(f'<image width="100" height="100" href="data:image/svg+xml;base64,{inside}"/>'),
+    ):
         pixels = made.draw(text, 32).pixels
         assert pixels is not None
         assert not (pixels == (255, 0, 0)).all(axis=2).any()
@@ -160,7 +165,10 @@ def test_a_long_text_is_checked(text):
         (svg("<g>" * 65 + "</g>" * 65), "more than 64 deep"),
         (svg("<rect/>", 'width="0" height="9"'), 'viewBox="0 0 100 100"'),
         (svg("", 'viewBox="0 0 0 9"'), "positive width and height"),
-        ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><use xlink:href="#a"/></svg>', "add xmlns:xlink"),
+        (
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><use xlink:href="#a"/></svg>',
+            "add xmlns:xlink",
+        ),
     ],
 )
 def test_the_author_is_told_what_is_wrong(text, words):

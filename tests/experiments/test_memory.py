@@ -44,10 +44,15 @@ def test_demonstrations_are_read_as_in_a_rollout(context, tmp_path):
     tiny_model.save_tiny(tmp_path, ["a bed ahead"] * 9)
     encoder, level = ChatEncoder.from_pretrained(str(tmp_path)), LevelSeed(3)
     shown, _ = read_under(
-        demonstrate(env, encoder, level, oracle_share=0.0), policy, encoder, env.unwrapped.system_prompt
+        demonstrate(env, encoder, level, oracle_share=0.0),
+        policy,
+        encoder,
+        env.unwrapped.system_prompt,
     )
     settings = SampleSettings(temperature=1.0, top_p=1.0, max_tokens=64)
-    (played,) = Rollout([env], encoder, Recorded(shown.steps), settings, context=policy).play([level], seed=0)
+    (played,) = Rollout([env], encoder, Recorded(shown.steps), settings, context=policy).play(
+        [level], seed=0
+    )
     pairs = [training_sequences(episode, policy) for episode in (shown, played)]
     assert len(played.turns) == 5
     assert [each.prompt.ids for each in pairs[0]] == [each.prompt.ids for each in pairs[1]]
@@ -61,7 +66,12 @@ def test_a_summary_says_what_was_in_the_pictures():
     turns = [env.step("<answer>rotateright</answer>")[4]["turn"] for _ in range(4)]
     said = [summary_of(turns[:count]) for count in (1, 2, 3, 4)]
     name = said[0].split(",")[0].removeprefix("I look for the ").removeprefix("I saw the ")
-    seen = [any(turn.before.target_type == kind for kind, _, _ in turn.before.visible_objects) for turn in turns]
+    seen = [
+        any(turn.before.target_type == kind for kind, _, _ in turn.before.visible_objects)
+        for turn in turns
+    ]
     for count, text in enumerate(said, 1):
-        assert text.startswith(f"I saw the {name}, now it is " if any(seen[:count]) else f"I look for the {name}, not")
+        assert text.startswith(
+            f"I saw the {name}, now it is " if any(seen[:count]) else f"I look for the {name}, not"
+        )
     assert seen[0] or said[0].endswith("looked left.")  # what was ahead is on the left now

@@ -34,18 +34,39 @@ VLLM_ON_CPU = {
 }
 
 
-@pytest.fixture(scope="module", params=[("chatml", False), ("smolvlm", True)], ids=["chatml-whole", "smolvlm-tiles"])
+@pytest.fixture(
+    scope="module",
+    params=[("chatml", False), ("smolvlm", True)],
+    ids=["chatml-whole", "smolvlm-tiles"],
+)
 def folder(request, tmp_path_factory) -> str:
     """A checkpoint folder, by chat template and with or without image splitting."""
     template, splitting = request.param
-    return save_smolvlm(tmp_path_factory.mktemp("smolvlm"), template=template, splitting=splitting, vision_layers=2)
+    return save_smolvlm(
+        tmp_path_factory.mktemp("smolvlm"), template=template, splitting=splitting, vision_layers=2
+    )
 
 
 def bench(out: Path, *words: str) -> tuple[list[dict], str]:
-    command = [sys.executable, "-m", "vagen_benchmarks", "bench", "-e", "frozenlake", "-n", "1", "--max-tokens", "16"]
-    done = subprocess.run([*command, *words, "--out", out], capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "vagen_benchmarks",
+        "bench",
+        "-e",
+        "frozenlake",
+        "-n",
+        "1",
+        "--max-tokens",
+        "16",
+    ]
+    done = subprocess.run(
+        [*command, *words, "--out", out], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    return [json.loads(line) for line in (out / "episodes.jsonl").read_text().splitlines()], done.stdout
+    return [
+        json.loads(line) for line in (out / "episodes.jsonl").read_text().splitlines()
+    ], done.stdout
 
 
 def test_the_language_model_is_the_pretrained_one(folder):
@@ -70,11 +91,28 @@ def server(folder, tmp_path):
     """The address of vLLM's OpenAI-compatible server."""
     pytest.importorskip("vllm")
     port = free_port()
-    flags = ["--dtype", "float32", "--enforce-eager", "--max-model-len", "4096", "--max-num-seqs", "4"]
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", folder, *flags]
+    flags = [
+        "--dtype",
+        "float32",
+        "--enforce-eager",
+        "--max-model-len",
+        "4096",
+        "--max-num-seqs",
+        "4",
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "vllm.entrypoints.openai.api_server",
+        "--model",
+        folder,
+        *flags,
+    ]
     command += ["--host", "127.0.0.1", "--port", str(port), "--limit-mm-per-prompt", '{"image": 4}']
     with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(command, env={**os.environ, **VLLM_ON_CPU}, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            command, env={**os.environ, **VLLM_ON_CPU}, stdout=log, stderr=log
+        )
     address = f"http://127.0.0.1:{port}"
     for _ in range(240):
         with contextlib.suppress(urllib.error.URLError, ConnectionError):

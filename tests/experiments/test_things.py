@@ -44,7 +44,10 @@ def test_what_is_beside_the_player_of_a_lake_is_what_its_moves_come_to():
         (player,) = of(env, "player")
         for action, side in MOVES.items():
             lost, effective = tried(env, action)
-            assert (player.relations[f"hole {side}"], player.relations[f"edge {side}"]) == (lost, not effective)
+            assert (player.relations[f"hole {side}"], player.relations[f"edge {side}"]) == (
+                lost,
+                not effective,
+            )
             met |= {(lost, effective)}
     assert met == {(False, True), (False, False), (True, True)}
 
@@ -66,7 +69,10 @@ def test_the_way_to_what_matters_leads_there():
         (player,), (target,) = of(env, "player"), of(env, "target")
         rows, columns = player.relations["rows to target"], player.relations["columns to target"]
         assert (player.at[0] + columns / 4, player.at[1] + rows / 4) == pytest.approx(target.at)
-        assert (target.relations["rows to player"], target.relations["columns to player"]) == (-rows, -columns)
+        assert (target.relations["rows to player"], target.relations["columns to player"]) == (
+            -rows,
+            -columns,
+        )
 
 
 @pytest.mark.parametrize("env_id", ["vagen/FrozenLake-v0", "vagen/Sokoban-v0"])
@@ -85,7 +91,9 @@ def test_a_thing_is_where_it_is_shown(env_id):
 
 
 def test_things_without_a_place_in_the_picture_have_one_name_each():
-    skill = PrimitiveSkillState("drawer", {"red_cube": (-6, 68, 20), "handle": (80, -100, 0)}, "red_cube", 35)
+    skill = PrimitiveSkillState(
+        "drawer", {"red_cube": (-6, 68, 20), "handle": (80, -100, 0)}, "red_cube", 35
+    )
     cube, handle, opening = things(skill)
     assert cube == ("red cube", None, {"x": -6, "y": 68, "z": 20, "held": 1})
     assert handle.relations["held"] == 0
@@ -93,7 +101,9 @@ def test_things_without_a_place_in_the_picture_have_one_name_each():
     seen = (("Mug", "ahead", 1.5), ("DeskLamp", "ahead", 2.0), ("Mug", "right", 3.0))
     mug, lamp = things(NavigationState("Mug", 2.0, "back", seen, bearings=(-30, 0, 48)))
     assert (mug.name, lamp.name) == ("mug", "desk lamp")
-    assert mug.relations == pytest.approx({"distance": 1.5, "ahead": 1.5 * 0.75**0.5, "to the right": -0.75})
+    assert mug.relations == pytest.approx(
+        {"distance": 1.5, "ahead": 1.5 * 0.75**0.5, "to the right": -0.75}
+    )
     assert lamp.relations == {"distance": 2.0, "ahead": 2.0, "to the right": 0.0}
 
 
@@ -101,4 +111,11 @@ def test_elements_stand_in_their_half_of_the_picture():
     square = Element("rectangle", "filled", "#ff0080", 50, 25, 40, 10)
     target, drawn = things(SvgState((square,), (square,)))
     assert (target.at, drawn.at) == ((0.25, 0.25), (0.75, 0.25))
-    assert target.relations == {"width": 40, "height": 10, "filled": 1, "red": 1, "green": 0, "blue": 128 / 255}
+    assert target.relations == {
+        "width": 40,
+        "height": 10,
+        "filled": 1,
+        "red": 1,
+        "green": 0,
+        "blue": 128 / 255,
+    }

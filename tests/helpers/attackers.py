@@ -56,7 +56,13 @@ async def requests(port):
 
 WAYS = {
     way.__name__: (way, many)
-    for way, many in [(slow_heads, 700), (slow_bodies, 700), (half_open, 2000), (connections, 50), (requests, 50)]
+    for way, many in [
+        (slow_heads, 700),
+        (slow_bodies, 700),
+        (half_open, 2000),
+        (connections, 50),
+        (requests, 50),
+    ]
 }
 
 

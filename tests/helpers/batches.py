@@ -11,8 +11,12 @@ from vagen_adapters.ppo.trajectories import Trajectories
 @st.composite
 def batches(draw, max_rows=4, max_tokens=4, kl=True, seams=False):
     """Ragged episodes, padded left and right; NaN wherever nothing should look; turns and rows may be empty."""
-    turn_sizes = st.tuples(st.integers(0, 3), st.integers(0, max_tokens))  # observation tokens, sampled tokens
-    rows = draw(st.lists(st.lists(turn_sizes, min_size=1, max_size=4), min_size=1, max_size=max_rows))
+    turn_sizes = st.tuples(
+        st.integers(0, 3), st.integers(0, max_tokens)
+    )  # observation tokens, sampled tokens
+    rows = draw(
+        st.lists(st.lists(turn_sizes, min_size=1, max_size=4), min_size=1, max_size=max_rows)
+    )
     widths = [sum(map(sum, row)) for row in rows]
     left = [draw(st.integers(0, 3)) for _ in rows]
     length = max(1, *(a + b for a, b in zip(widths, left, strict=True))) + draw(st.integers(0, 3))
@@ -25,7 +29,11 @@ def batches(draw, max_rows=4, max_tokens=4, kl=True, seams=False):
     turn_ids = torch.full((len(rows), length), -1)
     for ids, row, start in zip(turn_ids, rows, left, strict=True):
         ids[start : start + sum(map(sum, row))] = torch.tensor(
-            [turn_id for turn, (observed, sampled) in enumerate(row) for turn_id in [-1] * observed + [turn] * sampled],
+            [
+                turn_id
+                for turn, (observed, sampled) in enumerate(row)
+                for turn_id in [-1] * observed + [turn] * sampled
+            ],
             dtype=torch.int64,
         )
     rewards = normal(len(rows), turns)
@@ -46,8 +54,12 @@ def batches(draw, max_rows=4, max_tokens=4, kl=True, seams=False):
         truncated=~terminated | torch.tensor(draw(st.booleans())),
         values=values.where(read, torch.nan),
         kl_rewards=0.1 * normal(len(rows), length).where(turn_ids >= 0, torch.nan) if kl else None,
-        bootstrap_values=draw(st.sampled_from([None, normal(len(rows)).where(~terminated, torch.nan)])),
-        seams=draw(st.sampled_from([None, torch.rand(len(rows), turns, generator=generator) < 0.4])) if seams else None,
+        bootstrap_values=draw(
+            st.sampled_from([None, normal(len(rows)).where(~terminated, torch.nan)])
+        ),
+        seams=draw(st.sampled_from([None, torch.rand(len(rows), turns, generator=generator) < 0.4]))
+        if seams
+        else None,
     )
 
 
@@ -55,5 +67,7 @@ def without(batch, rows):
     """The same batch with nothing sampled in `rows`, (B,) bool."""
     turn_ids = batch.turn_ids.masked_fill(rows.unsqueeze(1), -1)
     return dataclasses.replace(
-        batch, turn_ids=turn_ids, turn_rewards=batch.turn_rewards.masked_fill(rows.unsqueeze(1), 0.0)
+        batch,
+        turn_ids=turn_ids,
+        turn_rewards=batch.turn_rewards.masked_fill(rows.unsqueeze(1), 0.0),
     )

@@ -8,9 +8,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 KEY = "sk-secret-0123456789abcdef"
-GOOD = (
-    "<think><observation>o</observation><reasoning>r</reasoning><prediction>p</prediction></think><answer>Up</answer>"
-)
+GOOD = "<think><observation>o</observation><reasoning>r</reasoning><prediction>p</prediction></think><answer>Up</answer>"
 
 
 def dressed(path, message):
@@ -35,7 +33,9 @@ def dressed(path, message):
         parts = [{"text": thought, "thought": True}] if thought else []
         parts += [{"text": text}] if text else []
         return {
-            "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": finish or "STOP"}],
+            "candidates": [
+                {"content": {"role": "model", "parts": parts}, "finishReason": finish or "STOP"}
+            ],
             "usageMetadata": {"promptTokenCount": 11, "candidatesTokenCount": 7},
         }
     return completion(message, finish or "stop")
@@ -47,7 +47,9 @@ def completion(message, finish):
         "object": "chat.completion",
         "created": 1,
         "model": "m",
-        "choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}}],
+        "choices": [
+            {"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}}
+        ],
         "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
     }
 
@@ -91,7 +93,9 @@ class Endpoint:
                     number = len(endpoint.requests)
                     endpoint.requests.append(body)
                     endpoint.paths.append(self.path)
-                    endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
+                    endpoint.headers.append(
+                        {name.lower(): value for name, value in self.headers.items()}
+                    )
                 try:
                     self.answer(endpoint.script(number, body))
                 except OSError:  # the client gave up
@@ -114,7 +118,9 @@ class Endpoint:
                         self.wfile.write(piece)
                     self.close_connection = True
                     return
-                status, headers, data = step if len(step) == 3 else (*step, {"error": {"message": f"fault {step[0]}"}})
+                status, headers, data = (
+                    step if len(step) == 3 else (*step, {"error": {"message": f"fault {step[0]}"}})
+                )
                 payload = json.dumps(data).encode()
                 self.send_response(status)
                 for name, value in {"content-type": "application/json", **headers}.items():

@@ -14,7 +14,11 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForImageTextToText, PreTrainedTokenizerFast
 
-SOME_TEXT = ["Up Down Left Right", "look at the lake, then move; <answer>Up</answer>", "user model assistant\n\n"]
+SOME_TEXT = [
+    "Up Down Left Right",
+    "look at the lake, then move; <answer>Up</answer>",
+    "user model assistant\n\n",
+]
 TEXT = {
     "hidden_size": 32,
     "intermediate_size": 32,
@@ -32,14 +36,26 @@ with Path(__file__).with_name("families.toml").open("rb") as file:
 
 def tokenizer(name: str, template: str | None = None) -> Any:
     """Byte-level BPE, or with `spaces` one that writes them as ▁ and falls back to bytes, as SentencePiece does."""
-    asked = {"pad": "<pad>", "bos": None, "spaces": False, "named": {}, **FAMILIES[name]["tokenizer"]}
+    asked = {
+        "pad": "<pad>",
+        "bos": None,
+        "spaces": False,
+        "named": {},
+        **FAMILIES[name]["tokenizer"],
+    }
     ends = {f"{end}_token": asked[end] for end in ("pad", "bos", "eos")}
     own = list(dict.fromkeys([*asked["special"], *asked["named"].values()]))
-    options = {"special_tokens": [*filter(None, ends.values()), *own], "vocab_size": 420, "show_progress": False}
+    options = {
+        "special_tokens": [*filter(None, ends.values()), *own],
+        "vocab_size": 420,
+        "show_progress": False,
+    }
     if asked["spaces"]:
         made = Tokenizer(models.BPE(byte_fallback=True, unk_token=None))
         made.normalizer = normalizers.Replace(" ", "▁")
-        made.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+        made.decoder = decoders.Sequence(
+            [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+        )
         options["special_tokens"] += [f"<0x{each:02X}>" for each in range(256)]
     else:
         made = Tokenizer(models.BPE())
@@ -59,7 +75,9 @@ def tokenizer(name: str, template: str | None = None) -> Any:
 def save(name: str, folder: Path, *, template: str | None = None) -> str:
     """Write a family's model to `folder`, with another chat template if one is given."""
     family, words = FAMILIES[name], tokenizer(name, template)
-    text = {key: len(words) if value == "vocab_size" else value for key, value in family["text"].items()}
+    text = {
+        key: len(words) if value == "vocab_size" else value for key, value in family["text"].items()
+    }
     ends = {name: getattr(words, name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
     config = AutoConfig.for_model(
         family["kind"],
@@ -73,7 +91,9 @@ def save(name: str, folder: Path, *, template: str | None = None) -> str:
     with torch.no_grad():  # as drawn, words hardly depend on pictures
         for parameter in model.parameters():
             if parameter.dim() > 1:
-                parameter.copy_(parameter * 3 if parameter.any() else torch.randn_like(parameter) / 3)
+                parameter.copy_(
+                    parameter * 3 if parameter.any() else torch.randn_like(parameter) / 3
+                )
     model.save_pretrained(folder)
     words.save_pretrained(folder)
     (folder / "preprocessor_config.json").write_text(json.dumps(family["pictures"]))

@@ -42,7 +42,9 @@ class Balancer:
             with contextlib.suppress(OSError):
                 there, to_there = await asyncio.open_connection("127.0.0.1", port)
                 to_there.write(first)
-                await asyncio.gather(self._copy(reader, to_there), self._copy(there, writer, self._cut_every))
+                await asyncio.gather(
+                    self._copy(reader, to_there), self._copy(there, writer, self._cut_every)
+                )
                 return
         writer.close()
 

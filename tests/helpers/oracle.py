@@ -30,5 +30,7 @@ def oracle_episode(env, seed, split):
 
 def picture_of(message):
     """The picture of a message in OpenAI's form."""
-    (url,) = [part["image_url"]["url"] for part in message["content"] if part["type"] == "image_url"]
+    (url,) = [
+        part["image_url"]["url"] for part in message["content"] if part["type"] == "image_url"
+    ]
     return Picture.from_png(base64.b64decode(url.removeprefix("data:image/png;base64,")))

@@ -45,13 +45,17 @@ class PPOTrainerAdapter:
         sequences = training_sequences(episode, self.context)
         return [self._trained(playback, episode, sequence) for sequence in sequences]
 
-    def _trained(self, playback: Playback, episode: PPOEpisode, sequence: TokenSequence) -> TrainedSequence:
+    def _trained(
+        self, playback: Playback, episode: PPOEpisode, sequence: TokenSequence
+    ) -> TrainedSequence:
         inputs = model_inputs([sequence.prompt], playback.model.encoder, "cpu")
         ids = inputs.pop("input_ids")[0].tolist()
         turns = sorted({turn for turn in sequence.turn_ids if turn >= 0})
         rewards = [0.0] * len(ids)
         for turn in turns:
-            rewards[max(at for at, owner in enumerate(sequence.turn_ids) if owner == turn)] = episode.steps[turn].reward
+            rewards[max(at for at, owner in enumerate(sequence.turn_ids) if owner == turn)] = (
+                episode.steps[turn].reward
+            )
         return TrainedSequence(
             input_ids=ids,
             mask=[turn >= 0 for turn in sequence.turn_ids],
@@ -68,7 +72,9 @@ class _Sampler:
     def __init__(self, recorded: RecordedSampler, summary_tokens: int) -> None:
         self.recorded, self.summary_tokens = recorded, summary_tokens
 
-    def sample(self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]) -> list[SampledReply]:
+    def sample(
+        self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]
+    ) -> list[SampledReply]:
         replies = []
         for prompt in prompts:
             pictures = [picture.pixels for shown in prompt.shown for picture in shown.pictures]

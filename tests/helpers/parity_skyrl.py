@@ -39,13 +39,21 @@ class Client:
             messages, add_generation_prompt=True, tokenize=True, return_dict=False
         )
         sizes = self.model.patches(self.model.features(pictures)["image_grid_thw"])
-        return {"token_ids": self.model.expand(ids, sizes), "features": {"kwargs_data": {"image": pictures}}}
+        return {
+            "token_ids": self.model.expand(ids, sizes),
+            "features": {"kwargs_data": {"image": pictures}},
+        }
 
     async def generate(self, asked, model=None):
         (ids,), (features,) = asked["prompt_token_ids"], asked["mm_features"]
         said, scores = self.sampler.generate(ids, features["kwargs_data"]["image"])
         text = self.model.encoder.tokenizer.decode(said, skip_special_tokens=True)
-        return {"responses": [text], "response_ids": [said], "stop_reasons": ["stop"], "response_logprobs": [scores]}
+        return {
+            "responses": [text],
+            "response_ids": [said],
+            "stop_reasons": ["stop"],
+            "response_logprobs": [scores],
+        }
 
     async def finish_session(self, session_id):
         pass
@@ -81,7 +89,12 @@ class OfSkyRL:
             )
             made = self.generator(config, SkyRLGymConfig(max_env_workers=0), client, tokenizer)
             return await made.generate(
-                {"prompts": [row["prompt"]], "env_classes": [row["env_class"]], "env_extras": [row]}, disable_tqdm=True
+                {
+                    "prompts": [row["prompt"]],
+                    "env_classes": [row["env_class"]],
+                    "env_extras": [row],
+                },
+                disable_tqdm=True,
             )
 
         with (

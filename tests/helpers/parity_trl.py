@@ -26,7 +26,9 @@ class Recorded(GRPOTrainer):
         said = []
         for number, ids in enumerate(prompt_ids):
             pictures = [] if images is None or images[number] is None else images[number]
-            said.append(self.samplers[number].generate(ids, [as_pixels(picture) for picture in pictures]))
+            said.append(
+                self.samplers[number].generate(ids, [as_pixels(picture) for picture in pictures])
+            )
         return [ids for ids, _ in said], [scores for _, scores in said]
 
 
@@ -40,7 +42,9 @@ class OfTRL:
 
     def play(self, playback):
         recording = playback.recording
-        processor = qwen.processor(playback.model.folder, qwen3_vl_chat_template, padding_side="left")
+        processor = qwen.processor(
+            playback.model.folder, qwen3_vl_chat_template, padding_side="left"
+        )
         processor.tokenizer.response_template = REPLY_AS_TOOL_CALL
         envs = iter([playback.env, RecordedEnv(recording)])
         with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +63,9 @@ class OfTRL:
             trainer = self.trainer_class(
                 AutoModelForImageTextToText.from_pretrained(playback.model.folder),
                 args=config,
-                train_dataset=levels(ENV_ID, first_seed=recording.seed, num_levels=1, **recording.options),
+                train_dataset=levels(
+                    ENV_ID, first_seed=recording.seed, num_levels=1, **recording.options
+                ),
                 processing_class=processor,
                 environment_factory=lambda: TRLEnvironment(next(envs)),
             )
@@ -81,7 +87,10 @@ def trained(made, reward):
     forward = {}
     if "pixel_values" in made:
         grids = made["image_grid_thw"][: made["num_images"][0]]
-        forward = {"image_grid_thw": grids, "pixel_values": made["pixel_values"][: int(grids.prod(1).sum())]}
+        forward = {
+            "image_grid_thw": grids,
+            "pixel_values": made["pixel_values"][: int(grids.prod(1).sum())],
+        }
     if "mm_token_type_ids" in made:
         forward["mm_token_type_ids"] = made["mm_token_type_ids"][:1, kept]
     ids = torch.cat([made["prompt_ids"][0], made["completion_ids"][0]])[kept].tolist()

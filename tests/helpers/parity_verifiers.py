@@ -31,7 +31,12 @@ class Engine:
 
     def __init__(self, playback):
         engine = self
-        self.model, self.sampler, self.room, self.longest = playback.model, playback.sampler, playback.room, 0
+        self.model, self.sampler, self.room, self.longest = (
+            playback.model,
+            playback.sampler,
+            playback.room,
+            0,
+        )
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
@@ -56,17 +61,31 @@ class Engine:
         pictures = [pixels_of(part["url"]) for part in body["content_parts"]]
         sizes = self.model.patches(self.model.features(pictures)["image_grid_thw"])
         prompt = self.model.expand(body["token_ids"], sizes)
-        begins = [at for at, token in enumerate(prompt) if token == self.model.image_token != prompt[at - 1]]
+        begins = [
+            at
+            for at, token in enumerate(prompt)
+            if token == self.model.image_token != prompt[at - 1]
+        ]
         if len(begins) != len(sizes):
-            return {"error": {"message": f"{len(begins)} places for {len(sizes)} pictures", "code": 400}}
+            return {
+                "error": {"message": f"{len(begins)} places for {len(sizes)} pictures", "code": 400}
+            }
         self.longest = self.longest or (len(prompt) + self.room if self.room else 100_000)
         if len(prompt) > self.longest:
             said = f"This model's maximum context length is {self.longest} tokens, the prompt has {len(prompt)}."
             return {"error": {"message": said, "code": 400}}
         said, scores = self.sampler.generate(body["token_ids"], pictures)
         places = [{"offset": at, "length": size} for at, size in zip(begins, sizes, strict=True)]
-        content = [{"token": f"token_id:{token}", "logprob": score} for token, score in zip(said, scores, strict=True)]
-        choice = {"index": 0, "token_ids": said, "finish_reason": "stop", "logprobs": {"content": content}}
+        content = [
+            {"token": f"token_id:{token}", "logprob": score}
+            for token, score in zip(said, scores, strict=True)
+        ]
+        choice = {
+            "index": 0,
+            "token_ids": said,
+            "finish_reason": "stop",
+            "logprobs": {"content": content},
+        }
         return {
             "request_id": "r",
             "choices": [choice],
@@ -78,7 +97,9 @@ class Engine:
 def tokenizer_for_the_renderer(model, folder):
     """Write what the renderer loads: the tiny model's tokenizer, and the tokens that it lacks."""
     tokenizer = AutoTokenizer.from_pretrained(model)
-    tokenizer.add_tokens([each for each in WANTED if each not in tokenizer.get_vocab()], special_tokens=True)
+    tokenizer.add_tokens(
+        [each for each in WANTED if each not in tokenizer.get_vocab()], special_tokens=True
+    )
     tokenizer.save_pretrained(folder)
     (Path(folder) / "config.json").write_bytes((model / "config.json").read_bytes())
 
@@ -99,9 +120,13 @@ class OfVerifiers:
         with (
             tempfile.TemporaryDirectory() as folder,
             mock.patch.object(verifiers_env, "with_reasoning", return_value=playback.env),
-            mock.patch.object(verifiers_env, "start", lambda env, *_: (env.reset(), env.unwrapped.observed)[1]),
+            mock.patch.object(
+                verifiers_env, "start", lambda env, *_: (env.reset(), env.unwrapped.observed)[1]
+            ),
         ):
-            environment = verifiers_env.load_environment(ENV_ID, first_seed=playback.recording.seed, num_levels=1)
+            environment = verifiers_env.load_environment(
+                ENV_ID, first_seed=playback.recording.seed, num_levels=1
+            )
             tokenizer_for_the_renderer(playback.model.folder, folder)
             client = TrainClientConfig(
                 base_url=engine.url, renderer=Qwen3VLRendererConfig(), renderer_model_name=folder
@@ -110,7 +135,9 @@ class OfVerifiers:
             async def run():
                 async with environment.serving():
                     (task,) = environment.taskset
-                    context = vf.ModelContext(model="tiny", client=client, sampling=vf.SamplingConfig(temperature=1.0))
+                    context = vf.ModelContext(
+                        model="tiny", client=client, sampling=vf.SamplingConfig(temperature=1.0)
+                    )
                     return await environment.run_episode(task, context)
 
             try:
@@ -136,7 +163,9 @@ def trained(playback, trace):
             mask += node.mask if fresh else [False] * len(node.mask)
             turns += [replies.index(id(node))] if fresh else []
             parts = node.message.content if isinstance(node.message.content, list) else []
-            pictures += [pixels_of(part.image_url.url) for part in parts if part.type == "image_url"]
+            pictures += [
+                pixels_of(part.image_url.url) for part in parts if part.type == "image_url"
+            ]
         taken |= {id(node) for node in branch.nodes}
         types = branch.mm_token_type_ids
         forward = {} if types is None else {"mm_token_type_ids": torch.tensor([types])}

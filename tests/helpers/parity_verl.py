@@ -49,7 +49,9 @@ class OfVerl:
     worker = WORKER
 
     def play(self, playback):
-        (row,) = verl_env.levels(ENV_ID, first_seed=playback.recording.seed, num_levels=1, **playback.recording.options)
+        (row,) = verl_env.levels(
+            ENV_ID, first_seed=playback.recording.seed, num_levels=1, **playback.recording.options
+        )
         worker, stored = self.made(playback), []
 
         async def put(keys, fields, tags, partition_id):
@@ -87,7 +89,11 @@ class OfVerl:
         worker.rollout_config = worker.config.actor_rollout_ref.rollout
         worker.processor = processor_of(playback.model.folder)
         worker.tokenizer = worker.processor.tokenizer
-        worker.llm_client, worker.hf_model_type, worker.dataset_cls = Server(playback.sampler), "qwen3_vl", RLHFDataset
+        worker.llm_client, worker.hf_model_type, worker.dataset_cls = (
+            Server(playback.sampler),
+            "qwen3_vl",
+            RLHFDataset,
+        )
         worker.mm_processor_kwargs, worker.distillation_enabled, worker.tools = {}, False, []
         worker.reward_loop_worker_handles = None
         return worker
@@ -103,7 +109,10 @@ class OfVerl:
         return TrainedSequence(
             input_ids=ids,
             mask=[bool(on) for on in whole(fields["loss_mask"])],
-            forward={**fields["multi_modal_inputs"], "position_ids": fields["position_ids"][:, None]},
+            forward={
+                **fields["multi_modal_inputs"],
+                "position_ids": fields["position_ids"][:, None],
+            },
             logprobs=whole(fields["rollout_log_probs"]),
             rewards=whole(fields["rm_scores"]),
         )

@@ -16,7 +16,12 @@ from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_envs import RewardTerm
 
 LAKE = "vagen/FrozenLake-v0"
-OPTIONS = {"strategy": "no_think", "max_turns": 2, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS}
+OPTIONS = {
+    "strategy": "no_think",
+    "max_turns": 2,
+    "format_reward": 0.0,
+    "prompt_pack": tiny.PROMPTS,
+}
 
 
 def lake(**options):
@@ -53,7 +58,16 @@ def likes_short_words(turn):
     return [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)]
 
 
-def trained(model, out, *, score=likes_short_words, make_sampler=None, callbacks=None, resume=None, **changes):
+def trained(
+    model,
+    out,
+    *,
+    score=likes_short_words,
+    make_sampler=None,
+    callbacks=None,
+    resume=None,
+    **changes,
+):
     """The trainer after its training."""
     trainer = MultiTurnPPOTrainer(
         model, config(out, **changes), score=score, make_sampler=make_sampler, callbacks=callbacks
@@ -70,14 +84,18 @@ def history(trainer, name):
 def weights(trainer):
     """Of policy and critic; the reference is none of the trained ones."""
     state = trainer.model.state_dict()
-    return {name: tensor.clone() for name, tensor in state.items() if not name.startswith("reference.")}
+    return {
+        name: tensor.clone() for name, tensor in state.items() if not name.startswith("reference.")
+    }
 
 
 def same(first, second, **tolerance):
     """Weights are, bit by bit or within a tolerance."""
     assert first.keys() == second.keys()
     for name in first:
-        torch.testing.assert_close(first[name], second[name], **(tolerance or {"rtol": 0, "atol": 0}), msg=name)
+        torch.testing.assert_close(
+            first[name], second[name], **(tolerance or {"rtol": 0, "atol": 0}), msg=name
+        )
 
 
 class Says:
@@ -90,7 +108,9 @@ class Says:
         pass
 
     def sample(self, prompts, sampling, seeds):
-        replies = [tuple(20 + seed // 7**n % 200 for n in range(self.length(seed))) for seed in seeds]
+        replies = [
+            tuple(20 + seed // 7**n % 200 for n in range(self.length(seed))) for seed in seeds
+        ]
         return [SampledReply(each, (-5.0,) * len(each)) for each in replies]
 
     def length(self, seed):
@@ -99,13 +119,20 @@ class Says:
 
 def train(model, out, changes):
     """Train into `out`, with what was logged in `history` and who did it in `processes`."""
-    changes = {"rollouts": 2, "episodes_per_rollout": 7, "per_device_train_batch_size": 2, **changes}
+    changes = {
+        "rollouts": 2,
+        "episodes_per_rollout": 7,
+        "per_device_train_batch_size": 2,
+        **changes,
+    }
     says = changes.pop("says", False)
     trainer = trained(model, out, make_sampler=Says if says else None, **changes)
     trainer.save_model(f"{out}/end")
     if trainer.accelerator.is_main_process:
         torch.save(trainer.state.log_history, f"{out}/history")
-        Path(out, "processes").write_text(f"{trainer.accelerator.num_processes} {trainer.accelerator.distributed_type}")
+        Path(out, "processes").write_text(
+            f"{trainer.accelerator.num_processes} {trainer.accelerator.distributed_type}"
+        )
     return trainer
 
 

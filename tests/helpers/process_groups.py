@@ -46,7 +46,12 @@ def _run(to, function, args, variables):
 
 def together(function, *args, **variables):
     """Run it in two processes that find each other as those of `torchrun --nproc_per_node 2` do."""
-    group = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    group = {
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+    }
     ranks = [{"RANK": rank, "LOCAL_RANK": rank} for rank in "01"]
     processes = [started(function, *args, **group, **rank, **variables) for rank in ranks]
     alive = list(processes)
@@ -56,7 +61,9 @@ def together(function, *args, **variables):
             if each.exitcode:  # the other waits for it
                 for one in alive:
                     one.kill()
-                raise AssertionError(each.said.recv() if each.said.poll() else f"exit code {each.exitcode}")
+                raise AssertionError(
+                    each.said.recv() if each.said.poll() else f"exit code {each.exitcode}"
+                )
         alive = [each for each in alive if each.exitcode is None]
 
 

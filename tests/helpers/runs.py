@@ -12,7 +12,12 @@ from vagen_benchmarks.runs.runner import run
 def protocol(agents, envs=("sokoban",), *, repeats=1, scoring=None, **tasks):
     """Of these agents on these environments; `tasks` are options of `make_tasks`."""
     described = tuple(agent.describe() for agent in agents)
-    return Protocol(tuple(make_tasks(envs, **tasks)[0]), described, repeats, scoring=scoring and scoring.describe())
+    return Protocol(
+        tuple(make_tasks(envs, **tasks)[0]),
+        described,
+        repeats,
+        scoring=scoring and scoring.describe(),
+    )
 
 
 def play(path, agents, envs=("sokoban",), *, policy=None, scoring=None, skipped=(), **asked):
@@ -41,4 +46,6 @@ class Liar(Agent):
         vertical = "below" if state.target[0] < state.player[0] else "above"
         horizontal = "right" if state.target[1] < state.player[1] else "left"
         lie = f"The target is {vertical} and on the {horizontal} side of the player."
-        return Reply(game.env.grammar.render(["Up"], observation=lie, reasoning="-", prediction=lie))
+        return Reply(
+            game.env.grammar.render(["Up"], observation=lie, reasoning="-", prediction=lie)
+        )

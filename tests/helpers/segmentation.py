@@ -23,7 +23,9 @@ def segmented(simulator):
     camera.distance, camera.azimuth, camera.elevation = 1.0, 90.0 - pose.rotation, -pose.horizon
     scene = mujoco.MjvScene(model, maxgeom=model.ngeom + 50)
     scene.flags[mujoco.mjtRndFlag.mjRND_SEGMENT] = scene.flags[mujoco.mjtRndFlag.mjRND_IDCOLOR] = 1
-    mujoco.mjv_updateScene(model, simulator._data, mujoco.MjvOption(), None, camera, mujoco.mjtCatBit.mjCAT_ALL, scene)
+    mujoco.mjv_updateScene(
+        model, simulator._data, mujoco.MjvOption(), None, camera, mujoco.mjtCatBit.mjCAT_ALL, scene
+    )
     pixels = painter().draw(model, scene, 255, False).astype(int)
     bodies = np.full(scene.ngeom + 1, -1)
     for geom in scene.geoms[: scene.ngeom]:

@@ -33,7 +33,9 @@ class Served:
         self._socket = socket.create_server(("127.0.0.1", port))
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self._socket]}, daemon=True)
+        self.thread = threading.Thread(
+            target=self.server.run, kwargs={"sockets": [self._socket]}, daemon=True
+        )
 
     def __enter__(self):
         self.thread.start()
@@ -51,7 +53,15 @@ class Command:
 
     def __init__(self, *arguments, key=""):
         environment = {**os.environ, "VAGEN_SERVE_KEY": key}
-        command = [sys.executable, "-m", "vagen_benchmarks.cli", "serve", "--port", "0", *map(str, arguments)]
+        command = [
+            sys.executable,
+            "-m",
+            "vagen_benchmarks.cli",
+            "serve",
+            "--port",
+            "0",
+            *map(str, arguments),
+        ]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )

@@ -31,7 +31,9 @@ class Fleet:
         if front.process.poll() is not None:
             return False
         workers = front.workers
-        is_for_worker = draw.random() < 0.5 if min(self.killed.values()) else not self.killed["workers"]
+        is_for_worker = (
+            draw.random() < 0.5 if min(self.killed.values()) else not self.killed["workers"]
+        )
         if workers and is_for_worker:
             with contextlib.suppress(ProcessLookupError):
                 kill(draw.choice(workers))

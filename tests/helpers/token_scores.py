@@ -8,5 +8,11 @@ def score_tokens(policy, inputs, *, temperature, forbidden_ids):
     tokens = SampledTokens(inputs["input_ids"] == inputs["input_ids"])
     logits = tokens.before(policy(**inputs, use_cache=False).logits)
     ids = tokens.ids(inputs["input_ids"])
-    found = score(("logprobs", "entropies"), Distribution(temperature, forbidden_ids), ids, lambda each: each, logits)
+    found = score(
+        ("logprobs", "entropies"),
+        Distribution(temperature, forbidden_ids),
+        ids,
+        lambda each: each,
+        logits,
+    )
     return tokens.back(found["logprobs"]), tokens.back(found["entropies"])

@@ -54,7 +54,9 @@ def judged(env_id, options):
     """What `permitted` says, watched."""
     global watching
     with contextlib.suppress(Exception):
-        permitted(env_id, {"no such option": 1}, {})  # what the environment itself needs is imported by now
+        permitted(
+            env_id, {"no such option": 1}, {}
+        )  # what the environment itself needs is imported by now
     events.clear()
     watching = True
     try:
@@ -75,7 +77,9 @@ def main():
         env_id, options = json.loads(line)
         said, seen = judged(env_id, options)
         if not said:
-            result = host.run(HostCall("s", "open", {"env_id": env_id, "options": options, "offers": {}}))
+            result = host.run(
+                HostCall("s", "open", {"env_id": env_id, "options": options, "offers": {}})
+            )
             failure = None if isinstance(result, HostAnswer) else list(result)
             host.run(HostCall("s", "close", {}))
         else:

@@ -23,13 +23,21 @@ LAKE = FrozenLakeState(4, (2, 0), (0, 3), ((3, 2),))
 TWO_HOLES = FrozenLakeState(4, (1, 0), (3, 3), ((1, 2), (2, 0), (2, 1)))
 BOARD = SokobanState(6, 6, (1 << 36) - 1, (3, 2), ((2, 3),), ((3, 1),))
 ROOM = NavigationState("Vase", 2.8, "right", (("Laptop", "ahead", 1.6), ("Sofa", "left", 2.5)))
-NAMES = NavigationState("TVStand", 2.0, "ahead", (("SideTable", "left", 1.0), ("FloorLamp", "right", 1.2)))
-TABLE = PrimitiveSkillState("place", {"red_cube": (-80, 150, 20), "green_cube": (-5, -154, 20)}, "", None)
+NAMES = NavigationState(
+    "TVStand", 2.0, "ahead", (("SideTable", "left", 1.0), ("FloorLamp", "right", 1.2))
+)
+TABLE = PrimitiveSkillState(
+    "place", {"red_cube": (-80, 150, 20), "green_cube": (-5, -154, 20)}, "", None
+)
 FALLEN = FrozenLakeState(4, (3, 2), (0, 2), ((3, 2),))
-DRAWER = PrimitiveSkillState("drawer", {"apple": (-241, -295, 52), "drawer": (-240, -300, 46)}, "", 146)
+DRAWER = PrimitiveSkillState(
+    "drawer", {"apple": (-241, -295, 52), "drawer": (-240, -300, 46)}, "", 146
+)
 PICTURE = SvgState((Element("circle", "filled", "#0000ff", 50, 50, 40, 40),))
 TOWER = PrimitiveSkillState("stack", {"red_cube": (9, 50, 20), "green_cube": (8, 51, 60)}, "", None)
-VIEW = NavigationState("Mug", 2.0, "ahead", (("Mug", "ahead", 2.0), ("Desk", "right", 2.1)), 0, (-30, 55))
+VIEW = NavigationState(
+    "Mug", 2.0, "ahead", (("Mug", "ahead", 2.0), ("Desk", "right", 2.1)), 0, (-30, 55)
+)
 DRAWN = SvgState(PICTURE.target, (Element("line", "filled", "#00d26a", 30, 30, 4, 40),))
 STATES = (LAKE, BOARD, ROOM, NAMES, TABLE, PICTURE)
 
@@ -62,13 +70,19 @@ def test_the_states_own_descriptions_are_read_in_full(state, form):
         (LAKE, "The goal is two rows above and three columns to the right of me."),
         (LAKE, "Goal: 2 up, 3 right."),
         (LAKE, "The flag is northeast of the agent, and there's a hole at my lower right."),
-        (LAKE, "The goal is above me. The hole is in the row below me, two columns to the right of me."),
+        (
+            LAKE,
+            "The goal is above me. The hole is in the row below me, two columns to the right of me.",
+        ),
         (LAKE, "The goal is in row 1, column 4."),  # counted from 1
         (LAKE, "The goal is in row 0, column 3."),  # counted from 0
         (LAKE, "Counting from 1, I am in row 3, column 1 and the goal is in row 1, column 4."),
         (LAKE, "The goal is up two and three to the right. There is one hole."),
         (TWO_HOLES, "All holes are to the left of the goal. The goal is two rows below me."),
-        (LAKE, "I need to go up two and right three to reach the goal, which is above and to the right of me."),
+        (
+            LAKE,
+            "I need to go up two and right three to reach the goal, which is above and to the right of me.",
+        ),
         (
             TWO_HOLES,
             "There are two holes: one to the right of me, two tiles away, and another one below me. Goal: below.",
@@ -77,44 +91,80 @@ def test_the_states_own_descriptions_are_read_in_full(state, form):
         (TWO_HOLES, "Holes: 2 right; 1 down. Goal: 2 down."),
         (BOARD, "The box is to the right of me. It is one above me, and the target is left of it."),
         (BOARD, "box is dirctly northeast of playr"),
-        (BOARD, "The crate is one tile up and one tile to the right of me. The target is directly to my left."),
+        (
+            BOARD,
+            "The crate is one tile up and one tile to the right of me. The target is directly to my left.",
+        ),
         (BOARD, "The player and the target are in the same row."),
         (BOARD, "box ↗ player"),
         (BOARD, "player: (3, 2), box: (2, 3), target: (3, 1)"),
-        (ROOM, "To my right there is the vase, the laptop is in front of me and the couch is on the left."),
+        (
+            ROOM,
+            "To my right there is the vase, the laptop is in front of me and the couch is on the left.",
+        ),
         (ROOM, "vase: right, ~2.8 m"),
         (TABLE, "- red cube: (-80, 150, 20)\n- green cube: (-5, -154, 20)"),
         (PICTURE, "A blue circle at (50, 50), 40 wide and 40 high."),
         (BOARD, "Relative to the player, the box is up and right (1 row up, 1 column right)."),
-        (BOARD, "From the box, the target is down and to the left. My target is on my left, next to me."),
+        (
+            BOARD,
+            "From the box, the target is down and to the left. My target is on my left, next to me.",
+        ),
         (BOARD, "Box: NE of the player. The player and the target share the same row."),
         (LAKE, "The goal is at the top right of the map, above and to the right of me."),
         (ROOM, "My target, the vase, is on the right, about 2.7 m away, near the sofa."),
-        (TABLE, "The green cube is on the left side, and the red cube is on the right of the green cube."),
+        (
+            TABLE,
+            "The green cube is on the left side, and the red cube is on the right of the green cube.",
+        ),
         (
             TABLE,
             "The red cube is farther from the camera than the green cube and to the right of it, at (-80, 150, 20).",
         ),
-        (TABLE, "The green cube at (-5, -154, 20) is the closest to the camera. The red cube is on the table."),
+        (
+            TABLE,
+            "The green cube at (-5, -154, 20) is the closest to the camera. The red cube is on the table.",
+        ),
         (TABLE, "Red is at the right, so I should pick up the green cube."),
-        (DRAWER, "The red apple is inside the drawer at around (-240, -290, 52), and the drawer is still pulled open."),
+        (
+            DRAWER,
+            "The red apple is inside the drawer at around (-240, -290, 52), and the drawer is still pulled open.",
+        ),
         (LAKE, "The goal is to the right of and above me, so I can't go straight up."),
-        (TWO_HOLES, "I see holes to my right and below me. The goal is below me, since I am above it."),
+        (
+            TWO_HOLES,
+            "I see holes to my right and below me. The goal is below me, since I am above it.",
+        ),
         (FALLEN, "The player has fallen into a hole in the bottom row. The goal is above me."),
-        (TWO_HOLES, "I am surrounded by holes on the right and below. The goal occupies the bottom-right tile."),
+        (
+            TWO_HOLES,
+            "I am surrounded by holes on the right and below. The goal occupies the bottom-right tile.",
+        ),
         (BOARD, "The box is to the right of both the player and the target."),
         (ROOM, "I'm facing the laptop. The vase is on the table, to my right, next to the sofa."),
         (BOARD, "The box is above me to the right, and the target is to the left of both."),
-        (BOARD, "From my view the box is up and right. The target is left of me, which puts it below the box."),
+        (
+            BOARD,
+            "From my view the box is up and right. The target is left of me, which puts it below the box.",
+        ),
         (BOARD, "The cell to my right is free. The box is one step up and one step right from me."),
         (LAKE, "I'm in the left column. I need to go two up and three right to get to the goal."),
-        (TWO_HOLES, "The goal is below me, and so is a hole. Holes are directly below me and two to the right."),
+        (
+            TWO_HOLES,
+            "The goal is below me, and so is a hole. Holes are directly below me and two to the right.",
+        ),
         (LAKE, "There is no hole between me and the goal. The goal is above me and to my right."),
         (PICTURE, "A blue balloon in the middle, 40 across, with strings."),
-        (TABLE, "From left to right: green, red. The red one is about 30 cm to the right of the green one."),
+        (
+            TABLE,
+            "From left to right: green, red. The red one is about 30 cm to the right of the green one.",
+        ),
         (TOWER, "The green cube is stacked on the red one. Green is at the top."),
         (VIEW, "The mug is slightly to my left in the left half of the image, about 200 cm away."),
-        (DRAWN, "In the upper left there is a green line in my drawing. The target has a blue disc below it."),
+        (
+            DRAWN,
+            "In the upper left there is a green line in my drawing. The target has a blue disc below it.",
+        ),
         (PICTURE, "The target is a blue circle centered at (50, 50), about 40% of the width."),
     ],
 )
@@ -151,7 +201,10 @@ def test_plain_variations_are_read(state, text):
         (BOARD, "The target is right of me because I am left of it."),
         (TABLE, "The red cube is the leftmost cube."),
         (BOARD, "The box is between me and the target."),
-        (TWO_HOLES, "There are no holes next to me. The goal is below me, and the cell below me is safe."),
+        (
+            TWO_HOLES,
+            "There are no holes next to me. The goal is below me, and the cell below me is safe.",
+        ),
     ],
 )
 def test_false_statements_are_refused(state, text):
@@ -212,7 +265,9 @@ def test_a_false_clause_that_wasnt_read_is_not_accepted_beside_a_true_one(beside
     assert direct(LAKE, f"The goal is above me. {beside}") in (None, 0.0)
 
 
-@pytest.mark.parametrize("beside", ["The holes are below me.", "Left is a hole.", "The goal is 20 cm away."])
+@pytest.mark.parametrize(
+    "beside", ["The holes are below me.", "Left is a hole.", "The goal is 20 cm away."]
+)
 def test_all_of_several_and_cells_beside(beside):
     assert direct(TWO_HOLES, f"The goal is down and to the right of me. {beside}") in (None, 0.0)
 
@@ -246,7 +301,10 @@ def test_an_observation_doesnt_tell_the_future():
     assert held(LAKE, "The goal will be above the player.", "world_modeling") == [True]
 
 
-SUBJECTS = {"box": ("The box", "the crate", "A box"), "target": ("The target", "the goal", "The destination")}
+SUBJECTS = {
+    "box": ("The box", "the crate", "A box"),
+    "target": ("The target", "the goal", "The destination"),
+}
 VERBS = ("is", "lies", "is located", "can be seen")
 WAYS = {
     (-1, 0): ("above", "north of"),
@@ -274,7 +332,20 @@ def test_generated_sentences_are_as_true_as_their_geometry():
         assert set(held(state, text)) == {true}, (text, state)
 
 
-NOISE = [*"{}3:-[\n", "the box", "above", "(1", " 2)", "and", "player", "İ", "not", "is", "'s", "0.5"]
+NOISE = [
+    *"{}3:-[\n",
+    "the box",
+    "above",
+    "(1",
+    " 2)",
+    "and",
+    "player",
+    "İ",
+    "not",
+    "is",
+    "'s",
+    "0.5",
+]
 
 
 @given(st.sampled_from(STATES), st.lists(st.sampled_from(NOISE) | st.text(max_size=5), max_size=30))
@@ -287,8 +358,29 @@ def test_words_in_any_order_are_no_error(state):
     """Such as "ahead corner of the grid", which raised a KeyError."""
     stream = HashStream("words", state.kind)
     words = [" ".join(phrase) for phrase in phrases(state.kind)]
-    words += ["(", ")", ",", ".", ":", "one", "2", "the", "my", "is", "of the board", "(1, 2)", "blue circle"] * 9
-    texts = [" ".join(words[stream.below(len(words))] for _ in range(1 + stream.below(12))) for _ in range(1500)]
-    texts += ["The vase is in the front corner of the grid.", "Two holes: left, same row,", "a greyish shape"]
+    words += [
+        "(",
+        ")",
+        ",",
+        ".",
+        ":",
+        "one",
+        "2",
+        "the",
+        "my",
+        "is",
+        "of the board",
+        "(1, 2)",
+        "blue circle",
+    ] * 9
+    texts = [
+        " ".join(words[stream.below(len(words))] for _ in range(1 + stream.below(12)))
+        for _ in range(1500)
+    ]
+    texts += [
+        "The vase is in the front corner of the grid.",
+        "Two holes: left, same row,",
+        "a greyish shape",
+    ]
     for text in texts:
         assert direct(state, text) in (None, 0.0, 1.0)

@@ -89,13 +89,17 @@ def test_the_report_tells_catch_alls_from_descriptions():
     hacked = rewarded_sentences(turns, [score_turn(turn, Lenient()) for turn in turns], Lenient())
     assert hacked[0].sentence == "the player will be at the position of the gift"
     assert hacked[0].truth_rate == 1.0
-    honest = rewarded_sentences(turns, [score_turn(turn, RuleJudge()) for turn in turns], RuleJudge())
+    honest = rewarded_sentences(
+        turns, [score_turn(turn, RuleJudge()) for turn in turns], RuleJudge()
+    )
     assert honest[0].truth_rate < 0.5
 
 
 def test_in_vector_environments():
     for mode in ("sync", "async"):
-        envs = gym.make_vec("vagen/Sokoban-v0", 2, vectorization_mode=mode, wrappers=[VisualReasoningReward])
+        envs = gym.make_vec(
+            "vagen/Sokoban-v0", 2, vectorization_mode=mode, wrappers=[VisualReasoningReward]
+        )
         envs.reset(seed=[1, 2])
         _, rewards, *_ = envs.step(
             [
@@ -139,8 +143,14 @@ def test_words_earn_only_where_they_are_true(name):
 def test_repeated_where_it_is_wrong_it_is_fined(name):
     text, _ = HACKS[name]
     penalty, judge = RepetitionPenalty(), RuleJudge()
-    boards = [FrozenLakeState(4, (row, column), (0, 3), ((3, 0),)) for row in range(1, 4) for column in range(4)]
-    values = [judge.score(Statement("world_modeling", text, board)).value or 0.0 for board in boards]
+    boards = [
+        FrozenLakeState(4, (row, column), (0, 3), ((3, 0),))
+        for row in range(1, 4)
+        for column in range(4)
+    ]
+    values = [
+        judge.score(Statement("world_modeling", text, board)).value or 0.0 for board in boards
+    ]
     fines = [penalty.fine(text, value) for value in values]
     assert max(values) < 0.7
     assert fines == [0.0] * 8 + [-0.1] * 4

@@ -15,7 +15,11 @@ from vagen_rewards.reader import read
 from vagen_rewards.scores import Judge
 
 BOARD = SokobanState(8, 8, (1 << 64) - 1, (3, 3), ((2, 3),), ((1, 1),))
-TRUE, FALSE, OTHER = "The box is above the player.", "The box is below the player.", "The target is above the box."
+TRUE, FALSE, OTHER = (
+    "The box is above the player.",
+    "The box is below the player.",
+    "The target is above the box.",
+)
 
 
 def statement(text=TRUE):
@@ -63,7 +67,9 @@ def test_the_next_judge_is_asked_only_about_what_is_left(first, asked):
     assert bool(later.asked) == asked
     assert score.value == (0.25 if asked else first.value)
     if asked:
-        assert FallbackJudge(Says(first), Says()).score(statement()).value == first.value  # where the next one fails
+        assert (
+            FallbackJudge(Says(first), Says()).score(statement()).value == first.value
+        )  # where the next one fails
 
 
 def test_the_next_judge_reads_only_the_rest_of_the_text():
@@ -72,7 +78,10 @@ def test_the_next_judge_reads_only_the_rest_of_the_text():
     judge = FallbackJudge(RuleJudge(), later)
     reading = judge.read(statement(f"{TRUE} {rest}"))
     assert [each.strip() for each in later.asked] == [rest.strip(".")]
-    assert keys(reading) == [*keys(read("sokoban", TRUE, "grounding")), *keys(read("sokoban", OTHER, "grounding"))]
+    assert keys(reading) == [
+        *keys(read("sokoban", TRUE, "grounding")),
+        *keys(read("sokoban", OTHER, "grounding")),
+    ]
     assert reading.unread == ()
     later.asked.clear()
     assert keys(judge.read(statement())) == keys(read("sokoban", TRUE, "grounding"))
@@ -85,7 +94,9 @@ def test_what_no_judge_reads_stays_unread():
     for later in (Says(), Says(words="Zarf gleeb.")):
         assert FallbackJudge(RuleJudge(), later).read(statement(text)) == alone
     assert isinstance(FallbackJudge(Says(), Says()).read(statement()), Score)
-    assert keys(FallbackJudge(Says(), RuleJudge()).read(statement())) == keys(read("sokoban", TRUE, "grounding"))
+    assert keys(FallbackJudge(Says(), RuleJudge()).read(statement())) == keys(
+        read("sokoban", TRUE, "grounding")
+    )
 
 
 def test_one_judge_is_no_composition():
@@ -94,8 +105,12 @@ def test_one_judge_is_no_composition():
     assert FallbackJudge(RuleJudge(), Says()).reads
     assert not FallbackJudge(RuleJudge(), Says(reads=False)).reads
     assert "rule:f1:3" in FallbackJudge(RuleJudge(), Says()).name
-    batch = asyncio.run(FallbackJudge(RuleJudge(), RuleJudge()).score_many([statement(), statement(FALSE)]))
-    assert [score.value for score in batch] == [RuleJudge().score(statement(each)).value for each in (TRUE, FALSE)]
+    batch = asyncio.run(
+        FallbackJudge(RuleJudge(), RuleJudge()).score_many([statement(), statement(FALSE)])
+    )
+    assert [score.value for score in batch] == [
+        RuleJudge().score(statement(each)).value for each in (TRUE, FALSE)
+    ]
     assert asyncio.run(FallbackJudge(RuleJudge(), RuleJudge()).read_many([])) == []
 
 

@@ -37,7 +37,9 @@ def of(env, **options):
 
 
 def said(env, observation, prediction, actions=("Up",)):
-    return env.unwrapped.grammar.render(list(actions), observation=observation, reasoning="-", prediction=prediction)
+    return env.unwrapped.grammar.render(
+        list(actions), observation=observation, reasoning="-", prediction=prediction
+    )
 
 
 class Yes(Judge):
@@ -100,9 +102,13 @@ def test_what_is_false_costs_by_information_and_earns_nothing_plainly(env):
 def test_a_prediction_is_paid_for_what_it_says_beyond_the_observation(env):
     state = env.unwrapped.true_state.describe("natural_language")
     turn = turn_of(env, said(env, state, state))
-    still = [claim for claim in _claims(turn) if claim.holds(turn.before) and claim.holds(turn.after)]
+    still = [
+        claim for claim in _claims(turn) if claim.holds(turn.before) and claim.holds(turn.after)
+    ]
     assert still, "something stays as it was"
-    again = ". ".join(turn.parsed.observation[slice(*claim.span)].strip(" .") for claim in still) + "."
+    again = (
+        ". ".join(turn.parsed.observation[slice(*claim.span)].strip(" .") for claim in still) + "."
+    )
     repeated = _with_prediction(turn, again)
     assert terms(of(env), repeated)["world_modeling"] <= 0
     true = _with_prediction(turn, turn.after.describe("natural_language"))
@@ -161,7 +167,9 @@ def test_wrong_options_are_refused(options, named):
 
 
 def test_options_as_files_give_them():
-    reward = ReasoningReward.from_options({"judge": "rule-direct", "weighting": "plain", "penalty": "paper"})
+    reward = ReasoningReward.from_options(
+        {"judge": "rule-direct", "weighting": "plain", "penalty": "paper"}
+    )
     assert reward.describe() == {
         "judge": "rule:direct:3",
         "betas": {"grounding": 0.5, "world_modeling": 0.5},
@@ -169,7 +177,10 @@ def test_options_as_files_give_them():
         "weighting": "plain",
         "penalty": "paper",
     }
-    assert ReasoningReward.from_options({"grounding": 0.3}).betas == {"grounding": 0.3, "world_modeling": 0.0}
+    assert ReasoningReward.from_options({"grounding": 0.3}).betas == {
+        "grounding": 0.3,
+        "world_modeling": 0.0,
+    }
 
 
 # -- as an option of environments --------------------------------------------------------------------
@@ -192,6 +203,8 @@ def test_gymnasium_environments_with_and_without_it():
             term.name for term in env.step("no reasoning at all")[4]["turn"].rewards
         }
     one, two = (with_reasoning(gym.make(ID), options) for _ in range(2))
-    assert one.reward.judge is two.reward.judge  # the memory of wordings is one for all episodes of a process
+    assert (
+        one.reward.judge is two.reward.judge
+    )  # the memory of wordings is one for all episodes of a process
     with pytest.raises(JudgeConfigError):
         with_reasoning(gym.make(ID), {"gates": True})

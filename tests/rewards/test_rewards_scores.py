@@ -66,15 +66,26 @@ def test_an_observation_is_held_against_before_and_a_prediction_against_after(pi
     scores = score_turn(turn, judge)
     env_id = "vagen/FrozenLake-v0"
     assert judge.asked == [
-        Statement("grounding", "ab", turn.before, env_id, turn.observed.picture.png if pictures else None),
-        Statement("world_modeling", "abcd", turn.after, env_id, turn.result.picture.png if pictures else None),
+        Statement(
+            "grounding", "ab", turn.before, env_id, turn.observed.picture.png if pictures else None
+        ),
+        Statement(
+            "world_modeling",
+            "abcd",
+            turn.after,
+            env_id,
+            turn.result.picture.png if pictures else None,
+        ),
     ]
     assert statements_of(turn, pictures) == judge.asked
     assert [each.picture for each in statements_of(turn)] == [None, None]
     unseen = a_turn(reply(), observation="text")
     assert [each.picture for each in statements_of(unseen, pictures=True)] == [None, None]
     assert scores == TurnScores(Score(0.2, "ab"), Score(0.4, "abcd"))
-    assert scores.by_part() == (("grounding", scores.grounding), ("world_modeling", scores.world_modeling))
+    assert scores.by_part() == (
+        ("grounding", scores.grounding),
+        ("world_modeling", scores.world_modeling),
+    )
 
 
 def test_a_batch_is_asked_at_once_and_answered_in_order():
@@ -96,7 +107,9 @@ def test_a_tally_doesnt_take_words_that_arent_understood_for_a_broken_judge():
     tally.add(*[Score.unscored("the server is down")] * 3)
     tally.check()  # 3 of 12
     tally.add(Score.unscored("the server is down"))
-    with pytest.raises(TooManyUnscoredError, match=r"4 of 13 .* more than the 25% allowed; .* the server is down"):
+    with pytest.raises(
+        TooManyUnscoredError, match=r"4 of 13 .* more than the 25% allowed; .* the server is down"
+    ):
         tally.check()
     tally.add(*[Score(1.0, "fine")] * 3)
     tally.check()  # a quarter again
@@ -106,7 +119,9 @@ def test_scores_become_terms_and_metrics_and_take_the_place_of_earlier_ones():
     turn = a_turn(reply())
     task = list(turn.rewards)
     reward = ReasoningReward(beta_grounding=2.0, beta_world_modeling=3.0)
-    first = reward.with_scores(turn, TurnScores(Score(0.5, "half"), Score.unscored("down", ((0, 1),))))
+    first = reward.with_scores(
+        turn, TurnScores(Score(0.5, "half"), Score.unscored("down", ((0, 1),)))
+    )
     assert [(term.name, term.value) for term in first.rewards[len(task) :]] == [("grounding", 1.0)]
     assert {**first.metrics} == {
         **turn.metrics,
@@ -119,8 +134,14 @@ def test_scores_become_terms_and_metrics_and_take_the_place_of_earlier_ones():
         "world_modeling_unscored": True,
     }
     second = reward.with_scores(first, TurnScores(None, Score(0.25, "poor")))
-    assert [(term.name, term.value) for term in second.rewards[len(task) :]] == [("world_modeling", 0.75)]
-    assert {name: value for name, value in second.metrics.items() if name.startswith(("grounding", "world"))} == {
+    assert [(term.name, term.value) for term in second.rewards[len(task) :]] == [
+        ("world_modeling", 0.75)
+    ]
+    assert {
+        name: value
+        for name, value in second.metrics.items()
+        if name.startswith(("grounding", "world"))
+    } == {
         "world_modeling_reason": "poor",
         "world_modeling_unread": 0.0,
         "world_modeling": 0.25,

@@ -22,7 +22,9 @@ from vagen_rewards.verifiers.detection import match, true_boxes
 
 def sample(truth, parm=None, ratios=(0.9, 0.1)):
     prompt = ({"role": "user", "content": "Find it."},)
-    return Sample("mine", (), prompt, "detection", RewardModel(truth, truth, *ratios, "detection", parm or {}))
+    return Sample(
+        "mine", (), prompt, "detection", RewardModel(truth, truth, *ratios, "detection", parm or {})
+    )
 
 
 def written(boxes):
@@ -34,7 +36,9 @@ def reply(boxes):
 
 
 edges = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(sorted)
-boxes = st.builds(lambda x, y, label: Box(x[0], y[0], x[1], y[1], label), edges, edges, st.sampled_from("ab"))
+boxes = st.builds(
+    lambda x, y, label: Box(x[0], y[0], x[1], y[1], label), edges, edges, st.sampled_from("ab")
+)
 
 
 def painted(box):
@@ -56,7 +60,11 @@ def test_matching_is_the_best_of_all_permutations(predicted, truth, random):
     size = max(len(predicted), len(truth))
     padded = [*predicted, *[None] * (size - len(predicted))]
     best = max(
-        sum(iou(p, t) for p, t in zip(order, truth, strict=False) if p is not None and p.label == t.label)
+        sum(
+            iou(p, t)
+            for p, t in zip(order, truth, strict=False)
+            if p is not None and p.label == t.label
+        )
         for order in itertools.permutations(padded)
     )
     found = match(predicted, truth)
@@ -70,7 +78,9 @@ def test_matching_is_the_best_of_all_permutations(predicted, truth, random):
 @given(boxes.filter(lambda box: box.area), boxes, st.floats(0.05, 1.0))
 def test_for_one_box_it_is_equation_3(truth, predicted, threshold):
     predicted = predicted._replace(label=truth.label)
-    overlap = (painted(truth) & painted(predicted)).sum() / (painted(truth) | painted(predicted)).sum()
+    overlap = (painted(truth) & painted(predicted)).sum() / (
+        painted(truth) | painted(predicted)
+    ).sum()
     verdict = score(sample(written([truth])), reply([predicted]), threshold)
     if abs(overlap - threshold) > 1e-9:
         assert verdict.accuracy == pytest.approx(overlap if overlap >= threshold else 0.0)
@@ -83,7 +93,11 @@ def released(predicted, truth, threshold, completeness=0.0):
     def once(boxes):
         kept = []
         for box in boxes:
-            if box.x1 <= box.x2 and box.y1 <= box.y2 and all(box[:4] != other[:4] for other in kept):
+            if (
+                box.x1 <= box.x2
+                and box.y1 <= box.y2
+                and all(box[:4] != other[:4] for other in kept)
+            ):
                 kept.append(box)
         return kept
 
@@ -93,7 +107,8 @@ def released(predicted, truth, threshold, completeness=0.0):
     free, total, hits = set(range(len(predicted))), 0.0, 0
     for box in truth:
         overlaps = [
-            (painted(predicted[i]) & painted(box)).sum() / max(1, (painted(predicted[i]) | painted(box)).sum())
+            (painted(predicted[i]) & painted(box)).sum()
+            / max(1, (painted(predicted[i]) | painted(box)).sum())
             if i in free and predicted[i].label == box.label
             else -1.0
             for i in range(len(predicted))
@@ -102,8 +117,13 @@ def released(predicted, truth, threshold, completeness=0.0):
         if overlaps[best] >= threshold:
             free.remove(best)
             total, hits = total + overlaps[best], hits + 1
-    missed, false_alarms = (len(truth) - hits) / len(truth), (len(predicted) - hits) / len(predicted)
-    mixed = total / len(truth) * (1 - completeness) + (1 - (missed + false_alarms) / 2) * completeness
+    missed, false_alarms = (
+        (len(truth) - hits) / len(truth),
+        (len(predicted) - hits) / len(predicted),
+    )
+    mixed = (
+        total / len(truth) * (1 - completeness) + (1 - (missed + false_alarms) / 2) * completeness
+    )
     return mixed * 0.6 ** abs(len(predicted) - len(truth))
 
 
@@ -114,7 +134,9 @@ def released(predicted, truth, threshold, completeness=0.0):
     st.sampled_from([0.0, 0.3]),
 )
 def test_several_boxes_earn_what_the_released_code_pays(predicted, truth, threshold, completeness):
-    parm = {"det_reward_ratio": {"iou_max_label_first": 1.0, "iou_completeness": completeness, "map": 0}}
+    parm = {
+        "det_reward_ratio": {"iou_max_label_first": 1.0, "iou_completeness": completeness, "map": 0}
+    }
     verdict = score(sample(written(truth), parm), reply(predicted), threshold)
     assert verdict.accuracy == pytest.approx(released(predicted, truth, threshold, completeness))
 
@@ -142,7 +164,10 @@ def test_answers_in_pixels_are_held_against_released_truths_in_thousandths():
 
 def test_thousandths_may_be_the_unit_of_both():
     truth = [Box(100, 200, 500, 700, "dog")]
-    assert score(sample(written(truth), {"coordinates": "thousandths"}), reply(truth), 0.99).accuracy == 1
+    assert (
+        score(sample(written(truth), {"coordinates": "thousandths"}), reply(truth), 0.99).accuracy
+        == 1
+    )
 
 
 def test_several_boxes_may_be_divided_by_the_larger_number():
@@ -150,7 +175,10 @@ def test_several_boxes_may_be_divided_by_the_larger_number():
     asked = sample(written(truth), {"matching": "assignment"})
     assert score(asked, reply(truth[::-1]), 0.99).accuracy == 1
     assert score(asked, reply(truth[:1]), 0.99).accuracy == 0.5
-    assert score(asked, reply([*truth, Box(0, 0, 1, 1, "a"), Box(0, 0, 1, 1, "zebra")]), 0.99).accuracy == 0.5
+    assert (
+        score(asked, reply([*truth, Box(0, 0, 1, 1, "a"), Box(0, 0, 1, 1, "zebra")]), 0.99).accuracy
+        == 0.5
+    )
     assert score(asked, reply([*truth, *truth]), 0.99).accuracy == 0.5  # said twice
     half = score(asked, reply([truth[0], Box(20, 20, 30, 28, "a")]), 0.9)
     assert half.accuracy == 0.5  # 0.8 is below
@@ -166,7 +194,9 @@ def test_labels_count_but_not_their_case():
 
 def test_a_samples_own_threshold_goes_before_the_schedules():
     truth, guess = [Box(0, 0, 10, 10, "a")], [Box(0, 0, 10, 6, "a")]
-    assert score(sample(written(truth), {"iou_threshold": 0.5}), reply(guess), 0.99).accuracy == pytest.approx(0.6)
+    assert score(
+        sample(written(truth), {"iou_threshold": 0.5}), reply(guess), 0.99
+    ).accuracy == pytest.approx(0.6)
     assert score(sample(written(truth)), reply(guess), 0.99).accuracy == 0
 
 
@@ -189,7 +219,9 @@ def test_wrong_parameters_are_said(parm):
         score(sample(written([Box(0, 0, 1, 1, "a")]), parm), reply([]))
 
 
-@pytest.mark.parametrize("truth", ["7", "[]", "[{'bbox_2d': [0, 0, 0, 5], 'label': 'a'}]", "[{'bbox': [1, 2, 3, 4]}]"])
+@pytest.mark.parametrize(
+    "truth", ["7", "[]", "[{'bbox_2d': [0, 0, 0, 5], 'label': 'a'}]", "[{'bbox': [1, 2, 3, 4]}]"]
+)
 def test_a_truth_that_is_none_is_the_datas_mistake(truth):
     with pytest.raises(VerifierError, match="the ground truth"):
         score(sample(truth), reply([]))
@@ -223,7 +255,11 @@ def test_what_no_answer_earns():
 # -- reading -------------------------------------------------------------------------------------
 
 
-@given(st.lists(boxes, max_size=6), st.booleans(), st.sampled_from(["{}", "```json\n{}\n```", "Here: {} there."]))
+@given(
+    st.lists(boxes, max_size=6),
+    st.booleans(),
+    st.sampled_from(["{}", "```json\n{}\n```", "Here: {} there."]),
+)
 def test_what_was_written_is_read(given_boxes, as_python, around):
     entries = [{"bbox_2d": [*box[:4]], "label": box.label, "score": None} for box in given_boxes]
     text = repr(entries) if as_python else json.dumps(entries)

@@ -69,11 +69,14 @@ cat = \text{}tac ; \text{cat} = tac ; cat = \text{tac}
 
 
 def pairs(table):
-    return [item.split(" = ") for line in table.strip("\n").split("\n") for item in line.split(" ; ")]
+    return [
+        item.split(" = ") for line in table.strip("\n").split("\n") for item in line.split(" ; ")
+    ]
 
 
 @pytest.mark.parametrize(
-    ("truth", "answer", "accuracy"), [(*pair, 1) for pair in pairs(RIGHT)] + [(*pair, 0) for pair in pairs(WRONG)]
+    ("truth", "answer", "accuracy"),
+    [(*pair, 1) for pair in pairs(RIGHT)] + [(*pair, 0) for pair in pairs(WRONG)],
 )
 def test_right_and_wrong(verifier, truth, answer, accuracy):
     assert right(verifier, truth, f"So it is \\boxed{{{answer}}}.") == accuracy
@@ -113,7 +116,13 @@ def is_escaped(text, place):
     """Whether the backslash there is the second of a pair, counted from the first `\\boxed`, where reading begins."""
     i = max(text.find("\\boxed"), 0)
     while i < place:
-        i += 2 if text[i] == "\\" and not text.startswith("\\boxed{", i) else len("\\boxed{") if text[i] == "\\" else 1
+        i += (
+            2
+            if text[i] == "\\" and not text.startswith("\\boxed{", i)
+            else len("\\boxed{")
+            if text[i] == "\\"
+            else 1
+        )
     return i != place
 
 
@@ -147,7 +156,8 @@ def test_any_answer_is_right_or_wrong(verifier, text):
 
 
 @pytest.mark.parametrize(
-    "answer", ["9^{9^{9^9}}", "(" * 40 + "1" + ")" * 40, "\\sqrt{" * 60 + "1" + "}" * 60, "(99999!)!"]
+    "answer",
+    ["9^{9^{9^9}}", "(" * 40 + "1" + ")" * 40, "\\sqrt{" * 60 + "1" + "}" * 60, "(99999!)!"],
 )
 def test_what_nobody_could_calculate_is_not_tried(verifier, answer):
     pids = pids_of(verifier)
@@ -161,7 +171,9 @@ def test_what_takes_forever_is_wrong_after_its_time(verifier, answer):
     verdict = verifier.verify(sample("7"), f"\\boxed{{{answer}}}", 0.85)
     assert verdict.accuracy == 0
     assert verdict.reason == "it takes too long to compare"
-    assert right(verifier, "7", "\\boxed{7}") == 1  # and the next is compared as if nothing had been
+    assert (
+        right(verifier, "7", "\\boxed{7}") == 1
+    )  # and the next is compared as if nothing had been
 
 
 def test_long_answers_are_not_read(verifier):
@@ -200,7 +212,9 @@ def test_many_threads_get_their_own_answers(verifier):
     told = {}
 
     def ask(number):
-        told[number] = [right(verifier, str(number), f"\\boxed{{{number + offset}}}") for offset in (0, 1)]
+        told[number] = [
+            right(verifier, str(number), f"\\boxed{{{number + offset}}}") for offset in (0, 1)
+        ]
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(24)]
     for thread in threads:
@@ -224,7 +238,9 @@ class Length(Verifier):
             return VerifierResult(float("nan"))
         if response == "other":
             return 1.0
-        return VerifierResult(float(len(response) <= sample.reward_model.verifier_parm.get("most", 3)))
+        return VerifierResult(
+            float(len(response) <= sample.reward_model.verifier_parm.get("most", 3))
+        )
 
 
 @pytest.fixture
@@ -238,7 +254,9 @@ def test_a_verifier_of_ones_own(length):
     assert {"detection", "length", "mathverify"} <= {*verifier_names()}
     assert score(sample("x", "length"), "abc").accuracy == 1
     assert score(sample("x", "length"), "abcd").accuracy == 0
-    told = score_many([sample("x", "length")] * 4 + [sample("x", "lenght")], ["abc", "break", "nan", "other", "x"])
+    told = score_many(
+        [sample("x", "length")] * 4 + [sample("x", "lenght")], ["abc", "break", "nan", "other", "x"]
+    )
     assert [verdict.scored for verdict in told] == [True, False, False, False, False]
     reasons = [
         "ZeroDivisionError: as asked",

@@ -14,9 +14,15 @@ from vagen_envs.sample.schema import RewardModel, Sample
 from vagen_rewards.verifiers import Scored, VerifierResult, score, source_metrics
 from vagen_rewards.verifiers.metrics import REFLECTIVE_WORDS, is_reflective, mean_average_precision
 
-edges = st.tuples(st.integers(0, 12), st.integers(1, 12)).map(lambda pair: (pair[0], pair[0] + pair[1]))
-boxes = st.builds(lambda x, y, label: Box(x[0], y[0], x[1], y[1], label), edges, edges, st.sampled_from("ab"))
-pictures = st.lists(st.tuples(st.lists(boxes, max_size=4), st.lists(boxes, max_size=4)), min_size=1, max_size=4)
+edges = st.tuples(st.integers(0, 12), st.integers(1, 12)).map(
+    lambda pair: (pair[0], pair[0] + pair[1])
+)
+boxes = st.builds(
+    lambda x, y, label: Box(x[0], y[0], x[1], y[1], label), edges, edges, st.sampled_from("ab")
+)
+pictures = st.lists(
+    st.tuples(st.lists(boxes, max_size=4), st.lists(boxes, max_size=4)), min_size=1, max_size=4
+)
 
 
 def literal_ap(pages, label, threshold, area):
@@ -62,8 +68,13 @@ def test_map_is_that_of_a_literal_loop(pages):
     area = 24.0 * 24.0
     labels = sorted({box.label for _, truth in pages for box in truth})
     thresholds = [0.5 + 0.05 * i for i in range(10)]
-    each = {t: sum(literal_ap(pages, label, t, area) for label in labels) / len(labels) for t in thresholds}
-    found, at_50 = mean_average_precision([p for p, _ in pages], [t for _, t in pages], [area] * len(pages))
+    each = {
+        t: sum(literal_ap(pages, label, t, area) for label in labels) / len(labels)
+        for t in thresholds
+    }
+    found, at_50 = mean_average_precision(
+        [p for p, _ in pages], [t for _, t in pages], [area] * len(pages)
+    )
     assert at_50 == pytest.approx(each[0.5], abs=1e-9)
     assert found == pytest.approx(sum(each.values()) / 10, abs=1e-9)
 
@@ -93,7 +104,9 @@ def test_each_word_counts_in_any_case(word):
 
 def plain(source, accuracy_ratio=1.0, format_ratio=0.0):
     prompt = ({"role": "user", "content": "?"},)
-    return Sample(source, (), prompt, "x", RewardModel("7", "7", accuracy_ratio, format_ratio, "mathverify"))
+    return Sample(
+        source, (), prompt, "x", RewardModel("7", "7", accuracy_ratio, format_ratio, "mathverify")
+    )
 
 
 def test_a_batch_adds_up_for_each_source():

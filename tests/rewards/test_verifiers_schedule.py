@@ -51,7 +51,8 @@ def test_what_is_wrong_is_said(wrong, said):
 
 
 batches = st.lists(
-    st.lists(st.sampled_from([0.0, 0.3, 0.5, 0.52, 0.85, 0.9, 0.97, 0.99, 1.0]), max_size=6), max_size=40
+    st.lists(st.sampled_from([0.0, 0.3, 0.5, 0.52, 0.85, 0.9, 0.97, 0.99, 1.0]), max_size=6),
+    max_size=40,
 )
 
 
@@ -72,4 +73,6 @@ def test_the_controller_is_equation_6(ious, target):
             elif hits / len(batch) < target and place > 0:
                 place -= 1
         assert controller.update(batch) == controller.threshold == milestones[place]
-        controller = AdaptiveIoU(**json.loads(json.dumps(dataclasses.asdict(controller))))  # as after a checkpoint
+        controller = AdaptiveIoU(
+            **json.loads(json.dumps(dataclasses.asdict(controller)))
+        )  # as after a checkpoint

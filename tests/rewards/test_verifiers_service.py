@@ -78,7 +78,9 @@ def test_the_threshold_goes_along(client):
     sample = next(each for each in SAMPLES if each.data_source == "vagen/grounding")
     entry = json.loads(sample.reward_model.truth)[0]
     x1, y1, x2, y2 = entry["bbox_2d"]
-    reply = f"<answer>{json.dumps([{**entry, 'bbox_2d': [x1, y1, x2 + 0.1 * (x2 - x1), y2]}])}</answer>"
+    reply = (
+        f"<answer>{json.dumps([{**entry, 'bbox_2d': [x1, y1, x2 + 0.1 * (x2 - x1), y2]}])}</answer>"
+    )
     assert client.score_many_sync([sample], [reply], 0.9)[0].accuracy == pytest.approx(1 / 1.1)
     assert client.score_many_sync([sample], [reply], 0.95)[0].accuracy == 0
 
@@ -93,7 +95,16 @@ def test_many_callers_at_once(client):
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "\ud800 lone \udfff", "\0", "x" * 300_000, "\\boxed{" * 500, "<answer>" * 999, "�" * 50, "\\boxed{\ud800}"],
+    [
+        "",
+        "\ud800 lone \udfff",
+        "\0",
+        "x" * 300_000,
+        "\\boxed{" * 500,
+        "<answer>" * 999,
+        "�" * 50,
+        "\\boxed{\ud800}",
+    ],
 )
 def test_any_reply_is_scored(client, reply):
     told = client.score_many_sync(SAMPLES[:6], [reply] * 6)
@@ -121,7 +132,11 @@ def test_a_verifier_of_ones_own_is_imported(tmp_path, monkeypatch):
         told = json.loads(body)["verdicts"]
         assert [verdict["accuracy"] for verdict in told] == [0.25, None, None]
         assert "as asked" in told[1]["reason"]
-        assert json.loads(post(own, None, "/health", "GET")[1])["verifiers"] == ["broken", "detection", "mathverify"]
+        assert json.loads(post(own, None, "/health", "GET")[1])["verifiers"] == [
+            "broken",
+            "detection",
+            "mathverify",
+        ]
 
 
 # -- bad input -----------------------------------------------------------------------------------
@@ -175,7 +190,9 @@ def test_ten_megabytes_are_refused_declared_or_not(service):
     for chunked in (False, True):
         host, port = service.address.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=60) as raw:
-            length = b"transfer-encoding: chunked" if chunked else b"content-length: %d" % len(large)
+            length = (
+                b"transfer-encoding: chunked" if chunked else b"content-length: %d" % len(large)
+            )
             raw.sendall(b"POST /score HTTP/1.1\r\nhost: x\r\n" + length + b"\r\n\r\n")
             try:
                 raw.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(large), large) if chunked else large)
@@ -212,7 +229,9 @@ def test_a_service_that_is_killed_and_comes_back_is_waited_for():
     port = int(first.address.rpartition(":")[2])
     client = VerifierClient(first.address, batch=5, attempts=40, wait=0.05)
     told = []
-    asking = threading.Thread(target=lambda: told.extend(client.score_many_sync(SAMPLES * 8, REPLIES * 8)))
+    asking = threading.Thread(
+        target=lambda: told.extend(client.score_many_sync(SAMPLES * 8, REPLIES * 8))
+    )
     asking.start()
     time.sleep(0.3)
     os.kill(first.process.pid, signal.SIGKILL)
@@ -227,7 +246,9 @@ def test_a_service_that_stays_away_is_an_error():
     service = VerifierService(workers=1)
     service.close()
     client = VerifierClient(service.address, attempts=3, wait=0.01)
-    with pytest.raises(VerifierServiceError, match=r"failed 3 times, the last time so: Connect.*start it again"):
+    with pytest.raises(
+        VerifierServiceError, match=r"failed 3 times, the last time so: Connect.*start it again"
+    ):
         client.score_many_sync(SAMPLES[:2], REPLIES[:2])
 
 
@@ -283,7 +304,11 @@ def test_it_ends_with_the_process_that_started_it():
         "print(VerifierService(workers=1).process.pid, flush=True)\n"
         "os._exit(0)\n"
     )
-    pid = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    pid = int(
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+    )
     for _ in range(100):
         try:
             os.kill(pid, 0)

@@ -34,7 +34,11 @@ class FrozenLakeConfig(SolvableConfig):
         "max_solution_length",
         "is_slippery",
     )
-    representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
+    representations: ClassVar[tuple[Representation, ...]] = (
+        "natural_language",
+        "symbolic",
+        "structured",
+    )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
         "released": {
@@ -94,10 +98,16 @@ class FrozenLakeConfig(SolvableConfig):
 
     def __post_init__(self) -> None:
         SolvableConfig.__post_init__(self)
-        self.require(0.0 <= self.hole_probability < 1.0, "hole_probability", "at least 0 and below 1")
+        self.require(
+            0.0 <= self.hole_probability < 1.0, "hole_probability", "at least 0 and below 1"
+        )
         self._require_ways()
         rows = self.size if self.desc is None else max(map(len, (self.desc, *self.desc)))
-        self.require(rows * self.scale <= 64, "scale", f"at most {64 // rows} with {rows} rows: 2048 pixels a side")
+        self.require(
+            rows * self.scale <= 64,
+            "scale",
+            f"at most {64 // rows} with {rows} rows: 2048 pixels a side",
+        )
 
     def _require_ways(self) -> None:
         """Some lake has a way within the window."""
@@ -111,7 +121,9 @@ class FrozenLakeConfig(SolvableConfig):
             must_be = f"at least {least}: {why}; it follows from max_turns and max_steps where they are given"
             self.require(self.max_solution_length >= least, "max_solution_length", must_be)
         self.require(
-            least <= longest, "min_solution_length", f"at most {longest}, the longest way on {cells}; raise size"
+            least <= longest,
+            "min_solution_length",
+            f"at most {longest}, the longest way on {cells}; raise size",
         )
 
     def longest_solution(self) -> int:
@@ -128,8 +140,13 @@ class FrozenLakeConfig(SolvableConfig):
         if not beside.get("corners"):
             return ladder
         least = levels.way_between_corners(beside.get("size", ladder["size"]))
-        lengths = {name: max(ladder[name], least) for name in ("min_solution_length", "max_solution_length")}
-        return {name: value for name, value in ladder.items() if name != "hole_probability"} | lengths
+        lengths = {
+            name: max(ladder[name], least)
+            for name in ("min_solution_length", "max_solution_length")
+        }
+        return {
+            name: value for name, value in ladder.items() if name != "hole_probability"
+        } | lengths
 
     @classmethod
     def _following(cls, given: Mapping[str, Any], least: int = 1) -> dict[str, Any]:

@@ -15,7 +15,9 @@ MOVES = {"Up": (-1, 0), "Down": (1, 0), "Left": (0, -1), "Right": (0, 1)}
 
 FROZEN, HOLE, GOAL = range(3)
 
-_MOST_LAKES = 20_000  # of 300 seeds of rungs 0 and 5 none needs 30; windows that few lakes fit need more
+_MOST_LAKES = (
+    20_000  # of 300 seeds of rungs 0 and 5 none needs 30; windows that few lakes fit need more
+)
 
 _SMALL = 4
 """Rows up to which all ways are known: 4x4 cells have 3,096 of 5 to 9 moves, found in 20 ms."""
@@ -78,7 +80,8 @@ def move(size: int, count: int, cell: int, action: str) -> int:
 def neighbours(size: int, count: int) -> tuple[tuple[int, ...], ...]:
     """The cells beside each of `count` cells in rows of `size`."""
     return tuple(
-        tuple(sorted({move(size, count, cell, action) for action in ACTIONS} - {cell})) for cell in range(count)
+        tuple(sorted({move(size, count, cell, action) for action in ACTIONS} - {cell}))
+        for cell in range(count)
     )
 
 
@@ -125,7 +128,9 @@ def draw_lake(
             lake = _between_corners(stream, size, hole_probability, shortest, longest)
         else:
             lake = _wind(stream, size, hole_probability, length)
-        if lake is not None and split_of(lake.map(), SHARES) == split:  # whatever the start, so no map leaks
+        if (
+            lake is not None and split_of(lake.map(), SHARES) == split
+        ):  # whatever the start, so no map leaks
             return lake
     raise LevelError(
         f"no {size}x{size} lake with hole_probability={hole_probability} has a shortest way of {shortest} to {longest} "
@@ -190,7 +195,9 @@ def _all_ways(size: int, length: int) -> tuple[tuple[int, ...], ...]:
     the levels; of these, with the default chance of a hole, the best string of nine moves solves 4 %.
     """
     around = neighbours(size, size * size)
-    ways: list[tuple[tuple[int, ...], frozenset[int]]] = [((cell,), frozenset((cell,))) for cell in range(size * size)]
+    ways: list[tuple[tuple[int, ...], frozenset[int]]] = [
+        ((cell,), frozenset((cell,))) for cell in range(size * size)
+    ]
     for _ in range(length):
         ways = [
             ((*way, cell), closed | set(around[way[-1]]))
@@ -201,7 +208,9 @@ def _all_ways(size: int, length: int) -> tuple[tuple[int, ...], ...]:
     return tuple([way for way, _ in ways])
 
 
-def _shortcut(stream: HashStream, size: int, cells: bytearray, start: int, length: int) -> list[int]:
+def _shortcut(
+    stream: HashStream, size: int, cells: bytearray, start: int, length: int
+) -> list[int]:
     """The cells of a way from `start` to the goal with fewer than `length` moves, empty if there is none."""
     far = distances(size, bytes(cells))
     left = far[start]
@@ -210,14 +219,20 @@ def _shortcut(stream: HashStream, size: int, cells: bytearray, start: int, lengt
     way = [start]
     while left:
         left -= 1
-        way.append(stream.choice([cell for cell in neighbours(size, size * size)[way[-1]] if far[cell] == left]))
+        way.append(
+            stream.choice(
+                [cell for cell in neighbours(size, size * size)[way[-1]] if far[cell] == left]
+            )
+        )
     return way
 
 
 def _holes(stream: HashStream, size: int, hole_probability: float) -> bytearray:
     # 16 bits a cell meet a probability to 1/65,536; one long draw costs less than a draw a cell.
     dice, most = stream.bits(16 * size * size), int(hole_probability * 65536)
-    return bytearray([HOLE if dice >> i & 65535 < most else FROZEN for i in range(0, 16 * size * size, 16)])
+    return bytearray(
+        [HOLE if dice >> i & 65535 < most else FROZEN for i in range(0, 16 * size * size, 16)]
+    )
 
 
 def rows_of(desc: Any) -> tuple[str, ...] | None:
@@ -230,7 +245,10 @@ def rows_of(desc: Any) -> tuple[str, ...] | None:
         return None
     letters = [[row] if isinstance(row, str | bytes) else row for row in rows]
     try:
-        return tuple("".join(at.decode("latin-1") if isinstance(at, bytes) else at for at in row) for row in letters)
+        return tuple(
+            "".join(at.decode("latin-1") if isinstance(at, bytes) else at for at in row)
+            for row in letters
+        )
     except TypeError:
         return None
 
@@ -247,7 +265,11 @@ def read_lake(desc: Sequence[str], stream: HashStream | None = None) -> Lake:
     """
     text = "".join(desc)
     letters = {"S": FROZEN, "F": FROZEN, "H": HOLE, "G": GOAL}
-    if len({len(row) for row in desc}) != 1 or set(text) - set(letters) or not {"S", "G"} <= set(text):
+    if (
+        len({len(row) for row in desc}) != 1
+        or set(text) - set(letters)
+        or not {"S", "G"} <= set(text)
+    ):
         raise ConfigError(
             f"desc={list(desc)!r} is not a lake: it must be a rectangle of the letters S, F, H, G with an S and a G"
         )

@@ -12,7 +12,12 @@ from vagen_envs.seeding import HashStream
 # Order of the tiles in tiles.png: FROZEN, HOLE, GOAL as in a Lake, then the player on each of them.
 _PLAYER = 3
 
-_SIDEWAYS = {"Up": ("Left", "Right"), "Down": ("Right", "Left"), "Left": ("Down", "Up"), "Right": ("Up", "Down")}
+_SIDEWAYS = {
+    "Up": ("Left", "Right"),
+    "Down": ("Right", "Left"),
+    "Left": ("Down", "Up"),
+    "Right": ("Up", "Down"),
+}
 
 
 def _to_the_side(action: str, side: int) -> str:
@@ -32,8 +37,12 @@ class FrozenLakeSimulator:
         self.lake = lake
         self.player = lake.start
         self.slips = slips
-        self._goals = tuple(divmod(i, lake.size) for i, cell in enumerate(lake.cells) if cell == GOAL)
-        self._holes = tuple(divmod(i, lake.size) for i, cell in enumerate(lake.cells) if cell == HOLE)
+        self._goals = tuple(
+            divmod(i, lake.size) for i, cell in enumerate(lake.cells) if cell == GOAL
+        )
+        self._holes = tuple(
+            divmod(i, lake.size) for i, cell in enumerate(lake.cells) if cell == HOLE
+        )
 
     def step(self, action: str) -> str | None:
         """Walk one cell, or slip: a third each straight on and to either side, as in Gymnasium.
@@ -61,7 +70,9 @@ class FrozenLakeSimulator:
             following: dict[int, list[str]] = {}
             for cell, way in reached.items():
                 for action in ACTIONS:
-                    to = move(self.lake.size, len(self.lake.cells), cell, _to_the_side(action, side))
+                    to = move(
+                        self.lake.size, len(self.lake.cells), cell, _to_the_side(action, side)
+                    )
                     if self.lake.cells[to] != HOLE and to not in following and to not in seen:
                         following[to] = [*way, action]
             if slips is None:  # where one can slip, to wait for another slip may be worth it
@@ -92,7 +103,9 @@ class FrozenLakeSimulator:
         rows, columns = self.lake.rows, self.lake.size
         width = None if rows == columns else columns
         target, *others = self._goals
-        return FrozenLakeState(rows, divmod(self.player, columns), target, self._holes, width, tuple(others))
+        return FrozenLakeState(
+            rows, divmod(self.player, columns), target, self._holes, width, tuple(others)
+        )
 
     def tiles(self) -> bytes:
         """The tile of each cell now, row by row."""

@@ -51,7 +51,11 @@ class FrozenLakeState(State):
     @property
     def cells(self) -> dict[str, tuple[Position, ...]]:
         """The cells of the things of each kind."""
-        return {"player": (self.player,), "target": (self.target, *self.more_targets), "hole": self.holes}
+        return {
+            "player": (self.player,),
+            "target": (self.target, *self.more_targets),
+            "hole": self.holes,
+        }
 
     @property
     def extent(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -68,8 +72,14 @@ class FrozenLakeState(State):
         """Target and holes seen from the player (VAGEN, appendix D.1)."""
         return (
             relation("target", self.target, "the player", self.player),
-            *(relation("another target", goal, "the player", self.player) for goal in self.more_targets),
-            *(relation(f"hole{i}", hole, "the player", self.player) for i, hole in enumerate(self.holes)),
+            *(
+                relation("another target", goal, "the player", self.player)
+                for goal in self.more_targets
+            ),
+            *(
+                relation(f"hole{i}", hole, "the player", self.player)
+                for i, hole in enumerate(self.holes)
+            ),
         )
 
     def natural_language(self) -> str:
@@ -81,9 +91,7 @@ class FrozenLakeState(State):
         target = f"target_position: {self.target}"
         if self.more_targets:
             target = f"target_positions: {[self.target, *self.more_targets]}"
-        return (
-            f"{{player_position: {self.player}, {target}, hole_positions: {list(self.holes)}, grid_size: {self.shape}}}"
-        )
+        return f"{{player_position: {self.player}, {target}, hole_positions: {list(self.holes)}, grid_size: {self.shape}}}"
 
     def symbolic(self) -> str:
         """As in VAGEN, appendix C.1.

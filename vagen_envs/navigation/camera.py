@@ -144,7 +144,9 @@ def _alone_and_without_threads() -> Iterator[None]:
 
     absent = _MESA.keys() - os.environ.keys()
     with Path(tempfile.gettempdir(), f"vagen-opengl-{os.getuid()}.lock").open("a") as file:
-        for _ in range(int(HUNG_AFTER * 5)):  # a quarter of the time: a process that hangs must not stop all others
+        for _ in range(
+            int(HUNG_AFTER * 5)
+        ):  # a quarter of the time: a process that hangs must not stop all others
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
@@ -166,6 +168,8 @@ _LOST: list[Any] = []
 def _seats(process: int) -> queue.LifoQueue[_Painter | None]:  # noqa: ARG001 - the cache's key
     """One seat per processor, with a painter once one was needed; a thread holds one while it waits for a picture."""
     seats: queue.LifoQueue[_Painter | None] = queue.LifoQueue()
-    for _ in range(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1):
+    for _ in range(
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    ):
         seats.put(None)
     return seats

@@ -97,8 +97,12 @@ class NavigationConfig(SolvableConfig):
 
     def __post_init__(self) -> None:
         SolvableConfig.__post_init__(self)
-        self.require(self.shown_pixels >= 16, "down_sample_ratio", "large enough to leave 16 pixels")
-        self.require(self.success_threshold < NEAREST_START, "success_threshold", f"below {NEAREST_START}")
+        self.require(
+            self.shown_pixels >= 16, "down_sample_ratio", "large enough to leave 16 pixels"
+        )
+        self.require(
+            self.success_threshold < NEAREST_START, "success_threshold", f"below {NEAREST_START}"
+        )
         # A start a whole number of moves away from the threshold is rare.
         least = math.floor((NEAREST_START - self.success_threshold) / self.step_length + 1e-9) + 1
         self.require(
@@ -107,9 +111,17 @@ class NavigationConfig(SolvableConfig):
             f"from {least}, since a way begins {NEAREST_START} m from the target",
         )
         self.require(self.rooms == 1 or self.backend == "house", "rooms", 'of the backend "house"')
-        self.require(self.facing == "target" or self.backend == "house", "facing", 'of the backend "house"')
-        self.require(self.rooms == 1 or self.step_length == 0.25, "step_length", "0.25 with several rooms")
-        self.require(self.backend == "house" or self.episodes is not None, "episodes", 'a path with backend="thor"')
+        self.require(
+            self.facing == "target" or self.backend == "house", "facing", 'of the backend "house"'
+        )
+        self.require(
+            self.rooms == 1 or self.step_length == 0.25, "step_length", "0.25 with several rooms"
+        )
+        self.require(
+            self.backend == "house" or self.episodes is not None,
+            "episodes",
+            'a path with backend="thor"',
+        )
 
     def longest_solution(self) -> int:
         """AI2-THOR's episodes are what they are."""
@@ -119,7 +131,10 @@ class NavigationConfig(SolvableConfig):
     def _needed(cls, given: Mapping[str, Any]) -> dict[str, int]:
         if "max_solution_length" not in given or given.get("backend", "house") != "house":
             return {}  # it follows from turns and steps, or a file says it
-        longest, actions = given["max_solution_length"], given.get("max_actions_per_turn", cls.max_actions_per_turn)
+        longest, actions = (
+            given["max_solution_length"],
+            given.get("max_actions_per_turn", cls.max_actions_per_turn),
+        )
         return {"max_turns": math.ceil(longest / actions), "max_steps": longest}
 
     def level_key(self) -> dict[str, Any]:

@@ -54,7 +54,11 @@ class NavigationEnv(VagenEnv):
         return Names(*ACTIONS)
 
     def _constants(self) -> dict[str, str]:
-        above = " The right half of the picture shows the room from above." if self.config.multiview else ""
+        above = (
+            " The right half of the picture shows the room from above."
+            if self.config.multiview
+            else ""
+        )
         return {
             "step": f"{self.config.step_length:g}",
             "threshold": f"{self.config.success_threshold:g}",
@@ -84,7 +88,9 @@ class NavigationEnv(VagenEnv):
         if self.config.parsing != "released" or parsed.well_formed or not parsed.actions:
             return reply, parsed
         start, end = parsed.actions[0].start, parsed.actions[-1].end
-        withheld = Problem("withheld", "nothing was executed because the format is broken", start, end)
+        withheld = Problem(
+            "withheld", "nothing was executed because the format is broken", start, end
+        )
         return reply, dataclasses.replace(parsed, actions=(), problems=(*parsed.problems, withheld))
 
     def _load(self, stream: HashStream, split: Split) -> None:
@@ -119,16 +125,27 @@ class NavigationEnv(VagenEnv):
     def _execute(self, action: Action) -> Executed:
         self._last_success = self.simulator.step(ACTIONS[action.name])
         solved, config = self._solved(), self.config
-        term = RewardTerm("success", config.success_reward) if solved else RewardTerm("step", config.step_reward)
+        term = (
+            RewardTerm("success", config.success_reward)
+            if solved
+            else RewardTerm("step", config.step_reward)
+        )
         rewards = (term,) if solved or term.value else ()
         feedback = "" if self._last_success else f"{action.name} was not possible."
         return Executed(action.text, self._last_success, rewards, feedback)
 
     def _solved(self) -> bool:
-        return distance(self.simulator.pose, *self.episode.target_position) <= self.config.success_threshold
+        return (
+            distance(self.simulator.pose, *self.episode.target_position)
+            <= self.config.success_threshold
+        )
 
     def _fields(self) -> dict[str, str]:
-        last = "The last action was carried out." if self._last_success else "The last action was NOT carried out."
+        last = (
+            "The last action was carried out."
+            if self._last_success
+            else "The last action was NOT carried out."
+        )
         return {"instruction": self.episode.instruction, "last_action": last}
 
     def _metrics(self) -> dict[str, bool | float | str]:
@@ -144,10 +161,15 @@ class NavigationEnv(VagenEnv):
         config, pose, target = self.config, self.simulator.pose, self.episode.target_position
         step, threshold = config.step_length, config.success_threshold
         longest = max(config.max_steps, config.max_solution_length)
-        path = shortest_path(pose, target, self.simulator.blocked, step=step, threshold=threshold, longest=longest)
+        path = shortest_path(
+            pose, target, self.simulator.blocked, step=step, threshold=threshold, longest=longest
+        )
         if path is None:
             raise LevelError("there is no way to the target from here; reset for another level")
-        left = min(config.max_steps - self._steps, (config.max_turns - self._turns) * config.max_actions_per_turn)
+        left = min(
+            config.max_steps - self._steps,
+            (config.max_turns - self._turns) * config.max_actions_per_turn,
+        )
         turns = turns_towards(pose, target)
         if len(turns) + len(path) <= left:
             path = [*turns, *turned_path(path, turns)]
@@ -166,7 +188,12 @@ class NavigationEnv(VagenEnv):
 
     def _reason(self, actions: Sequence[str]) -> str:
         state: Any = self._state
-        where = {"ahead": "in front of me", "back": "behind me", "left": "on my left", "right": "on my right"}
+        where = {
+            "ahead": "in front of me",
+            "back": "behind me",
+            "left": "on my left",
+            "right": "on my right",
+        }
         turns = "".join(actions[:1]).startswith("rotate")
         way = "I turn towards it first" if turns else "I follow the free way to it"
         what = words(state.target_type)
@@ -176,7 +203,9 @@ class NavigationEnv(VagenEnv):
         """The reply of an agent that reads the feedback and no picture: ahead, or to the right where it was stopped."""
         ahead = ["moveahead"] * self.config.max_actions_per_turn
         actions = ["rotateright", *ahead[1:]] if "NOT carried out" in self.observed.text else ahead
-        words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I did not look.")
+        words = dict.fromkeys(
+            ("observation", "reasoning", "prediction", "think"), "I did not look."
+        )
         return self.grammar.render(actions, **words)
 
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {"text-only": text_only_reply}

@@ -48,7 +48,10 @@ def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
     if not found:
         raise reasons[0]
     if reasons:
-        warnings.warn(f"{len(reasons)} of {len(tasks)} episodes are left out; the first: {reasons[0]}", stacklevel=2)
+        warnings.warn(
+            f"{len(reasons)} of {len(tasks)} episodes are left out; the first: {reasons[0]}",
+            stacklevel=2,
+        )
     return tuple(found)
 
 
@@ -63,13 +66,23 @@ def _episode(task: Any, where: str) -> ThorEpisode:
         for number in floats:
             if not math.isfinite(number):  # Python's JSON has them
                 raise ValueError(f"{number} is not a finite number")
-        scene, kind, instruction = words = task["scene"], task["targetObjectType"], task["instruction"]
+        scene, kind, instruction = words = (
+            task["scene"],
+            task["targetObjectType"],
+            task["instruction"],
+        )
         if not all(isinstance(text, str) and text for text in words):
             raise TypeError("scene, targetObjectType and instruction must be non-empty strings")
     except KeyError as error:
         raise ConfigError(f"{where} lacks {error}; add it as in EB-Navigation's files") from error
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{where} is malformed ({error}); write it as in EB-Navigation's files") from error
+        raise ConfigError(
+            f"{where} is malformed ({error}); write it as in EB-Navigation's files"
+        ) from error
     start = Pose(x, z, round(turn) % 360, round(horizon))
-    content = json.dumps(["navigation thor", scene, kind, goal, [x, z, start.rotation, start.horizon]]).encode()
-    return ThorEpisode(scene, NavigationEpisode(instruction, kind, (goal[0], goal[1]), start, content), y)
+    content = json.dumps(
+        ["navigation thor", scene, kind, goal, [x, z, start.rotation, start.horizon]]
+    ).encode()
+    return ThorEpisode(
+        scene, NavigationEpisode(instruction, kind, (goal[0], goal[1]), start, content), y
+    )

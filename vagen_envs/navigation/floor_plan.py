@@ -133,7 +133,9 @@ def moves_to(width: int, depth: int, obstacles: Iterable[Rect], x: int, y: int, 
     obstacle, so that there may be a shorter one.
     """
     columns, rows = width // GRID - 1, depth // GRID - 1
-    free = np.zeros((columns + 2, rows + 2), np.bool_)  # a rim that isn't free, so that no way leads round an edge
+    free = np.zeros(
+        (columns + 2, rows + 2), np.bool_
+    )  # a rim that isn't free, so that no way leads round an edge
     across, along = GRID * np.arange(columns + 2), GRID * np.arange(rows + 2)
     free[1:-1, 1:-1] = True
     free[(across < _CLEAR) | (across > width - _CLEAR)] = False

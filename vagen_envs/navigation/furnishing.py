@@ -6,7 +6,16 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 
 from vagen_envs.errors import LevelError
-from vagen_envs.navigation.floor_plan import DOOR, FloorPlan, Rect, grown, is_inside, moved, overlap, overlaps_any
+from vagen_envs.navigation.floor_plan import (
+    DOOR,
+    FloorPlan,
+    Rect,
+    grown,
+    is_inside,
+    moved,
+    overlap,
+    overlaps_any,
+)
 from vagen_envs.navigation.house import FLOORS, ROOM_KINDS, House, HouseObject, RoomKind
 from vagen_envs.navigation.objects import COLORS, FURNITURE, PALETTES, TARGETS, Color
 from vagen_envs.seeding import HashStream
@@ -25,19 +34,26 @@ def draw_house(stream: HashStream, kind: RoomKind | None = None) -> House:
         if sum(thing.kind in TARGETS for thing in room.objects) >= 8:
             floor = stream.choice(FLOORS[:2] if room.kind == "kitchen" else (FLOORS[0], FLOORS[2]))
             wall, things = stream.choice(PALETTES["wall"]), tuple(room.objects)
-            return House(room.kind, room.width, room.depth, room.notch, wall, floor, room.rug, things)
+            return House(
+                room.kind, room.width, room.depth, room.notch, wall, floor, room.rug, things
+            )
     raise LevelError(f"no {kind or 'room'} could be furnished in {_TRIES} tries; use another seed")
 
 
 def furnish(stream: HashStream, plan: FloorPlan) -> House:
     """A house of several rooms with 20 or so things to look for, each of another type."""
-    kinds = [kind for _ in range(len(plan.rooms)) for kind in stream.sample(ROOM_KINDS, 3)][: len(plan.rooms)]
+    kinds = [kind for _ in range(len(plan.rooms)) for kind in stream.sample(ROOM_KINDS, 3)][
+        : len(plan.rooms)
+    ]
     furniture: list[HouseObject] = []
     targets: list[HouseObject] = []
     for kind, inside in zip(kinds, plan.rooms, strict=True):
         x, y = inside[:2]
         room = _Room(stream, kind, (inside[2] - x, inside[3] - y))
-        free = [grown(door, 0, 70) if door[3] - door[1] != DOOR else grown(door, 70, 0) for door in plan.doors]
+        free = [
+            grown(door, 0, 70) if door[3] - door[1] != DOOR else grown(door, 70, 0)
+            for door in plan.doors
+        ]
         room.doors = [moved(rect, -x, -y) for rect in free if overlap(rect, inside)]
         room.taken += room.doors
         _FURNISH[kind](room)
@@ -47,31 +63,49 @@ def furnish(stream: HashStream, plan: FloorPlan) -> House:
             placed = dataclasses.replace(item, x=item.x + x, y=item.y + y)
             if item.kind in TARGETS:
                 targets.append(placed)
-            elif item.kind != "Window" or not is_inside(grown(placed.rect, 2), plan.width, plan.depth):
+            elif item.kind != "Window" or not is_inside(
+                grown(placed.rect, 2), plan.width, plan.depth
+            ):
                 furniture.append(placed)
     wall, floor = stream.choice(PALETTES["wall"]), stream.choice(FLOORS)
     return House(
-        "house", plan.width, plan.depth, None, wall, floor, None, (*furniture, *targets), plan.walls, plan.doors
+        "house",
+        plan.width,
+        plan.depth,
+        None,
+        wall,
+        floor,
+        None,
+        (*furniture, *targets),
+        plan.walls,
+        plan.doors,
     )
 
 
 class _Room:
     """A room being furnished, of a given width and depth or a drawn one."""
 
-    def __init__(self, stream: HashStream, kind: RoomKind, size: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self, stream: HashStream, kind: RoomKind, size: tuple[int, int] | None = None
+    ) -> None:
         self.stream, self.kind = stream, kind
         self.width, self.depth = size or (400 + 20 * stream.below(11), 400 + 20 * stream.below(8))
         self.doors: list[Rect] = []
         self.notch: Rect | None = None
         if size is None and stream.below(3) == 0:
             wide, deep = 100 + 10 * stream.below(8), 100 + 10 * stream.below(8)
-            west, south = stream.choice((0, self.width - wide)), stream.choice((0, self.depth - deep))
+            west, south = (
+                stream.choice((0, self.width - wide)),
+                stream.choice((0, self.depth - deep)),
+            )
             self.notch = (west, south, west + wide, south + deep)
         self.objects: list[HouseObject] = []
         self.taken: list[Rect] = [self.notch] if self.notch else []
         self.aisles: list[Rect] = []
         self.rug: tuple[Rect, Color] | None = None
-        self.paints = {name: stream.choice(PALETTES[name]) for name in ("cabinet", "top", "wood", "cloth")}
+        self.paints = {
+            name: stream.choice(PALETTES[name]) for name in ("cabinet", "top", "wood", "cloth")
+        }
 
     def make(self, kind: str, x: int, y: int, z: int, turn: int) -> HouseObject:
         if kind in TARGETS:
@@ -89,7 +123,9 @@ class _Room:
 
     def is_free(self, rect: Rect, margin: int = 0) -> bool:
         """Whether it is within the room, and nothing stands there, or within `margin` cm."""
-        return is_inside(rect, self.width, self.depth) and not overlaps_any(grown(rect, margin), self.taken)
+        return is_inside(rect, self.width, self.depth) and not overlaps_any(
+            grown(rect, margin), self.taken
+        )
 
     def keep(self, thing: HouseObject) -> None:
         self.objects.append(thing)
@@ -121,7 +157,9 @@ class _Room:
     def at_any_wall(self, kind: str, z: int = 0) -> HouseObject:
         """The thing at a random place of a random wall, which may be taken."""
         turn = self.stream.choice(_TURNS)
-        return self.at_wall(kind, turn, 5 * self.stream.below((self.depth if turn % 180 else self.width) // 5), z)
+        return self.at_wall(
+            kind, turn, 5 * self.stream.below((self.depth if turn % 180 else self.width) // 5), z
+        )
 
     def stand(self, kind: str) -> HouseObject | None:
         """Furniture at a random place of a random wall."""
@@ -145,18 +183,30 @@ class _Room:
         gap = (thing.size[1 if thing.turn % 180 else 0] + FURNITURE[kind].size[0]) // 2 + 3
         middle = thing.y if thing.turn % 180 else thing.x
         sides = (1, -1) if self.stream.below(2) else (-1, 1)
-        return any(self.put(self.at_wall(kind, thing.turn, middle + side * gap), 40) for side in sides)
+        return any(
+            self.put(self.at_wall(kind, thing.turn, middle + side * gap), 40) for side in sides
+        )
 
     def chairs(self, table: HouseObject, count: int) -> None:
         x0, y0, x1, y1 = table.rect
         if table.turn % 180:
-            spots = [(x, table.y + by, turn) for by in (-35, 35) for x, turn in ((x0 - 12, _EAST), (x1 + 12, _WEST))]
+            spots = [
+                (x, table.y + by, turn)
+                for by in (-35, 35)
+                for x, turn in ((x0 - 12, _EAST), (x1 + 12, _WEST))
+            ]
         else:
-            spots = [(table.x + by, y, turn) for by in (-35, 35) for y, turn in ((y0 - 12, _NORTH), (y1 + 12, _SOUTH))]
+            spots = [
+                (table.x + by, y, turn)
+                for by in (-35, 35)
+                for y, turn in ((y0 - 12, _NORTH), (y1 + 12, _SOUTH))
+            ]
         for x, y, turn in self.stream.sample(spots, count):
             chair = self.make("Chair", x, y, 0, turn)
             others = [rect for rect in self.taken if rect != table.rect]
-            if is_inside(chair.rect, self.width, self.depth) and not overlaps_any(chair.rect, others):
+            if is_inside(chair.rect, self.width, self.depth) and not overlaps_any(
+                chair.rect, others
+            ):
                 self.keep(chair)
 
     def lay_rug(self, around: HouseObject) -> None:
@@ -171,9 +221,13 @@ class _Room:
             # A wall that is full goes without.
             for _ in range(8):
                 thing = self.at_any_wall(kind, bottom)
-                blocked = [item.rect for item in self.objects if item.z + item.size[2] > bottom - 15] + self.doors
+                blocked = [
+                    item.rect for item in self.objects if item.z + item.size[2] > bottom - 15
+                ] + self.doors
                 blocked += [self.notch] if self.notch else []
-                if is_inside(thing.rect, self.width, self.depth) and not overlaps_any(thing.rect, blocked):
+                if is_inside(thing.rect, self.width, self.depth) and not overlaps_any(
+                    thing.rect, blocked
+                ):
                     self.objects.append(thing)
                     break
 
@@ -191,7 +245,9 @@ class _Room:
         places = TARGETS[kind].places
         small = [item for item in self.objects if item.kind in TARGETS or item.kind == "Television"]
         for holder in (item for item in self.objects if item.kind in FURNITURE):
-            for surface in (surface for surface in FURNITURE[holder.kind].surfaces if surface.kind in places):
+            for surface in (
+                surface for surface in FURNITURE[holder.kind].surfaces if surface.kind in places
+            ):
                 turn = self.stream.choice(_TURNS) if holder.kind == "DiningTable" else holder.turn
                 x0, y0, x1, y1 = holder.in_room(surface.rect)
                 model = self.make(kind, 0, 0, holder.z + surface.z, turn)
@@ -202,7 +258,9 @@ class _Room:
                     x = x0 + (wide + 1) // 2 + self.stream.below(x1 - x0 - wide + 1)
                     y = y0 + (deep + 1) // 2 + self.stream.below(y1 - y0 - deep + 1)
                     spot = dataclasses.replace(model, x=x, y=y)
-                    if not overlaps_any(spot.rect, [item.rect for item in small if item.z == spot.z]):
+                    if not overlaps_any(
+                        spot.rect, [item.rect for item in small if item.z == spot.z]
+                    ):
                         yield spot
                         break
         if "Floor" in places:

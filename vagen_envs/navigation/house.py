@@ -50,7 +50,12 @@ class HouseObject:
     def rect(self) -> Rect:
         """West, south, east, north edge in cm."""
         wide, deep, _ = self.size
-        return self.x - wide // 2, self.y - deep // 2, self.x + (wide + 1) // 2, self.y + (deep + 1) // 2
+        return (
+            self.x - wide // 2,
+            self.y - deep // 2,
+            self.x + (wide + 1) // 2,
+            self.y + (deep + 1) // 2,
+        )
 
     def in_room(self, rect: Rect) -> Rect:
         """Where a rectangle of the object's own frame is."""
@@ -82,9 +87,13 @@ class House:
 
     def content(self) -> bytes:
         """The canonical content: what stands where, without colours."""
-        things = [(placed.kind, placed.x, placed.y, placed.z, placed.turn) for placed in self.objects]
+        things = [
+            (placed.kind, placed.x, placed.y, placed.z, placed.turn) for placed in self.objects
+        ]
         walls = [self.walls] if self.walls else []
-        return json.dumps(["navigation", self.kind, self.width, self.depth, self.notch, things, *walls]).encode()
+        return json.dumps(
+            ["navigation", self.kind, self.width, self.depth, self.notch, things, *walls]
+        ).encode()
 
     @property
     def targets(self) -> list[HouseObject]:

@@ -10,7 +10,9 @@ from typing import Literal
 from vagen_envs.navigation.house import HouseObject
 from vagen_envs.navigation.state import words
 
-EvalSet = Literal["base", "common_sense", "complex_instruction", "visual_appearance", "long_horizon"]
+EvalSet = Literal[
+    "base", "common_sense", "complex_instruction", "visual_appearance", "long_horizon"
+]
 
 BOOK = tomllib.loads(Path(__file__).with_name("instructions.toml").read_text("utf-8"))
 """Frames by flavour, and needs and looks by type."""
@@ -21,7 +23,9 @@ def candidates(eval_set: EvalSet, target: HouseObject, kinds: Collection[str]) -
     frames, entry = BOOK["frames"][eval_set], BOOK[target.kind]
     if eval_set in ("base", "long_horizon"):
         return [frame.format(name=words(target.kind)) for frame in frames]
-    slot, phrases = ("look", entry["looks"]) if eval_set == "visual_appearance" else ("need", entry["needs"])
+    slot, phrases = (
+        ("look", entry["looks"]) if eval_set == "visual_appearance" else ("need", entry["needs"])
+    )
     article = "an" if target.color[0] in "aeiou" else "a"
     texts = [
         phrase["text"].replace("a {color}", article + " {color}").format(color=target.color)

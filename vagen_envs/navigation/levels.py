@@ -40,7 +40,9 @@ class HouseLevels:
     def draw(self, stream: HashStream, split: Split) -> HouseLevel:
         """A level of the split. Rooms and floor plans belong to splits, and so do the poses of target and start."""
         config = self.config
-        find, most = (self._in_rooms, _MOST_HOUSES) if config.rooms > 1 else (self._in_a_room, _MOST_ROOMS)
+        find, most = (
+            (self._in_rooms, _MOST_HOUSES) if config.rooms > 1 else (self._in_a_room, _MOST_ROOMS)
+        )
         houses = self._looks = 0
         while houses < most and self._looks < _MOST_LOOKS:
             drawn: FloorPlan | House
@@ -67,7 +69,9 @@ class HouseLevels:
         targets = house.targets
         stream.shuffle(targets)
         for target in targets:
-            texts = candidates(self.config.eval_set, target, {it.kind for it in house.objects} - {target.kind})
+            texts = candidates(
+                self.config.eval_set, target, {it.kind for it in house.objects} - {target.kind}
+            )
             if texts:  # else every one would be true of something else as well
                 yield target, stream.choice(texts)
 
@@ -93,7 +97,11 @@ class HouseLevels:
     def _in_a_room(self, stream: HashStream, split: Split, house: House) -> Iterator[HouseLevel]:
         """Levels whose target is seen from the start, or would be if the agent turned round."""
         config = self.config
-        step, threshold, longest = config.step_length, config.success_threshold, config.max_solution_length
+        step, threshold, longest = (
+            config.step_length,
+            config.success_threshold,
+            config.max_solution_length,
+        )
         simulator = HouseSimulator(house, Pose(house.width / 200, house.depth / 200, 0), config)
         for target, instruction in self._targets(stream, house):
             at = (target.x / 100, target.y / 100)
@@ -109,7 +117,9 @@ class HouseLevels:
                 simulator.teleport(start)
                 if not simulator.visible()[house.objects.index(target)]:
                     continue
-                path = shortest_path(start, at, simulator.blocked, step=step, threshold=threshold, longest=longest)
+                path = shortest_path(
+                    start, at, simulator.blocked, step=step, threshold=threshold, longest=longest
+                )
                 if not path or len(path) < config.min_solution_length:
                     continue
                 first = start
@@ -120,19 +130,37 @@ class HouseLevels:
                 simulator.teleport(first)
                 # A level is named by where it begins to look, too, but its split isn't drawn from that.
                 look = b"" if config.facing == "target" else b"%d" % first.rotation
-                yield simulator, NavigationEpisode(instruction, target.kind, at, first, house.content() + pose + look)
+                yield (
+                    simulator,
+                    NavigationEpisode(
+                        instruction, target.kind, at, first, house.content() + pose + look
+                    ),
+                )
 
 
 def _starts(stream: HashStream, x: float, z: float) -> Iterator[Pose]:
     """Poses at the right distance, looking towards a target, on a grid of 5 cm."""
     for _ in range(_MOST_STARTS):
         far, angle = stream.uniform(NEAREST_START, FARTHEST_START), stream.uniform(0, 2 * math.pi)
-        pose = Pose(round(20 * (x + far * math.sin(angle))) / 20, round(20 * (z + far * math.cos(angle))) / 20, 0)
+        pose = Pose(
+            round(20 * (x + far * math.sin(angle))) / 20,
+            round(20 * (z + far * math.cos(angle))) / 20,
+            0,
+        )
         if NEAREST_START <= distance(pose, x, z) <= FARTHEST_START:
             yield replace(pose, rotation=round(bearing(pose, x, z) / 90) * 90 % 360)
 
 
 def _pose_bytes(kind: str, target: HouseObject, start: Pose) -> bytes:
     """Target and start, wherever the furniture is."""
-    pose = [kind, target.kind, target.x, target.y, target.z, round(100 * start.x), round(100 * start.z), start.rotation]
+    pose = [
+        kind,
+        target.kind,
+        target.x,
+        target.y,
+        target.z,
+        round(100 * start.x),
+        round(100 * start.z),
+        start.rotation,
+    ]
     return json.dumps(["navigation pose", *pose]).encode()

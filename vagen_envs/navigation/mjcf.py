@@ -21,7 +21,9 @@ _SIDE_SHADES = (0.93, 0.93, 1.0, 0.97, 0.95)
 """Brightness of the north, south, west and east wall and of all others: adjoining walls differ in a flat light."""
 
 
-def scene(house: House, step: float, field_of_view: float, cast_shadows: bool = False) -> tuple[str, dict[str, bytes]]:
+def scene(
+    house: House, step: float, field_of_view: float, cast_shadows: bool = False
+) -> tuple[str, dict[str, bytes]]:
     """MJCF of a room with an agent that sweeps `step` metres, and the files that it refers to.
 
     Body `i + 1` is `house.objects[i]`. The building follows, and the agent is the last body, with two slides and a
@@ -87,7 +89,9 @@ def _building(house: House) -> Iterator[str]:
     # Dark, see-through sheets under what stands on the floor: shadows that cost nothing.
     for rect in (thing.rect for thing in house.objects if thing.z <= 0):
         for grown, high, alpha in ((7, 0.012, 0.16), (3, 0.0125, 0.20), (-1, 0.013, 0.25)):
-            yield _box("sheet", rect, grown, high - 0.0002, high + 0.0002, f"0.05 0.04 0.04 {alpha}")
+            yield _box(
+                "sheet", rect, grown, high - 0.0002, high + 0.0002, f"0.05 0.04 0.04 {alpha}"
+            )
 
 
 def _box(kind: str, rect: Rect, grown: float, low: float, high: float, rgba: str) -> str:

@@ -62,7 +62,11 @@ def geoms(kind: str, main: Color, second: Color) -> str:
     """The MJCF geoms of a type in its main and second colour."""
     # Stripes of a pillow: darker on a light colour, white on a dark one.
     contrast = Tint(channel * 0.6 for channel in main) if sum(main) > 1.5 else Tint(COLORS["white"])
-    return model_file(f"{kind}.xml").decode().format(main=Tint(main), second=Tint(second), contrast=contrast)
+    return (
+        model_file(f"{kind}.xml")
+        .decode()
+        .format(main=Tint(main), second=Tint(second), contrast=contrast)
+    )
 
 
 @functools.cache
@@ -78,7 +82,13 @@ def _typed(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     entries = {name: _typed(entry) for name, entry in value.items()}
-    return Surface(**entries) if "rect" in entries else ObjectType(**entries) if "size" in entries else entries
+    return (
+        Surface(**entries)
+        if "rect" in entries
+        else ObjectType(**entries)
+        if "size" in entries
+        else entries
+    )
 
 
 _DATA = _typed(tomllib.loads((_FOLDER / "objects.toml").read_text("utf-8")))

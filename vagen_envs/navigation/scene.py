@@ -48,7 +48,9 @@ class Pose:
             turned = (self.rotation + TURNS.get(action, 0)) % 360
             return Pose(self.x, self.z, turned, self.horizon + LOOKS.get(action, 0))
         dx, dz = heading(self.rotation + MOVES[action])
-        return Pose(round(self.x + step * dx, 6), round(self.z + step * dz, 6), self.rotation, self.horizon)
+        return Pose(
+            round(self.x + step * dx, 6), round(self.z + step * dz, 6), self.rotation, self.horizon
+        )
 
 
 class SceneObject(NamedTuple):
@@ -103,7 +105,9 @@ def distance(pose: Pose, x: float, z: float) -> float:
     return math.hypot(x - pose.x, z - pose.z)
 
 
-def extract(pose: Pose, visible: Iterable[SceneObject], episode: NavigationEpisode) -> NavigationState:
+def extract(
+    pose: Pose, visible: Iterable[SceneObject], episode: NavigationEpisode
+) -> NavigationState:
     """The state the paper's judge is given (VAGEN, appendix D.1)."""
     x, z = episode.target_position
     nearest = sorted((distance(pose, seen.x, seen.z), seen) for seen in visible)[:NEAREST]
@@ -113,7 +117,8 @@ def extract(pose: Pose, visible: Iterable[SceneObject], episode: NavigationEpiso
         target_distance=round(distance(pose, x, z), 2),
         target_direction=direction(bearing(pose, x, z)),
         visible_objects=tuple(
-            (seen.kind, direction(angle), round(far, 2)) for (far, seen), angle in zip(nearest, bearings, strict=True)
+            (seen.kind, direction(angle), round(far, 2))
+            for (far, seen), angle in zip(nearest, bearings, strict=True)
         ),
         turned=round((pose.rotation - episode.start.rotation) / 90) % 4,
         bearings=tuple(map(round, bearings)),

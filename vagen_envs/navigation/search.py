@@ -50,7 +50,10 @@ def shortest_path(
             shorter = following not in found or len(way) + 1 < len(found[following][0])
             if shorter and not blocked(pose, action):
                 found[following] = [*way, action], pose.after(action, step)
-                heapq.heappush(open_cells, (len(way) + 1 + least(found[following][1]), -len(way) - 1, following))
+                heapq.heappush(
+                    open_cells,
+                    (len(way) + 1 + least(found[following][1]), -len(way) - 1, following),
+                )
     return None
 
 

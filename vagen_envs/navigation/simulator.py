@@ -17,7 +17,15 @@ from vagen_envs.navigation.camera import draw
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.house import House
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, WALL_HEIGHT, scene
-from vagen_envs.navigation.scene import ACTIONS, HORIZONS, MOVES, VISIBILITY_DISTANCE, Pose, SceneObject, heading
+from vagen_envs.navigation.scene import (
+    ACTIONS,
+    HORIZONS,
+    MOVES,
+    VISIBILITY_DISTANCE,
+    Pose,
+    SceneObject,
+    heading,
+)
 from vagen_envs.pictures import Pixels
 
 EYE_Y = 1.576
@@ -52,14 +60,18 @@ class HouseSimulator:
         self.objects = []
         for it in house.objects:
             x, y, z = it.x / 100, it.y / 100, it.z / 100
-            self.objects.append(SceneObject(f"{it.kind}|{x:+06.2f}|{z:+06.2f}|{y:+06.2f}", it.kind, x, y))
+            self.objects.append(
+                SceneObject(f"{it.kind}|{x:+06.2f}|{z:+06.2f}|{y:+06.2f}", it.kind, x, y)
+            )
 
     # -- acting ------------------------------------------------------------------------------------
 
     def step(self, action: str) -> bool:
         """Carry out one of AI2-THOR's eight actions, all or nothing. Whether it succeeded. Raises ValueError."""
         if action not in ACTIONS.values():
-            raise ValueError(f"{action!r} is not an action; use one of {', '.join(ACTIONS.values())}")
+            raise ValueError(
+                f"{action!r} is not an action; use one of {', '.join(ACTIONS.values())}"
+            )
         after = self.pose.after(action, self.step_length)
         stopped = action in MOVES and self.blocked(self.pose, action)
         if stopped or after.horizon not in HORIZONS:
@@ -89,17 +101,35 @@ class HouseSimulator:
         dx, dz = heading(self.pose.rotation)
         tilt = math.radians(self.pose.horizon)
         flat, down = math.cos(tilt), math.sin(tilt)
-        return np.array(((dz, -dx, 0.0), (dx * flat, dz * flat, -down), (dx * down, dz * down, flat)))
+        return np.array(
+            ((dz, -dx, 0.0), (dx * flat, dz * flat, -down), (dx * down, dz * down, flat))
+        )
 
     def visible(self) -> NDArray[np.bool_]:
         """Which objects at least `SEEN` rays of the raster meet first, within `VISIBILITY_DISTANCE`."""
-        eye, rays = np.array((self.pose.x, self.pose.z, EYE_Y)), (_raster(self.field_of_view) @ self._axes()).ravel()
+        eye, rays = (
+            np.array((self.pose.x, self.pose.z, EYE_Y)),
+            (_raster(self.field_of_view) @ self._axes()).ravel(),
+        )
         count = len(rays) // 3
         hits, far = np.empty(count, np.int32), np.empty(count)
         mj.mj_multiRay(
-            self._model, self._data, eye, rays, None, True, self._agent, hits, far, None, count, VISIBILITY_DISTANCE
+            self._model,
+            self._data,
+            eye,
+            rays,
+            None,
+            True,
+            self._agent,
+            hits,
+            far,
+            None,
+            count,
+            VISIBILITY_DISTANCE,
         )
-        met = np.bincount(self._model.geom_bodyid[hits[hits >= 0]], minlength=self._model.nbody)  # the world's first
+        met = np.bincount(
+            self._model.geom_bodyid[hits[hits >= 0]], minlength=self._model.nbody
+        )  # the world's first
         seen: NDArray[np.bool_] = met[1 : len(self.house.objects) + 1] >= SEEN
         return seen
 
@@ -113,7 +143,11 @@ class HouseSimulator:
         """What the agent sees: uint8 (resolution, resolution, 3)."""
         pose, ahead, view = self.pose, self._axes()[1], mj.MjvCamera()
         view.lookat[:] = (pose.x + ahead[0], pose.z + ahead[1], EYE_Y + ahead[2])
-        view.distance, view.azimuth, view.elevation = 1.0, 90.0 - pose.rotation, -float(pose.horizon)
+        view.distance, view.azimuth, view.elevation = (
+            1.0,
+            90.0 - pose.rotation,
+            -float(pose.horizon),
+        )
         return self._picture(view, mj.MjvOption())
 
     def map_frame(self) -> Pixels:
@@ -135,7 +169,9 @@ class HouseSimulator:
             self._scene = mj.MjvScene(self._model, maxgeom=self._model.ngeom + 50)
             for flag in ("REFLECTION", "HAZE"):  # each takes its time, and nothing here has them
                 self._scene.flags[getattr(mj.mjtRndFlag, f"mjRND_{flag}")] = 0
-        mj.mjv_updateScene(self._model, self._data, option, None, view, mj.mjtCatBit.mjCAT_ALL, self._scene)
+        mj.mjv_updateScene(
+            self._model, self._data, option, None, view, mj.mjtCatBit.mjCAT_ALL, self._scene
+        )
         return draw(self._model, self._scene, self.resolution, self._cast_shadows)
 
 
@@ -151,5 +187,7 @@ def _raster(field_of_view: float) -> NDArray[np.float64]:
 def free_pose(simulator: HouseSimulator, pose: Pose) -> bool:
     """Whether the agent can stand here: one can leave it in some direction, so nothing touches it."""
     wide, deep = simulator.house.width / 100, simulator.house.depth / 100
-    inside = all(AGENT_RADIUS <= at <= side - AGENT_RADIUS for at, side in ((pose.x, wide), (pose.z, deep)))
+    inside = all(
+        AGENT_RADIUS <= at <= side - AGENT_RADIUS for at, side in ((pose.x, wide), (pose.z, deep))
+    )
     return inside and not all(simulator.blocked(pose, action) for action in MOVES)

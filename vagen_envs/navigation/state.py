@@ -49,7 +49,8 @@ class NavigationState(State):
         target = (self.target_type, self.target_direction, self.target_distance)
         others = [seen for seen in self.visible_objects if seen != target]
         return tuple(
-            f"the {words(kind)} is {_WHERE[where]}, {far:.2f} m away" for kind, where, far in (target, *others)
+            f"the {words(kind)} is {_WHERE[where]}, {far:.2f} m away"
+            for kind, where, far in (target, *others)
         )
 
     def structured(self) -> str:
@@ -67,12 +68,16 @@ class NavigationState(State):
             }
         )
 
-    def alike(self, others: Iterable[NavigationState], _options: Mapping[str, Any]) -> list[NavigationState]:
+    def alike(
+        self, others: Iterable[NavigationState], _options: Mapping[str, Any]
+    ) -> list[NavigationState]:
         """The instruction names the target: "the lamp is ahead" is what "the target is ahead" is in others."""
 
         def renamed(other: NavigationState) -> NavigationState:
             names = {other.target_type: self.target_type, self.target_type: other.target_type}
-            seen = tuple([(names.get(kind, kind), way, far) for kind, way, far in other.visible_objects])
+            seen = tuple(
+                [(names.get(kind, kind), way, far) for kind, way, far in other.visible_objects]
+            )
             return dataclasses.replace(other, target_type=self.target_type, visible_objects=seen)
 
         return [renamed(other) for other in others]

@@ -28,7 +28,15 @@ from vagen_envs.errors import ConfigError, LevelError, SimulatorError
 from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.episodes import ThorEpisode, read_episodes
-from vagen_envs.navigation.scene import LOOKS, MOVES, TURNS, VISIBILITY_DISTANCE, NavigationEpisode, Pose, SceneObject
+from vagen_envs.navigation.scene import (
+    LOOKS,
+    MOVES,
+    TURNS,
+    VISIBILITY_DISTANCE,
+    NavigationEpisode,
+    Pose,
+    SceneObject,
+)
 from vagen_envs.pictures import Pixels
 from vagen_envs.seeding import Split, split_of
 from vagen_envs.tables import split_named
@@ -48,9 +56,14 @@ class Player:
         # Made in two steps, so that there is something to kill while the constructor hangs.
         self._controller: Any = Controller.__new__(Controller)
         self._controller.server = None
-        build: dict[str, Any] = {"platform": getattr(ai2thor.platform, config.thor_platform)}  # a string would fail
+        build: dict[str, Any] = {
+            "platform": getattr(ai2thor.platform, config.thor_platform)
+        }  # a string would fail
         if config.thor_executable is not None:
-            build = {"local_executable_path": config.thor_executable, "x_display": os.environ.get("DISPLAY") or "0"}
+            build = {
+                "local_executable_path": config.thor_executable,
+                "x_display": os.environ.get("DISPLAY") or "0",
+            }
         start = functools.partial(
             self._controller.__init__,
             scene=scene,
@@ -141,7 +154,10 @@ class Player:
             process.kill()
             process.wait()
         # A thread may hang in open() of either pipe: open the other end for a moment.
-        for path, mode in ((server.server_pipe_path, os.O_WRONLY), (server.client_pipe_path, os.O_RDONLY)):
+        for path, mode in (
+            (server.server_pipe_path, os.O_WRONLY),
+            (server.client_pipe_path, os.O_RDONLY),
+        ):
             with contextlib.suppress(OSError):
                 os.close(os.open(path, mode | os.O_NONBLOCK))
         # Another may spin on a pipe at its end until ai2thor's own timeout: take the pipe away.
@@ -189,7 +205,9 @@ class ThorSimulator:
         self._player, self._move, self._y = player, {"moveMagnitude": step_length}, record.y
         self._event = player.reset(record.scene)
         if player.config.multiview:
-            camera = player.step("GetMapViewCameraProperties", raise_for_failure=True).metadata["actionReturn"]
+            camera = player.step("GetMapViewCameraProperties", raise_for_failure=True).metadata[
+                "actionReturn"
+            ]
             camera |= {"orthographic": True, "skyboxColor": "white"}
             player.step("AddThirdPartyCamera", **camera, raise_for_failure=True)
         self._moves: dict[tuple[float, float, int], bool] = {}
@@ -245,7 +263,12 @@ class ThorSimulator:
     def seen(self) -> list[SceneObject]:
         """The objects that AI2-THOR calls visible."""
         return [
-            SceneObject(found["objectId"], found["objectType"], found["position"]["x"], found["position"]["z"])
+            SceneObject(
+                found["objectId"],
+                found["objectType"],
+                found["position"]["x"],
+                found["position"]["z"],
+            )
             for found in self._event.metadata["objects"]
             if found["visible"]
         ]
@@ -272,7 +295,9 @@ class ThorLevels:
     def __init__(self, config: NavigationConfig) -> None:
         self._config = config
         self._episodes = read_episodes(config.episodes or "")
-        if config.thor_executable is not None and not os.access(Path(config.thor_executable), os.X_OK):
+        if config.thor_executable is not None and not os.access(
+            Path(config.thor_executable), os.X_OK
+        ):
             raise ConfigError(
                 f"thor_executable={config.thor_executable!r} is not valid: it must be a file one can execute"
             )

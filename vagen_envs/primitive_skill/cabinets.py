@@ -158,10 +158,14 @@ def read_published(assets: str) -> PublishedCabinet:
             urdf.open("rb").close()
         return PublishedCabinet(urdf=str(urdf), **_measure(urdf), **apple)
     except FileNotFoundError as error:
-        raise ConfigError(f"assets={assets!r} is not valid: there is no {error.filename}. {_FIX}") from error
+        raise ConfigError(
+            f"assets={assets!r} is not valid: there is no {error.filename}. {_FIX}"
+        ) from error
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         why = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"assets={assets!r} is not valid: its files can't be read ({why}). {_FIX}") from error
+        raise ConfigError(
+            f"assets={assets!r} is not valid: its files can't be read ({why}). {_FIX}"
+        ) from error
 
 
 def _read_apple(ycb: Path) -> dict[str, Any]:
@@ -220,10 +224,17 @@ def _corners(link: Any, frame: NDArray[np.float64], scale: float) -> dict[str, N
     """The corners of a link's visual meshes, by their names, in millimetres, the cabinet's origin at z = 0."""
     from trimesh.transformations import rotation_matrix, scale_matrix, translation_matrix
 
-    stands = translation_matrix((*STANDS, 0)) @ rotation_matrix(TURN, (0, 0, 1)) @ scale_matrix(scale) @ frame
+    stands = (
+        translation_matrix((*STANDS, 0))
+        @ rotation_matrix(TURN, (0, 0, 1))
+        @ scale_matrix(scale)
+        @ frame
+    )
     named: dict[str, NDArray[np.float64]] = {}
     for i, visual in enumerate(link.visuals):
         mesh, matrix = visual.geometry.mesh, 1000 * stands @ visual.origin
-        corners = np.concatenate([part.vertices for part in mesh.meshes]) * (1 if mesh.scale is None else mesh.scale)
+        corners = np.concatenate([part.vertices for part in mesh.meshes]) * (
+            1 if mesh.scale is None else mesh.scale
+        )
         named[f"{visual.name} {i}"] = corners @ matrix[:3, :3].T + matrix[:3, 3]
     return named

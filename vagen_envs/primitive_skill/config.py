@@ -51,7 +51,11 @@ class PrimitiveSkillConfig(EnvConfig):
     """When the task is done (table 19)."""
     step_reward: Annotated[float, Open(REWARD)] = -0.1
     """For each skill after which the task isn't done (table 19)."""
-    stage_rewards: Annotated[tuple[float, float, float], Open(Several(REWARD, 3, 3))] = (2.0, 4.0, 6.0)
+    stage_rewards: Annotated[tuple[float, float, float], Open(Several(REWARD, 3, 3))] = (
+        2.0,
+        4.0,
+        6.0,
+    )
     """For reaching stage 0, 1 and 2 (see `tasks`), once each: (stage + 1) × 2 of table 19. Section 2.3 says +1,
     which is the preset `plus_one`; the released code pays (stage + 1) × 2 in one of its four tasks only."""
     payment: Annotated[Literal["each", "released"], Open()] = "each"
@@ -76,18 +80,28 @@ class PrimitiveSkillConfig(EnvConfig):
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
         self.require(self.cubes == 3 or self.task == "stack", "cubes", "3 unless task='stack'")
-        self.require(self.cubes + self.distractors <= 6, "distractors", "0 or 1 beside five cubes of a tower")
-        cubic = self.task in ("place", "stack")
-        self.require(not self.distractors or cubic, "distractors", "0 unless task is 'place' or 'stack'")
         self.require(
-            not self.covered or (self.task == "stack" and self.distractors > 0), "covered", "False without a distractor"
+            self.cubes + self.distractors <= 6, "distractors", "0 or 1 beside five cubes of a tower"
+        )
+        cubic = self.task in ("place", "stack")
+        self.require(
+            not self.distractors or cubic, "distractors", "0 unless task is 'place' or 'stack'"
+        )
+        self.require(
+            not self.covered or (self.task == "stack" and self.distractors > 0),
+            "covered",
+            "False without a distractor",
         )
         needed = tasks.skills_needed(self.task, self.cubes, self.covered)
         turns = math.ceil(needed / self.max_actions_per_turn)
         why = f"the task takes {needed} skills, {self.max_actions_per_turn} a turn"
         self.require(self.max_turns >= turns, "max_turns", f"at least {turns}: {why}")
-        self.require(self.max_steps >= needed, "max_steps", f"at least {needed}, which the task takes")
-        self.require(not self.assets or self.task == "drawer", "assets", "empty unless task='drawer'")
+        self.require(
+            self.max_steps >= needed, "max_steps", f"at least {needed}, which the task takes"
+        )
+        self.require(
+            not self.assets or self.task == "drawer", "assets", "empty unless task='drawer'"
+        )
 
     def level_key(self) -> dict[str, Any]:
         """The options that levels depend on; the published scene has levels of its own, wherever its files are."""
@@ -103,7 +117,9 @@ class PrimitiveSkillConfig(EnvConfig):
         """Cubes that a rung has and another task hasn't are no mistake in an option that nobody gave."""
         ladder = super()._rung(rung, beside)
         task, own = beside.get("task", ladder["task"]), ladder["task"]
-        lacks = {"place": {"cubes", "covered"}, "stack": set()}.get(str(task), {"cubes", "covered", "distractors"})
+        lacks = {"place": {"cubes", "covered"}, "stack": set()}.get(
+            str(task), {"cubes", "covered", "distractors"}
+        )
         more = [f"{name}={ladder[name]}" for name in ladder if name in lacks and name not in beside]
         if task != own and more:
             raise ConfigError(
@@ -115,7 +131,8 @@ class PrimitiveSkillConfig(EnvConfig):
     @classmethod
     def _needed(cls, given: Mapping[str, Any]) -> dict[str, int]:
         task, cubes, covered, actions = (
-            given.get(name, getattr(cls, name)) for name in ("task", "cubes", "covered", "max_actions_per_turn")
+            given.get(name, getattr(cls, name))
+            for name in ("task", "cubes", "covered", "max_actions_per_turn")
         )
         skills = tasks.skills_needed(task, cubes, covered)
         return {"max_turns": math.ceil(skills / actions), "max_steps": skills}

@@ -11,7 +11,13 @@ from vagen_envs.pictures import Picture
 from vagen_envs.primitive_skill import ENV_ID, tasks
 from vagen_envs.primitive_skill.cabinets import PublishedCabinet, read_published
 from vagen_envs.primitive_skill.config import PrimitiveSkillConfig
-from vagen_envs.primitive_skill.levels import APPLE_RADIUS, CUBE, TARGETS, ManipulationLevel, draw_level
+from vagen_envs.primitive_skill.levels import (
+    APPLE_RADIUS,
+    CUBE,
+    TARGETS,
+    ManipulationLevel,
+    draw_level,
+)
 from vagen_envs.primitive_skill.sessions import make_session
 from vagen_envs.primitive_skill.skills import ARITY, SkillCall, SkillCalls
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
@@ -60,9 +66,17 @@ class PrimitiveSkillEnv(VagenEnv):
     _session: Any = None
     _seen: Picture | None = None
 
-    def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
+    def __init__(
+        self, render_mode: str | None = None, preset: str = "paper", **options: Any
+    ) -> None:
         super().__init__(render_mode, preset, **options)
-        need(f"the task {self.config.task!r} of PrimitiveSkill", "primitive-skill", "mani_skill", "sapien", "torch")
+        need(
+            f"the task {self.config.task!r} of PrimitiveSkill",
+            "primitive-skill",
+            "mani_skill",
+            "sapien",
+            "torch",
+        )
         if self.config.assets:
             self._cabinet = read_published(self.config.assets)
 
@@ -73,7 +87,9 @@ class PrimitiveSkillEnv(VagenEnv):
             self._session = None
 
     def _actions(self) -> ActionGrammar:
-        return SkillCalls(self.config.workspace if self.config.out_of_workspace == "refuse" else None)
+        return SkillCalls(
+            self.config.workspace if self.config.out_of_workspace == "refuse" else None
+        )
 
     def _picture_shape(self) -> tuple[int, int, int]:
         return self.config.picture_size, self.config.picture_size, 3
@@ -89,7 +105,15 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def _drawn(self, stream: HashStream, split: Split) -> ManipulationLevel:
         config = self.config
-        return draw_level(config.task, stream, split, self._cabinet, config.cubes, config.distractors, config.covered)
+        return draw_level(
+            config.task,
+            stream,
+            split,
+            self._cabinet,
+            config.cubes,
+            config.distractors,
+            config.covered,
+        )
 
     def _content(self) -> str:
         return content_hash(self._level.content())
@@ -108,9 +132,13 @@ class PrimitiveSkillEnv(VagenEnv):
         failed, self._now = self._simulated().run(self._level, [*self._calls, call])
         self._calls.append(call)
         self._seen = None
-        return Executed(text, self._now != before, self._task_rewards(), f"{clipped} {failed}".strip())
+        return Executed(
+            text, self._now != before, self._task_rewards(), f"{clipped} {failed}".strip()
+        )
 
-    def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
+    def _reward_terms(
+        self, parsed: ParsedTurn, executed: tuple[Executed, ...]
+    ) -> tuple[RewardTerm, ...]:
         """With what the released code pays for the whole episode, once it is over."""
         terms = VagenEnv._reward_terms(self, parsed, executed)
         config, at = self.config, self._now.positions
@@ -119,9 +147,18 @@ class PrimitiveSkillEnv(VagenEnv):
         if self._solved():
             terms += (RewardTerm("success", config.success_reward),)
         elif config.task == "align":
-            lined = [abs(at[name][0]) <= tasks.ALIGNED and at[name][2] <= 50 for name in ("red_cube", "green_cube")]
-            terms += (RewardTerm("stage", config.stage_rewards[1 if lined[1] else 0]),) if any(lined) else ()
-        return (*terms, RewardTerm("step", config.step_reward * self._steps)) if self._steps else terms
+            lined = [
+                abs(at[name][0]) <= tasks.ALIGNED and at[name][2] <= 50
+                for name in ("red_cube", "green_cube")
+            ]
+            terms += (
+                (RewardTerm("stage", config.stage_rewards[1 if lined[1] else 0]),)
+                if any(lined)
+                else ()
+            )
+        return (
+            (*terms, RewardTerm("step", config.step_reward * self._steps)) if self._steps else terms
+        )
 
     def _task_rewards(self) -> tuple[RewardTerm, ...]:
         config, done = self.config, self._solved()
@@ -129,10 +166,16 @@ class PrimitiveSkillEnv(VagenEnv):
         stage = min(stage, 1) if config.task == "drawer" else stage
         reached = sum(config.stage_rewards[self._stage + 1 : stage + 1])
         self._stage = max(self._stage, stage)
-        last = RewardTerm("success", config.success_reward) if done else RewardTerm("step", config.step_reward)
+        last = (
+            RewardTerm("success", config.success_reward)
+            if done
+            else RewardTerm("step", config.step_reward)
+        )
         if config.payment == "released":
             return ()
-        return ((RewardTerm("stage", reached),) if reached else ()) + ((last,) if done or last.value else ())
+        return ((RewardTerm("stage", reached),) if reached else ()) + (
+            (last,) if done or last.value else ()
+        )
 
     def _solved(self) -> bool:
         return tasks.solved(self._level, self._now)
@@ -148,13 +191,21 @@ class PrimitiveSkillEnv(VagenEnv):
         camera = view_of(config.task, bool(config.assets)).words(config.picture_size, points)
         seen = "" if told or config.observation == "text" else f" {camera}"
         pushed = _DRAWER + (_OPENED if told else "") if drawer else ""
-        level = self._drawn(HashStream("names"), "train")  # all of a configuration have the same things
-        names = [*(body.name for body in level.bodies), *level.targets, *(("drawer", "handle") if drawer else ())]
+        level = self._drawn(
+            HashStream("names"), "train"
+        )  # all of a configuration have the same things
+        names = [
+            *(body.name for body in level.bodies),
+            *level.targets,
+            *(("drawer", "handle") if drawer else ()),
+        ]
         return {
             "told": (_TOLD if told else _NOT_TOLD) + seen + pushed,
             "names": ", ".join(names),
             "opening": "; add drawer_open_value" if drawer else "",
-            "sizes": f"The apple is {2 * APPLE_RADIUS} mm wide." if drawer else f"Cubes are {CUBE} mm wide.",
+            "sizes": f"The apple is {2 * APPLE_RADIUS} mm wide."
+            if drawer
+            else f"Cubes are {CUBE} mm wide.",
         }
 
     def _fields(self) -> dict[str, str]:
@@ -163,9 +214,14 @@ class PrimitiveSkillEnv(VagenEnv):
         listed = f"\nObject positions:\n{[state.positions[name] for name in self._level.listing]}"
         return {
             "instruction": self._level.instruction,
-            "limits": "\n".join(f"{axis}_workspace_limit: {limit}" for axis, limit in zip("xyz", limits, strict=True)),
+            "limits": "\n".join(
+                f"{axis}_workspace_limit: {limit}"
+                for axis, limit in zip("xyz", limits, strict=True)
+            ),
             "positions": listed if self.config.positions_in_text else "",
-            "other": "" if opened is None else f"\nOther information:\n{{'drawer_open_value': {opened}}}",
+            "other": ""
+            if opened is None
+            else f"\nOther information:\n{{'drawer_open_value': {opened}}}",
         }
 
     def plan(self) -> Sequence[str]:
@@ -189,7 +245,9 @@ class PrimitiveSkillEnv(VagenEnv):
         for _ in range(count):
             name = stream.choice(sorted(ARITY))
             ranges = self.config.workspace * (ARITY[name] // 3)
-            actions.append(call_text(name, [low + stream.below(high - low + 1) for low, high in ranges]))
+            actions.append(
+                call_text(name, [low + stream.below(high - low + 1) for low, high in ranges])
+            )
         return actions
 
     def _reason(self, actions: Sequence[str]) -> str:
@@ -203,7 +261,11 @@ class PrimitiveSkillEnv(VagenEnv):
         if numbers == action.args:
             return (action.name, numbers), action.text, ""
         text = call_text(action.name, numbers)
-        return (action.name, numbers), text, f"{action.text} is out of the workspace and became {text}."
+        return (
+            (action.name, numbers),
+            text,
+            f"{action.text} is out of the workspace and became {text}.",
+        )
 
     def _snapshot(self) -> Any:
         return [VagenEnv._snapshot(self), self._stage]
@@ -226,6 +288,8 @@ class PrimitiveSkillEnv(VagenEnv):
     def _simulated(self) -> Any:
         config = self.config
         if self._session is None:
-            size = config.picture_size if self._looks or self.render_mode == "rgb_array" else 0  # 0 if nobody looks
+            size = (
+                config.picture_size if self._looks or self.render_mode == "rgb_array" else 0
+            )  # 0 if nobody looks
             self._session = make_session(config.workers, size, config.device)
         return self._session

@@ -38,7 +38,10 @@ class Workspace(NamedTuple):
 
     def clip(self, numbers: Sequence[float]) -> tuple[int, ...]:
         """The whole coordinates x, y, z, x, … moved into the workspace."""
-        return tuple(int(min(max(value, low), high)) for value, (low, high) in zip(numbers, self * 2, strict=False))
+        return tuple(
+            int(min(max(value, low), high))
+            for value, (low, high) in zip(numbers, self * 2, strict=False)
+        )
 
 
 TABLE = Workspace((-100, 150), (-200, 200), (10, 200))
@@ -157,7 +160,11 @@ def say(name: str) -> str:
 
 
 def _lay_out(
-    stream: HashStream, names: Collection[str], free: NDArray[np.bool_], crowded: bool, fingers: int = 100
+    stream: HashStream,
+    names: Collection[str],
+    free: NDArray[np.bool_],
+    crowded: bool,
+    fingers: int = 100,
 ) -> tuple[Body, ...]:
     """Cubes on free millimetres, `apart` from each other: anywhere, all anew if one isn't, or where room is left.
 
@@ -184,7 +191,9 @@ def _shuffled(stream: HashStream, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(stream.sample(names, len(names)))
 
 
-_INSTRUCTIONS = tomllib.loads(Path(__file__).with_name("instructions.toml").read_text(encoding="utf-8"))
+_INSTRUCTIONS = tomllib.loads(
+    Path(__file__).with_name("instructions.toml").read_text(encoding="utf-8")
+)
 
 _DISTRACTORS = ("purple_cube", "white_cube")
 """Cubes that no instruction speaks of, unless a tower needs the first as its fifth."""
@@ -211,7 +220,9 @@ def _within_reach(bodies: tuple[Body, ...], order: tuple[str, ...]) -> bool:
     return x >= 0 and (last_x <= x or abs(last_y - y) >= 150)
 
 
-def _draw_stack(stream: HashStream, height: int, distractors: int, covered: bool) -> ManipulationLevel:
+def _draw_stack(
+    stream: HashStream, height: int, distractors: int, covered: bool
+) -> ManipulationLevel:
     every = ("red_cube", "green_cube", "yellow_cube", "blue_cube", *_DISTRACTORS)
     cubes, others = every[:height], every[max(height, 4) :][:distractors]
     all_cubes = (*cubes, *others)
@@ -221,7 +232,9 @@ def _draw_stack(stream: HashStream, height: int, distractors: int, covered: bool
         bodies = _lay_out(stream, spread, _free_of(()), len(all_cubes) != 3, fingers=150)
         if covered and not free_spots([body.at for body in bodies]):
             continue  # what stands on the lowest cube has to go somewhere
-        orders = (_shuffled(stream, cubes) for _ in range(8))  # cubes that no order suits are laid out anew
+        orders = (
+            _shuffled(stream, cubes) for _ in range(8)
+        )  # cubes that no order suits are laid out anew
         goal = next((order for order in orders if height < 5 or _within_reach(bodies, order)), ())
     if covered:
         x, y, z = next(body.at for body in bodies if body.name == goal[0])
@@ -241,7 +254,9 @@ def _draw_align(stream: HashStream) -> ManipulationLevel:
     words = stream.choice(_INSTRUCTIONS["align"])
     if stream.below(3):
         left, right = goal = _shuffled(stream, cubes)
-        words = stream.choice(_INSTRUCTIONS["align_ordered"]).format(left=say(left), right=say(right))
+        words = stream.choice(_INSTRUCTIONS["align_ordered"]).format(
+            left=say(left), right=say(right)
+        )
     return ManipulationLevel("align", bodies, (), None, goal, words, _shuffled(stream, cubes))
 
 
@@ -249,12 +264,20 @@ def _draw_drawer(stream: HashStream, published: PublishedCabinet | None) -> Mani
     cabinet: Cabinet | PublishedCabinet
     if published is not None:
         # Where the release lets the apple lie.
-        cabinet, x, y, z = published, stream.below(51) - 150, 100 + stream.below(101), published.apple_height
+        cabinet, x, y, z = (
+            published,
+            stream.below(51) - 150,
+            100 + stream.below(101),
+            published.apple_height,
+        )
     else:
         cabinet = Cabinet(stream.below(81) - 300, stream.below(71) - 370, 130 + stream.below(31))
         x, y, z = ARM_X, 0, APPLE_RADIUS
         while math.hypot(x - ARM_X, y) < 340:  # nearer to its foot the arm can't bend enough
             x, y = stream.below(181) - 330, 40 + stream.below(121)
     apple = Body("apple", (x, y, z), stream.below(360))
-    words, listing = stream.choice(_INSTRUCTIONS["drawer"]), _shuffled(stream, ("apple", "drawer", "handle"))
+    words, listing = (
+        stream.choice(_INSTRUCTIONS["drawer"]),
+        _shuffled(stream, ("apple", "drawer", "handle")),
+    )
     return ManipulationLevel("drawer", (apple,), (), cabinet, (), words, listing)

@@ -42,7 +42,12 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         self._published = cabinet if isinstance(cabinet, PublishedCabinet) else None
         self._picture_size = picture_size
         super().__init__(
-            num_envs=1, robot_uids="panda", obs_mode="none", reward_mode="none", control_mode="pd_joint_pos", **options
+            num_envs=1,
+            robot_uids="panda",
+            obs_mode="none",
+            reward_mode="none",
+            control_mode="pd_joint_pos",
+            **options,
         )
 
     @property
@@ -50,7 +55,11 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         view = view_of(self.level.task, self._published is not None)
         eye, target = ([value / 1000 for value in point] for point in (view.eye, view.target))
         pose, side = sapien_utils.look_at(eye, target), self._picture_size
-        return [CameraConfig("third_person", pose, side, side, view.field, 0.05, 10.0, shader_pack="default")]
+        return [
+            CameraConfig(
+                "third_person", pose, side, side, view.field, 0.05, 10.0, shader_pack="default"
+            )
+        ]
 
     def _load_agent(self, options: dict[str, Any]) -> None:
         super()._load_agent(options, _pose((self.level.arm_x, 0, 0)))
@@ -66,7 +75,11 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         self.bodies = {body.name: self._movable(body.name) for body in level.bodies}
         self.cabinet: Any = None
         if level.cabinet:
-            self.cabinet = _build_published_cabinet(self.scene, published) if published else self._build_cabinet()
+            self.cabinet = (
+                _build_published_cabinet(self.scene, published)
+                if published
+                else self._build_cabinet()
+            )
             slides = published.joint if published else "slide"
             self._slide = [joint.name for joint in self.cabinet.active_joints].index(slides)
         for name in level.targets:
@@ -90,7 +103,9 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
 
     def opened(self) -> float:
         """How far the drawer is pulled out, in metres."""
-        return float((self.cabinet.get_qpos() - self.cabinet.get_qlimits()[:, :, 0])[0, self._slide])
+        return float(
+            (self.cabinet.get_qpos() - self.cabinet.get_qlimits()[:, :, 0])[0, self._slide]
+        )
 
     def control(self, targets: torch.Tensor) -> None:
         """Simulate one control step of 50 ms.
@@ -104,7 +119,9 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
 
     # -- the things --------------------------------------------------------------------------------
 
-    def _fixed(self, name: str, at: Sequence[float], parts: list[dict[str, Any]], *, solid: bool = False) -> None:
+    def _fixed(
+        self, name: str, at: Sequence[float], parts: list[dict[str, Any]], *, solid: bool = False
+    ) -> None:
         builder = self.scene.create_actor_builder()
         for part in parts:
             self._draw(builder, **part)
@@ -147,11 +164,17 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         drawer.set_name("drawer")
         for link, name in ((shell, "shell"), (drawer, "drawer")):
             for board in _DATA["cabinet"][name]:
-                link.add_box_collision(pose=sapien.Pose(p=board["at"]), half_size=board["half_size"], density=300)
+                link.add_box_collision(
+                    pose=sapien.Pose(p=board["at"]), half_size=board["half_size"], density=300
+                )
                 self._draw(link, **board)
-        along_y = sapien.Pose(q=[math.sqrt(0.5), 0, 0, math.sqrt(0.5)])  # a joint slides along its own x
+        along_y = sapien.Pose(
+            q=[math.sqrt(0.5), 0, 0, math.sqrt(0.5)]
+        )  # a joint slides along its own x
         drawer.set_joint_name("slide")
-        drawer.set_joint_properties("prismatic", [[0, TRAVEL / 1000]], along_y, along_y, friction=0.3, damping=15.0)
+        drawer.set_joint_properties(
+            "prismatic", [[0, TRAVEL / 1000]], along_y, along_y, friction=0.3, damping=15.0
+        )
         builder.initial_pose = sapien.Pose(p=[-0.3, -0.33, 0])
         return builder.build(name="cabinet", fix_root_link=True)
 
@@ -167,8 +190,12 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
     ) -> None:
         """Give a thing a look. Without pictures there is no driver perhaps, and SAPIEN can't even make a colour."""
         if self.scene.can_render():
-            paint = sapien.render.RenderMaterial(base_color=[*colour, 1.0], roughness=roughness, specular=0.3)
-            getattr(builder, f"add_{shape}_visual")(pose=sapien.Pose(at, turn), material=paint, **size)
+            paint = sapien.render.RenderMaterial(
+                base_color=[*colour, 1.0], roughness=roughness, specular=0.3
+            )
+            getattr(builder, f"add_{shape}_visual")(
+                pose=sapien.Pose(at, turn), material=paint, **size
+            )
 
 
 def _pose(at: Sequence[int], turn: Sequence[float] = (1, 0, 0, 0)) -> sapien.Pose:
@@ -185,7 +212,9 @@ def _build_published_cabinet(scene: Any, cabinet: PublishedCabinet) -> Any:
     loader.set_material(static_friction=1, dynamic_friction=1, restitution=0)
     sapien.set_log_level("off")  # it warns of every long thin board
     builder = loader.parse(cabinet.urdf)["articulation_builders"][0]
-    builder.initial_pose = sapien.Pose([*STANDS, cabinet.lift], [math.cos(TURN / 2), 0, 0, math.sin(TURN / 2)])
+    builder.initial_pose = sapien.Pose(
+        [*STANDS, cabinet.lift], [math.cos(TURN / 2), 0, 0, math.sin(TURN / 2)]
+    )
     built = builder.build(name="cabinet")
     sapien.set_log_level("warn")
     _check_collisions([body for link in built.links for body in link._bodies], cabinet.urdf)

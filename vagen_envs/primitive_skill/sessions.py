@@ -55,7 +55,9 @@ class PooledSession:
         _, size, picture_size, device = self._key
         with _pools_lock:
             pool = _pools[self._key]
-            pool[:] = [worker for worker in pool if not worker.dead and worker.process.poll() is None]
+            pool[:] = [
+                worker for worker in pool if not worker.dead and worker.process.poll() is None
+            ]
             while len(pool) < size:
                 pool.append(Worker(ENV_ID, __name__, str(picture_size), device))
             worker = min(pool, key=lambda candidate: candidate.sessions)
@@ -91,11 +93,15 @@ class PooledSession:
     picture = functools.partialmethod(_ask, "picture")
 
 
-def make_session(workers: int, picture_size: int, device: str) -> ManipulationSimulator | PooledSession:
+def make_session(
+    workers: int, picture_size: int, device: str
+) -> ManipulationSimulator | PooledSession:
     """A session in a pool of so many workers, or in this process for 0, unless it is forked from one that simulated."""
     global _owner
     if not workers and _owner in (None, os.getpid()):
-        from vagen_envs.primitive_skill.simulator import ManipulationSimulator  # brings torch and ManiSkill
+        from vagen_envs.primitive_skill.simulator import (
+            ManipulationSimulator,
+        )  # brings torch and ManiSkill
 
         _owner = os.getpid()
         return ManipulationSimulator(picture_size, device)
@@ -136,5 +142,7 @@ def main(connection: Connection, picture_size: int, device: str) -> None:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(EOFError, OSError):  # the other end is gone, and with it the need for this process
+    with contextlib.suppress(
+        EOFError, OSError
+    ):  # the other end is gone, and with it the need for this process
         main(Connection(int(sys.argv[1])), int(sys.argv[2]), sys.argv[3])

@@ -72,7 +72,9 @@ class ManipulationSimulator:
         self._calls: list[SkillCall] = []
         self._results: list[tuple[str, PrimitiveSkillState]] = []
 
-    def run(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, PrimitiveSkillState]:
+    def run(
+        self, level: ManipulationLevel, calls: Sequence[SkillCall]
+    ) -> tuple[str, PrimitiveSkillState]:
         """What the last of the skills reports as failed, if anything, and the state then.
 
         What is missing is played. What was played before, further skills among it, is remembered.
@@ -155,7 +157,9 @@ class ManipulationSimulator:
             # 16 of 32 waits, of fingers that opened, were still at once; those that close press on and take all six.
             self._wait(most=6)
         x, y, z = self._hand() * 1000
-        return Arrived((float(x), float(y), float(z)), reachable, self._held() if goal.closed else "")
+        return Arrived(
+            (float(x), float(y), float(z)), reachable, self._held() if goal.closed else ""
+        )
 
     def _path(self, goal: Waypoint) -> tuple[list[Floats], bool]:
         """The joint angles along the way, and whether the arm can go it; if not, they end where it can't go on."""
@@ -163,7 +167,9 @@ class ManipulationSimulator:
         if goal.at is None:
             return self._free(home), True
         hand, end = self._hand(), np.array(goal.at, float) / 1000
-        count = max(1, math.ceil(float(np.linalg.norm(end - hand)) / _STRAIGHT)) if goal.straight else 1
+        count = (
+            max(1, math.ceil(float(np.linalg.norm(end - hand)) / _STRAIGHT)) if goal.straight else 1
+        )
         last = self._targets[:7].copy() if goal.straight else home
         path: list[Floats] = []
         for share in np.linspace(0, 1, count + 1)[1:]:
@@ -204,11 +210,17 @@ class ManipulationSimulator:
 
     def _state(self, level: ManipulationLevel) -> PrimitiveSkillState:
         bodies = self._scene.bodies.items()
-        positions = {name: tuple(np.rint(1000 * _row(body.pose.p)).astype(int).tolist()) for name, body in bodies}
+        positions = {
+            name: tuple(np.rint(1000 * _row(body.pose.p)).astype(int).tolist())
+            for name, body in bodies
+        }
         opened = None
         if level.cabinet is not None:
             opened = round(1000 * self._scene.opened())
-            positions |= {"drawer": level.cabinet.box_at(opened), "handle": level.cabinet.handle_at(opened)}
+            positions |= {
+                "drawer": level.cabinet.box_at(opened),
+                "handle": level.cabinet.handle_at(opened),
+            }
         positions |= {name: TARGETS[name] for name in level.targets}
         return PrimitiveSkillState(level.task, positions, self._held(), opened)
 
@@ -267,10 +279,15 @@ def renderer(device: str) -> sapien.render.RenderSystem:
     """
     if os.environ.get("SAPIEN_DISABLE_RAY_TRACING"):
         raise SimulatorError(
-            ENV_ID, "SAPIEN_DISABLE_RAY_TRACING is set, which hides the CPU's Vulkan driver from SAPIEN; unset it"
+            ENV_ID,
+            "SAPIEN_DISABLE_RAY_TRACING is set, which hides the CPU's Vulkan driver from SAPIEN; unset it",
         )
     try:
         return sapien.render.RenderSystem("cuda" if device == "gpu" else "cpu")
     except RuntimeError as error:
-        fix = _VULKAN_FIX if device == "cpu" else "device='gpu' needs an NVIDIA GPU with its Vulkan driver; use 'cpu'"
+        fix = (
+            _VULKAN_FIX
+            if device == "cpu"
+            else "device='gpu' needs an NVIDIA GPU with its Vulkan driver; use 'cpu'"
+        )
         raise SimulatorError(ENV_ID, f"{error}. {fix}") from error

@@ -98,7 +98,9 @@ def push(x1: int, y1: int, z1: int, x2: int, y2: int, z2: int, *, holding: str) 
         return "The gripper holds an object, so push did nothing; place the object first."
     length = math.hypot(x2 - x1, y2 - y1)
     if length < 1:
-        return "A push goes sideways, and the two points do not differ in x or y, so push did nothing."
+        return (
+            "A push goes sideways, and the two points do not differ in x or y, so push did nothing."
+        )
     along_x, along_y = (x2 - x1) / length, (y2 - y1) / length
     start = (x1 - STANDOFF * along_x, y1 - STANDOFF * along_y, float(z1))
     end = (x2 - CONTACT * along_x, y2 - CONTACT * along_y, float(z2))
@@ -137,7 +139,9 @@ class SkillCalls(Calls):
         numbers = tuple(map(round, action.args))
         if numbers != action.args:
             action = replace(action, args=numbers, text=call_text(action.name, numbers))
-        for axis, value, (low, high) in zip("xyzxyz", numbers, (self._workspace or ()) * 2, strict=False):
+        for axis, value, (low, high) in zip(
+            "xyzxyz", numbers, (self._workspace or ()) * 2, strict=False
+        ):
             if not low <= value <= high:
                 why = f"{action.text} is out of the workspace: {axis}={value} is not between {low} and {high}"
                 return Refused("bad_argument", why)
@@ -147,7 +151,9 @@ class SkillCalls(Calls):
         return "pick(x, y, z), place(x, y, z), push(x1, y1, z1, x2, y2, z2)"
 
 
-def _retreat(above: Point, *, closed: bool, turn: float = 0.0) -> Generator[Waypoint, Arrived, None]:
+def _retreat(
+    above: Point, *, closed: bool, turn: float = 0.0
+) -> Generator[Waypoint, Arrived, None]:
     yield Waypoint(above, closed, turn)
     yield Waypoint(None, closed=False, straight=False)
 

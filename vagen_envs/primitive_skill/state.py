@@ -41,7 +41,9 @@ class PrimitiveSkillState(State):
         facts = [f"the {say(name)} is at {at}" for name, at in self.positions.items()]
         if self.drawer_open_value is not None:
             facts.append(f"the drawer is {self.drawer_open_value} mm open")
-        facts.append(f"the gripper holds the {say(self.held)}" if self.held else "the gripper is empty")
+        facts.append(
+            f"the gripper holds the {say(self.held)}" if self.held else "the gripper is empty"
+        )
         return tuple(facts)
 
     def structured(self) -> str:
@@ -51,10 +53,14 @@ class PrimitiveSkillState(State):
             entries.append(f"drawer_open_value: {self.drawer_open_value}")
         return "{" + ", ".join(entries) + "}"
 
-    def alike(self, others: Sequence[PrimitiveSkillState], options: Mapping[str, Any]) -> Sequence[PrimitiveSkillState]:
+    def alike(
+        self, others: Sequence[PrimitiveSkillState], options: Mapping[str, Any]
+    ) -> Sequence[PrimitiveSkillState]:
         """The text lists where things are, without names: which of several cubes is where must be seen."""
         if not options.get("positions_in_text", True):
-            return [other for other in others if other.positions.keys() == self.positions.keys()] or others
+            return [
+                other for other in others if other.positions.keys() == self.positions.keys()
+            ] or others
         kinds: dict[str, list[str]] = {}
         for name in self.positions:
             kinds.setdefault(name.rpartition("_")[2], []).append(name)
@@ -63,5 +69,7 @@ class PrimitiveSkillState(State):
         for order in itertools.islice(itertools.product(*orders), _MOST_PERMUTATIONS):
             new = dict(zip(itertools.chain(*kinds.values()), itertools.chain(*order), strict=True))
             positions = {new[name]: at for name, at in self.positions.items()}
-            found.append(dataclasses.replace(self, positions=positions, held=new.get(self.held, self.held)))
+            found.append(
+                dataclasses.replace(self, positions=positions, held=new.get(self.held, self.held))
+            )
         return found

@@ -31,7 +31,10 @@ def solved(level: ManipulationLevel, state: State) -> bool:
     if state.held:
         return False
     if level.cabinet is not None:
-        return level.cabinet.holds(state.positions) and (state.drawer_open_value or 0) <= level.cabinet.shut
+        return (
+            level.cabinet.holds(state.positions)
+            and (state.drawer_open_value or 0) <= level.cabinet.shut
+        )
     return len(_done(level, state)) == len(_movers(level))
 
 
@@ -53,7 +56,9 @@ def plan(level: ManipulationLevel, state: State) -> list[str]:
     """The rest of a solution. Raises LevelError if a shut drawer would have to be opened, which no skill can do."""
     if solved(level, state):
         return []
-    return _plan_cubes(level, state) if level.cabinet is None else _plan_drawer(level.cabinet, state)
+    return (
+        _plan_cubes(level, state) if level.cabinet is None else _plan_drawer(level.cabinet, state)
+    )
 
 
 # -- cubes -----------------------------------------------------------------------------------------
@@ -76,9 +81,15 @@ def _done(level: ManipulationLevel, state: State) -> tuple[str, ...]:
                 break
             done.append(above)
         return tuple(done)
-    resting = [name for name in _movers(level) if name != state.held and abs(at[name][2] - _HALF) < _LEVEL]
+    resting = [
+        name for name in _movers(level) if name != state.held and abs(at[name][2] - _HALF) < _LEVEL
+    ]
     if level.task == "place":
-        return tuple(name for name in resting if levels.near(at[name], _disc(level, name), levels.TARGET_RADIUS))
+        return tuple(
+            name
+            for name in resting
+            if levels.near(at[name], _disc(level, name), levels.TARGET_RADIUS)
+        )
     lined = [name for name in resting if abs(at[name][0]) <= ALIGNED]
     if len(lined) == 2 and level.goal and at[level.goal[0]][1] >= at[level.goal[1]][1]:
         lined.pop()  # in the wrong order: one of them has to go to the other side
@@ -95,12 +106,16 @@ def _plan_cubes(level: ManipulationLevel, state: State) -> list[str]:
         actions.append(_place(at[name]))
 
     waiting = [name for name in movers if name not in done]
-    if level.task != "stack":  # a stack is built from below; elsewhere the cube in the hand comes first
+    if (
+        level.task != "stack"
+    ):  # a stack is built from below; elsewhere the cube in the hand comes first
         waiting.sort(key=lambda name: name != held)
     for name in waiting:
         goal = _goal_of(level, at, name)
         others = [cube for cube in at if cube not in levels.TARGETS and cube != name]
-        blockers = [cube for cube in others if _on(at[cube], at[name]) or _in_the_way(level, at[cube], goal)]
+        blockers = [
+            cube for cube in others if _on(at[cube], at[name]) or _in_the_way(level, at[cube], goal)
+        ]
         if held and (held != name or blockers):
             put_aside(held, goal)
             blockers = [cube for cube in blockers if cube != held]
@@ -127,12 +142,21 @@ def _goal_of(level: ManipulationLevel, at: Mapping[str, Vector], name: str) -> V
         x, y, z = at[level.goal[level.goal.index(name) - 1]]
         return x, y, z + CUBE
     other = next(at[cube] for cube in at if cube != name)
-    on_line, side = abs(other[0]) <= ALIGNED, 0 if not level.goal else 1 if name == level.goal[0] else -1
+    on_line, side = (
+        abs(other[0]) <= ALIGNED,
+        0 if not level.goal else 1 if name == level.goal[0] else -1,
+    )
     # A cube that is still to follow may be put on either side later, if there is room for it.
-    right = {y for y in range(-170, 171, 10) if (side * (y - other[1]) <= 0 if on_line else side * y <= 50)}
+    right = {
+        y
+        for y in range(-170, 171, 10)
+        if (side * (y - other[1]) <= 0 if on_line else side * y <= 50)
+    }
     spots = [(0, y, _HALF) for y in right if levels.apart((0, y, _HALF), other)]
     if not spots:
-        raise LevelError(f"no room on the line for {name} beside a cube at {other}; reset for another level")
+        raise LevelError(
+            f"no room on the line for {name} beside a cube at {other}; reset for another level"
+        )
     return min(spots, key=lambda spot: (abs(spot[1] - at[name][1]), spot))
 
 
@@ -143,10 +167,14 @@ def _in_the_way(level: ManipulationLevel, other: Vector, goal: Vector) -> bool:
     return not levels.apart(goal, other)
 
 
-def _free_spot(level: ManipulationLevel, at: Mapping[str, Vector], name: str, goal: Vector | None = None) -> Vector:
+def _free_spot(
+    level: ManipulationLevel, at: Mapping[str, Vector], name: str, goal: Vector | None = None
+) -> Vector:
     """A spot on the table away from everything, the nearest one."""
     things = [spot for other, spot in at.items() if other != name] + ([goal] if goal else [])
-    spots = [spot for spot in levels.free_spots(things) if level.task != "align" or abs(spot[0]) > CUBE]
+    spots = [
+        spot for spot in levels.free_spots(things) if level.task != "align" or abs(spot[0]) > CUBE
+    ]
     if not spots:
         raise LevelError(f"no free spot on the table for {name}; reset for another level")
     x, y, _ = at[name]

@@ -25,7 +25,9 @@ def text_only_reply(env: VagenEnv) -> str:
 def read_skills(text: str, task: str) -> list[str]:
     """Skills for the positions in a text; none where it lists none, or where all seems done."""
     _, _, listed = text.partition("Object positions:\n")
-    points: list[Vector] = [(int(x), int(y), int(z)) for x, y, z in _POINT.findall(listed.partition("\n")[0])]
+    points: list[Vector] = [
+        (int(x), int(y), int(z)) for x, y, z in _POINT.findall(listed.partition("\n")[0])
+    ]
     if not points:
         return []
     if opened := _OPEN.search(listed):
@@ -35,7 +37,9 @@ def read_skills(text: str, task: str) -> list[str]:
         cubes = [point for point in points if point[2] > 0]
         goals = [disc for disc in discs if not any(near(cube, disc, _BESIDE) for cube in cubes)]
         loose = [cube for cube in cubes if not any(near(cube, disc, _BESIDE) for disc in discs)]
-    elif task == "stack":  # the others onto the first, as they are listed, or onto what stands on another
+    elif (
+        task == "stack"
+    ):  # the others onto the first, as they are listed, or onto what stands on another
         top = max(points, key=lambda point: point[2])
         top = top if top[2] >= CUBE else points[0]
         loose = [point for point in points if not near(point, top, _BESIDE)]
@@ -52,7 +56,12 @@ def read_skills(text: str, task: str) -> list[str]:
 
 def _shut(points: list[Vector], opened: int) -> list[str]:
     """Find drawer and handle, which are in line; the remaining position is the apple, whose place is the drawer."""
-    pairs = [(one, other) for one in points for other in points if one[1] < other[1] and one[0] == other[0]]
+    pairs = [
+        (one, other)
+        for one in points
+        for other in points
+        if one[1] < other[1] and one[0] == other[0]
+    ]
     drawer, handle = pairs[0] if pairs else (points[0], points[1])
     apple = next((each for each in points if each not in (drawer, handle)), drawer)
     x, y, z = handle

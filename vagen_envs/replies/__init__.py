@@ -6,7 +6,15 @@ Calls go one way: `tags` → `thinking` → `answer` → `execution` (by `action
 `special_tokens` and `tool_calls` prepare text for them; `reference` holds the rules of VAGEN's released parsers.
 """
 
-from vagen_envs.replies.actions import Action, ActionGrammar, Calls, FreeText, Names, Refused, call_text
+from vagen_envs.replies.actions import (
+    Action,
+    ActionGrammar,
+    Calls,
+    FreeText,
+    Names,
+    Refused,
+    call_text,
+)
 from vagen_envs.replies.answer import last_answer
 from vagen_envs.replies.execution import Parsing
 from vagen_envs.replies.grammar import (

@@ -37,7 +37,13 @@ class Action:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary."""
-        return {"name": self.name, "args": self.args, "text": self.text, "start": self.start, "end": self.end}
+        return {
+            "name": self.name,
+            "args": self.args,
+            "text": self.text,
+            "start": self.start,
+            "end": self.end,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +76,25 @@ class Names:
     """
 
     def __init__(self, *names: str, called: Sequence[str] = ()) -> None:
-        if called and (len(called) != len(names) or len({name.lower() for name in called}) < len(names)):
-            raise ValueError(f"{tuple(called)!r:.200} can't name {', '.join(names)}: give {len(names)} different names")
+        if called and (
+            len(called) != len(names) or len({name.lower() for name in called}) < len(names)
+        ):
+            raise ValueError(
+                f"{tuple(called)!r:.200} can't name {', '.join(names)}: give {len(names)} different names"
+            )
         self.names = names
         self.called = tuple(called) or names
-        self._canonical = {written.lower(): (name, written) for name, written in zip(names, self.called, strict=True)}
+        self._canonical = {
+            written.lower(): (name, written)
+            for name, written in zip(names, self.called, strict=True)
+        }
         self._written = dict(zip(names, self.called, strict=True))
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and (other.names, other.called) == (self.names, self.called)
+        return type(other) is type(self) and (other.names, other.called) == (
+            self.names,
+            self.called,
+        )
 
     def __hash__(self) -> int:
         return hash((self.names, self.called))
@@ -86,7 +102,9 @@ class Names:
     def read(self, piece: str, start: int, end: int) -> Action | Refused:
         found = self._canonical.get(piece.lower())
         if found is None:
-            return Refused("unknown_action", f"{_short(piece)} is not an action; use one of {self.summary()}")
+            return Refused(
+                "unknown_action", f"{_short(piece)} is not an action; use one of {self.summary()}"
+            )
         return Action(found[0], (), found[1], start, end)
 
     def written(self, name: str) -> str:
@@ -127,7 +145,9 @@ class Calls:
             return Refused("unknown_action", f"{_short(piece)} is not an action.{hint}")
         words = [word.strip() for word in match[2].split(",")] if match[2].strip() else []
         if len(words) != self.arity[name]:
-            return Refused("bad_argument", f"{name} takes {self.arity[name]} numbers, not {len(words)}")
+            return Refused(
+                "bad_argument", f"{name} takes {self.arity[name]} numbers, not {len(words)}"
+            )
         args: list[Number] = []
         for word in words:
             value = self._number(word)
@@ -149,13 +169,17 @@ class Calls:
 
     def summary(self) -> str:
         return ", ".join(
-            f"{name}({', '.join(f'n{i + 1}' for i in range(count))})" for name, count in self.arity.items()
+            f"{name}({', '.join(f'n{i + 1}' for i in range(count))})"
+            for name, count in self.arity.items()
         )
 
     def random(self, stream: HashStream, count: int) -> Sequence[str]:
         """With whole numbers from -100 to 100."""
         names = [stream.choice(sorted(self.arity)) for _ in range(count)]
-        return [call_text(name, [stream.below(201) - 100 for _ in range(self.arity[name])]) for name in names]
+        return [
+            call_text(name, [stream.below(201) - 100 for _ in range(self.arity[name])])
+            for name in names
+        ]
 
 
 class FreeText:

@@ -25,9 +25,12 @@ _MOST_TURNS = 8  # places that are tried, so that time stays linear
 
 _PLACEHOLDER = re.compile(TEMPLATES["placeholder"], re.IGNORECASE)
 _CONNECTOR = re.compile(
-    r"(?:[\s,;.&+*_>→|–—-]|<br>|\b(?:and|then|next|finally|after that|followed by)\b)*", re.IGNORECASE
+    r"(?:[\s,;.&+*_>→|–—-]|<br>|\b(?:and|then|next|finally|after that|followed by)\b)*",
+    re.IGNORECASE,
 )
-_CUT_TAG = re.compile(r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z")  # of a reply that ends at its limit of tokens
+_CUT_TAG = re.compile(
+    r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z"
+)  # of a reply that ends at its limit of tokens
 _BLANK_END = re.compile(r"[\s*_`\"'.)\]$!~]*(?:<[/\\]?[a-z_:]{1,20}>[\s*_`]*)*\Z", re.IGNORECASE)
 
 
@@ -78,11 +81,20 @@ class _View(NamedTuple):
     @classmethod
     def of(cls, text: str, names: TagNames, code: Sequence[Span]) -> _View:
         tags = [tag for tag in find_tags(text, names) if not within(tag.start, code)]
-        return cls(without_tokens(in_ascii(text), names), tags, find_thinking(text, names, code), _fields(tags))
+        return cls(
+            without_tokens(in_ascii(text), names),
+            tags,
+            find_thinking(text, names, code),
+            _fields(tags),
+        )
 
     def pairs(self) -> tuple[list[_Pair], Span | None]:
         """Complete answers outside thoughts and fields, and one that isn't closed after them."""
-        tags = [tag for tag in self.tags if not self.thinking.holds(tag.start) and not within(tag.start, self.shields)]
+        tags = [
+            tag
+            for tag in self.tags
+            if not self.thinking.holds(tag.start) and not within(tag.start, self.shields)
+        ]
         tags = [tag for tag in tags if tag.name == "answer"]
         if not tags or tags[-1].closes:
             return _pairs(tags), None
@@ -135,13 +147,21 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
     if not groups and loosely:
         thinks = view.thinking.open_from is not None
         blank = [*view.thinking.spans, *view.shields]
-        groups = [] if thinks else untagged_answers(_blanked(in_ascii(text), blank), _blanked(view.plain, blank), code)
+        groups = (
+            []
+            if thinks
+            else untagged_answers(
+                _blanked(in_ascii(text), blank), _blanked(view.plain, blank), code
+            )
+        )
     first = groups[0][0][0] if groups else 0
     inside = [tag for tag in tags if tag.end <= end]
     pairs, _ = view.pairs()
     empty = pairs[-1].span if pairs and not tagged and view.is_placeholder(pairs[-1]) else None
     earlier = [pair.closed.start for pair in pairs if pair.closed.start < first]
-    complete = [view.plain[slice(*pair.span)] for pair in _pairs(inside) if not view.is_placeholder(pair)]
+    complete = [
+        view.plain[slice(*pair.span)] for pair in _pairs(inside) if not view.is_placeholder(pair)
+    ]
     differ = len({"".join(answer.casefold().split()) for answer in complete}) > 1
     return Found(groups, tagged, inside, view.thinking, end, max(earlier, default=0), differ, empty)
 
@@ -167,9 +187,14 @@ def _end_of_reply(text: str, names: TagNames, tags: Sequence[Tag]) -> int:
         return len(text)
     whole = find_thinking(text, names)
     for turn in turns:
-        before, after = find_thinking(text[: turn.start()], names), find_thinking(text[turn.start() :], names)
+        before, after = (
+            find_thinking(text[: turn.start()], names),
+            find_thinking(text[turn.start() :], names),
+        )
         # A quote of the conversation within a thought isn't the end: the thought's own close follows.
-        unfinished = before.open_from is not None and any(end > turn.start() for _, end in whole.spans)
+        unfinished = before.open_from is not None and any(
+            end > turn.start() for _, end in whole.spans
+        )
         if unfinished or (after.implied and not before.implied):
             continue
         pairs, _ = _View.of(text[: turn.start()], names, code_spans(text[: turn.start()])).pairs()
@@ -185,10 +210,13 @@ def _tagged(view: _View, *, quoted: bool = False) -> list[list[Span]]:
     kept = [
         pair
         for pair in pairs
-        if not view.is_placeholder(pair) and not is_taken_back(view.plain, pair.opened.start, pair.closed.end)
+        if not view.is_placeholder(pair)
+        and not is_taken_back(view.plain, pair.opened.start, pair.closed.end)
     ]
     if thinking.open_from is not None:
-        kept = [p for p in kept if p.closed.start < thinking.open_from or view.ends_at(p.closed.end)]
+        kept = [
+            p for p in kept if p.closed.start < thinking.open_from or view.ends_at(p.closed.end)
+        ]
     elif thinking.in_doubt:
         kept = [p for p in kept if view.ends_at(p.closed.end)]
     groups = [_last_group(view, kept)] if kept else []

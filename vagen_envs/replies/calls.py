@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_CALL = re.compile(r"(?<!\w)([A-Za-z]\w*)(?:\s+at\b)?\s*[:=]?\s*(?:([(\[{])|(?=[-+]?\d+(?:\.\d+)?\s*,\s*[-+]?\d))")
+_CALL = re.compile(
+    r"(?<!\w)([A-Za-z]\w*)(?:\s+at\b)?\s*[:=]?\s*(?:([(\[{])|(?=[-+]?\d+(?:\.\d+)?\s*,\s*[-+]?\d))"
+)
 _BARE_NUMBERS = re.compile(r"[-+]?\d+(?:\.\d+)?(?:\s*,\s*[-+]?\d+(?:\.\d+)?)+")
 _POINTS = re.compile(r"(\w+)\s*[=:]\s*(?=[(\[])")
-_ENDS = (r"(?i)(?:start|from|source|begin|p1|a)\w*", r"(?i)(?:end|to|target|goal|destination|p2|b)\w*")
+_ENDS = (
+    r"(?i)(?:start|from|source|begin|p1|a)\w*",
+    r"(?i)(?:end|to|target|goal|destination|p2|b)\w*",
+)
 _KEYWORD = re.compile(r"\s*[\"']?([A-Za-z_]+?)_?(\d*)[\"']?\s*[=:]\s*(.+?)\s*", re.DOTALL)
 
 

@@ -61,13 +61,17 @@ class Deliberation:
         plans: whether a text names actions to execute, and holds nothing else.
     """
 
-    def __init__(self, piece: str, named: Sequence[tuple[str, int, int]], plans: Callable[[str], bool]) -> None:
+    def __init__(
+        self, piece: str, named: Sequence[tuple[str, int, int]], plans: Callable[[str], bool]
+    ) -> None:
         self.piece, self.named, self._reads = piece, named, plans
         self.masked = re.sub(r"[*_`\"]", " ", piece)  # without the actions
         for _, start, end in named:
             self.masked = self.masked[:start] + "\0" * (end - start) + self.masked[end:]
         self.masked, self.tick = lone_tick(self.masked)
-        self.masked = PHRASES["rejected_list"].sub(lambda options: options[0].replace(",", " "), self.masked)
+        self.masked = PHRASES["rejected_list"].sub(
+            lambda options: options[0].replace(",", " "), self.masked
+        )
 
     def plan(self) -> str | None:
         """The answer with blanks for all but its plan; `None` if it isn't clear."""
@@ -95,7 +99,10 @@ class Deliberation:
         if only := PHRASES["only_one"].fullmatch(masked):
             masked = only["name"].rjust(only.end("name")).ljust(end - start)
         masked = _CHOSEN.sub(lambda word: " " * len(word[0]), masked)
-        return "".join(own if mask == "\0" else mask for own, mask in zip(self.piece[start:end], masked, strict=True))
+        return "".join(
+            own if mask == "\0" else mask
+            for own, mask in zip(self.piece[start:end], masked, strict=True)
+        )
 
     def _names(self, start: int, end: int) -> frozenset[str]:
         return frozenset(name for name, left, right in self.named if start <= left and right <= end)
@@ -112,7 +119,10 @@ class Deliberation:
         last: Kind = "explains"
         clauses = list(self._clauses())
         only = next((clause for clause in clauses if clause.kind == "remains"), None)
-        if only and not any(each.kind == "plans" and (each.start < only.start or each.weight == 2) for each in clauses):
+        if only and not any(
+            each.kind == "plans" and (each.start < only.start or each.weight == 2)
+            for each in clauses
+        ):
             return self._remaining(clauses, only)
         for clause in clauses:
             kind, names = clause.kind, clause.names
@@ -121,10 +131,18 @@ class Deliberation:
             if kind == "conditional" or (explains and run and not ended and clause.after_comma):
                 return None
             if kind == "plans":
-                if last == "unread" and not clause.weight and not self._begins_sentence(clause.start):
+                if (
+                    last == "unread"
+                    and not clause.weight
+                    and not self._begins_sentence(clause.start)
+                ):
                     return None
                 unmarked = offered and (clause.after_comma or not names <= offered)
-                unmarked = unmarked or last == "judged" or (last in ("refuses", "replaces") and clause.after_comma)
+                unmarked = (
+                    unmarked
+                    or last == "judged"
+                    or (last in ("refuses", "replaces") and clause.after_comma)
+                )
                 if clause.weight < max(needed, 2 if run and ended else 0, 1 if unmarked else 0):
                     return None
                 run = [clause] if ended or clause.weight == 2 else [*run, clause]
@@ -144,7 +162,9 @@ class Deliberation:
                 return None  # the choice or what it replaces
             elif kind == "judges" and last in ("refuses", "replaces", "judged") and not contrasts:
                 continue
-            elif kind == "judges" or (kind == "doubts" and offered and not run):  # about what was named last
+            elif kind == "judges" or (
+                kind == "doubts" and offered and not run
+            ):  # about what was named last
                 rejected |= offered.union(*(each.names for each in run))
                 offered, run, doubted, needed = set(), [], False, needed if needed > 1 else 0
             elif kind == "offers":
@@ -177,7 +197,9 @@ class Deliberation:
         for separator in PHRASES["separator"].finditer(self.masked + "\n"):
             end = separator.start()
             text = self.masked[start:end].strip()
-            is_label = text.isdigit() and not self.masked[:start].rstrip(" (").endswith("\0")  # "2) Up", not "Up (2)"
+            is_label = text.isdigit() and not self.masked[:start].rstrip(" (").endswith(
+                "\0"
+            )  # "2) Up", not "Up (2)"
             if text and not is_label:
                 lead = PHRASES["instead"].match(self.masked, start, end)
                 if lead and self._names(lead.end(), end):
@@ -219,10 +241,16 @@ class Deliberation:
             return "unread" if len(words) <= 2 else "explains"
         if words[:2] in _LEADS or words[:1] in _LEADS:
             tail = self.masked[start:end].rpartition("\0")[2]
-            return "replaces" if _TAIL.issuperset(words_of(PHRASES["replaced"].sub("", tail))) else "unclear"
+            return (
+                "replaces"
+                if _TAIL.issuperset(words_of(PHRASES["replaced"].sub("", tail)))
+                else "unclear"
+            )
         if PHRASES["only_one"].fullmatch(self.masked, start, end):
             return "remains"
-        if words[0:1] == ["so"] and words[1:2] and words[1] in WORDS.be | {"does", "would"}:  # "so is Up"
+        if (
+            words[0:1] == ["so"] and words[1:2] and words[1] in WORDS.be | {"does", "would"}
+        ):  # "so is Up"
             return "judged"
         if refuses:
             before = _REFUSES.intersection(words_of(self.masked[start:end].partition("\0")[0]))
@@ -238,4 +266,8 @@ def weighs(piece: str) -> bool:
     """Whether an answer asks, rejects or offers anything."""
     words = words_of(piece)
     asks = "?" in piece or not (WORDS.doubt | WORDS.denial | WORDS.verdict).isdisjoint(words)
-    return asks or any(cross in piece for cross in CROSSES) or PHRASES["exclusion"].search(piece) is not None
+    return (
+        asks
+        or any(cross in piece for cross in CROSSES)
+        or PHRASES["exclusion"].search(piece) is not None
+    )

@@ -36,7 +36,9 @@ class AnswerReader:
             problems.append(Problem("answers_differ", message, 0, found.end))
         if not found.tagged:
             if found.empty is None:
-                problems.append(Problem("no_answer", f"there is no {self._tagged('…')}", begin, len(text)))
+                problems.append(
+                    Problem("no_answer", f"there is no {self._tagged('…')}", begin, len(text))
+                )
             for group in found.choices:
                 actions = self._read_loosely(plain, group, problems)
                 if actions:
@@ -47,20 +49,26 @@ class AnswerReader:
             return (), ()
         if self.parsing == "strict" and any(problem.code in FORMAT_CODES for problem in problems):
             last = found.choices[0][-1]
-            problems.append(Problem("withheld", "nothing was executed because the format is broken", *last))
+            problems.append(
+                Problem("withheld", "nothing was executed because the format is broken", *last)
+            )
             return (), found.choices[0]
         readings: list[tuple[tuple[Action, ...], Sequence[Span], list[Problem]]] = []
         for group in found.choices:
             amiss: list[Problem] = []
             actions = ()
             for span in group:
-                actions += self.read(plain if self.parsing == "lenient" else text, span, amiss, len(actions))
+                actions += self.read(
+                    plain if self.parsing == "lenient" else text, span, amiss, len(actions)
+                )
             readings.append((actions, group, amiss))
         actions, answer, amiss = next((reading for reading in readings if reading[0]), readings[0])
         problems += amiss
         return actions, answer
 
-    def read(self, text: str, span: Span, problems: list[Problem], before: int = 0) -> tuple[Action, ...]:
+    def read(
+        self, text: str, span: Span, problems: list[Problem], before: int = 0
+    ) -> tuple[Action, ...]:
         """The actions of an answer, after `before` others; adds to the problems."""
         start, end = span
         actions: list[Action] = []
@@ -68,7 +76,11 @@ class AnswerReader:
         for piece, left, right in self._pieces(text, start, end):
             read = self.grammar.read(piece, left, right)
             if isinstance(read, Refused):
-                meant = read_markdown(text, start, end, self.separator, self.grammar) if lenient else None
+                meant = (
+                    read_markdown(text, start, end, self.separator, self.grammar)
+                    if lenient
+                    else None
+                )
                 if meant:
                     return self._limited(meant, end, problems, before, in_markdown=True)
                 if meant is not None:
@@ -76,7 +88,11 @@ class AnswerReader:
                     problems.append(Problem(read.code, read.message, left, right))
                     break
                 full = before + len(actions) >= self.max_actions
-                problems.append(self._too_many(left, end) if full else Problem(read.code, read.message, left, right))
+                problems.append(
+                    self._too_many(left, end)
+                    if full
+                    else Problem(read.code, read.message, left, right)
+                )
                 marked = not {*CROSSES, *TICKS}.isdisjoint(text[start:end])
                 if lenient and (marked or (is_doubtful if full else is_rejected)(text[start:end])):
                     actions = []
@@ -89,11 +105,17 @@ class AnswerReader:
         if before + len(actions) > self.max_actions:
             problems.append(self._too_many(actions[self.max_actions - before].start, end))
             actions = actions[: self.max_actions - before]
-        if not actions and not before and not (problems and problems[-1].code in {*REFUSED_CODES, "too_many_actions"}):
+        if (
+            not actions
+            and not before
+            and not (problems and problems[-1].code in {*REFUSED_CODES, "too_many_actions"})
+        ):
             problems.append(Problem("no_action", "the answer has no action", start, end))
         return tuple(actions)
 
-    def _read_loosely(self, text: str, group: Sequence[Span], problems: list[Problem]) -> tuple[Action, ...]:
+    def _read_loosely(
+        self, text: str, group: Sequence[Span], problems: list[Problem]
+    ) -> tuple[Action, ...]:
         """The actions of an answer that isn't between the format's tags; none if it isn't clear."""
         actions: list[Action] = []
         for start, end in group:
@@ -110,10 +132,18 @@ class AnswerReader:
         return isinstance(self.grammar.read("-", 0, 1), Refused)
 
     def _is_echo(self, actions: Sequence[Action]) -> bool:
-        return isinstance(self.grammar, Names) and self.grammar.echoed([action.name for action in actions])
+        return isinstance(self.grammar, Names) and self.grammar.echoed(
+            [action.name for action in actions]
+        )
 
     def _limited(
-        self, actions: list[Action], end: int, problems: list[Problem], before: int = 0, *, in_markdown: bool = False
+        self,
+        actions: list[Action],
+        end: int,
+        problems: list[Problem],
+        before: int = 0,
+        *,
+        in_markdown: bool = False,
     ) -> tuple[Action, ...]:
         """Actions among markdown, at most as many as count."""
         if in_markdown:
@@ -125,7 +155,9 @@ class AnswerReader:
         return tuple(actions[: self.max_actions - before])
 
     def _too_many(self, start: int, end: int) -> Problem:
-        return Problem("too_many_actions", f"only the first {self.max_actions} action(s) count", start, end)
+        return Problem(
+            "too_many_actions", f"only the first {self.max_actions} action(s) count", start, end
+        )
 
     def _pieces(self, text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
         """The non-empty pieces between separators, stripped, with their spans."""

@@ -31,7 +31,9 @@ from vagen_envs.replies.tags import (
 )
 from vagen_envs.replies.thinking import native_end
 
-Strategy = Literal["no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"]
+Strategy = Literal[
+    "no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"
+]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 Layout = Literal["nested", "flat", "untagged"]
@@ -89,24 +91,38 @@ class Grammar:
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
-            raise ValueError(f"unknown strategy {self.strategy!r}; use one of {', '.join(STRATEGIES)}")
+            raise ValueError(
+                f"unknown strategy {self.strategy!r}; use one of {', '.join(STRATEGIES)}"
+            )
         if not self.separator or "<" in self.separator or self.max_actions < 1:
             raise ValueError(
                 f"separator {self.separator!r} must be non-empty without '<', max_actions {self.max_actions} at least 1"
             )
         check_tags(self.tags)
         reasoning = "think" if self.layout == "flat" else "reasoning"
-        leaves = {reasoning if name == "reasoning" else name: name for name in _FIELDS[self.strategy]}
+        leaves = {
+            reasoning if name == "reasoning" else name: name for name in _FIELDS[self.strategy]
+        }
         if self.layout == "untagged":
             leaves.pop("think", None)
         set_field = object.__setattr__
         set_field(self, "_leaves", {**leaves, "answer": "answer"})
         full = tag_forms(leaves, self.layout)
-        without = tag_forms([tag for tag, name in leaves.items() if name != "reasoning"], self.layout)
-        sequences = (full, without) if self.reasoning == "optional" and self.parsing != "released" else (full,)
+        without = tag_forms(
+            [tag for tag, name in leaves.items() if name != "reasoning"], self.layout
+        )
+        sequences = (
+            (full, without)
+            if self.reasoning == "optional" and self.parsing != "released"
+            else (full,)
+        )
         set_field(self, "_sequences", sequences)
-        set_field(self, "_places", {self._written(forms): self._places_in(forms) for forms in sequences})
-        reader = AnswerReader(self.actions, self.separator, self.max_actions, self.parsing, self.tags[-1])
+        set_field(
+            self, "_places", {self._written(forms): self._places_in(forms) for forms in sequences}
+        )
+        reader = AnswerReader(
+            self.actions, self.separator, self.max_actions, self.parsing, self.tags[-1]
+        )
         set_field(self, "_reader", reader)
         set_field(self, "_reference", None)
         if self.parsing == "released":
@@ -116,7 +132,11 @@ class Grammar:
                     "or another parsing"
                 )
             rule = released_rule(self.layout, self.strategy)
-            set_field(self, "_reference", ReferenceParser(self._written(full), self._places_in(full), rule))
+            set_field(
+                self,
+                "_reference",
+                ReferenceParser(self._written(full), self._places_in(full), rule),
+            )
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -136,7 +156,11 @@ class Grammar:
     def _places_in(self, tags: tuple[str, ...]) -> dict[int, str]:
         """Which fields stand where in a text that is split at these tags: text, tag, text, tag, …, text."""
         neighbours = enumerate(itertools.pairwise(tags), start=1)
-        return {2 * i: self._leaves[tag[1:-1]] for i, (tag, following) in neighbours if following == f"</{tag[1:]}"}
+        return {
+            2 * i: self._leaves[tag[1:-1]]
+            for i, (tag, following) in neighbours
+            if following == f"</{tag[1:]}"
+        }
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -159,7 +183,12 @@ class Grammar:
         """
         if think is None:
             think = " ".join(part for part in (observation, reasoning) if part)
-        texts = {"observation": observation, "reasoning": reasoning, "prediction": prediction, "think": think}
+        texts = {
+            "observation": observation,
+            "reasoning": reasoning,
+            "prediction": prediction,
+            "think": think,
+        }
         if isinstance(self.actions, Names):
             actions = [self.actions.written(action) for action in actions]
         texts["answer"] = self.separator.join(actions)
@@ -189,7 +218,9 @@ class Grammar:
                     return parsed
         return self._read_any(text)
 
-    def _read_exact(self, text: str, pieces: list[str], places: dict[int, str]) -> ParsedTurn | None:
+    def _read_exact(
+        self, text: str, pieces: list[str], places: dict[int, str]
+    ) -> ParsedTurn | None:
         """The quick way for a reply whose tags are exactly those wanted. `None` if its texts are amiss."""
         texts: dict[str, str] = {}
         start = end = 0
@@ -213,14 +244,18 @@ class Grammar:
         """The careful way, which names every problem."""
         found = find_answers(text, self.tags, loosely=self.parsing == "lenient")
         plain = without_tokens(text, self.tags)
-        if isinstance(self.actions, Names | Calls):  # other grammars' actions are texts, which stay as they are
+        if isinstance(
+            self.actions, Names | Calls
+        ):  # other grammars' actions are texts, which stay as they are
             plain = in_ascii(plain)
         tags, native, begin = found.tags, None, 0
         problems: list[Problem] = []
         texts: dict[str, str | None] = {}
         if self._thought_is_free:
             fields = ("answer",) if self.strategy == "free_think" else TAGS[1:]
-            tags = [tag for tag in tags if tag.name in fields and not found.thinking.holds(tag.start)]
+            tags = [
+                tag for tag in tags if tag.name in fields and not found.thinking.holds(tag.start)
+            ]
             begin = tags[0].start if tags else found.end
             texts["think"] = tag_pattern(self.tags).sub("", text[:begin]).strip() or None
         else:
@@ -230,13 +265,22 @@ class Grammar:
             if begin and self.native_thinking == "reject":
                 message = "text of a thinking model stands before the reply"
                 problems.append(Problem("native_thinking", message, 0, begin))
-        if self.strategy in ("no_think", "free_think"):  # their text is free, other tags in it are just text
+        if self.strategy in (
+            "no_think",
+            "free_think",
+        ):  # their text is free, other tags in it are just text
             tags = [tag for tag in tags if tag.name in ("think", "answer")]
         shown = plain if self.layout == "untagged" else text
         problems += format_problems(shown, tags, begin, self._sequences, self.template(), self.tags)
         actions, answer = self._reader.execute(text, plain, found, problems, begin)
-        texts.update((name, self._field(text, tags, tag, found, begin)) for tag, name in self._leaves.items())
-        texts["answer"] = self.separator.join(text[start:end].strip() for start, end in answer) if answer else None
+        texts.update(
+            (name, self._field(text, tags, tag, found, begin)) for tag, name in self._leaves.items()
+        )
+        texts["answer"] = (
+            self.separator.join(text[start:end].strip() for start, end in answer)
+            if answer
+            else None
+        )
         return _turn(texts, native, actions, problems)
 
     def _field(self, text: str, tags: list[Tag], name: str, found: Found, begin: int) -> str | None:
@@ -265,7 +309,12 @@ class Grammar:
         else:
             message = f"there is no <{self.tags[-1]}>…</{self.tags[-1]}> in its place"
             problems.append(Problem("no_answer", message, 0, len(text)))
-        return _turn({name: text[slice(*span)].strip() for name, span in spans.items()}, None, actions, problems)
+        return _turn(
+            {name: text[slice(*span)].strip() for name, span in spans.items()},
+            None,
+            actions,
+            problems,
+        )
 
 
 _same = functools.lru_cache(64)(Grammar)
@@ -277,9 +326,15 @@ def grammar_of(actions: ActionGrammar, **how: Any) -> Grammar:
 
 
 def _turn(
-    texts: Mapping[str, str | None], native_thinking: str | None, actions: tuple[Action, ...], problems: list[Problem]
+    texts: Mapping[str, str | None],
+    native_thinking: str | None,
+    actions: tuple[Action, ...],
+    problems: list[Problem],
 ) -> ParsedTurn:
-    fields = {name: texts.get(name) for name in ("observation", "reasoning", "prediction", "think", "answer")}
+    fields = {
+        name: texts.get(name)
+        for name in ("observation", "reasoning", "prediction", "think", "answer")
+    }
     well_formed = FORMAT_CODES.isdisjoint(problem.code for problem in problems)
     return ParsedTurn(
         **fields,

@@ -47,26 +47,36 @@ _KEYCAP = re.compile(r"(\d)\s?\u20e3")
 _CIRCLED = re.compile(r"([①-⑨])\s")
 _ROMAN = re.compile(r"(?<!\w)(III|II|IV|I|V)([.)])(?=\s)")
 _ROMAN_DIGITS = {"I": "1", "II": "2", "III": "3", "IV": "4", "V": "5"}
-_WORD_NUMBERED = re.compile(rf"\b(?:{'|'.join(WORDS.labels)})\s+(?:{'|'.join(NUMBERS)})[ \t]*[:.)-]", re.IGNORECASE)
+_WORD_NUMBERED = re.compile(
+    rf"\b(?:{'|'.join(WORDS.labels)})\s+(?:{'|'.join(NUMBERS)})[ \t]*[:.)-]", re.IGNORECASE
+)
 _BRACKETED = re.compile(r"<\s*([A-Za-z_ -]{1,30}?)\s*/?>")
 _ASIDE = re.compile(rf"\b(?:{'|'.join(ASIDES)})\b", re.IGNORECASE)
 _ESCAPED_BREAK = re.compile(r"\\[nrt](?![a-z])")
 _LONGEST = 2_000  # characters of an answer that is searched word by word
 
 
-def read_markdown(text: str, start: int, end: int, separator: str, actions: ActionGrammar) -> list[Action] | None:
+def read_markdown(
+    text: str, start: int, end: int, separator: str, actions: ActionGrammar
+) -> list[Action] | None:
     """All actions of the answer `text[start:end]` in their order.
 
     Returns:
         `None` where what it means would have to be guessed; an empty list where it clearly holds no action to execute:
         JSON without one, or the list of all actions from the prompt.
     """
-    piece = text[start:end] if separator == "~~" else _blank(_STRUCK, text[start:end])  # before `<s>` is a token
+    piece = (
+        text[start:end] if separator == "~~" else _blank(_STRUCK, text[start:end])
+    )  # before `<s>` is a token
     piece = _blank(_STRAY, in_ascii(without_tokens(piece)))
 
     if _CHECKBOX.search(piece):  # which mark chooses isn't known
         return None
-    finals = [] if isinstance(actions, Calls) else [match.end() for match in _FINAL.finditer(piece) if match.start()]
+    finals = (
+        []
+        if isinstance(actions, Calls)
+        else [match.end() for match in _FINAL.finditer(piece) if match.start()]
+    )
     if finals:  # what stands before was a draft
         piece = " " * finals[-1] + piece[finals[-1] :]
 
@@ -80,7 +90,9 @@ def read_markdown(text: str, start: int, end: int, separator: str, actions: Acti
         found = _scan(piece, start, separator, actions)
         if not found:
             return None
-    return [] if isinstance(actions, Names) and _is_menu(piece, separator, actions, found) else found
+    return (
+        [] if isinstance(actions, Names) and _is_menu(piece, separator, actions, found) else found
+    )
 
 
 def _is_menu(piece: str, separator: str, actions: Names, found: list[Action]) -> bool:
@@ -97,14 +109,17 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
     if calls and any(is_rejected(comment[0]) for comment in _COMMENT.finditer(piece)):
         return []
     piece = _KEYCAP.sub(
-        lambda key: f"{key[1]}.".ljust(len(key[0])), _blank(_STRUCK, piece) if separator != "~~" else piece
+        lambda key: f"{key[1]}.".ljust(len(key[0])),
+        _blank(_STRUCK, piece) if separator != "~~" else piece,
     )
     piece = _CIRCLED.sub(lambda digit: f"{ord(digit[1]) - ord('①') + 1}.", piece)
     piece = _ROMAN.sub(lambda roman: f"{_ROMAN_DIGITS[roman[1]]}.".rjust(len(roman[0])), piece)
     piece = _blank(_WORD_NUMBERED, piece)
     piece = _TEXT_COMMAND.sub(lambda text: text[1].rjust(len(text[0])), piece)
     piece = _ESCAPED_BREAK.sub("  ", piece)
-    piece = _LATEX_ARROW.sub(lambda arrow: ONE_ARROW[(arrow[1] or "right").lower()].ljust(len(arrow[0])), piece)
+    piece = _LATEX_ARROW.sub(
+        lambda arrow: ONE_ARROW[(arrow[1] or "right").lower()].ljust(len(arrow[0])), piece
+    )
 
     def scan(text: str) -> AnswerScanner:
         return AnswerScanner(text, offset, separator, grammar)
@@ -125,19 +140,29 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
     piece = _blank(_MARKUP, piece)
     if isinstance(grammar, Names):  # a name in the place of a tag: `<Up>`
         piece = _BRACKETED.sub(
-            lambda tag: tag[0] if isinstance(grammar.read(tag[1], 0, 0), Refused) else re.sub(r"[<>/]", " ", tag[0]),
+            lambda tag: (
+                tag[0]
+                if isinstance(grammar.read(tag[1], 0, 0), Refused)
+                else re.sub(r"[<>/]", " ", tag[0])
+            ),
             piece,
         )
         piece = _blank(_ASIDE, piece)
     for phrase, other in SWAPS:
         for match in phrase.finditer(piece):
-            piece = piece[: match.start()] + match.expand(other).ljust(len(match[0])) + piece[match.end() :]
+            piece = (
+                piece[: match.start()]
+                + match.expand(other).ljust(len(match[0]))
+                + piece[match.end() :]
+            )
 
     doubted = weighs(piece) or partly_ticked(piece, scan(piece).names())
     found = [] if doubted else scan(piece).actions()
     if found or (calls and not doubted):
         return found
-    thought = Deliberation(piece, scan(piece).names(), lambda text: bool(scan(text).actions(plain=True)))
+    thought = Deliberation(
+        piece, scan(piece).names(), lambda text: bool(scan(text).actions(plain=True))
+    )
     if calls and "(" in thought.masked:  # a call that can't be read
         return scan(piece).actions()
     plan = thought.plan()

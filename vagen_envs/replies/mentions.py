@@ -43,7 +43,11 @@ class Mentions:
         self.initials: dict[str, str] = {}
         if isinstance(grammar, Names) and words and all(len(word) == 1 for word in words):  # "U, D"
             initials = [name[0].casefold() for name in grammar.called]
-            self.initials = {} if len({*initials}) < len(initials) else dict(zip(initials, grammar.called, strict=True))
+            self.initials = (
+                {}
+                if len({*initials}) < len(initials)
+                else dict(zip(initials, grammar.called, strict=True))
+            )
 
     def names(self) -> list[tuple[str, int, int]]:
         """The actions that the text mentions, each with its place."""
@@ -82,9 +86,17 @@ class Mentions:
         meant = "".join(SYNONYMS.get(part.casefold(), part) for part in parts)
         forms = ["_".join(parts), plain, self.initials.get(plain.casefold(), meant)]
         if len(parts) == 1:
-            forms += [plain[:-1]] if plain[-1] in "sS" and _COUNTS_BEFORE.search(self.piece, 0, start) else []
+            forms += (
+                [plain[:-1]]
+                if plain[-1] in "sS" and _COUNTS_BEFORE.search(self.piece, 0, start)
+                else []
+            )
             forms += [f"move{meant}"] if meant in ("ahead", "back") else []
-            forms += [plain[len(lead) :] for lead in ("move", "go", "arrow") if plain.casefold().startswith(lead)]
+            forms += [
+                plain[len(lead) :]
+                for lead in ("move", "go", "arrow")
+                if plain.casefold().startswith(lead)
+            ]
         for form in dict.fromkeys(forms):
             action = self._read(form, start, end) if form else None
             if action is not None:
@@ -104,4 +116,6 @@ class Mentions:
                 yield index[start], Mention(action, start, read_to)
 
     def _after(self, at: int) -> int:
-        return next((j for j, token in enumerate(self.tokens) if token.start() >= at), len(self.tokens))
+        return next(
+            (j for j, token in enumerate(self.tokens) if token.start() >= at), len(self.tokens)
+        )

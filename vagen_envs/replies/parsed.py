@@ -107,6 +107,8 @@ class ParsedTurn:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ParsedTurn:
         """Read back what `to_json` gave."""
-        actions = tuple(Action(**{**action, "args": tuple(action["args"])}) for action in data["actions"])
+        actions = tuple(
+            Action(**{**action, "args": tuple(action["args"])}) for action in data["actions"]
+        )
         problems = tuple(Problem(**problem) for problem in data["problems"])
         return cls(**{**data, "actions": actions, "problems": problems})

@@ -56,15 +56,29 @@ class ReferenceParser:
         """Where the text of each field stands, none if nothing is executed, and whether the format is paid."""
         kept: Sequence[int] = range(len(text))
         if MARK in text:  # these parsers take it out first, which may put a tag together
-            edges = [0, *(edge for mark in re.finditer(MARK, text) for edge in mark.span()), len(text)]
-            kept = [at for start, end in zip(edges[::2], edges[1::2], strict=True) for at in range(start, end)]
+            edges = [
+                0,
+                *(edge for mark in re.finditer(MARK, text) for edge in mark.span()),
+                len(text),
+            ]
+            kept = [
+                at
+                for start, end in zip(edges[::2], edges[1::2], strict=True)
+                for at in range(start, end)
+            ]
             text = text.replace(MARK, "")
         found = self._search(text)
-        whole = bool(found) and self._joints[0].match(text.lstrip()) and text.rstrip().endswith(self.tags[-1])
+        whole = (
+            bool(found)
+            and self._joints[0].match(text.lstrip())
+            and text.rstrip().endswith(self.tags[-1])
+        )
         if self.rule == "whole" and not whole:
             return {}, False
         # An end is led back through the character before it, so that a mark after it stays outside.
-        spans = {name: (kept[a], kept[b - 1] + 1 if b > a else kept[a]) for name, (a, b) in found.items()}
+        spans = {
+            name: (kept[a], kept[b - 1] + 1 if b > a else kept[a]) for name, (a, b) in found.items()
+        }
         return spans, bool(found) and (bool(whole) or self.rule == "anywhere")
 
     def _search(self, text: str) -> dict[str, Span]:

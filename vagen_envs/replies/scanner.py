@@ -27,16 +27,23 @@ _REPEAT = re.compile(
 )
 _KEYWORD_BEFORE = re.compile(r"\b(?:direction|action|move|answer)s?\s*\Z", re.IGNORECASE)
 _COUNT_BEFORE = re.compile(  # "2x Up", "two steps to the left", "2 Down"
-    rf"(?P<count>\d{{1,2}}|{'|'.join(NUMBERS)})\s*(?P<unit>[x×]|{_UNITS})?\s+(?:to\s+)?(?:the\s+)?", re.IGNORECASE
+    rf"(?P<count>\d{{1,2}}|{'|'.join(NUMBERS)})\s*(?P<unit>[x×]|{_UNITS})?\s+(?:to\s+)?(?:the\s+)?",
+    re.IGNORECASE,
 )
 _JOINT = re.compile(r"[\s,;.&+|*_`]*(?:(?:and|then|next)\b[\s,]*)*\Z", re.IGNORECASE)
 _DESCRIBED = re.compile(  # "Push the box down: Up", but not "Up, step 2: Left"
     rf"(?:(?!{'|'.join(WORDS.labels | WORDS.order)}|\d)[^:\n])*:\s*\Z", re.IGNORECASE
 )
-_NEUTRAL_MARKS = frozenset(" \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒↦➜➔、。「」『』【】，：；（）،؛")
-_PLACE = re.compile(r"[\s*_`]*(?::|(?:is|are)\b)?\s*(?:(?:on|to|at)\b\s*)?(?:(?:the|my)\s+)?", re.IGNORECASE)
+_NEUTRAL_MARKS = frozenset(
+    " \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒↦➜➔、。「」『』【】，：；（）،؛"
+)
+_PLACE = re.compile(
+    r"[\s*_`]*(?::|(?:is|are)\b)?\s*(?:(?:on|to|at)\b\s*)?(?:(?:the|my)\s+)?", re.IGNORECASE
+)
 _CAPTION_END = re.compile(r"[ *_]*(?:\w+[ *_]*)?:")
-_NEXT_ITEM = re.compile(r"[,;|]\s*(?:(?:and|then|next)\s+)*|\)\s*[,;|]?\s*(?=\S)|\s(?=\d{1,2}[.)]\s)")
+_NEXT_ITEM = re.compile(
+    r"[,;|]\s*(?:(?:and|then|next)\s+)*|\)\s*[,;|]?\s*(?=\S)|\s(?=\d{1,2}[.)]\s)"
+)
 _ITEM_END = re.compile(r"[\s*_`]*(?:[:(,;|.\n–—-]|\Z)")
 _MOST_REPEATS = 20
 
@@ -101,7 +108,9 @@ class AnswerScanner(Mentions):
             return -1
         if word == "one" and self.piece[token.end() :].casefold().startswith(" of "):
             return -1
-        if word in ("after", "before") and self._mention_at(token.end() + 1):  # the order is another
+        if word in ("after", "before") and self._mention_at(
+            token.end() + 1
+        ):  # the order is another
             return -1
         if word == "with" and not self.found:  # "Let's go with Up"
             return i + 1
@@ -120,14 +129,22 @@ class AnswerScanner(Mentions):
     def _number(self, i: int) -> int:
         token = self.tokens[i]
         before = self.piece[: token.start()].rstrip()
-        labels = before[-1:] == "#" or any(before.casefold().endswith(word) for word in WORDS.labels)
+        labels = before[-1:] == "#" or any(
+            before.casefold().endswith(word) for word in WORDS.labels
+        )
         if (counted := self._counted(i, with_unit=labels)) >= 0:
             return counted
         if labels and before[-1:] != "#":
             return i + 1
         follows = self.piece[token.end() : token.end() + 2].lstrip()[:1]
-        starts_item = not before or before[-1] in ",;|\n.)*-!>([#" or "\n" in self.piece[len(before) : token.start()]
-        numbers = (follows in (".", ")", ":", "]") and (starts_item or self.last_end >= 0)) or before[-1:] == "#"
+        starts_item = (
+            not before
+            or before[-1] in ",;|\n.)*-!>([#"
+            or "\n" in self.piece[len(before) : token.start()]
+        )
+        numbers = (
+            follows in (".", ")", ":", "]") and (starts_item or self.last_end >= 0)
+        ) or before[-1:] == "#"
         numbers = numbers or (follows == "|" and before[-1:] == "|")  # a table's first column
         if not numbers or self.piece[token.end() + 1 : token.end() + 2].isdigit():
             return -1
@@ -173,12 +190,23 @@ class AnswerScanner(Mentions):
         if mark in self.marks:
             return True
         if mark in "-–—":
-            return not after or after.isspace() or after in ">-*|" or (before in ("", "\n") and after.isalpha())
+            return (
+                not after
+                or after.isspace()
+                or after in ">-*|"
+                or (before in ("", "\n") and after.isalpha())
+            )
         if mark == ">":
             return before != "<"
         if mark == "=":  # an arrow, or a keyword
-            return after == ">" or _KEYWORD_BEFORE.search(self.piece, max(0, at - 12), at) is not None
-        return mark in "✅✔👉" or ord(mark) >= 0x1F000 or (0x2300 <= ord(mark) < 0x2C00 and not mark.isalnum())
+            return (
+                after == ">" or _KEYWORD_BEFORE.search(self.piece, max(0, at - 12), at) is not None
+            )
+        return (
+            mark in "✅✔👉"
+            or ord(mark) >= 0x1F000
+            or (0x2300 <= ord(mark) < 0x2C00 and not mark.isalnum())
+        )
 
     def _take(self, mention: Mention) -> None:
         self.last_end = mention.end
@@ -220,7 +248,9 @@ class AnswerScanner(Mentions):
             if j == len(self.tokens) or self.tokens[j].start() >= end:
                 break
             mention = self._mention(j)
-            if self.tokens[j].lastgroup == "number" or (mention and _ITEM_END.match(self.piece, mention.end)):
+            if self.tokens[j].lastgroup == "number" or (
+                mention and _ITEM_END.match(self.piece, mention.end)
+            ):
                 return match.end()
         return end
 

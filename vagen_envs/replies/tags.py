@@ -17,7 +17,10 @@ TagNames = tuple[str, ...]
 TAGS: TagNames = ("think", "observation", "reasoning", "prediction", "answer")
 """The fields of a reply. A grammar may name their tags otherwise, in this order: for some models `<think>` is a token
 of its own, which they don't write when they are asked to."""
-_ALIKE, _SHORTEST_MISSPELT = 0.8, 5  # a misspelt name's likeness, from 0 to 1, and the right one's characters
+_ALIKE, _SHORTEST_MISSPELT = (
+    0.8,
+    5,
+)  # a misspelt name's likeness, from 0 to 1, and the right one's characters
 TAG_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 
 
@@ -50,7 +53,9 @@ def tag_pattern(names: TagNames = TAGS) -> re.Pattern[str]:
     return re.compile(f"(</?(?:{'|'.join(map(re.escape, names))})>)", re.IGNORECASE | re.ASCII)
 
 
-_LOOSE = re.compile(r"<\s{0,4}([/\\]?)\s{0,4}([^\s<>/\\\"'=!]{1,32}+)(?:\s[^<>]{0,200}(?<!/))?\s{0,4}>", re.ASCII)
+_LOOSE = re.compile(
+    r"<\s{0,4}([/\\]?)\s{0,4}([^\s<>/\\\"'=!]{1,32}+)(?:\s[^<>]{0,200}(?<!/))?\s{0,4}>", re.ASCII
+)
 """A tag with blanks, attributes or a backslash in it too: groups are the slash and the name."""
 
 
@@ -60,7 +65,10 @@ def find_tags(text: str, names: TagNames = TAGS) -> list[Tag]:
     for match in _LOOSE.finditer(in_ascii(text)):
         field = _field_of(match[2].lower(), names)
         if field is not None:
-            exact = text[match.start() : match.end()] == f"<{'/' if match[1] else ''}{names[TAGS.index(field)]}>"
+            exact = (
+                text[match.start() : match.end()]
+                == f"<{'/' if match[1] else ''}{names[TAGS.index(field)]}>"
+            )
             found.append(Tag(field, bool(match[1]), match.start(), match.end(), exact))
     return found
 
@@ -70,7 +78,10 @@ def _field_of(written: str, names: TagNames) -> str | None:
     """The field of a tag: by its name, for the answer by a translation or a misspelling of it too."""
     if written in names:
         return TAGS[names.index(written)]
-    misspelt = len(names[-1]) >= _SHORTEST_MISSPELT and SequenceMatcher(None, written, names[-1]).ratio() >= _ALIKE
+    misspelt = (
+        len(names[-1]) >= _SHORTEST_MISSPELT
+        and SequenceMatcher(None, written, names[-1]).ratio() >= _ALIKE
+    )
     return "answer" if misspelt or written in ANSWER_TAGS else None
 
 
@@ -112,13 +123,22 @@ def format_problems(
     called = dict(zip(TAGS, names, strict=True))
     if tuple(tag.form for tag in tags) in sequences:
         return [*_stray_text(text, tags, begin), *_empty_fields(text, tags, called)]
-    problems = [*_tag_problems(tags, sequences, called), *_stray_text(text, tags, begin, only_before=True)]
+    problems = [
+        *_tag_problems(tags, sequences, called),
+        *_stray_text(text, tags, begin, only_before=True),
+    ]
     if not problems and tags:
-        problems.append(Problem("tag_order", f"the tags don't stand as in {template}", tags[0].start, tags[-1].end))
+        problems.append(
+            Problem(
+                "tag_order", f"the tags don't stand as in {template}", tags[0].start, tags[-1].end
+            )
+        )
     return problems
 
 
-def _tag_problems(tags: list[Tag], sequences: Sequence[tuple[str, ...]], called: dict[str, str]) -> Iterator[Problem]:
+def _tag_problems(
+    tags: list[Tag], sequences: Sequence[tuple[str, ...]], called: dict[str, str]
+) -> Iterator[Problem]:
     wanted = [tag[1:-1] for tag in sequences[-1] if not tag.startswith("</")]
     known = {tag[1:-1] for tag in sequences[0]}
     for name in dict.fromkeys([*wanted, *(tag.name for tag in tags)]):
@@ -132,16 +152,34 @@ def _tag_problems(tags: list[Tag], sequences: Sequence[tuple[str, ...]], called:
             if name != "answer":  # its absence has a code of its own
                 yield Problem("missing_tag", f"<{tag}> is missing", *span)
         elif len(opened) > len(closed):
-            yield Problem("unclosed_tag", f"<{tag}> is not closed", opened[-1].start, opened[-1].end)
+            yield Problem(
+                "unclosed_tag", f"<{tag}> is not closed", opened[-1].start, opened[-1].end
+            )
         elif len(opened) < len(closed):
-            yield Problem("missing_tag", f"</{tag}> closes what was never opened", closed[0].start, closed[0].end)
+            yield Problem(
+                "missing_tag",
+                f"</{tag}> closes what was never opened",
+                closed[0].start,
+                closed[0].end,
+            )
         elif len(opened) > 1:
-            yield Problem("repeated_tag", f"<{tag}> stands {len(opened)} times", opened[1].start, opened[1].end)
+            yield Problem(
+                "repeated_tag",
+                f"<{tag}> stands {len(opened)} times",
+                opened[1].start,
+                opened[1].end,
+            )
         elif not all(found.exact for found in (*opened, *closed)):
-            yield Problem("tag_form", f"<{tag}> must be written in lower case, without anything else in it", *span)
+            yield Problem(
+                "tag_form",
+                f"<{tag}> must be written in lower case, without anything else in it",
+                *span,
+            )
 
 
-def _stray_text(text: str, tags: list[Tag], begin: int, *, only_before: bool = False) -> Iterator[Problem]:
+def _stray_text(
+    text: str, tags: list[Tag], begin: int, *, only_before: bool = False
+) -> Iterator[Problem]:
     """Text between tags that isn't the text of a field. Only the first such place is named."""
     edges = [begin, *(edge for tag in tags for edge in (tag.start, tag.end)), len(text)]
     gaps = [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2)]
@@ -154,13 +192,22 @@ def _stray_text(text: str, tags: list[Tag], begin: int, *, only_before: bool = F
 
 def _empty_fields(text: str, tags: list[Tag], called: dict[str, str]) -> Iterator[Problem]:
     for left, right in itertools.pairwise(tags):
-        if not left.closes and right.closes and left.name != "answer" and not text[left.end : right.start].strip():
+        if (
+            not left.closes
+            and right.closes
+            and left.name != "answer"
+            and not text[left.end : right.start].strip()
+        ):
             yield Problem("empty_field", f"<{called[left.name]}> is empty", left.start, right.end)
 
 
 def check_tags(tags: Sequence[str]) -> None:
     """Raise ValueError unless these are names for all of `TAGS`."""
-    if len(tags) != len(TAGS) or len(set(tags)) != len(TAGS) or not all(map(TAG_NAME.fullmatch, tags)):
+    if (
+        len(tags) != len(TAGS)
+        or len(set(tags)) != len(TAGS)
+        or not all(map(TAG_NAME.fullmatch, tags))
+    ):
         raise ValueError(
             f"tags {tuple(tags)!r} are not valid: give {len(TAGS)} different names, for {', '.join(TAGS)}, "
             "each of lower-case letters, digits, '_' and '-', beginning with a letter"

@@ -20,7 +20,10 @@ from vagen_envs.replies.vocabulary import TEMPLATES, THINKING_TAGS
 
 Span = tuple[int, int]
 
-_CHANNEL = (r"<\|channel\|>analysis\b[^<]{0,80}<\|message\|>", r"<\|channel\|>(?:final|commentary)\b")  # gpt-oss'
+_CHANNEL = (
+    r"<\|channel\|>analysis\b[^<]{0,80}<\|message\|>",
+    r"<\|channel\|>(?:final|commentary)\b",
+)  # gpt-oss'
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.DOTALL)
 
 
@@ -74,12 +77,16 @@ def find_thinking(text: str, names: TagNames, quoted: Sequence[Span] = ()) -> Th
     for kind, marks in kinds.items():
         closed, opened, doubt, before = _match(marks, nests=kind != "channel")
         spans += closed
-        open_from = opened if open_from is None else open_from if opened is None else min(opened, open_from)
+        open_from = (
+            opened if open_from is None else open_from if opened is None else min(opened, open_from)
+        )
         in_doubt, implied = in_doubt or doubt, implied or before
     return Thinking(_merged(spans), open_from, in_doubt, implied)
 
 
-def _match(marks: Sequence[tuple[int, int, bool]], *, nests: bool) -> tuple[list[Span], int | None, bool, bool]:
+def _match(
+    marks: Sequence[tuple[int, int, bool]], *, nests: bool
+) -> tuple[list[Span], int | None, bool, bool]:
     """Closed spans of one kind of mark, an opening without a close, whether one is in doubt, one implied."""
     if not nests:  # such a mark is repeated for each message
         marks = [mark for i, mark in enumerate(marks) if i == 0 or mark[2] != marks[i - 1][2]]
@@ -119,9 +126,16 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 @functools.lru_cache(maxsize=64)
 def _mark_pattern(names: TagNames) -> re.Pattern[str]:
     """All marks: the kind is the name of a `tag`, or in the name of the group `o…` or `c…`, which opens or closes."""
-    called = "|".join(map(re.escape, [names[0], *(name for name in THINKING_TAGS if name not in names)]))
-    kinds = [*((f"m{i}", *marks) for i, marks in enumerate(TEMPLATES["thoughts"])), ("channel", *_CHANNEL)]
-    forms = "|".join(f"(?P<o{kind}>{opening})|(?P<c{kind}>{closing})" for kind, opening, closing in kinds)
+    called = "|".join(
+        map(re.escape, [names[0], *(name for name in THINKING_TAGS if name not in names)])
+    )
+    kinds = [
+        *((f"m{i}", *marks) for i, marks in enumerate(TEMPLATES["thoughts"])),
+        ("channel", *_CHANNEL),
+    ]
+    forms = "|".join(
+        f"(?P<o{kind}>{opening})|(?P<c{kind}>{closing})" for kind, opening, closing in kinds
+    )
     tag = rf"<\s?(?P<slash>[/\\]?)\s?(?P<tag>{called})(?:\s[^<>]{{0,200}}(?<!/))?\s?>"
     return re.compile(f"{tag}|{forms}", re.IGNORECASE | re.MULTILINE)
 
@@ -129,7 +143,9 @@ def _mark_pattern(names: TagNames) -> re.Pattern[str]:
 _MOST_THOUGHTS = 8  # of a thinking model before its reply, so that time stays linear
 
 
-def native_end(text: str, tags: list[Tag], thinking: Thinking, sequences: Sequence[tuple[str, ...]]) -> int:
+def native_end(
+    text: str, tags: list[Tag], thinking: Thinking, sequences: Sequence[tuple[str, ...]]
+) -> int:
     """Where a thinking model's own text ends and its reply begins; 0 if there is no such text.
 
     Chat templates of thinking models open `<think>` themselves, so replies arrive as "thought </think> reply"; others

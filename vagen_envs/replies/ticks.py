@@ -34,7 +34,11 @@ def lone_tick(masked: str) -> tuple[str, int | None]:
     The tick ends a sentence after an action and beside a stop or a break, as in "Up is a hole, so Right ✓".
     """
     marks = list(re.finditer(f"[{CROSSES}{TICKS}]+", masked))
-    if len(marks) != 1 or not {*marks[0][0]} <= {*TICKS} or not WORDS.tried.isdisjoint(words_of(masked)):
+    if (
+        len(marks) != 1
+        or not {*marks[0][0]} <= {*TICKS}
+        or not WORDS.tried.isdisjoint(words_of(masked))
+    ):
         return masked, None
     start, end = marks[0].span()
     before, after = masked[:start].rstrip(" ("), masked[end:].lstrip(" ")
@@ -49,22 +53,32 @@ def adorns(masked: str, tick: int, named: Sequence[tuple[str, int, int]]) -> boo
     return sum(line[0] < start < line[1] for _, start, _ in named) in (0, len(named))
 
 
-def ticked_option(masked: str, named: Sequence[tuple[str, int, int]], plans: Callable[[int, int], bool]) -> Span | None:
+def ticked_option(
+    masked: str, named: Sequence[tuple[str, int, int]], plans: Callable[[int, int], bool]
+) -> Span | None:
     """The one option with a tick among others with crosses; `None` if there is none or its sense could be another.
 
     `masked` is an answer with NUL for the letters of the actions `named`; `plans` knows whether a part is only a plan.
     """
-    masked = re.sub(rf"\b(?:not|never)\b(?=\s+\0+\s*[{CROSSES}])", lambda word: " " * len(word[0]), masked)
+    masked = re.sub(
+        rf"\b(?:not|never)\b(?=\s+\0+\s*[{CROSSES}])", lambda word: " " * len(word[0]), masked
+    )
     first = re.search(rf"\0|{_MARK}", masked)
     before = first is not None and first["mark"] is not None
     at = first.start() if first and before else 0
     leads, options = [masked[:at]], list[re.Match[str]]()
-    while at < len(masked) and (option := (_MARKED_BEFORE if before else _MARKED_AFTER).match(masked, at)):
+    while at < len(masked) and (
+        option := (_MARKED_BEFORE if before else _MARKED_AFTER).match(masked, at)
+    ):
         options.append(option)
         leads += [option["lead"]] if option["mark"] in TICKS or not before else []
         at = option.end()
     ticked = [option for option in options if option["mark"] in TICKS]
-    if at < len(masked) or len(ticked) != 1 or not (WORDS.past | WORDS.every | {"but"}).isdisjoint(words_of(masked)):
+    if (
+        at < len(masked)
+        or len(ticked) != 1
+        or not (WORDS.past | WORDS.every | {"but"}).isdisjoint(words_of(masked))
+    ):
         return None
     (option,) = ticked
     leading = words_of(" ".join(_LABEL.sub("", lead) for lead in leads))
@@ -72,7 +86,9 @@ def ticked_option(masked: str, named: Sequence[tuple[str, int, int]], plans: Cal
         return None
     span = option.span("plan")
     beside = {word for word in words_of(masked[span[1] : option.end()]) if not word.isdigit()}
-    asked = beside.intersection(*(words_of(each[0]) for each in options)) & WORDS.things  # "Up: box ✓, Left: box ✗"
+    asked = (
+        beside.intersection(*(words_of(each[0]) for each in options)) & WORDS.things
+    )  # "Up: box ✓, Left: box ✗"
     chosen = {name for name, start, _ in named if span[0] <= start < span[1]}
     crossed = {name for name, start, _ in named if not span[0] <= start < span[1]}
     clear = crossed and chosen.isdisjoint(crossed) and beside <= _FOLLOWING and not asked

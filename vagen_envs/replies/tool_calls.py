@@ -19,7 +19,17 @@ _FENCE = re.compile(r"\A\s*```[\w+-]*\s*(.*?)\s*(?:```\s*)?\Z", re.DOTALL)
 _KEYS = re.compile(TEMPLATES["keys"])
 _NUMBERED = re.compile(r"(?:(?:action|move|step)s?)?\d+")
 _VERBS = frozenset({"move", "go", "step", "push", "walk"})  # `{"action": "move", "direction": …}`
-_NAMES = ("name", "function", "tool", "function_name", "tool_name", "action", "action_name", "skill", "type")
+_NAMES = (
+    "name",
+    "function",
+    "tool",
+    "function_name",
+    "tool_name",
+    "action",
+    "action_name",
+    "skill",
+    "type",
+)
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "kwargs", "params", "action_input")
 _TIMES = ("times", "count", "repeat", "repetitions", "n", "num_steps")
 _MOST_TIMES = 20
@@ -93,7 +103,11 @@ def values(text: str, reads: Callable[[str], bool], depth: int = 0) -> list[str]
             return None
     if isinstance(value, dict):
         return _from_dict(value, reads, 0)
-    if isinstance(value, list | tuple) and value and all(isinstance(item, str | dict | list | tuple) for item in value):
+    if (
+        isinstance(value, list | tuple)
+        and value
+        and all(isinstance(item, str | dict | list | tuple) for item in value)
+    ):
         return _from_any(value, reads, 0)
     return None
 
@@ -138,7 +152,11 @@ def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: in
         if isinstance(name, str):
             arguments = next((value[other] for other in _ARGUMENTS if other in value), None)
             if arguments is None:
-                arguments = {other: given for other, given in value.items() if other != key and _is_number(given)}
+                arguments = {
+                    other: given
+                    for other, given in value.items()
+                    if other != key and _is_number(given)
+                }
             arguments = _loaded(arguments) if isinstance(arguments, str) else arguments
             for text in (_written(name, arguments), name):
                 if reads(text):
@@ -153,7 +171,12 @@ def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: in
     texts: list[str] = []
     for key, held in value.items():
         name = re.sub(r"[\s_-]", "", str(key)).casefold()
-        if name == "action" and len(value) > 1 and str(held).casefold() in _VERBS and not reads(str(held)):
+        if (
+            name == "action"
+            and len(value) > 1
+            and str(held).casefold() in _VERBS
+            and not reads(str(held))
+        ):
             continue
         if _KEYS.fullmatch(name) or _NUMBERED.fullmatch(name):
             found = _from_any(held, reads, depth + 1)

@@ -8,18 +8,30 @@ from importlib.resources import files
 from types import SimpleNamespace
 from typing import Any
 
-_VOCABULARY = tomllib.loads(files("vagen_envs.replies").joinpath("vocabulary.toml").read_text(encoding="utf-8"))
-WORDS = SimpleNamespace(**{part: frozenset(words.split()) for part, words in _VOCABULARY["words"].items()})
+_VOCABULARY = tomllib.loads(
+    files("vagen_envs.replies").joinpath("vocabulary.toml").read_text(encoding="utf-8")
+)
+WORDS = SimpleNamespace(
+    **{part: frozenset(words.split()) for part, words in _VOCABULARY["words"].items()}
+)
 """Sets of words by the name that the file gives them."""
-PHRASES = {name: re.compile(text, re.IGNORECASE | re.VERBOSE) for name, text in _VOCABULARY["phrases"].items()}
+PHRASES = {
+    name: re.compile(text, re.IGNORECASE | re.VERBOSE)
+    for name, text in _VOCABULARY["phrases"].items()
+}
 """Expressions for a text with NUL for the letters of its actions."""
 NUMBERS = {word: number for number, word in enumerate(_VOCABULARY["words"]["numbers"].split(), 1)}
 SEVERAL = "|".join([*NUMBERS][1:])
 """The words for numbers from two on, as a part of an expression."""
 ASIDES: list[str] = _VOCABULARY["asides"]
-SWAPS = [(re.compile(phrase, re.IGNORECASE), other) for phrase, other in _VOCABULARY["swaps"].items()]
+SWAPS = [
+    (re.compile(phrase, re.IGNORECASE), other) for phrase, other in _VOCABULARY["swaps"].items()
+]
 CROSSES, TICKS = "❌✗✘✖✕🚫⛔❎☒👎", "✅✔✓☑👍"
-ANSWER_TAGS, THINKING_TAGS = frozenset(_VOCABULARY["tags"]["answer"]), tuple(_VOCABULARY["tags"]["thinking"])
+ANSWER_TAGS, THINKING_TAGS = (
+    frozenset(_VOCABULARY["tags"]["answer"]),
+    tuple(_VOCABULARY["tags"]["thinking"]),
+)
 AFTER_REJECTED: list[str] = _VOCABULARY["rejection"]["after"]
 BEFORE_REJECTED: list[str] = _VOCABULARY["rejection"]["before"]
 TEMPLATES: dict[str, Any] = _VOCABULARY["templates"]
@@ -35,7 +47,9 @@ def is_doubtful(piece: str) -> bool:
 
 def is_rejected(piece: str) -> bool:
     """Whether a piece of an answer is doubtful or gives a verdict on an action, such as "blocked"."""
-    return is_doubtful(piece) or not (WORDS.verdict | {"after", "before"}).isdisjoint(words_of(piece))
+    return is_doubtful(piece) or not (WORDS.verdict | {"after", "before"}).isdisjoint(
+        words_of(piece)
+    )
 
 
 def words_of(piece: str) -> list[str]:

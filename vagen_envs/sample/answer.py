@@ -44,7 +44,9 @@ class AnswerText:
             return Action("boxed", (), f"\\boxed{{{value}}}", start, end)
         if boxes := bracketed(piece):
             return Action("boxes", (), boxes, start, end)
-        return Refused("unknown_action", "the answer has neither \\boxed{…} nor a list of boxes […]")
+        return Refused(
+            "unknown_action", "the answer has neither \\boxed{…} nor a list of boxes […]"
+        )
 
     def summary(self) -> str:
         return "\\boxed{value}, or a list of boxes [{'bbox_2d': …, 'label': …}, …]"

@@ -73,7 +73,9 @@ class SampleConfig(EnvConfig):
 def _sample_set(config: SampleConfig) -> SampleSet | None:
     if config.dataset == "generated":
         return None
-    return load_sample_set(config.dataset, config.split_by, config.sources, config.max_side, LONGEST_QUESTION)
+    return load_sample_set(
+        config.dataset, config.split_by, config.sources, config.max_side, LONGEST_QUESTION
+    )
 
 
 class SampleEnv(VagenEnv):
@@ -110,7 +112,9 @@ class SampleEnv(VagenEnv):
         self._threshold = self.config.iou_threshold
         if found := _sample_set(self.config):
             return *found.size, 3
-        generate(HashStream("any"), "train", self.config.sources)  # an unknown source is an error now
+        generate(
+            HashStream("any"), "train", self.config.sources
+        )  # an unknown source is an error now
         return SIDE, SIDE, 3
 
     def set_iou_threshold(self, value: float) -> None:
@@ -120,7 +124,9 @@ class SampleEnv(VagenEnv):
             ConfigError: it isn't above 0 and at most 1.
         """
         if not 0 < value <= 1:
-            raise ConfigError(f"{self.id}: iou_threshold={value!r} is not valid: it must be above 0 and at most 1")
+            raise ConfigError(
+                f"{self.id}: iou_threshold={value!r} is not valid: it must be above 0 and at most 1"
+            )
         self._threshold = float(value)
 
     def _load(self, stream: HashStream, split: Split) -> None:
@@ -155,14 +161,18 @@ class SampleEnv(VagenEnv):
         return {"question": self.sample.question}
 
     def _state_of(self, given: str | None) -> SampleState:
-        return SampleState(self.sample.question, self.sample.facts, self.sample.reward_model.truth, given)
+        return SampleState(
+            self.sample.question, self.sample.facts, self.sample.reward_model.truth, given
+        )
 
     def _extract(self) -> SampleState:
         return self._state_of(self._given)
 
     def _view_text(self) -> str:
         facts = "; ".join(self.sample.facts)
-        sizes = ", ".join(f"{width} × {height}" for width, height in (image.size for image in self.sample.images))
+        sizes = ", ".join(
+            f"{width} × {height}" for width, height in (image.size for image in self.sample.images)
+        )
         return f"Pictures (width × height in pixels): {sizes or 'none'}.{f' What they show: {facts}.' if facts else ''}"
 
     def _picture(self) -> Picture:
@@ -178,7 +188,9 @@ class SampleEnv(VagenEnv):
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
         reply, parsed = super()._read(reply)
-        self._verdict: VerifierResult = self._guarded(self._scoring.score, self.sample, reply, self._threshold)
+        self._verdict: VerifierResult = self._guarded(
+            self._scoring.score, self.sample, reply, self._threshold
+        )
         return reply, parsed
 
     def _execute(self, action: Action) -> Executed:
@@ -191,7 +203,9 @@ class SampleEnv(VagenEnv):
         feedback = f"The answer is {'right' if verdict.correct else 'wrong'}: {verdict.reason}."
         return Executed(action.text, True, terms, feedback)
 
-    def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
+    def _reward_terms(
+        self, parsed: ParsedTurn, executed: tuple[Executed, ...]
+    ) -> tuple[RewardTerm, ...]:
         terms = super()._reward_terms(parsed, executed)
         weighed = self.sample.reward_model.format_ratio * self._verdict.format
         return (*terms, RewardTerm("tag_format", weighed)) if weighed else terms
@@ -205,7 +219,11 @@ class SampleEnv(VagenEnv):
     def _metrics(self) -> dict[str, bool | float | str]:
         answered = self._given is not None
         return {
-            **{name: value for name, value in self._verdict.metrics.items() if answered and "@" not in name},
+            **{
+                name: value
+                for name, value in self._verdict.metrics.items()
+                if answered and "@" not in name
+            },
             "accuracy": (self._verdict.accuracy or 0.0) if answered else 0.0,
             "tag_format": self._verdict.format,
             "data_source": self.sample.data_source,
@@ -227,5 +245,9 @@ class SampleEnv(VagenEnv):
             label = read_boxes(self.sample.reward_model.truth)[0].label
         except (NotBoxesError, IndexError):
             return super().random_actions(stream, count)
-        (left, right), (top, bottom) = (sorted((stream.below(1000), stream.below(1000))) for _ in range(2))
-        return [json.dumps([{"bbox_2d": [left, top, right + 1, bottom + 1], "label": label}])] * count
+        (left, right), (top, bottom) = (
+            sorted((stream.below(1000), stream.below(1000))) for _ in range(2)
+        )
+        return [
+            json.dumps([{"bbox_2d": [left, top, right + 1, bottom + 1], "label": label}])
+        ] * count

@@ -77,7 +77,9 @@ def generate(stream: HashStream, split: Split, sources: Sequence[str] = ()) -> S
             return _sample(source, made, content_hash(content))
 
 
-def generated_samples(count: int, split: Split = "train", sources: Sequence[str] = ()) -> Iterator[Sample]:
+def generated_samples(
+    count: int, split: Split = "train", sources: Sequence[str] = ()
+) -> Iterator[Sample]:
     """`count` samples of a split, each a pure function of its number."""
     for seed in range(count):
         yield generate(HashStream("vagen samples", split).child(seed), split, sources)
@@ -85,7 +87,11 @@ def generated_samples(count: int, split: Split = "train", sources: Sequence[str]
 
 def _sample(source: str, made: _Made, name: str) -> Sample:
     boxes = source in ("vagen/detection", "vagen/grounding")
-    rewarded: tuple[Any, ...] = (1.0, 0.0, "mathverify")  # weights of accuracy and format, verifier and its parameters
+    rewarded: tuple[Any, ...] = (
+        1.0,
+        0.0,
+        "mathverify",
+    )  # weights of accuracy and format, verifier and its parameters
     if boxes:
         rewarded = (0.9, 0.1, "detection", {"coordinates": "thousandths"})
     return Sample(
@@ -123,7 +129,9 @@ def _counting(stream: HashStream) -> _Made:
 
 def _detection(stream: HashStream) -> _Made:
     asked, *others = _kinds(stream, 4)
-    names = [asked] * (1 + stream.below(4)) + [stream.choice(others) for _ in range(2 + stream.below(4))]
+    names = [asked] * (1 + stream.below(4)) + [
+        stream.choice(others) for _ in range(2 + stream.below(4))
+    ]
     shapes = scatter(stream, names)
     label = f"{asked[1]} {asked[0]}"
     found = [shape for shape in shapes if (shape.kind, shape.colour) == asked]
@@ -159,7 +167,9 @@ def _references(shapes: Sequence[Shape], kind: str) -> list[tuple[str, Shape]]:
         if measure(first) - measure(second) >= 10:  # pixels, so that it is clear which one is meant
             ways.append((f"the {word} {kind}", first))
     counts = Counter(shape.colour for shape in own)
-    single = sorted((shape for shape in own if counts[shape.colour] == 1), key=lambda shape: shape.colour)
+    single = sorted(
+        (shape for shape in own if counts[shape.colour] == 1), key=lambda shape: shape.colour
+    )
     return ways + [(f"the {shape.colour} {kind}", shape) for shape in single]
 
 
@@ -175,7 +185,11 @@ def _arithmetic(stream: HashStream) -> _Made:
         first, second = max(first, second), min(first, second)
     value = {"+": first + second, "−": first - second, "×": first * second}[sign]
     text = f"{first} {sign} {second}"
-    colour, ground, top = stream.choice(tuple(COLOURS)), stream.choice(GROUNDS), 40 + stream.below(100)
+    colour, ground, top = (
+        stream.choice(tuple(COLOURS)),
+        stream.choice(GROUNDS),
+        40 + stream.below(100),
+    )
     return _Made(
         "What is the value of the expression in the picture?",
         str(value),
@@ -218,10 +232,15 @@ class Shape(NamedTuple):
         """Whether the two are nearer to each other than `margin` pixels."""
         wide = self.side if self.left < other.left else other.side
         high = self.side if self.top < other.top else other.side
-        return abs(self.left - other.left) < margin + wide and abs(self.top - other.top) < margin + high
+        return (
+            abs(self.left - other.left) < margin + wide
+            and abs(self.top - other.top) < margin + high
+        )
 
 
-def scatter(stream: HashStream, names: Sequence[tuple[str, str]], smallest: int = 26, largest: int = 52) -> list[Shape]:
+def scatter(
+    stream: HashStream, names: Sequence[tuple[str, str]], smallest: int = 26, largest: int = 52
+) -> list[Shape]:
     """Shapes of these (kind, colour) at random places and sizes, none touching another."""
     while True:
         placed: list[Shape] = []
@@ -257,7 +276,9 @@ def draw(shapes: Iterable[Shape], ground: Colour) -> Pixels:
                 pen.rectangle((left, top + third, right, bottom - third), fill)
             case polygon:
                 corners = _DATA["corners"][polygon]
-                pen.polygon([(left + x * (side - 1), top + y * (side - 1)) for x, y in corners], fill)
+                pen.polygon(
+                    [(left + x * (side - 1), top + y * (side - 1)) for x, y in corners], fill
+                )
     return np.array(canvas.reduce(_FINE))
 
 
@@ -270,10 +291,15 @@ def draw_signs(text: str, colour: str, ground: Colour, top: int) -> Pixels:
     for i, sign in enumerate(text):
         corner = left + 1.6 * cell * i
         for name in _DATA["signs"][sign]:
-            ends = [((corner + x * cell) * _FINE, (top + y * cell) * _FINE) for x, y in _DATA["segments"][name]]
+            ends = [
+                ((corner + x * cell) * _FINE, (top + y * cell) * _FINE)
+                for x, y in _DATA["segments"][name]
+            ]
             pen.line(ends, COLOURS[colour], round(thick))
             for x, y in ends:
-                pen.ellipse((x - thick / 2, y - thick / 2, x + thick / 2, y + thick / 2), COLOURS[colour])
+                pen.ellipse(
+                    (x - thick / 2, y - thick / 2, x + thick / 2, y + thick / 2), COLOURS[colour]
+                )
     return np.array(canvas.reduce(_FINE))
 
 

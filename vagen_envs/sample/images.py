@@ -57,7 +57,9 @@ class SampleImage:
             return cls(value, where)
         if not isinstance(value, str) or not value:
             shown = f"{type(value).__name__} {value!r:.60}"
-            raise SampleError(f"{where} is {shown}, not a picture; give bytes, a path, base64 or {{bytes, path}}")
+            raise SampleError(
+                f"{where} is {shown}, not a picture; give bytes, a path, base64 or {{bytes, path}}"
+            )
         file = folder / os.path.expanduser(value)  # noqa: PTH111  (raises nothing, whatever the text)
         if os.path.isfile(file):  # noqa: PTH113  (likewise)
             return cls(file, where)
@@ -93,9 +95,20 @@ class SampleImage:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, SyntaxError, ValueError, EOFError, MemoryError, Image.DecompressionBombError) as error:
+        except (
+            OSError,
+            SyntaxError,
+            ValueError,
+            EOFError,
+            MemoryError,
+            Image.DecompressionBombError,
+        ) as error:
             source = self._source
-            what = f"{len(source)} bytes that are" if isinstance(source, bytes) else f"{source}, which is"
+            what = (
+                f"{len(source)} bytes that are"
+                if isinstance(source, bytes)
+                else f"{source}, which is"
+            )
             raise SampleError(
                 f"{self._where} is {what} not a readable picture ({error}); store PNG, JPEG or WebP"
             ) from error

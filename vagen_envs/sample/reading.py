@@ -83,7 +83,9 @@ def load_sample_set(
             if max(sheet_size(sample)) > max_side or len(sample.question) > max_question:
                 left_out[limits] += 1
                 continue
-            yield DataItem(sample, hashlib.sha256(sample.content).digest(), sample.picture_key, split)
+            yield DataItem(
+                sample, hashlib.sha256(sample.content).digest(), sample.picture_key, split
+            )
 
     found = tables.distinct_by_split(usable(), split_by, left_out)
     kept = [sample for samples in found.splits.values() for sample in samples]

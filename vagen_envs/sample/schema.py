@@ -73,7 +73,9 @@ class Sample:
     @property
     def question(self) -> str:
         """The question as one text, without placeholders for pictures."""
-        text = "\n".join(message["content"] for message in self.prompt if message["role"] != "assistant")
+        text = "\n".join(
+            message["content"] for message in self.prompt if message["role"] != "assistant"
+        )
         while "<image>" in text:
             text = text.replace("<image>", "")
         return text.strip()
@@ -88,19 +90,25 @@ class Sample:
         """The pictures' content, or the question's where there are none; splits go by it."""
         if not self.images:
             return b"question" + self.question.encode("utf-8", "surrogatepass")
-        return b"pictures" + b"".join(hashlib.sha256(image.encoded).digest() for image in self.images)
+        return b"pictures" + b"".join(
+            hashlib.sha256(image.encoded).digest() for image in self.images
+        )
 
     @property
     def content(self) -> bytes:
         """What makes the sample the one it is: pictures, question and truth."""
-        content = json.dumps([self.question, self.reward_model.ground_truth, self.reward_model.verifier])
+        content = json.dumps(
+            [self.question, self.reward_model.ground_truth, self.reward_model.verifier]
+        )
         return self.picture_key + content.encode()
 
     def to_row(self, images: bool = True) -> dict[str, Any]:
         """The sample as a row, JSON-able but for the bytes of the pictures."""
         return {
             **{name: getattr(self, name) for name in FIELDS},
-            "images": [{"bytes": image.encoded, "path": None} for image in self.images] if images else [],
+            "images": [{"bytes": image.encoded, "path": None} for image in self.images]
+            if images
+            else [],
             "prompt": [dict(message) for message in self.prompt],
             "reward_model": dataclasses.asdict(self.reward_model),
         }
@@ -124,10 +132,14 @@ def sample_from_row(row: Any, where: str = "row 0", folder: Path = Path()) -> Sa
         SampleError: with row, field, value, reason and fix.
     """
     check = _Check(where)
-    check.kind("the row", row, Mapping, "a mapping of fields", f"give it the fields {', '.join(FIELDS)}")
+    check.kind(
+        "the row", row, Mapping, "a mapping of fields", f"give it the fields {', '.join(FIELDS)}"
+    )
     missing = [name for name in FIELDS if name not in row]
     for name in row:
-        if name not in FIELDS and (meant := difflib.get_close_matches(str(name), missing, n=1, cutoff=0.8)):
+        if name not in FIELDS and (
+            meant := difflib.get_close_matches(str(name), missing, n=1, cutoff=0.8)
+        ):
             check.fail(str(name), row[name], "is an unknown field", f"did you mean {meant[0]!r}?")
     reward = check.reward_model(row.get("reward_model"))
     extra = check.dictionary("extra_info", row.get("extra_info"))
@@ -173,7 +185,9 @@ class _Check:
         return float(str(short)) if float(short) == value else float(value)
 
     def sequence(self, name: str, value: Any) -> list[Any]:
-        return list(self.kind(name, value, list | tuple | None, "a list", "put it into a list") or ())
+        return list(
+            self.kind(name, value, list | tuple | None, "a list", "put it into a list") or ()
+        )
 
     def dictionary(self, name: str, value: Any) -> dict[str, Any]:
         """JSON in a string, or a mapping; `None`s, which Arrow puts where a struct has no value, are dropped."""
@@ -187,11 +201,18 @@ class _Check:
         return {str(key): item for key, item in given.items() if item is not None}
 
     def reward_model(self, value: Any) -> RewardModel:
-        reward = self.kind("reward_model", value, Mapping, "a mapping", f"give it {', '.join(REWARD_FIELDS)}")
+        reward = self.kind(
+            "reward_model", value, Mapping, "a mapping", f"give it {', '.join(REWARD_FIELDS)}"
+        )
         for name in reward:
             if name not in REWARD_FIELDS:
                 hint = did_you_mean(str(name), REWARD_FIELDS)
-                self.fail(f"reward_model.{name}", reward[name], "is an unknown field", f"leave it out.{hint}")
+                self.fail(
+                    f"reward_model.{name}",
+                    reward[name],
+                    "is an unknown field",
+                    f"leave it out.{hint}",
+                )
         at = {name: (f"reward_model.{name}", reward.get(name)) for name in REWARD_FIELDS}
         return RewardModel(
             self.kind(*at["answer"], str | None, "a string", "write it as text") or "",
@@ -205,10 +226,27 @@ class _Check:
     def prompt(self, value: Any) -> tuple[Mapping[str, str], ...]:
         messages = self.sequence("prompt", value)
         for i, message in enumerate(messages):
-            self.kind(f"prompt[{i}]", message, Mapping, "a message", 'write {"role": "user", "content": "…"}')
+            self.kind(
+                f"prompt[{i}]",
+                message,
+                Mapping,
+                "a message",
+                'write {"role": "user", "content": "…"}',
+            )
             if (role := message.get("role")) not in ROLES:
                 self.fail(f"prompt[{i}].role", role, "is unknown", f"use one of {', '.join(ROLES)}")
-            self.kind(f"prompt[{i}].content", message.get("content"), str, "a string", "write it as text")
-        if not any(message["role"] == "user" and message["content"].strip() for message in messages):
-            self.fail("prompt", value, "has no user message that says anything", "add one with the question")
-        return tuple({"role": message["role"], "content": message["content"]} for message in messages)
+            self.kind(
+                f"prompt[{i}].content", message.get("content"), str, "a string", "write it as text"
+            )
+        if not any(
+            message["role"] == "user" and message["content"].strip() for message in messages
+        ):
+            self.fail(
+                "prompt",
+                value,
+                "has no user message that says anything",
+                "add one with the question",
+            )
+        return tuple(
+            {"role": message["role"], "content": message["content"]} for message in messages
+        )

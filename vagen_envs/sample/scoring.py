@@ -76,7 +76,9 @@ def find_scoring(place: str) -> Scoring:
     try:
         found = pkgutil.resolve_name(place)
     except (ValueError, AttributeError, ModuleNotFoundError) as error:
-        raise ConfigError(f"scoring={place!r} can't be found ({error}); write module:attribute") from error
+        raise ConfigError(
+            f"scoring={place!r} can't be found ({error}); write module:attribute"
+        ) from error
     if not isinstance(found, Scoring):
         raise ConfigError(
             f"scoring={place!r} is {type(found).__name__}; it needs the methods prepare, score and reference"

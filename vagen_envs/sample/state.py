@@ -28,7 +28,12 @@ class SampleState(State):
 
     def sentences(self) -> tuple[str, ...]:
         """The facts, and the answer."""
-        return (*self.facts, "no answer has been given" if self.given is None else f"the answer given is {self.given}")
+        return (
+            *self.facts,
+            "no answer has been given"
+            if self.given is None
+            else f"the answer given is {self.given}",
+        )
 
     def structured(self) -> str:
         """A dictionary of the facts and the answer."""

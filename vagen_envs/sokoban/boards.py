@@ -64,7 +64,9 @@ class Boards:
         boards = self.splits[split]
         for offset in range(len(boards)):
             try:
-                return _level(_checked(boards[(index + offset) % len(boards)]), self.height, self.width)
+                return _level(
+                    _checked(boards[(index + offset) % len(boards)]), self.height, self.width
+                )
             except _Unplayable:
                 continue
         raise LevelError(f"no board of the split {split!r} can be played")
@@ -100,7 +102,9 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
             found.append((f"{file}, line {line}", split, rows))
             fingerprint.update(f"{split}\n{rows}\n\n".encode())
     if not found:
-        raise ConfigError(f"boards={shown(path)} has no board; one is rows of '#@+$*. ' with walls around")
+        raise ConfigError(
+            f"boards={shown(path)} has no board; one is rows of '#@+$*. ' with walls around"
+        )
     published = split_by == "published" and any(split is not None for _, split, _ in found)
     splits: dict[Split, list[str]] = {split: [] for split in SPLITS}
     skipped: Counter[str] = Counter()
@@ -125,17 +129,23 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
         sides.append((len(board), len(board[0])))
         drawn = split_of(_level(board, *sides[-1]).board)
         splits[(split or "train") if published else drawn].append(rows)
-    reasons = "; ".join(f"{count:,} {reason} (first: {first[reason]})" for reason, count in skipped.most_common(5))
+    reasons = "; ".join(
+        f"{count:,} {reason} (first: {first[reason]})" for reason, count in skipped.most_common(5)
+    )
     if check_all and not sides:
         raise ConfigError(f"boards={shown(path)} has no board that can be played: {reasons}")
     if skipped:
-        message = f"boards={path!r}: {skipped.total():,} of {len(found):,} boards are left out: {reasons}"
+        message = (
+            f"boards={path!r}: {skipped.total():,} of {len(found):,} boards are left out: {reasons}"
+        )
         warnings.warn(message, stacklevel=2)
     if not check_all:
         sides = [(rows.count("\n") + 1, max(map(len, rows.split("\n")))) for _, _, rows in found]
     height, width = (min(LARGEST, max(each)) for each in zip(*sides, strict=True))
     name = fingerprint.hexdigest()[:32] + ("" if published else "-content")
-    return Boards(name, height, width, {split: tuple(rows) for split, rows in splits.items()}, published)
+    return Boards(
+        name, height, width, {split: tuple(rows) for split, rows in splits.items()}, published
+    )
 
 
 def _files(path: str) -> list[Path]:
@@ -146,7 +156,11 @@ def _files(path: str) -> list[Path]:
             return sorted(files, key=lambda file: [_natural(part) for part in file.parts])
         if place.is_file():
             return [place]
-    except (OSError, RuntimeError, ValueError) as error:  # too long a name, a folder that may not be read, ~nobody
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+    ) as error:  # too long a name, a folder that may not be read, ~nobody
         raise ConfigError(f"boards={shown(path)} can't be read: {shown(str(error))}") from error
     raise ConfigError(f"boards={shown(path)} is neither a file nor a folder")
 
@@ -159,16 +173,22 @@ def _may_have_boards(file: Path, top: Path) -> bool:
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """A key by which `screen.9` comes before `screen.10`."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]
+    return [
+        (int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)
+    ]
 
 
 def _digest(file: Path) -> bytes:
     try:
         if file.stat().st_size > MOST_BYTES:
-            raise ConfigError(f"{file} has more than {MOST_BYTES // 2**20} MiB; boards in a text file take less")
+            raise ConfigError(
+                f"{file} has more than {MOST_BYTES // 2**20} MiB; boards in a text file take less"
+            )
         return hashlib.blake2b(file.read_bytes()).digest()
     except OSError as error:
-        raise ConfigError(f"boards={shown(str(file))} can't be read: {shown(str(error))}") from error
+        raise ConfigError(
+            f"boards={shown(str(file))} can't be read: {shown(str(error))}"
+        ) from error
 
 
 def _boards_of(file: Path) -> Iterator[tuple[int, str]]:
@@ -176,7 +196,9 @@ def _boards_of(file: Path) -> Iterator[tuple[int, str]]:
 
     A run of rows without a player, a box or a target is an ornament.
     """
-    text = file.read_text(encoding="utf-8-sig", errors="replace")  # line breaks of any kind become \n
+    text = file.read_text(
+        encoding="utf-8-sig", errors="replace"
+    )  # line breaks of any kind become \n
     rows: list[str] = []
     began = 0
     for number, line in enumerate([*text.split("\n"), ""], 1):
@@ -204,7 +226,9 @@ def _rows(line: str) -> list[str]:
     if not _RUNS.fullmatch(line):
         return []
     for _ in range(3):  # runs within runs
-        line = _RUN.sub(lambda run: (run[2] or run[3] or "") * min(int(run[1][:4]), 2 * LARGEST), line)
+        line = _RUN.sub(
+            lambda run: (run[2] or run[3] or "") * min(int(run[1][:4]), 2 * LARGEST), line
+        )
     rows = line.rstrip("|").split("|")
     return [row.translate(_LETTERS) for row in rows] if all(map(_ROW.fullmatch, rows)) else []
 
@@ -220,7 +244,9 @@ def _level(board: _Board, height: int, width: int) -> Level:
     grid = "#" * width * ((height - len(board)) // 2) + "".join(rows)
     floor, targets, player = (_where(grid, signs) for signs in ("@+$*. -_", ".+*", "@+"))
     board_key = canonical_board(width, floor, targets)
-    return Level(height, width, floor, targets, _where(grid, "$*"), player.bit_length() - 1, board_key)
+    return Level(
+        height, width, floor, targets, _where(grid, "$*"), player.bit_length() - 1, board_key
+    )
 
 
 def _checked(rows: str) -> _Board:
@@ -257,7 +283,10 @@ def _checked(rows: str) -> _Board:
     if max(len(board), len(board[0])) > LARGEST:
         raise _Unplayable(f"larger than {LARGEST} cells a side")
     solutions = Solutions(width, floor, targets)
-    if boxes.bit_count() == 1 and solutions.distance(boxes, players.bit_length() - 1, _QUICK) is None:
+    if (
+        boxes.bit_count() == 1
+        and solutions.distance(boxes, players.bit_length() - 1, _QUICK) is None
+    ):
         raise _Unplayable("without a solution")
     return board
 
@@ -272,4 +301,7 @@ def _cut(grid: str, floor: int, width: int) -> _Board:
     columns = [column for _, column in places]
     left, right = min(columns), max(columns) + 1
     walled = "".join(sign if floor >> at & 1 else "#" for at, sign in enumerate(grid))
-    return tuple(walled[row * width + left : row * width + right] for row in range(places[0][0], places[-1][0] + 1))
+    return tuple(
+        walled[row * width + left : row * width + right]
+        for row in range(places[0][0], places[-1][0] + 1)
+    )

@@ -35,7 +35,11 @@ class SokobanConfig(SolvableConfig):
         "max_solution_length",
         "boards",
     )
-    representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
+    representations: ClassVar[tuple[Representation, ...]] = (
+        "natural_language",
+        "symbolic",
+        "structured",
+    )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
         "released": {
@@ -96,21 +100,36 @@ class SokobanConfig(SolvableConfig):
         SolvableConfig.__post_init__(self)
         fewest = 1 if self.boxes_on_target else self.num_boxes
         self.require(
-            self.min_solution_length >= fewest, "min_solution_length", f"at least {fewest}, a push for each box"
+            self.min_solution_length >= fewest,
+            "min_solution_length",
+            f"at least {fewest}, a push for each box",
         )
         height, width = self.dim_room
-        longest, room = longest_solution(height, width, self.num_boxes, self.boxes_on_target), f"{height}x{width} cells"
-        self.require(longest > 0, "num_boxes", f"lower: on {room} so many can't all begin off target")
+        longest, room = (
+            longest_solution(height, width, self.num_boxes, self.boxes_on_target),
+            f"{height}x{width} cells",
+        )
+        self.require(
+            longest > 0, "num_boxes", f"lower: on {room} so many can't all begin off target"
+        )
         must_be = f"at most {longest}: no room of {room} takes more moves; raise dim_room"
         self.require(self.min_solution_length <= longest, "min_solution_length", must_be)
         if self.boards is not None:
-            self.require(self.boards.strip() != "", "boards", "the path of a file or folder, or left out")
+            self.require(
+                self.boards.strip() != "", "boards", "the path of a file or folder, or left out"
+            )
             for name in (*self.level_fields[:-1], "difficulty"):
                 self.require(
-                    getattr(self, name) == getattr(type(self), name), name, f"left out beside boards={self.boards!r}"
+                    getattr(self, name) == getattr(type(self), name),
+                    name,
+                    f"left out beside boards={self.boards!r}",
                 )
             largest = max(self.size)
-            self.require(16 * largest * self.scale <= 2048, "scale", f"at most {128 // largest} for {largest} cells")
+            self.require(
+                16 * largest * self.scale <= 2048,
+                "scale",
+                f"at most {128 // largest} for {largest} cells",
+            )
 
     @property
     def size(self) -> tuple[int, int]:
@@ -216,4 +235,6 @@ class SokobanEnv(GridEnv):
 
     def plan(self) -> Sequence[str]:
         """A shortest solution from here. Raises LevelError if a box is stuck."""
-        return [ACTIONS[i] for i in self._solutions.moves(self.simulator.boxes, self.simulator.player)]
+        return [
+            ACTIONS[i] for i in self._solutions.moves(self.simulator.boxes, self.simulator.player)
+        ]

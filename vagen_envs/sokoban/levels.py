@@ -22,9 +22,13 @@ _MOST_STATES = 700_000
 _FEW_STATES = 2_000
 """Placements searched of the first room, twice as many of each next once one had more: of the boards of rung 5 three in
 100 have more, and took 20 to 80 ms where the median is 3."""
-_MOST_ROOMS = 10_000  # of 300 seeds of rungs 0 and 5 none needs 30; windows that few rooms fit need more
+_MOST_ROOMS = (
+    10_000  # of 300 seeds of rungs 0 and 5 none needs 30; windows that few rooms fit need more
+)
 _TARGETS_A_ROOM = 4  # before another room is drawn: its split may lie with few of its cells
-_TARGETS_OF_ONE_BOX = 3  # where the first has no start, a second has one in three of ten times, a third in two
+_TARGETS_OF_ONE_BOX = (
+    3  # where the first has no start, a second has one in three of ten times, a third in two
+)
 
 _LONGEST = {
     (5, 5): ((10, 14, 8, 0), (10, 14, 9, 9)),
@@ -173,7 +177,9 @@ class Solutions:
         """A shortest solution as indices into `ACTIONS`. Raises LevelError if there is none."""
         depth = self.distance(boxes, player)
         if depth is None:
-            raise LevelError("no sequence of moves solves this position: a box is stuck; reset for another level")
+            raise LevelError(
+                "no sequence of moves solves this position: a box is stuck; reset for another level"
+            )
         path = []
         steps = (-self._width, self._width, -1, 1)
         for left in range(depth - 1, -1, -1):
@@ -239,7 +245,9 @@ def draw_level(
                 most = min(2 * most, _MOST_STATES)
                 break
             if start is not None:
-                return Level(height, width, floor, targets, *start, canonical_board(width, floor, targets))
+                return Level(
+                    height, width, floor, targets, *start, canonical_board(width, floor, targets)
+                )
     raise LevelError(
         f"no {height}x{width} board with {num_boxes} boxes has a shortest solution of {shortest} to {longest} moves "
         f"(tried {_MOST_ROOMS}); widen the window or change dim_room or num_boxes"
@@ -315,13 +323,17 @@ def _targets(
                 yield sum([1 << cell for cell in chosen])
 
 
-def _start(stream: HashStream, solutions: Solutions, length: int, on_target: bool, most: int) -> tuple[int, int] | None:
+def _start(
+    stream: HashStream, solutions: Solutions, length: int, on_target: bool, most: int
+) -> tuple[int, int] | None:
     """One (boxes, player) from which `length` moves solve the board, each equally likely; `None` if there is none."""
     solutions.extend(length, most)
     if length >= len(solutions.layers):
         return None
     bare = 0 if on_target else solutions.targets
-    starts = [(boxes, players) for boxes, players in solutions.layers[length].items() if not boxes & bare]
+    starts = [
+        (boxes, players) for boxes, players in solutions.layers[length].items() if not boxes & bare
+    ]
     if solutions.targets.bit_count() == 1:  # by cell; of several boxes as the search comes to them
         starts.sort()
     total = sum([players.bit_count() for _, players in starts])

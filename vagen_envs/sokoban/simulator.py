@@ -51,12 +51,17 @@ class SokobanSimulator:
         """The truth now."""
         level = self.level
         boxes, targets = _places(self.boxes, level.width), _places(level.targets, level.width)
-        return SokobanState(level.height, level.width, level.floor, divmod(self.player, level.width), boxes, targets)
+        return SokobanState(
+            level.height, level.width, level.floor, divmod(self.player, level.width), boxes, targets
+        )
 
     def tiles(self) -> bytes:
         """The tile of each cell now, row by row."""
         floor, targets = self.level.floor, self.level.targets
-        tiles = bytearray(FLOOR if floor >> cell & 1 else WALL for cell in range(self.level.height * self.level.width))
+        tiles = bytearray(
+            FLOOR if floor >> cell & 1 else WALL
+            for cell in range(self.level.height * self.level.width)
+        )
         for cell in cells(targets):
             tiles[cell] = TARGET
         for cell in cells(self.boxes):

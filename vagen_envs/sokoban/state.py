@@ -21,7 +21,11 @@ class SokobanState(State):
     """
 
     kind: ClassVar[str] = "sokoban"
-    related: ClassVar[tuple[tuple[str, str], ...]] = (("box", "player"), ("target", "player"), ("target", "box"))
+    related: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("box", "player"),
+        ("target", "player"),
+        ("target", "box"),
+    )
     """Things whose relations a full description states."""
     symbols: ClassVar[dict[str, tuple[str, ...]]] = {
         "#": (),
@@ -49,7 +53,9 @@ class SokobanState(State):
     @property
     def extent(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """First and last row, first and last column that have floor."""
-        cells = [divmod(i, self.width) for i in range(self.height * self.width) if self.floor >> i & 1]
+        cells = [
+            divmod(i, self.width) for i in range(self.height * self.width) if self.floor >> i & 1
+        ]
         rows, columns = zip(*cells, strict=True)
         return (min(rows), max(rows)), (min(columns), max(columns))
 
@@ -67,7 +73,11 @@ class SokobanState(State):
         prose = State.natural_language(self)
         if len(self.boxes) > 1:
             return prose
-        return prose.replace("Box0", "The box").replace("Target0", "The target").replace("box0", "the box")
+        return (
+            prose.replace("Box0", "The box")
+            .replace("Target0", "The target")
+            .replace("box0", "the box")
+        )
 
     def structured(self) -> str:
         """As in VAGEN, appendix C.2."""
@@ -82,7 +92,10 @@ class SokobanState(State):
         `#` wall, `_` floor, `O` target, `X` box, `P` you, `*` box on target, `S` you on target.
         """
         rows = [
-            ["_" if self.floor >> row * self.width + column & 1 else "#" for column in range(self.width)]
+            [
+                "_" if self.floor >> row * self.width + column & 1 else "#"
+                for column in range(self.width)
+            ]
             for row in range(self.height)
         ]
         for row, column in self.targets:

@@ -18,7 +18,10 @@ from vagen_envs.seeding import HashStream
 MOST_TRACED = 12_000
 """Characters of a traced SVG, so that a reply has room for it."""
 
-_TAG = re.compile(r"<!--.*?(?:-->|\Z)|(?P<empty><svg\b[^<>]*/>)|(?P<open><svg\b)|(?P<close><\\?/svg\s*>)", re.DOTALL)
+_TAG = re.compile(
+    r"<!--.*?(?:-->|\Z)|(?P<empty><svg\b[^<>]*/>)|(?P<open><svg\b)|(?P<close><\\?/svg\s*>)",
+    re.DOTALL,
+)
 _PLACEHOLDER = re.compile(r"<svg[^<>]*>[\s.…]*[.…][\s.…]*</svg\s*>")
 _ENTITIES = re.compile(r"<!DOCTYPE\s[^<>\[]*\[.*?\]\s*>", re.DOTALL)
 
@@ -59,7 +62,9 @@ class SvgText:
     def random(self, stream: HashStream, count: int) -> Sequence[str]:
         """Drawings of one to six shapes each."""
         head = '<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg">'
-        drawings = ([_random_shape(stream) for _ in range(1 + stream.below(6))] for _ in range(count))
+        drawings = (
+            [_random_shape(stream) for _ in range(1 + stream.below(6))] for _ in range(count)
+        )
         return [f"{head}{''.join(shapes)}</svg>" for shapes in drawings]
 
 
@@ -102,7 +107,13 @@ def trace(pixels: Pixels) -> str:
     Image.fromarray(pixels).save(buffer, "PNG")
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {pixels.shape[1]} {pixels.shape[0]}">'
     svg = ""
-    for speckle, difference, precision in ((4, 16, 6), (8, 32, 5), (16, 48, 4), (32, 64, 3), (64, 96, 2)):
+    for speckle, difference, precision in (
+        (4, 16, 6),
+        (8, 32, 5),
+        (16, 48, 4),
+        (32, 64, 3),
+        (64, 96, 2),
+    ):
         traced: str = vtracer.convert_raw_image_to_svg(
             buffer.getvalue(),
             img_format="png",

@@ -39,11 +39,22 @@ XLINK = "http://www.w3.org/1999/xlink"
 register_namespace("", SVG)
 register_namespace("xlink", XLINK)
 
-_DATA = re.compile(r"\s*data:(?:image/[\w+]+|text/plain)?(?:;charset=[\w-]+)?(;base64)?,", re.IGNORECASE)
+_DATA = re.compile(
+    r"\s*data:(?:image/[\w+]+|text/plain)?(?:;charset=[\w-]+)?(;base64)?,", re.IGNORECASE
+)
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 _REMOVED = frozenset({"script", "foreignObject", "iframe", "video", "audio"})
 _LENGTH = re.compile(r"\s*+([+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)\s*+([a-z]+|%)?\s*+")
-_UNITS = {"pt": 4 / 3, "pc": 16.0, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0, "em": 16.0, "rem": 16.0, "ex": 8.0}
+_UNITS = {
+    "pt": 4 / 3,
+    "pc": 16.0,
+    "mm": 96 / 25.4,
+    "cm": 96 / 2.54,
+    "in": 96.0,
+    "em": 16.0,
+    "rem": 16.0,
+    "ex": 8.0,
+}
 
 
 class SvgError(ValueError):
@@ -110,7 +121,9 @@ def natural_size(root: Element) -> tuple[float, float]:
 def view_box(element: Element) -> tuple[float, float, float, float] | None:
     """Left, top, width and height of an element's view box; `None` without one that can be used."""
     try:
-        left, top, width, height = map(float, re.split(r"[\s,]+", element.get("viewBox", "").strip()))
+        left, top, width, height = map(
+            float, re.split(r"[\s,]+", element.get("viewBox", "").strip())
+        )
     except ValueError:
         return None
     finite = all(map(math.isfinite, (left, top, width, height)))
@@ -122,7 +135,9 @@ class _Parser(DefusedXMLParser):  # type: ignore[misc]
 
     entities = 0
 
-    def defused_entity_decl(self, name: str, is_parameter: Any, value: str | None, *rest: Any) -> None:
+    def defused_entity_decl(
+        self, name: str, is_parameter: Any, value: str | None, *rest: Any
+    ) -> None:
         self.entities += 1
         plain = value is not None and not is_parameter and not set(value) & set("&%")
         if not plain or len(value or "") > MAX_ENTITY_LENGTH or self.entities > MAX_ENTITIES:
@@ -137,10 +152,16 @@ def _parse(text: str) -> Element:
     except UnicodeEncodeError:
         raise SvgError("the SVG has characters that are not Unicode text") from None
     except ParseError as error:
-        hint = '; add xmlns:xlink="http://www.w3.org/1999/xlink" to <svg>' if "unbound prefix" in str(error) else ""
+        hint = (
+            '; add xmlns:xlink="http://www.w3.org/1999/xlink" to <svg>'
+            if "unbound prefix" in str(error)
+            else ""
+        )
         raise SvgError(f"the SVG is not well-formed XML ({error}{hint})") from None
     except DefusedXmlException:
-        raise SvgError("the SVG declares entities other than short plain text, which are not allowed") from None
+        raise SvgError(
+            "the SVG declares entities other than short plain text, which are not allowed"
+        ) from None
     except (ValueError, LookupError) as error:  # an encoding declaration that doesn't fit
         raise SvgError(f"the SVG can't be read as UTF-8 XML ({error})") from None
     return root
@@ -156,9 +177,13 @@ def _remove_children(element: Element) -> None:
             else:
                 element.text = (element.text or "") + (child.tail or "")
             del element[i]
-        elif local_name(child) == "svg" and (moved := sorted(child.attrib.keys() & {"opacity", "transform"})):
+        elif local_name(child) == "svg" and (
+            moved := sorted(child.attrib.keys() & {"opacity", "transform"})
+        ):
             # resvg 0.47 doesn't read them there.
-            element[i] = child.makeelement(f"{{{SVG}}}g", {name: child.attrib.pop(name) for name in moved})
+            element[i] = child.makeelement(
+                f"{{{SVG}}}g", {name: child.attrib.pop(name) for name in moved}
+            )
             element[i].append(child)
 
 
@@ -173,9 +198,15 @@ def _remove_references(element: Element, ids: Collection[str | None], nested: bo
     for full_name, value in list(element.attrib.items()):
         space, _, attribute = full_name.rpartition("}")
         attribute = attribute.lower()
-        if space[1:] not in ("", XLINK, XML) or attribute in ("src", "base", "srcset") or attribute.startswith("on"):
+        if (
+            space[1:] not in ("", XLINK, XML)
+            or attribute in ("src", "base", "srcset")
+            or attribute.startswith("on")
+        ):
             del element.attrib[full_name]
-        elif attribute == "href" and not (name != "image" and value[:1] == "#" and value[1:] in ids):
+        elif attribute == "href" and not (
+            name != "image" and value[:1] == "#" and value[1:] in ids
+        ):
             del element.attrib[full_name]
             if name in ("image", "feImage") and (data := _image(value, nested)):
                 element.set(full_name, data)

@@ -22,7 +22,9 @@ BUILT_IN = ("builtin", "mono")
 _COLUMNS = ("Filename", "filename", "Svg", "svg", "SVG", "Split", "split")
 
 _SHAPE = re.compile(r"<(?:\w+:)?(?:path|rect|circle|ellipse|line|polyline|polygon|use|text)\b")
-_UNSEEN = re.compile(r"<((?:\w+:)?(?:defs|clipPath|mask|symbol|marker|pattern))\b.*?</\1\s*>", re.DOTALL)
+_UNSEEN = re.compile(
+    r"<((?:\w+:)?(?:defs|clipPath|mask|symbol|marker|pattern))\b.*?</\1\s*>", re.DOTALL
+)
 
 
 class Icon(NamedTuple):
@@ -44,7 +46,9 @@ def shapes_of(svg: str) -> int:
 
 
 @functools.lru_cache(maxsize=16)
-def icons_of(name: str, max_length: int, split_by: SplitBy, split: Split, fewest: int, most: int) -> tuple[Icon, ...]:
+def icons_of(
+    name: str, max_length: int, split_by: SplitBy, split: Split, fewest: int, most: int
+) -> tuple[Icon, ...]:
     """The icons of a split of `load_dataset` that have from `fewest` to `most` shapes."""
     icons = load_dataset(name, max_length, split_by).splits[split]
     return tuple(icon for icon in icons if fewest <= shapes_of(icon.svg) <= most)
@@ -78,7 +82,11 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
             else:
                 content = content_of(icon.svg)
                 # Tabler draws one thing in several ways ("license", "license-off"): all in one split.
-                group = b"tabler" + Path(icon.name).stem.split("-")[0].encode() if name == "mono" else content
+                group = (
+                    b"tabler" + Path(icon.name).stem.split("-")[0].encode()
+                    if name == "mono"
+                    else content
+                )
                 yield DataItem(icon, content, group, icon.split)
 
     dataset = tables.distinct_by_split(usable(), split_by, left_out)
@@ -103,9 +111,13 @@ def _read(name: str) -> Iterator[Icon]:
     path = Path(name).expanduser()
     if name == "mono":
         need('dataset="mono"', "svg-mono", "pytablericons")
-        path = Path(str(importlib.metadata.distribution("pytablericons").locate_file("pytablericons/icons")))
+        path = Path(
+            str(importlib.metadata.distribution("pytablericons").locate_file("pytablericons/icons"))
+        )
     if not path.exists():
-        raise ConfigError(f"dataset={name!r} is neither {' nor '.join(map(repr, BUILT_IN))} nor a file or folder")
+        raise ConfigError(
+            f"dataset={name!r} is neither {' nor '.join(map(repr, BUILT_IN))} nor a file or folder"
+        )
     for file in tables.files_below(path, (".svg", *tables.SUFFIXES)) if path.is_dir() else [path]:
         if file.suffix == ".svg":
             # Its folder may be a split; its own name says nothing.
@@ -119,9 +131,13 @@ def _read(name: str) -> Iterator[Icon]:
 
 def _icons(rows: Iterable[Any], source: str, split: Split | None = None) -> Iterator[Icon]:
     for number, row in enumerate(rows):
-        cells = {name.lower(): value for name, value in row.items()} if isinstance(row, Mapping) else {}
+        cells = (
+            {name.lower(): value for name, value in row.items()} if isinstance(row, Mapping) else {}
+        )
         if "svg" not in cells:
-            raise ConfigError(f"{source} has the row {shown(row)}; it needs Svg, and Filename for names")
+            raise ConfigError(
+                f"{source} has the row {shown(row)}; it needs Svg, and Filename for names"
+            )
         if isinstance(cells["svg"], str):
             named = tables.split_named(str(cells.get("split")))
             yield Icon(str(cells.get("filename") or number), cells["svg"], named or split)

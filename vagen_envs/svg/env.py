@@ -33,7 +33,14 @@ MOST_SHAPES = 10_000
 
 _GREY = 128  # between the two
 _MOST_TRIES = 1_000
-_RUNGS = ((1, 2, 0.85), (3, 3, 0.85), (4, 4, 0.9), (5, 5, 0.9), (6, 7, 0.99), (8, MOST_SHAPES, 0.99))
+_RUNGS = (
+    (1, 2, 0.85),
+    (3, 3, 0.85),
+    (4, 4, 0.9),
+    (5, 5, 0.9),
+    (6, 7, 0.99),
+    (8, MOST_SHAPES, 0.99),
+)
 """Fewest and most shapes, and the score of success: the more shapes, the less does a missing one change the score."""
 
 
@@ -86,7 +93,11 @@ class SvgConfig(EnvConfig):
 
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
-        self.require(self.min_shapes <= self.max_shapes, "max_shapes", f"from {self.min_shapes} to {MOST_SHAPES}")
+        self.require(
+            self.min_shapes <= self.max_shapes,
+            "max_shapes",
+            f"from {self.min_shapes} to {MOST_SHAPES}",
+        )
         enough = self.success_score
         self.require(enough is None or 0 < enough <= 1, "success_score", "above 0 and at most 1")
 
@@ -132,7 +143,9 @@ class SvgEnv(VagenEnv):
         config = self.config
         self._renderer = shared_renderer(config.renderer)
         # A drawing is asked for several times in a turn, and drawn anew after a restore.
-        self._draw = functools.lru_cache(maxsize=2)(functools.partial(self._renderer.draw, size=config.size))
+        self._draw = functools.lru_cache(maxsize=2)(
+            functools.partial(self._renderer.draw, size=config.size)
+        )
         self._scorer: Scorer
         if config.scorer_address:
             self._scorer = RemoteScorer(config.scorer_address, config.scorer)
@@ -150,7 +163,9 @@ class SvgEnv(VagenEnv):
                 f'{config.max_shapes} shapes; use another split, or split_by="content"'
             )
         at = self._published(range(len(icons)))
-        for icon in (icons[at:] + icons[:at])[:_MOST_TRIES]:  # the next one that leaves something to see
+        for icon in (icons[at:] + icons[:at])[
+            :_MOST_TRIES
+        ]:  # the next one that leaves something to see
             self.icon: Icon = icon
             target = self._draw(icon.svg)
             if target.pixels is not None and target.marks and not (target.pixels == 255).all():
@@ -168,7 +183,9 @@ class SvgEnv(VagenEnv):
 
     def _icons(self, split: Split) -> tuple[Icon, ...]:
         c = self.config
-        return icons_of(c.dataset, c.max_target_length, c.split_by, split, c.min_shapes, c.max_shapes)
+        return icons_of(
+            c.dataset, c.max_target_length, c.split_by, split, c.min_shapes, c.max_shapes
+        )
 
     def _level_count(self, split: Split) -> int:
         return len(self._icons(split))
@@ -209,7 +226,10 @@ class SvgEnv(VagenEnv):
         self._score = next(iter(self._scores.values()))
         self._best = max(self._best, self._score)
         weights, other = {"dino": self.config.dino_reward}, self.config.similarity_reward
-        rewards = [RewardTerm(name, weights.get(name, other) * score) for name, score in self._scores.items()]
+        rewards = [
+            RewardTerm(name, weights.get(name, other) * score)
+            for name, score in self._scores.items()
+        ]
         feedback = f"Its similarity to the target is {self._score:.3f} of 1."
         effective = before is None or not np.array_equal(before, drawing.pixels)
         return Executed(summary, effective, tuple(rewards), feedback)

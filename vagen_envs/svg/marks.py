@@ -70,7 +70,9 @@ class _Place:
     def size(self, attributes: Mapping[str, str]) -> tuple[float, float]:
         """Width and height; all of the viewport where attributes state none."""
         width, height = self.viewport
-        return self.length(attributes.get("width"), "x", width), self.length(attributes.get("height"), "y", height)
+        return self.length(attributes.get("width"), "x", width), self.length(
+            attributes.get("height"), "y", height
+        )
 
     def around(self, matrix: Transform, origin: str | None) -> Transform:
         """A transform around a `transform-origin`."""
@@ -128,7 +130,9 @@ class _Walk:
         place = replace(place, matrix=place.matrix.translate(x, y))
         if local_name(target) in ("symbol", "svg"):
             place = replace(place, style=style_of(self.styles[target], place.style))
-            self.visit_viewport(target, place, 0.0, 0.0, *place.size({**target.attrib, **element.attrib}))
+            self.visit_viewport(
+                target, place, 0.0, 0.0, *place.size({**target.attrib, **element.attrib})
+            )
         else:
             self.visit(target, place)
 
@@ -136,9 +140,13 @@ class _Walk:
         x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
         self.visit_viewport(element, place, x, y, *place.size(element.attrib))
 
-    def visit_viewport(self, element: Element, place: _Place, x: float, y: float, width: float, height: float) -> None:
+    def visit_viewport(
+        self, element: Element, place: _Place, x: float, y: float, width: float, height: float
+    ) -> None:
         """Visit what is in a viewport, which has this position and size in its parent's units."""
-        if not (0 < width < FARTHEST and 0 < height < FARTHEST):  # resvg then reads neither size nor view box
+        if not (
+            0 < width < FARTHEST and 0 < height < FARTHEST
+        ):  # resvg then reads neither size nor view box
             self.visit_children(element, replace(place, matrix=place.matrix.translate(x, y)))
             return
         left, top, *inside = view_box(element) or (0.0, 0.0, width, height)
@@ -169,9 +177,13 @@ class _Walk:
         if (high - low).min() > 0:
             self._note(shape, "filled", self._paint("fill", "black", place), low, high)
         stroke = self._paint("stroke", "none", place)
-        width = place.length(place.style.get("stroke-width"), "r", 1.0) * math.sqrt(abs(a * d - b * c))
+        width = place.length(place.style.get("stroke-width"), "r", 1.0) * math.sqrt(
+            abs(a * d - b * c)
+        )
         reach = np.full(2, width / 2)
-        if len(points) == 2 and (length := math.dist(*points)):  # a straight line has no caps beyond its ends
+        if len(points) == 2 and (
+            length := math.dist(*points)
+        ):  # a straight line has no caps beyond its ends
             reach = np.abs(points[1] - points[0])[::-1] / length * width / 2
         if width > 0:
             self._note(shape, "outlined", stroke, low - reach, high + reach)
@@ -181,15 +193,29 @@ class _Walk:
         x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
         for run, owner in _runs(element):
             style = place.style if owner is element else style_of(self.styles[owner], place.style)
-            inner = replace(place, style=style, opacity=place.opacity * opacity(owner.get("opacity")))
-            x = inner.length(owner.get("x"), "x") if owner.get("x") else x + inner.length(owner.get("dx"), "x")
-            y = inner.length(owner.get("y"), "y") if owner.get("y") else y + inner.length(owner.get("dy"), "y")
+            inner = replace(
+                place, style=style, opacity=place.opacity * opacity(owner.get("opacity"))
+            )
+            x = (
+                inner.length(owner.get("x"), "x")
+                if owner.get("x")
+                else x + inner.length(owner.get("dx"), "x")
+            )
+            y = (
+                inner.length(owner.get("y"), "y")
+                if owner.get("y")
+                else y + inner.length(owner.get("dy"), "y")
+            )
             high = float(style["font-size"])
             left, top, right, bottom, advance = (side * high / _FONT_SIZE for side in _box_of(run))
             begin = x - {"middle": 0.5, "end": 1.0}.get(style.get("text-anchor", ""), 0.0) * advance
             corners = np.array([[begin + i, y + j] for i in (left, right) for j in (top, bottom)])
             points = apply(inner.matrix, corners)
-            if style.get("visibility") not in ("hidden", "collapse") and style.get("display") != "none" and high > 0:
+            if (
+                style.get("visibility") not in ("hidden", "collapse")
+                and style.get("display") != "none"
+                and high > 0
+            ):
                 paint = self._paint("fill", "black", inner)
                 self._note("text", "filled", paint, points.min(axis=0), points.max(axis=0))
             x = begin + advance
@@ -201,7 +227,9 @@ class _Walk:
         rgba: Rgba | None = _PATTERN
         if match := _URL.fullmatch(stated):
             target = self.ids.get(match[1])
-            rgba = self._server(target) if target is not None else colour(match[2] or "none", current)
+            rgba = (
+                self._server(target) if target is not None else colour(match[2] or "none", current)
+            )
         elif not stated.strip().startswith("context-"):
             rgba = colour(stated, current)
         if rgba is None:
@@ -209,7 +237,9 @@ class _Walk:
         alpha = rgba[3] * place.opacity * opacity(place.style.get(f"{name}-opacity"))
         if alpha < 1 / 255:
             return None
-        return hexadecimal(tuple(min(max(channel, 0.0), 1.0) * alpha + 1 - alpha for channel in rgba[:3]))
+        return hexadecimal(
+            tuple(min(max(channel, 0.0), 1.0) * alpha + 1 - alpha for channel in rgba[:3])
+        )
 
     def _server(self, element: Element) -> Rgba | None:
         """The mean colour of a gradient's stops."""
@@ -223,7 +253,12 @@ class _Walk:
         found = []
         for stop in stops:
             style = style_of(self.styles[stop], style_of(self.styles[element], {}))
-            *rgb, alpha = colour(style.get("stop-color", "black"), style.get("color", "black")) or (0.0, 0.0, 0.0, 1.0)
+            *rgb, alpha = colour(style.get("stop-color", "black"), style.get("color", "black")) or (
+                0.0,
+                0.0,
+                0.0,
+                1.0,
+            )
             found.append((*rgb, alpha * opacity(style.get("stop-opacity"))))
         total = sum(alpha for *_, alpha in found)
         if not total:
@@ -241,7 +276,9 @@ class _Walk:
 
 _SIDES = {"left": "0%", "top": "0%", "center": "50%", "right": "100%", "bottom": "100%"}
 _PAINTED: Mapping[str, Callable[[_Walk, Element, _Place], None]] = {
-    **dict.fromkeys(("path", "rect", "circle", "ellipse", "line", "polyline", "polygon"), _Walk._note_shape),
+    **dict.fromkeys(
+        ("path", "rect", "circle", "ellipse", "line", "polyline", "polygon"), _Walk._note_shape
+    ),
     **dict.fromkeys(("g", "a", "switch"), _Walk.visit_children),
     "svg": _Walk._visit_svg,
     "text": _Walk._note_text,

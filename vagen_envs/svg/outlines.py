@@ -25,7 +25,10 @@ _NUMBER = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?")
 _TRANSFORM = re.compile(r"(?<!\w)(\w++)\s*+\(([^()]*+)\)")
 _SHARES = np.arange(1, 9) / 8  # 8 points of a curve: boxes are then right to 1 % of its size
 _CUBIC, _QUADRATIC = (
-    np.stack([math.comb(n, i) * _SHARES**i * (1 - _SHARES) ** (n - i) for i in range(n + 1)], axis=1) for n in (3, 2)
+    np.stack(
+        [math.comb(n, i) * _SHARES**i * (1 - _SHARES) ** (n - i) for i in range(n + 1)], axis=1
+    )
+    for n in (3, 2)
 )
 _FUNCTIONS: dict[str, Callable[..., Transform]] = {
     "matrix": lambda *six: Transform._make(six),
@@ -80,7 +83,10 @@ def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Poin
         points = np.array(values[: len(values) // 2 * 2]).reshape(-1, 2)
         return ("line" if name == "polyline" else None), [points] if len(points) > 1 else []
     if name == "line":
-        ends = [[length(get("x1"), "x"), length(get("y1"), "y")], [length(get("x2"), "x"), length(get("y2"), "y")]]
+        ends = [
+            [length(get("x1"), "x"), length(get("y1"), "y")],
+            [length(get("x2"), "x"), length(get("y2"), "y")],
+        ]
         return "line", [np.array(ends)]
     if name == "rect":
         x, y = length(get("x"), "x"), length(get("y"), "y")
@@ -101,7 +107,9 @@ def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Poin
 def _path(data: str) -> list[Points]:
     """The contours of a path, with eight points for each curve."""
     pen = RecordingPen()
-    with contextlib.suppress(Exception):  # what stands before an error is drawn (SVG 2, section 9.5.4)
+    with contextlib.suppress(
+        Exception
+    ):  # what stands before an error is drawn (SVG 2, section 9.5.4)
         parse_path(data, pen)
     contours: list[list[tuple[float, float]]] = []
     for command, points in pen.value:

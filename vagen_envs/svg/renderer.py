@@ -97,10 +97,16 @@ class Renderer:
                 ended = -worker.process.returncode
                 if death.during and ended in _TEXTS_FAULT:
                     spent = ended == signal.SIGPROF
-                    problem = f"takes longer than {self._seconds:g} seconds" if spent else "is too deep or too large"
+                    problem = (
+                        f"takes longer than {self._seconds:g} seconds"
+                        if spent
+                        else "is too deep or too large"
+                    )
                     return Drawing(None, f"the SVG can't be drawn: it {problem}")
         if at_work < _TRIES:
-            raise RendererError("the drawing process does not start; its messages are on the standard error")
+            raise RendererError(
+                "the drawing process does not start; its messages are on the standard error"
+            )
         return Drawing(None, "the SVG can't be drawn: it makes the drawing process fail")
 
     @property
@@ -131,7 +137,16 @@ class Renderer:
 
 
 def _check_that_it_works(renderer: RendererName) -> None:
-    need("SVG reconstruction", "svg", "resvg", renderer, "defusedxml", "tinycss2", "cssselect2", "fontTools")
+    need(
+        "SVG reconstruction",
+        "svg",
+        "resvg",
+        renderer,
+        "defusedxml",
+        "tinycss2",
+        "cssselect2",
+        "fontTools",
+    )
     if renderer == "cairosvg":
         try:
             import cairosvg  # noqa: F401
@@ -141,7 +156,9 @@ def _check_that_it_works(renderer: RendererName) -> None:
                 f"cairosvg can't load the cairo library ({reason}); on Debian: apt-get install libcairo2"
             ) from error
     if os.name != "posix":
-        raise RendererError("SVGs are drawn within limits that Windows does not have; use WSL, Linux or macOS")
+        raise RendererError(
+            "SVGs are drawn within limits that Windows does not have; use WSL, Linux or macOS"
+        )
 
 
 @functools.cache

@@ -23,7 +23,13 @@ def colour_name(colour: str) -> str:
     r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     hue, lightness, _ = colorsys.rgb_to_hls(r, g, b)
     if max(r, g, b) - min(r, g, b) < 0.1:
-        greys = ((0.12, "black"), (0.4, "dark gray"), (0.7, "gray"), (0.95, "light gray"), (2.0, "white"))
+        greys = (
+            (0.12, "black"),
+            (0.4, "dark gray"),
+            (0.7, "gray"),
+            (0.95, "light gray"),
+            (2.0, "white"),
+        )
         return next(name for end, name in greys if lightness < end)
     name = _HUES[bisect.bisect_right(_HUE_ENDS, hue * 360)]
     if name in ("red", "orange") and lightness < 0.45 and hue * 360 > 8:
@@ -59,13 +65,19 @@ class Element(NamedTuple):
         return f"{article} {self.how} {colour_name(self.colour)} {self.shape} {where}"
 
 
-def elements(marks: Iterable[tuple[str, str, str, float, float, float, float]], size: int) -> tuple[Element, ...]:
+def elements(
+    marks: Iterable[tuple[str, str, str, float, float, float, float]], size: int
+) -> tuple[Element, ...]:
     """The largest elements of what was painted on a `size` × `size` picture, in the order of painting."""
     found = []
     for shape, how, colour, left, top, right, bottom in marks:
         middle_x, middle_y = 50 * (left + right) / size, 50 * (top + bottom) / size
         width, height = 100 * (right - left) / size, 100 * (bottom - top) / size
-        found.append(Element(shape, how, colour, round(middle_x), round(middle_y), round(width), round(height)))
+        found.append(
+            Element(
+                shape, how, colour, round(middle_x), round(middle_y), round(width), round(height)
+            )
+        )
     by_area = sorted(range(len(found)), key=lambda i: (-found[i].width * found[i].height, i))
     return tuple(found[i] for i in sorted(by_area[:MOST_ELEMENTS]))
 
@@ -98,7 +110,11 @@ class SvgState(State):
 
     def natural_language(self) -> str:
         """Target and drawing in two sentences."""
-        drawn = "There is no drawing yet." if self.drawing is None else f"The drawing has {_list(self.drawing)}."
+        drawn = (
+            "There is no drawing yet."
+            if self.drawing is None
+            else f"The drawing has {_list(self.drawing)}."
+        )
         return f"The target has {_list(self.target)}. {drawn}"
 
     def structured(self) -> str:

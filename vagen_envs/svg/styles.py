@@ -26,7 +26,16 @@ Rgba = tuple[float, float, float, float]
 _PAINTS = frozenset({"color", "fill", "flood-color", "lighting-color", "stop-color", "stroke"})
 _GEOMETRY = frozenset({"cx", "cy", "height", "r", "rx", "ry", "width", "x", "y"})
 INHERITED = frozenset(
-    {"color", "fill", "fill-opacity", "font-size", "stroke", "stroke-opacity", "stroke-width", "text-anchor"}
+    {
+        "color",
+        "fill",
+        "fill-opacity",
+        "font-size",
+        "stroke",
+        "stroke-opacity",
+        "stroke-width",
+        "text-anchor",
+    }
     | {"visibility"}
 )
 """Inherited properties that are read (SVG 2, property index)."""
@@ -37,7 +46,9 @@ _MIX = re.compile(
     r"\s*((?:[^(),%\s]|\([^()]*\))+)(?:\s+([\d.]+)%)?\s*,\s*((?:[^(),%\s]|\([^()]*\))+)(?:\s+([\d.]+)%)?\s*\)",
     re.IGNORECASE,
 )
-_KEYWORDS = {word.lower(): word for word in ("none", "currentColor", "inherit", "initial", "transparent")}
+_KEYWORDS = {
+    word.lower(): word for word in ("none", "currentColor", "inherit", "initial", "transparent")
+}
 
 _LINEAR_OF_XYZ = {
     "xyz-d65": (
@@ -72,9 +83,15 @@ def resolve(root: Element) -> dict[Element, Style]:
         declared = sheets.get(element, []) + _declarations(element.get("style", ""))
         css = {name: value for _, name, value in sorted(declared, key=operator.itemgetter(0))}
         if css or "style" in element.attrib:
-            variables = {**variables, **{name: value for name, value in css.items() if name.startswith("--")}}
+            variables = {
+                **variables,
+                **{name: value for name, value in css.items() if name.startswith("--")},
+            }
             css = {name: _resolved(name, value, variables) for name, value in css.items()}
-            element.set("style", ";".join(f"{name}:{value}" for name, value in css.items() if name[:2] != "--"))
+            element.set(
+                "style",
+                ";".join(f"{name}:{value}" for name, value in css.items() if name[:2] != "--"),
+            )
         for name in _PAINTS & element.attrib.keys():
             element.set(name, _resolved(name, element.attrib[name], variables))
         for name in _GEOMETRY & css.keys():
@@ -86,7 +103,11 @@ def resolve(root: Element) -> dict[Element, Style]:
 
 def style_of(own: Style, parent: Style) -> Style:
     """The properties of an element over those that it inherits; `font-size` is always there, in pixels alone."""
-    kept = {name: value for name, value in parent.items() if name in INHERITED or own.get(name) == "inherit"}
+    kept = {
+        name: value
+        for name, value in parent.items()
+        if name in INHERITED or own.get(name) == "inherit"
+    }
     inherited = float(parent.get("font-size", 16.0))
     high = pixels(own.get("font-size"), inherited)
     size = {"font-size": repr(high if math.isfinite(high) else inherited)}
@@ -108,7 +129,11 @@ def _sheet_styles(root: Element) -> dict[Element, list[_Declaration]]:
     sheets = [element for element in root.iter() if local_name(element) == "style"]
     if not sheets:
         return {}
-    css = "\n".join("".join(sheet.itertext()) for sheet in sheets if sheet.get("type", "text/css") in ("", "text/css"))
+    css = "\n".join(
+        "".join(sheet.itertext())
+        for sheet in sheets
+        if sheet.get("type", "text/css") in ("", "text/css")
+    )
     matcher = cssselect2.Matcher()
     for rule in tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True):
         if rule.type == "qualified-rule":
@@ -119,7 +144,9 @@ def _sheet_styles(root: Element) -> dict[Element, list[_Declaration]]:
     found: dict[Element, list[_Declaration]] = {}
     for wrapped in cssselect2.ElementWrapper.from_xml_root(root).iter_subtree():
         if matched := matcher.match(wrapped):
-            found[wrapped.etree_element] = [declaration for *_, declared in matched for declaration in declared]
+            found[wrapped.etree_element] = [
+                declaration for *_, declared in matched for declaration in declared
+            ]
     for sheet in sheets:
         sheet.text = None
         del sheet[:]
@@ -129,7 +156,9 @@ def _sheet_styles(root: Element) -> dict[Element, list[_Declaration]]:
 def _resolved(name: str, value: str, variables: Style) -> str:
     if "var(" in value:
         for _ in range(8):  # variables may name variables
-            value = _VARIABLE.sub(lambda match: variables.get(match[1], match[2] or "").strip()[:200], value[:1000])
+            value = _VARIABLE.sub(
+                lambda match: variables.get(match[1], match[2] or "").strip()[:200], value[:1000]
+            )
     if "calc(" in value:
         value = _CALC.sub(_calculated, value)
     if name == "transform" and value != "none":
@@ -143,7 +172,11 @@ def _resolved(name: str, value: str, variables: Style) -> str:
     if rgba is None:
         return "inherit"
     # resvg itself bounds the saturation in the older syntax.
-    return value if word.startswith("#") or (word.lower().startswith("hsl(") and "," in word) else hexadecimal(rgba)
+    return (
+        value
+        if word.startswith("#") or (word.lower().startswith("hsl(") and "," in word)
+        else hexadecimal(rgba)
+    )
 
 
 def _calculated(match: re.Match[str]) -> str:
@@ -154,7 +187,9 @@ def _calculated(match: re.Match[str]) -> str:
         for sign, term in zip(terms[::2], terms[1::2], strict=True):
             factors = ["*", *re.split(r"\s*([*/])\s*", term)]
             pairs = zip(factors[::2], factors[1::2], strict=True)
-            total += float(f"{sign}1") * math.prod(float(n) if how == "*" else 1 / float(n) for how, n in pairs)
+            total += float(f"{sign}1") * math.prod(
+                float(n) if how == "*" else 1 / float(n) for how, n in pairs
+            )
     except (ValueError, ZeroDivisionError):
         return match[0]
     return f"{total:g}"
@@ -176,11 +211,17 @@ def colour(text: str, current: str = "black") -> Rgba | None:
         if white := _XYZ_OF_LAB.get(parsed.space):  # CSS Color 4, section 17
             linear = np.array(_LINEAR_OF_XYZ[white]) @ parsed.to(white).coordinates
             red, green, blue = (
-                12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055 for c in linear.tolist()
+                12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055
+                for c in linear.tolist()
             )
         else:
             red, green, blue = parsed.to("srgb").coordinates
-    except (AttributeError, NotImplementedError, TypeError, ValueError):  # no colour, or of an unknown space
+    except (
+        AttributeError,
+        NotImplementedError,
+        TypeError,
+        ValueError,
+    ):  # no colour, or of an unknown space
         return None
     return red, green, blue, parsed.alpha
 

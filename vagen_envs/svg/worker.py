@@ -38,7 +38,18 @@ d="M0 0C1 1 2 2 3 3A1 1 0 0 1 5 5Q1 1 3 3" stroke="oklch(1 0 0)"/><rect width="3
 """Uses every module once, so that nothing has to be imported afterwards."""
 
 _AS_IT_IS = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)  # an affine transform, row by row
-_FORBIDDEN = ("open", "socket.", "subprocess.", "os.", "shutil.", "ftplib.", "urllib.", "http.", "ctypes.", "import")
+_FORBIDDEN = (
+    "open",
+    "socket.",
+    "subprocess.",
+    "os.",
+    "shutil.",
+    "ftplib.",
+    "urllib.",
+    "http.",
+    "ctypes.",
+    "import",
+)
 _IN_WORDS = {
     "MemoryError": "it takes too much memory",
     "RecursionError": "it is nested too deep",
@@ -60,7 +71,9 @@ def draw(root: Element, size: int, renderer: str) -> Image.Image:
     else:
         import cairosvg
 
-        png = cairosvg.svg2png(svg.encode(), output_width=width, output_height=height)  # reads data: URLs only
+        png = cairosvg.svg2png(
+            svg.encode(), output_width=width, output_height=height
+        )  # reads data: URLs only
     with Image.open(io.BytesIO(png)) as image:
         picture = Image.new("RGB", (size, size), "white")
         # Not drawn on white: an element blends with the SVG alone, as in a browser's <img>.
@@ -112,7 +125,9 @@ def forbid_the_outside() -> None:
     """From now on opening anything raises PermissionError. It can't be taken back."""
 
     def refuse(event: str, _: tuple[Any, ...]) -> None:
-        if event != "builtins.id" and event.startswith(_FORBIDDEN):  # that one comes a hundred times a drawing
+        if event != "builtins.id" and event.startswith(
+            _FORBIDDEN
+        ):  # that one comes a hundred times a drawing
             raise PermissionError(f"a picture may not do this ({event})")
 
     sys.addaudithook(refuse)

@@ -41,7 +41,9 @@ class ReplyCache:
 
     def _give_up(self, error: Exception) -> None:
         """Go on in memory: to wait for the file at each statement would cost the batch."""
-        warnings.warn(f"the judge's cache {self.path} is left alone from here on: {error}", stacklevel=3)
+        warnings.warn(
+            f"the judge's cache {self.path} is left alone from here on: {error}", stacklevel=3
+        )
         self._connection = _opened(":memory:")
 
     def get(self, key: bytes) -> str | None:
@@ -72,7 +74,9 @@ def _opened(path: str | Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute("CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT) WITHOUT ROWID")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT) WITHOUT ROWID"
+        )
     except sqlite3.Error:
         connection.close()
         raise

@@ -25,11 +25,20 @@ OWN_RULES: dict[str, str] = {}
 """What the model is asked about kinds of state that others registered."""
 
 _THINGS = {"goal": "target", "crate": "box", "gift": "target", "agent": "player"}
-_WAYS = {"above": "up", "up": "up", "below": "down", "down": "down", "left": "left", "right": "right"}
+_WAYS = {
+    "above": "up",
+    "up": "up",
+    "below": "down",
+    "down": "down",
+    "left": "left",
+    "right": "right",
+}
 _NAME = re.compile(r"(?:the )?([a-z ]+?)\s*(\d*)")
 
 
-def register_structured(kind: str, rules: str, entries: str, write: Callable[[dict[str, Any]], Fact | None]) -> None:
+def register_structured(
+    kind: str, rules: str, entries: str, write: Callable[[dict[str, Any]], Fact | None]
+) -> None:
     """Let `LLMJudge(model, "structured")` read about states of your own kind.
 
     Args:
@@ -141,7 +150,11 @@ _MAKERS: dict[str, dict[str, Callable[[str, dict[str, Any]], list[Fact]]]] = {
 
 
 def _numbers(value: object, count: int) -> list[float] | None:
-    if not isinstance(value, list) or len(value) != count or not all(isinstance(each, int | float) for each in value):
+    if (
+        not isinstance(value, list)
+        or len(value) != count
+        or not all(isinstance(each, int | float) for each in value)
+    ):
         return None
     return [float(each) for each in value]
 

@@ -73,7 +73,9 @@ class LLMJudge(Judge):
         prompts: str | Path | None = None,
         grading: Literal["f1", "direct"] = "f1",
     ) -> None:
-        self._given = {name: value for name, value in locals().items() if name not in ("self", "api_key")}
+        self._given = {
+            name: value for name, value in locals().items() if name not in ("self", "api_key")
+        }
         try:
             import openai  # noqa: F401
         except ImportError as error:
@@ -81,7 +83,9 @@ class LLMJudge(Judge):
         if mode not in ("direct", "structured"):
             raise JudgeConfigError(f"mode {mode!r} is not known; use 'direct' or 'structured'")
         if concurrency < 1 or retries < 0 or timeout <= 0 or item_timeout <= 0:
-            raise JudgeConfigError("concurrency must be at least 1, retries at least 0, timeouts above 0")
+            raise JudgeConfigError(
+                "concurrency must be at least 1, retries at least 0, timeouts above 0"
+            )
         self.model, self.mode, self.max_tokens = model, mode, max_tokens
         self.name = f"llm:{model}:{mode}"
         self.reads = mode == "structured"
@@ -90,7 +94,12 @@ class LLMJudge(Judge):
             self._sampling = {"max_completion_tokens": 8 * max_tokens}
         self.cache = ReplyCache(cache)
         self.spending = Spending(price, max_dollars, max_tokens_total)
-        client = {"base_url": base_url, "api_key": api_key, "timeout": timeout, "max_retries": retries}
+        client = {
+            "base_url": base_url,
+            "api_key": api_key,
+            "timeout": timeout,
+            "max_retries": retries,
+        }
         self.endpoint = Endpoint(client, concurrency, item_timeout, self.spending)
         self.prompts = JudgePrompts(prompts)
         self._rules = RuleJudge(grading)
@@ -150,7 +159,9 @@ class LLMJudge(Judge):
         async def asked() -> list[str | Score]:
             return list(await asyncio.gather(*[self._reply(statement) for statement in statements]))
 
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked(), self.endpoint.running_loop()))
+        return await asyncio.wrap_future(
+            asyncio.run_coroutine_threadsafe(asked(), self.endpoint.running_loop())
+        )
 
     async def _reply(self, statement: Statement) -> str | Score:
         """The model's reply, known or asked for; unscored if there is none."""
@@ -174,7 +185,9 @@ class LLMJudge(Judge):
         try:
             reply = await task
         except Exception as error:  # whatever a server or a proxy does, the statement is unscored
-            if "temperature" in request and _REFUSED.search(str(error)):  # a model of another name that reasons
+            if "temperature" in request and _REFUSED.search(
+                str(error)
+            ):  # a model of another name that reasons
                 self._sampling = {"max_completion_tokens": 8 * self.max_tokens}
                 return await self._reply(statement)
             why = " ".join(self.endpoint.without_key(str(error)).split())
@@ -195,6 +208,8 @@ def _claims_of(statement: Statement, reply: str | Score) -> Reading | Score:
     data = read_object(reply)
     facts = None if data is None else facts_in(statement.state.kind, data)
     if facts is None:
-        return Score.unscored(f"the judge's reply is no dictionary of claims: {' '.join(reply[:200].split())}")
+        return Score.unscored(
+            f"the judge's reply is no dictionary of claims: {' '.join(reply[:200].split())}"
+        )
     whole = (0, len(statement.text))
     return Reading(tuple([Claim(whole, fact) for fact in facts]))

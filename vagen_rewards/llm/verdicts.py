@@ -26,11 +26,22 @@ MAX_TEXT = 4000
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _HARMLESS = str.maketrans({"<": "‹", ">": "›", "\x00": " "})
-_SCORES = {"yes": 1.0, "true": 1.0, "correct": 1.0, "1": 1.0, "no": 0.0, "false": 0.0, "incorrect": 0.0, "0": 0.0}
+_SCORES = {
+    "yes": 1.0,
+    "true": 1.0,
+    "correct": 1.0,
+    "1": 1.0,
+    "no": 0.0,
+    "false": 0.0,
+    "incorrect": 0.0,
+    "0": 0.0,
+}
 _WORD = r"(?P<word>yes|no|true|false|correct|incorrect)(?![^\W_])"
 _ALONE = r"(?![ _*\"'`]*\w)"  # not the first word of a sentence, as in "the answer is no box"
 _NAME = r"(?:is_|final[_ ])?(?:verdict|answer|judge?ment|result|score|rating|correct|match)"
-_TAGGED = re.compile(rf"<\s*(?:answer|verdict|judge?ment|result)\s*>[\W_]*{_WORD}[\W_]*(?:</[^>]{{0,20}}>?|\Z)", re.I)
+_TAGGED = re.compile(
+    rf"<\s*(?:answer|verdict|judge?ment|result)\s*>[\W_]*{_WORD}[\W_]*(?:</[^>]{{0,20}}>?|\Z)", re.I
+)
 _NAMED = re.compile(
     rf"\\boxed\{{(?:\\text\{{)?\W*{_WORD}"
     rf"|\b{_NAME}\b[\"'*_`]*(?:\s*[:=|]|\s+is\b|\s*$)[\s\"'*_`|]*"
@@ -63,10 +74,14 @@ class JudgePrompts:
     def text(self, name: str) -> str:
         """The prompt of this name. Raises JudgeConfigError if there is none."""
         if name not in self._texts:
-            places = [folder / f"{name}.txt" for folder in (self.folder, _PROMPTS) if folder is not None]
+            places = [
+                folder / f"{name}.txt" for folder in (self.folder, _PROMPTS) if folder is not None
+            ]
             path = next((place for place in places if place.is_file()), None)
             if path is None:
-                raise JudgeConfigError(f"there is no prompt {name!r}; put {name}.txt into a folder given as prompts=")
+                raise JudgeConfigError(
+                    f"there is no prompt {name!r}; put {name}.txt into a folder given as prompts="
+                )
             self._texts[name] = path.read_text(encoding="utf-8").strip()
         return self._texts[name]
 
@@ -75,10 +90,15 @@ class JudgePrompts:
         rules = self.text(f"{statement.state.kind}_{statement.part}")
         system = Template(self.text("direct")).substitute(rules=rules)
         state = statement.state
-        truth = list(state.sentences()) if hasattr(state, "cells") else state.structured()  # as in appendix D.1
+        truth = (
+            list(state.sentences()) if hasattr(state, "cells") else state.structured()
+        )  # as in appendix D.1
         return [
             {"role": "system", "content": system},
-            {"role": "user", "content": f"The truth:\n{truth}\n\nThe agent's text:\n{fenced(statement.text)}"},
+            {
+                "role": "user",
+                "content": f"The truth:\n{truth}\n\nThe agent's text:\n{fenced(statement.text)}",
+            },
         ]
 
     def structured(self, statement: Statement) -> list[dict[str, str]]:
@@ -90,7 +110,10 @@ class JudgePrompts:
         asked = OWN_RULES.get(kind) or self.text(name)
         rules = Template(asked).safe_substitute(things=", ".join(known))
         return [
-            {"role": "system", "content": Template(self.text("structured")).substitute(rules=rules)},
+            {
+                "role": "system",
+                "content": Template(self.text("structured")).substitute(rules=rules),
+            },
             {"role": "user", "content": f"The agent's text:\n{fenced(statement.text)}"},
         ]
 
@@ -114,14 +137,20 @@ def read_verdict(reply: str) -> Score:
         text = f"{text[:start]} {text[end:]}"
     text = _FENCE.sub("", without_tokens(text))
     found = [match["word"] for match in _TAGGED.finditer(text)]
-    found = found or [match["word"] or match["other"] or match["number"] for match in _NAMED.finditer(text)]
+    found = found or [
+        match["word"] or match["other"] or match["number"] for match in _NAMED.finditer(text)
+    ]
     if not found and (lines := text.strip().splitlines()):
-        found = [match["word"] for match in (_FIRST.match(lines[0]), _LAST.match(lines[-1])) if match]
+        found = [
+            match["word"] for match in (_FIRST.match(lines[0]), _LAST.match(lines[-1])) if match
+        ]
         found += _CAPITAL.findall(text) if found else []
     verdicts = {_SCORES[word.lower()] for word in found}
     value = verdicts.pop() if len(verdicts) == 1 else None
     if value is None:
-        return Score.unscored(f"the judge gave {'both verdicts' if verdicts else 'no verdict'}: {_short(reply)}")
+        return Score.unscored(
+            f"the judge gave {'both verdicts' if verdicts else 'no verdict'}: {_short(reply)}"
+        )
     return Score(value, _short(_TAGS.sub("", _TAGGED.sub("", reply)).strip(), 1000) or found[0])
 
 
@@ -134,7 +163,11 @@ def read_object(reply: str) -> dict[str, Any] | None:
         end = _end_of_object(text, start)
         data = _loaded(text[start:end]) if end else None
         found = data or found
-        start = text.find("{", end if data is not None and end else start + 1) if start < MAX_STARTS else -1
+        start = (
+            text.find("{", end if data is not None and end else start + 1)
+            if start < MAX_STARTS
+            else -1
+        )
     return found
 
 

@@ -25,7 +25,10 @@ RANKS = ("player", "box", "target", "hole", *GROUND)
 
 BOARDS = {board.kind: board for board in (SokobanState, FrozenLakeState)}
 _NTH = {ALL: 0, NONE: -1}
-_PATTERNS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in lexicon()["boards"]["patterns"].items()}
+_PATTERNS = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in lexicon()["boards"]["patterns"].items()
+}
 _CELLS, _BASE, _PAIR, _PLAIN = [_PATTERNS[name] for name in ("cells", "base", "pair", "plain")]
 
 
@@ -43,8 +46,12 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     often, on_map = Counter[Fact](), False
     for stated in parsed.stated:
         facts = facts_of(kind, stated, on_map=on_map)
-        corner = stated.relation.region or any(way.startswith("corner") for way in stated.relation.ways)
-        on_map = on_map or (stated.subject.kind == "player" and bool(corner) and not stated.relation.to)
+        corner = stated.relation.region or any(
+            way.startswith("corner") for way in stated.relation.ways
+        )
+        on_map = on_map or (
+            stated.subject.kind == "player" and bool(corner) and not stated.relation.to
+        )
         if facts is None:
             unread.append((stated.span, True))
             continue
@@ -61,10 +68,16 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
 
 def _counted(claims: list[Claim], base: str | None) -> list[Claim]:
     """The claims, with what numbers of rows and columns are counted from."""
-    within = [(claim, claim.key) for claim in claims if isinstance(claim.key, Within) and claim.key.numbers]
+    within = [
+        (claim, claim.key)
+        for claim in claims
+        if isinstance(claim.key, Within) and claim.key.numbers
+    ]
     along = tuple([(fact.kind, fact.numbers) for _, fact in within])
     bases = (0, 1) if base is None else (int(base in ("1", "one")),)
-    found = {claim: claim._replace(key=fact._replace(bases=bases, along=along)) for claim, fact in within}
+    found = {
+        claim: claim._replace(key=fact._replace(bases=bases, along=along)) for claim, fact in within
+    }
     return [found.get(claim, claim) for claim in claims]
 
 
@@ -75,23 +88,45 @@ def facts_of(kind: str, stated: Stated, *, on_map: bool = False) -> list[Fact] |
         return [Total(subject.kind, stated.total)]
     if relation.ends:
         return _between(kind, subject, relation)
-    if subject.kind == "player" and relation.region and relation.ways and relation.at and relation.other is None:
-        relation.region = (*ends_of(relation.ways), *relation.region)  # "on the left, in the top row"
+    if (
+        subject.kind == "player"
+        and relation.region
+        and relation.ways
+        and relation.at
+        and relation.other is None
+    ):
+        relation.region = (
+            *ends_of(relation.ways),
+            *relation.region,
+        )  # "on the left, in the top row"
         relation.ways = []
-    bare = not relation.viewer and (relation.other is None or subject.kind == "player") and not relation.region
+    bare = (
+        not relation.viewer
+        and (relation.other is None or subject.kind == "player")
+        and not relation.region
+    )
     corner = any(way.startswith("corner") for way in relation.ways)
     on_board: list[Fact] | None = None
     placed = relation.at or relation.sided or (corner and not relation.to)
-    if bare and placed and relation.ways and not (relation.counts or relation.adjacent or relation.near):
+    if (
+        bare
+        and placed
+        and relation.ways
+        and not (relation.counts or relation.adjacent or relation.near)
+    ):
         on_board = _region(subject, ends_of(relation.ways), loose=True)
     if bare and corner and on_board is None and not relation.to:
         return None
     on_map = on_map and corner and not (relation.other or relation.sided)
-    if on_board and (on_map or (subject.kind == "player" and (relation.other is None or relation.other.may_be))):
+    if on_board and (
+        on_map or (subject.kind == "player" and (relation.other is None or relation.other.may_be))
+    ):
         return on_board
     readings: list[list[Fact]] = [on_board] if on_board and (corner or relation.sided) else []
     seen_from = relation.other or Mention("player")
-    for one, other in itertools.product(subject.may_be or (subject,), seen_from.may_be or (seen_from,)):
+    for one, other in itertools.product(
+        subject.may_be or (subject,), seen_from.may_be or (seen_from,)
+    ):
         facts = _placed(kind, one, relation, other)
         if facts is not None and facts not in readings:
             readings.append(facts)
@@ -105,7 +140,13 @@ def facts_of(kind: str, stated: Stated, *, on_map: bool = False) -> list[Fact] |
 def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> list[Fact] | None:
     """The facts of a relation to one thing."""
     known = {*GROUND, *itertools.chain(*BOARDS[kind].related)}
-    if subject.kind not in known or other.kind not in known or subject.plural or other.plural or relation.far:
+    if (
+        subject.kind not in known
+        or other.kind not in known
+        or subject.plural
+        or other.plural
+        or relation.far
+    ):
         return None
     placed = _region(subject, relation.region, loose=relation.loose) if relation.region else []
     if placed and not (relation.ways or relation.same or relation.near):
@@ -119,19 +160,30 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
     vertical, horizontal, rows, columns = where
     near = relation.near or relation.adjacent
     straight = (vertical is None) != (horizontal is None) and "any" in relation.units.values()
-    fact = Where(subject.kind, other.kind, vertical, horizontal, rows, columns, near, straight=straight)
+    fact = Where(
+        subject.kind, other.kind, vertical, horizontal, rows, columns, near, straight=straight
+    )
     fact = fact._replace(apart=relation.apart)
     if RANKS.index(subject.kind) < RANKS.index(other.kind):
         back = [None if way is None else -way for way in (vertical, horizontal)]
-        fact = fact._replace(subject=other.kind, other=subject.kind, vertical=back[0], horizontal=back[1])
+        fact = fact._replace(
+            subject=other.kind, other=subject.kind, vertical=back[0], horizontal=back[1]
+        )
     fact = fact._replace(nth=_NTH.get(subject.label, 1) * _NTH.get(other.label, 1))
     if ground:
         close = fact._replace(near=True)
-        return [close if near or subject.kind == "free" else Unclear(((close,), (fact._replace(near=False),)))]
+        return [
+            close
+            if near or subject.kind == "free"
+            else Unclear(((close,), (fact._replace(near=False),)))
+        ]
     if subject.label or other.label or near or fact.apart or fact.subject in ("hole", *GROUND):
         return [*placed, fact]
     halves = [fact._replace(horizontal=None, columns=None), fact._replace(vertical=None, rows=None)]
-    return [*placed, *[half for half in halves if half.vertical is not None or half.horizontal is not None]]
+    return [
+        *placed,
+        *[half for half in halves if half.vertical is not None or half.horizontal is not None],
+    ]
 
 
 def _region(subject: Mention, region: Region, *, loose: bool = False) -> list[Fact] | None:
@@ -141,7 +193,10 @@ def _region(subject: Mention, region: Region, *, loose: bool = False) -> list[Fa
     places = tuple([each for each in region if each[0] != "cell"])
     several = subject.kind == "hole" or bool(subject.label)  # one of them is in all the places
     apart = [places] if several else [(each,) for each in places]
-    return [*cells, *[Within(subject.kind, each, loose, _NTH.get(subject.label, 1)) for each in apart if each]]
+    return [
+        *cells,
+        *[Within(subject.kind, each, loose, _NTH.get(subject.label, 1)) for each in apart if each],
+    ]
 
 
 def _between(kind: str, subject: Mention, relation: Relation) -> list[Fact] | None:
@@ -151,11 +206,17 @@ def _between(kind: str, subject: Mention, relation: Relation) -> list[Fact] | No
         return None
     between = Between(kinds[0], (kinds[1], kinds[2]), _NTH.get(subject.label, 1))
     more = dataclasses.replace(relation, ends=())
-    rest = [] if more == Relation() else _placed(kind, subject, more, relation.other or Mention("player"))
+    rest = (
+        []
+        if more == Relation()
+        else _placed(kind, subject, more, relation.other or Mention("player"))
+    )
     return None if rest is None else [between, *rest]
 
 
-def sides_of(relation: Relation, *, exact: bool) -> tuple[int | None, int | None, int | None, int | None] | None:
+def sides_of(
+    relation: Relation, *, exact: bool
+) -> tuple[int | None, int | None, int | None, int | None] | None:
     """Vertical and horizontal side, and distances in rows and columns; `None` if the words contradict."""
     found, counts = dict[str, int](), dict[str, int]()
     for way in relation.ways:
@@ -167,7 +228,10 @@ def sides_of(relation: Relation, *, exact: bool) -> tuple[int | None, int | None
             found[axis] = min(found.get(axis, sign), sign, key=abs)
             if found[axis] * sign < 0 or (unit in ("row", "column") and unit != axis):
                 return None
-            if way in relation.counts and counts.setdefault(axis, relation.counts[way]) != relation.counts[way]:
+            if (
+                way in relation.counts
+                and counts.setdefault(axis, relation.counts[way]) != relation.counts[way]
+            ):
                 return None
     if 0 in counts.values():
         return None
@@ -189,9 +253,19 @@ def _grid(kind: str, text: str) -> Reading | None:
     """A grid of symbols that fills the text."""
     rows = [row.strip().replace(" ", "") for row in text.strip().strip("`").strip().splitlines()]
     symbols = BOARDS[kind].symbols
-    if len(rows) < 3 or len(set(map(len, rows))) != 1 or len(rows[0]) < 3 or not set("".join(rows)) <= set(symbols):
+    if (
+        len(rows) < 3
+        or len(set(map(len, rows))) != 1
+        or len(rows[0]) < 3
+        or not set("".join(rows)) <= set(symbols)
+    ):
         return None
-    found = [At(name, (i, j)) for i, row in enumerate(rows) for j, symbol in enumerate(row) for name in symbols[symbol]]
+    found = [
+        At(name, (i, j))
+        for i, row in enumerate(rows)
+        for j, symbol in enumerate(row)
+        for name in symbols[symbol]
+    ]
     return Reading(tuple([Claim((0, len(text)), fact) for fact in found]))
 
 
@@ -234,15 +308,25 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
             right, wrong = right + true, wrong + fact.atoms() - true
             found[fact.subject, fact.other] += true
         else:
-            right, wrong, cells = right + held, wrong + (not held), cells + (held and isinstance(fact, At))
-    on_board = [fact for fact, held in verdicts.items() if held and isinstance(fact, Within) and fact.kind == "target"]
+            right, wrong, cells = (
+                right + held,
+                wrong + (not held),
+                cells + (held and isinstance(fact, At)),
+            )
+    on_board = [
+        fact
+        for fact, held in verdicts.items()
+        if held and isinstance(fact, Within) and fact.kind == "target"
+    ]
     axes = {axis for fact in on_board for axis, _ in fact.places}
     placed = any(held and _places(fact, "target") for fact, held in verdicts.items())
     essential = not lake or placed or len(axes) > 1
     notes = notes_on(state, reading) if wrong else ()
     if cells or not found:
         # Two places, a row and a column, are worth a cell.
-        return Marks(right, wrong, cells or right // 2, sum(map(len, things.values())), essential, notes)
+        return Marks(
+            right, wrong, cells or right // 2, sum(map(len, things.values())), essential, notes
+        )
     wanted = {pair: _facts(things, *pair) for pair in truth.related}
     if lake:
         wanted["hole", "player"] = min(wanted["hole", "player"], wanted["target", "player"])
@@ -253,9 +337,16 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
 def _places(fact: Fact, kind: str) -> bool:
     """Whether a fact says where a thing of this kind is, or that the player is in a hole."""
     if isinstance(fact, Unclear):
-        return all(any(isinstance(part, Within) or _places(part, kind) for part in read) for read in fact.readings)
+        return all(
+            any(isinstance(part, Within) or _places(part, kind) for part in read)
+            for read in fact.readings
+        )
     if isinstance(fact, Where):
-        return kind in (fact.subject, fact.other) or (fact.vertical, fact.horizontal, fact.subject) == (0, 0, "hole")
+        return kind in (fact.subject, fact.other) or (
+            fact.vertical,
+            fact.horizontal,
+            fact.subject,
+        ) == (0, 0, "hole")
     return isinstance(fact, At) and fact.kind == kind
 
 

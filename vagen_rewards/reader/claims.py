@@ -44,7 +44,13 @@ class Unclear(NamedTuple):
     def holds(self, state: Any) -> bool | None:
         """Return `None` where readings differ, or observers may."""
         verdicts = {every([fact.holds(state) for fact in reading]) for reading in self.readings}
-        return True if verdicts <= {True, None} and True in verdicts else False if verdicts == {False} else None
+        return (
+            True
+            if verdicts <= {True, None} and True in verdicts
+            else False
+            if verdicts == {False}
+            else None
+        )
 
     def __str__(self) -> str:
         return " or ".join(" and ".join(map(str, reading)) for reading in self.readings)
@@ -88,7 +94,11 @@ class Reading(NamedTuple):
     def of(cls, claims: Iterable[Claim], unread: Iterable[tuple[Span, bool]]) -> Self:
         """From claims and from spans that weren't read, with whether they matter."""
         left = sorted(unread)
-        return cls(tuple(claims), tuple([span for span, _ in left]), tuple([span for span, matters in left if matters]))
+        return cls(
+            tuple(claims),
+            tuple([span for span, _ in left]),
+            tuple([span for span, matters in left if matters]),
+        )
 
 
 @dataclass(slots=True)
@@ -122,7 +132,10 @@ class Marks:
         """Harmonic mean of the share of claims that are right and the share of facts that are stated."""
         if not self.right or not self.wanted:
             return 0.0
-        precision, recall = self.right / (self.right + self.wrong), min(1.0, self.found / self.wanted)
+        precision, recall = (
+            self.right / (self.right + self.wrong),
+            min(1.0, self.found / self.wanted),
+        )
         return 2 * precision * recall / (precision + recall)
 
 

@@ -26,7 +26,9 @@ _MOVERS = ("player", "box", "it")
 _BREAKS = ("and", "comma", "but", "with", "relative")
 _LISTED = ("comma", "be", "exactly", "direction")
 _VERBS = ("be", "will")
-_PLACES, _WHERE, _PLANNED = [frozenset(lexicon()["kinds"][use]) for use in ("places", "where", "planned")]
+_PLACES, _WHERE, _PLANNED = [
+    frozenset(lexicon()["kinds"][use]) for use in ("places", "where", "planned")
+]
 
 
 class Stated(NamedTuple):
@@ -35,7 +37,9 @@ class Stated(NamedTuple):
     subject: Mention
     relation: Relation
     span: Span
-    total: int = 0  # as many of its kind there are, as in "there are two holes"; 0 if that isn't stated
+    total: int = (
+        0  # as many of its kind there are, as in "there are two holes"; 0 if that isn't stated
+    )
 
 
 class Parsed(NamedTuple):
@@ -68,7 +72,14 @@ def parse(words: list[Word], part: Part, *, beside: bool = False) -> Parsed:
 def _is_heading(words: list[Word]) -> bool:
     """Whether words before a colon say nothing of where things are, as in "The agent's surroundings:"."""
     places = _PLACES - {"in", *_VERBS}
-    named = bool(words) and words[-1].kind in ("thing", "number", "another", "pronoun", "side", "here")
+    named = bool(words) and words[-1].kind in (
+        "thing",
+        "number",
+        "another",
+        "pronoun",
+        "side",
+        "here",
+    )
     return bool(words) and not named and all(word.kind not in places for word in words)
 
 
@@ -78,19 +89,34 @@ def _is_plan(words: list[Word]) -> bool:
     if first == len(words):
         return False
     kinds = {word.kind for word in words[first:]}
-    mine = [word for word, after in zip(words, [*words[1:], None], strict=True) if after and after.kind == "plan"]
+    mine = [
+        word
+        for word, after in zip(words, [*words[1:], None], strict=True)
+        if after and after.kind == "plan"
+    ]
     others = [word.value for word in words[first:] if word.kind == "thing" and word not in mine]
-    begins = all(word.kind in ("filler", "no", "pronoun", *_BREAKS) or word.value in _MOVERS for word in words[:first])
-    named = len(others) > 1 or not ({"player", "hole"}.isdisjoint(others) or kinds.isdisjoint(_WHERE))
-    named = named or ("direction" in kinds and any(near in str(words[first].value) for near in ("close", "near")))
+    begins = all(
+        word.kind in ("filler", "no", "pronoun", *_BREAKS) or word.value in _MOVERS
+        for word in words[:first]
+    )
+    named = len(others) > 1 or not (
+        {"player", "hole"}.isdisjoint(others) or kinds.isdisjoint(_WHERE)
+    )
+    named = named or (
+        "direction" in kinds and any(near in str(words[first].value) for near in ("close", "near"))
+    )
     return begins and not named and kinds <= _PLANNED
 
 
 class _Sentence(Phrases):
     """Parses one sentence."""
 
-    def __init__(self, words: list[Word], part: Part, parsed: Parsed, known: list[Mention], several: str) -> None:
-        if part == "world_modeling":  # "Once I move, …" speaks of the time that a prediction speaks of anyway
+    def __init__(
+        self, words: list[Word], part: Part, parsed: Parsed, known: list[Mention], several: str
+    ) -> None:
+        if (
+            part == "world_modeling"
+        ):  # "Once I move, …" speaks of the time that a prediction speaks of anyway
             words = [word for word in words if word.kind != "later"]
         while words and words[0].kind == "comma":  # a bullet
             words = words[1:]
@@ -104,7 +130,11 @@ class _Sentence(Phrases):
 
     def read(self) -> None:
         """Read its clauses."""
-        reasons = [i for i, kind in enumerate(self.kinds) if i and kind == "but" and _is_plan(self.words[:i])]
+        reasons = [
+            i
+            for i, kind in enumerate(self.kinds)
+            if i and kind == "but" and _is_plan(self.words[:i])
+        ]
         if reasons:  # "I can't go left because"
             self._leave(0, reasons[0])
             self.at = reasons[0]
@@ -125,7 +155,9 @@ class _Sentence(Phrases):
             if relative:
                 found = self._relative(start)
             else:
-                found = self._listed() if self.ahead(self._is_listed) else self._clause(subjects, other)
+                found = (
+                    self._listed() if self.ahead(self._is_listed) else self._clause(subjects, other)
+                )
             self.skip("filler")
             if found is not None and self.beside:
                 self.skip_beside()
@@ -149,13 +181,21 @@ class _Sentence(Phrases):
 
     def _leave(self, start: int, end: int) -> None:
         left = self.words[start:end]
-        named_here = [Mention(word.value, word.label, word.plural) for word in left if word.kind == "thing"]
+        named_here = [
+            Mention(word.value, word.label, word.plural) for word in left if word.kind == "thing"
+        ]
         self.known.extend(named_here)  # a later "it" may stand for them
         self.topic[:] = named_here[:1] or self.topic
         kinds = {word.kind for word in left}
-        named = any(word.kind == "thing" and word.value not in ("player", "wall", "free") for word in left)
-        alone = {"relative"}.issuperset(word.kind for word in self.words[end : end + 2] if word.kind != "comma")
-        named = named and not (alone and end < len(self.words) and kinds <= {"thing", "filler", *_BREAKS})
+        named = any(
+            word.kind == "thing" and word.value not in ("player", "wall", "free") for word in left
+        )
+        alone = {"relative"}.issuperset(
+            word.kind for word in self.words[end : end + 2] if word.kind != "comma"
+        )
+        named = named and not (
+            alone and end < len(self.words) and kinds <= {"thing", "filler", *_BREAKS}
+        )
         matters = (named or bool(kinds & _WHERE)) and not _is_plan(left)
         self.parsed.unread.append(((left[0].span[0], left[-1].span[1]), matters))
 
@@ -173,12 +213,23 @@ class _Sentence(Phrases):
         """Whether a clause begins; one without a subject does after a thing, as in "the box moves down and is"."""
         relative = self.kind() == "comma" and self.peek(1) == "relative"
         self.skip(*_BREAKS)
-        if relative or (named and self.kind() in _VERBS) or self.ahead(self._is_listed) or self.take("exists"):
+        if (
+            relative
+            or (named and self.kind() in _VERBS)
+            or self.ahead(self._is_listed)
+            or self.take("exists")
+        ):
             return True
-        after = _VERBS if self.words[self.at - 1].kind != "with" else (*_VERBS, "in", "direction", "number", "exactly")
+        after = (
+            _VERBS
+            if self.words[self.at - 1].kind != "with"
+            else (*_VERBS, "in", "direction", "number", "exactly")
+        )
         return bool(self.things()) and self.kind() in after
 
-    def _clause(self, before: list[Mention], seen_from: Mention | None) -> tuple[list[Mention], Mention | None] | None:
+    def _clause(
+        self, before: list[Mention], seen_from: Mention | None
+    ) -> tuple[list[Mention], Mention | None] | None:
         start = self.at
         exists, at, self.subjects = self.take("exists"), self.at, []
         subjects = self.things()
@@ -188,10 +239,19 @@ class _Sentence(Phrases):
             subjects, self.at = [subjects[not last]], self.at + 1  # "the target, a vase, is"
         self.subjects = subjects
         several = len(subjects) > 1 or any(subject.plural for subject in subjects)
-        listed = several and self._is_colon() and self.peek(1) in ("number", "another", "direction", "exactly", "in")
+        listed = (
+            several
+            and self._is_colon()
+            and self.peek(1) in ("number", "another", "direction", "exactly", "in")
+        )
         alone = listed or (exists and not self.kind())
-        if subjects and (alone or (exists and self.kind() == "comma" and self.peek(1) == "relative")):
-            kind, span = subjects[0].kind, (self.words[start].span[0], self.words[self.at - 1].span[1])
+        if subjects and (
+            alone or (exists and self.kind() == "comma" and self.peek(1) == "relative")
+        ):
+            kind, span = (
+                subjects[0].kind,
+                (self.words[start].span[0], self.words[self.at - 1].span[1]),
+            )
             same = all(subject.kind == kind and not subject.plural for subject in subjects)
             if alone and not self.kind() and same and kind not in ("player", "wall"):
                 self.parsed.stated.append(Stated(subjects[0], Relation(), span, len(subjects)))
@@ -209,12 +269,21 @@ class _Sentence(Phrases):
                 return None
             here, titled = self.at, self._is_colon()
             self.take("comma")
-            if not self.take("exists") and self._take_verb() and relation.ways and start == here - 1:
+            if (
+                not self.take("exists")
+                and self._take_verb()
+                and relation.ways
+                and start == here - 1
+            ):
                 relation.adjacent = relation.exact = True  # "right is a hole"
             thing = None if titled else self.thing()
-            if thing is not None and thing.plural and len(relation.ways) > 1:  # "above and below me are holes"
+            if (
+                thing is not None and thing.plural and len(relation.ways) > 1
+            ):  # "above and below me are holes"
                 for way in relation.ways:
-                    self._state([self._named(thing.kind)], dataclasses.replace(relation, ways=[way]), start)
+                    self._state(
+                        [self._named(thing.kind)], dataclasses.replace(relation, ways=[way]), start
+                    )
                 return [thing], relation.other
             subjects = self.things() if titled else [thing] if thing is not None else []
             if not subjects:
@@ -224,7 +293,9 @@ class _Sentence(Phrases):
         if relation is None or not subjects:
             return None
         here = self.at
-        also = self.thing() if relation.other and self.take("and") else None  # "above the player and the target"
+        also = (
+            self.thing() if relation.other and self.take("and") else None
+        )  # "above the player and the target"
         if also and self.kind() in ("", "comma", "but"):
             relation.also = (also,)
         else:
@@ -243,8 +314,12 @@ class _Sentence(Phrases):
         """Read ", which is above me" of the thing that stands before it."""
         before = self.words[start - 1].kind
         named = before in ("thing", "region", "side") and self.words[start].kind == "comma"
-        if before == "thing" and (not self.known or self.known[-1].kind != self.words[start - 1].value):
-            self.known.append(Mention(self.words[start - 1].value, self.words[start - 1].label))  # it wasn't read
+        if before == "thing" and (
+            not self.known or self.known[-1].kind != self.words[start - 1].value
+        ):
+            self.known.append(
+                Mention(self.words[start - 1].value, self.words[start - 1].label)
+            )  # it wasn't read
         if not named or not self.known or not self._take_verb():
             return None
         begin, thing, self.subjects = self.at, self.known[-1], self.known[-1:]
@@ -264,7 +339,9 @@ class _Sentence(Phrases):
             return True  # "I am next to the sofa"
         self.skip("in", "filler")
         self.at += self._value() == "boardwise"
-        plain = self.at > here and any(said in self._before() for said in ("not ", "out ", "n't", "boardwise"))
+        plain = self.at > here and any(
+            said in self._before() for said in ("not ", "out ", "n't", "boardwise")
+        )
         return (plain and self.kind() in ("", *_BREAKS)) or self._back(here)
 
     def _is_listed(self) -> bool:
@@ -272,17 +349,25 @@ class _Sentence(Phrases):
         several, with_it = bool(self.several), self.words[self.at - 1].kind == "with"
         after = (*_LISTED, "in") if self.take("exists") or with_it else _LISTED
         thing = self.thing()
-        plural = thing is not None and thing.plural and self.kind() in after and self.peek(1) != "whole"
+        plural = (
+            thing is not None and thing.plural and self.kind() in after and self.peek(1) != "whole"
+        )
         bare = thing is None and several and self.kind() in ("number", "direction")
-        entry = itertools.takewhile(lambda kind: kind not in ("comma", "but"), self.kinds[self.at :])
-        return plural or (bare and self.peek(1) not in ("in", "unit") and set(_VERBS).isdisjoint(entry))
+        entry = itertools.takewhile(
+            lambda kind: kind not in ("comma", "but"), self.kinds[self.at :]
+        )
+        return plural or (
+            bare and self.peek(1) not in ("in", "unit") and set(_VERBS).isdisjoint(entry)
+        )
 
     def _listed(self) -> tuple[list[Mention], Mention | None] | None:
         """Read the entries of a list of places."""
         start, exists = self.at, self.take("exists")
         self.thing()
         verb = self.kind() == "be"
-        follows = self.take("comma") or self.take("be") or exists or self.words[start - 1].kind == "with"
+        follows = (
+            self.take("comma") or self.take("be") or exists or self.words[start - 1].kind == "with"
+        )
         if not follows and self.kind() not in _LISTED:
             self.at = start
         parts: list[Relation] = []
@@ -298,7 +383,9 @@ class _Sentence(Phrases):
             if part is None:
                 return None
             parts.append(part)
-        mention = Mention(self.several, ALL)  # "the holes are left" are all, "Holes: left" is one of them
+        mention = Mention(
+            self.several, ALL
+        )  # "the holes are left" are all, "Holes: left" is one of them
         for part in parts:
             mention = mention if verb and len(parts) == 1 else self._named(self.several)
             self._state([mention], part, start)
@@ -322,11 +409,17 @@ class _Sentence(Phrases):
             return dataclasses.replace(stated[-1].relation) if sure else None
         if self.take("between"):
             return self._between(subjects[0])
-        if self.beside and (self.kind() in ("in", "near", "vague") or self.words[self.at - 1].kind == "filler"):
+        if self.beside and (
+            self.kind() in ("in", "near", "vague") or self.words[self.at - 1].kind == "filler"
+        ):
             self.skip_beside()
             self.take("comma")
         relation = self.relation()
-        if relation and len(subjects) == 2 and not (relation.ways or relation.other or relation.viewer):
+        if (
+            relation
+            and len(subjects) == 2
+            and not (relation.ways or relation.other or relation.viewer)
+        ):
             # "The player and the box are in the same row."
             relation.other = subjects.pop() if relation.same or relation.near else None
         return relation
@@ -348,17 +441,33 @@ class _Sentence(Phrases):
         span = (self.words[start].span[0], self.words[self.at - 1].span[1])
         for subject in subjects:
             if not subject.may_be:
-                self.topic[:] = [subject, *[other for other in self.topic if other.kind != subject.kind]]
+                self.topic[:] = [
+                    subject,
+                    *[other for other in self.topic if other.kind != subject.kind],
+                ]
             own = relation.copy()
-            if own.other is None and self.seen_from and not own.viewer and subject.kind != self.seen_from.kind:
+            if (
+                own.other is None
+                and self.seen_from
+                and not own.viewer
+                and subject.kind != self.seen_from.kind
+            ):
                 own.other = self.seen_from
             last = self.parsed.stated[-1] if self.parsed.stated and not own.ends else None
             pair = [last.subject, last.relation.other or Mention("player")] if last else []
             if own.other is None and not own.viewer and subject.kind in [one.kind for one in pair]:
-                others = [one for one in pair if one.kind not in (subject.kind, "player") and not one.plural]
-                own.other = Mention("it", "", False, (*others, Mention("player"))) if others else None
+                others = [
+                    one
+                    for one in pair
+                    if one.kind not in (subject.kind, "player") and not one.plural
+                ]
+                own.other = (
+                    Mention("it", "", False, (*others, Mention("player"))) if others else None
+                )
             if own.other is None and subject.kind == "player" and not own.region and not own.ends:
                 own.other = self._meant("it")
             self.parsed.stated.append(Stated(subject, own, span))
             for other in relation.also:
-                self.parsed.stated.append(Stated(subject, dataclasses.replace(relation, other=other, also=()), span))
+                self.parsed.stated.append(
+                    Stated(subject, dataclasses.replace(relation, other=other, also=()), span)
+                )

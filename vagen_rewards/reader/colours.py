@@ -10,7 +10,20 @@ from typing import Any
 
 from vagen_envs.errors import MissingExtraError
 
-PLAIN = ("red", "orange", "yellow", "green", "cyan", "blue", "purple", "pink", "brown", "gray", "white", "black")
+PLAIN = (
+    "red",
+    "orange",
+    "yellow",
+    "green",
+    "cyan",
+    "blue",
+    "purple",
+    "pink",
+    "brown",
+    "gray",
+    "white",
+    "black",
+)
 SAME, ALIKE, LIGHT, DARK = 13.0, 22.0, 60.0, 50.0
 """CIEDE2000 distances within which a colour is what a particular name ("teal", "#ff8800") says, and within which it is
 if it is of the same plain colour; L* from which on it may be called light, and below which dark."""
@@ -18,7 +31,9 @@ if it is of the same plain colour; L* from which on it may be called light, and 
 
 @functools.cache
 def _data() -> dict[str, Any]:
-    return tomllib.loads(files("vagen_rewards.reader").joinpath("colours.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        files("vagen_rewards.reader").joinpath("colours.toml").read_text(encoding="utf-8")
+    )
 
 
 @functools.cache
@@ -56,12 +71,16 @@ def plain(colour: str, slack: int = 0) -> frozenset[str]:
     chroma, hue = math.hypot(a, b), math.degrees(math.atan2(b, a))
     turn = slack * (1 + 30 / (1 + chroma))
 
-    def is_within(first: float, last: float, dark: float, light: float, dull: float, strong: float) -> bool:
+    def is_within(
+        first: float, last: float, dark: float, light: float, dull: float, strong: float
+    ) -> bool:
         turned = (hue - first + turn) % 360 <= (last - first) % 360 + 2 * turn
         strength = dull - slack / 2 <= chroma <= strong + slack / 2
         return turned and strength and dark - slack / 2 <= lightness <= light + slack / 2
 
-    return frozenset(name for name, boxes in _data()["bounds"].items() if any(is_within(*box) for box in boxes))
+    return frozenset(
+        name for name, boxes in _data()["bounds"].items() if any(is_within(*box) for box in boxes)
+    )
 
 
 def may_be_called(colour: str, called: str, tone: str = "") -> bool:

@@ -24,7 +24,9 @@ class Where(NamedTuple):
     columns: int | None = None
     near: bool = False  # whether they share a side
     nth: int = 1  # so many must be there, all if it is 0, none if it is -1
-    straight: bool = False  # cells are counted along one axis: observers differ where the other isn't 0
+    straight: bool = (
+        False  # cells are counted along one axis: observers differ where the other isn't 0
+    )
     apart: int = 0  # the distance in cells: observers differ where it isn't along one axis
 
     def holds(self, state: Any) -> bool | None:
@@ -32,7 +34,9 @@ class Where(NamedTuple):
         found, others = cells_of(state, self.subject), cells_of(state, self.other)
         if found is None or others is None:
             return None
-        return _so_many([_any([self._fits(at, other) for other in others]) for at in found], self.nth)
+        return _so_many(
+            [_any([self._fits(at, other) for other in others]) for at in found], self.nth
+        )
 
     def _fits(self, at: Position, other: Position) -> bool | None:
         down, right = at[0] - other[0], at[1] - other[1]
@@ -44,16 +48,24 @@ class Where(NamedTuple):
             or (self.rows is not None and abs(down) != self.rows)
             or (self.columns is not None and abs(right) != self.columns)
             or (self.near and max(abs(down), abs(right)) != 1)
-            or (self.apart and self.apart not in (abs(down) + abs(right), max(abs(down), abs(right))))
+            or (
+                self.apart
+                and self.apart not in (abs(down) + abs(right), max(abs(down), abs(right)))
+            )
         )
         if wrong:
             return False
         near = self.near or self.rows is not None or self.columns is not None
         # Diagonal: "next to", "one cell up", "no hole to my left"?
         doubted = (
-            self.straight or self.apart or (self.vertical is None and self.near) or (self.nth < 0 and not self.near)
+            self.straight
+            or self.apart
+            or (self.vertical is None and self.near)
+            or (self.nth < 0 and not self.near)
         )
-        unsure = (doubted and down and right) or (self.nth < 0 and not near and max(abs(down), abs(right)) > 1)
+        unsure = (doubted and down and right) or (
+            self.nth < 0 and not near and max(abs(down), abs(right)) > 1
+        )
         return None if unsure else True
 
     def atoms(self) -> int:
@@ -62,11 +74,20 @@ class Where(NamedTuple):
 
     def right_atoms(self, state: Any) -> int:
         """The most of them that hold of one pair of things, if the fact itself doesn't hold."""
-        halves = (self._replace(horizontal=None, columns=None), self._replace(vertical=None, rows=None))
+        halves = (
+            self._replace(horizontal=None, columns=None),
+            self._replace(vertical=None, rows=None),
+        )
         if self.atoms() < 2 or self.nth != 1:
             return 0
-        pairs = [(a, b) for a in cells_of(state, self.subject) or () for b in cells_of(state, self.other) or ()]
-        return max((sum(half._fits(a, b) is True for half in halves) for a, b in pairs), default=0) % 2
+        pairs = [
+            (a, b)
+            for a in cells_of(state, self.subject) or ()
+            for b in cells_of(state, self.other) or ()
+        ]
+        return (
+            max((sum(half._fits(a, b) is True for half in halves) for a, b in pairs), default=0) % 2
+        )
 
     def __str__(self) -> str:
         sides = ("above", "in the row of", "below"), ("left of", "in the column of", "right of")
@@ -88,7 +109,9 @@ class At(NamedTuple):
         if cells is None or self.cell in cells:
             return None if cells is None else True
         row, column = self.cell
-        return None if self.in_words and {(column, row), (row - 1, column - 1)} & set(cells) else False
+        return (
+            None if self.in_words and {(column, row), (row - 1, column - 1)} & set(cells) else False
+        )
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.cell}"
@@ -106,7 +129,9 @@ class Within(NamedTuple):
     loose: bool = False  # as in "at the top", where observers differ about the middle
     nth: int = 1  # so many must be there, all if it is 0, none if it is -1
     bases: tuple[int, ...] = (0, 1)  # what the text's numbers may be counted from
-    along: tuple[tuple[str, Region], ...] = ()  # all places that the text gives by numbers: they are counted alike
+    along: tuple[
+        tuple[str, Region], ...
+    ] = ()  # all places that the text gives by numbers: they are counted alike
 
     def holds(self, state: Any) -> bool | None:
         """Whether one of its kind is there; `None` where observers may differ."""
@@ -114,7 +139,8 @@ class Within(NamedTuple):
         if things is None:
             return None
         verdicts = [
-            every([self._fits(axis == "column", place, cell, state) for axis, place in self.places]) for cell in things
+            every([self._fits(axis == "column", place, cell, state) for axis, place in self.places])
+            for cell in things
         ]
         return _so_many(verdicts, self.nth)
 
@@ -130,7 +156,11 @@ class Within(NamedTuple):
                 return True
             return None if share < 0.6 and (self.loose or from_end == 1) else False
         if isinstance(place, int):
-            meant = {first + place - 1, place - 1} if place > 0 else {last + place + 1, last + first + place + 1}
+            meant = (
+                {first + place - 1, place - 1}
+                if place > 0
+                else {last + place + 1, last + first + place + 1}
+            )
             return (len(meant) == 1 or None) if at in meant else False
         bases = [base for base in self.bases if at == int(place) - base]
         return any(self._is_counted(base, state) for base in bases) or (None if bases else False)
@@ -138,7 +168,13 @@ class Within(NamedTuple):
     @property
     def numbers(self) -> Region:
         """Those of the places that are given by a number in digits."""
-        return tuple([(axis, place) for axis, place in self.places if isinstance(place, str) and place.isdigit()])
+        return tuple(
+            [
+                (axis, place)
+                for axis, place in self.places
+                if isinstance(place, str) and place.isdigit()
+            ]
+        )
 
     def _is_counted(self, base: int, state: Any) -> bool:
         """Whether all numbers of the text are right when they are counted from `base`."""
@@ -163,7 +199,13 @@ class Total(NamedTuple):
     def holds(self, state: Any) -> bool | None:
         """Whether there are; `None` if there are more, since a text may speak of some of them."""
         there = len(state.cells.get(self.kind, ()))
-        return True if there == self.number or there > self.number == 1 else None if there > self.number else False
+        return (
+            True
+            if there == self.number or there > self.number == 1
+            else None
+            if there > self.number
+            else False
+        )
 
     def __str__(self) -> str:
         return f"{self.number} {self.kind}"
@@ -184,7 +226,9 @@ class Between(NamedTuple):
             return None
         a, b = ends[0][0], ends[1][0]
         for at in found:
-            inside = all(min(a[axis], b[axis]) <= at[axis] <= max(a[axis], b[axis]) for axis in (0, 1))
+            inside = all(
+                min(a[axis], b[axis]) <= at[axis] <= max(a[axis], b[axis]) for axis in (0, 1)
+            )
             turn = (b[0] - a[0]) * (at[1] - a[1]) - (b[1] - a[1]) * (at[0] - a[0])
             verdicts.append((turn == 0 or None) if inside and at not in (a, b) else False)
         return _so_many(verdicts, self.nth)
@@ -203,7 +247,9 @@ def cells_of(state: Any, kind: str) -> tuple[Position, ...] | None:
     inside = itertools.product(range(top, bottom + 1), range(left, right + 1))
     floor = {(i, j) for i, j in inside if bits >> (i * width + j) & 1}
     filled = {*state.cells.get("box", ()), *state.cells.get("hole", ())}
-    return tuple([cell for cell in around if cell not in floor] if kind == "wall" else floor - filled)
+    return tuple(
+        [cell for cell in around if cell not in floor] if kind == "wall" else floor - filled
+    )
 
 
 def _any(verdicts: list[bool | None]) -> bool | None:

@@ -30,7 +30,9 @@ _KEY = re.compile(
     r"""(?i)["']?\b(?:target_obj_type|type|object|target|name|(?:target_)?(?:direction|distance)(?:_to_player)?)["']?\s*[:=]"""
     r"""|,?\s*["']?visible_objects["']?\s*:"""
 )
-_FAR = re.compile(r"""(?i)["']?(target_)?distance(?:_to_player)?["']?\s*[:=]\s*["']?~?(\d+(?:\.\d+)?)\s*(?:m\b)?""")
+_FAR = re.compile(
+    r"""(?i)["']?(target_)?distance(?:_to_player)?["']?\s*[:=]\s*["']?~?(\d+(?:\.\d+)?)\s*(?:m\b)?"""
+)
 _BRACES = str.maketrans({"{": " ", "}": ".", "[": ".", "]": ".", "'": " ", '"': " "})
 
 
@@ -38,7 +40,11 @@ _BRACES = str.maketrans({"{": " ", "}": ".", "[": ".", "]": ".", "'": " ", '"': 
 def _is_called(kind: str, name: str) -> bool:
     """Whether AI2-THOR's type goes by a name, such as `trash can`."""
     own = spoken(kind).lower()
-    return name in (own, kind.lower(), *lexicon()["navigation"]["synonyms"].get(kind, ())) or is_slip(name, own)
+    return name in (
+        own,
+        kind.lower(),
+        *lexicon()["navigation"]["synonyms"].get(kind, ()),
+    ) or is_slip(name, own)
 
 
 class Seen(NamedTuple):
@@ -52,11 +58,18 @@ class Seen(NamedTuple):
 
     def holds(self, state: Any) -> bool | None:
         """Whether an object of this name is there; `None` if the state has none, or another may be meant."""
-        verdicts = [every([self._is_there(way, at), self._is_as_far(far)]) for way, far, at in self._meant(state)]
+        verdicts = [
+            every([self._is_there(way, at), self._is_as_far(far)])
+            for way, far, at in self._meant(state)
+        ]
         if True in verdicts:
             return True
         sought = self.is_target(state)
-        if not verdicts or None in verdicts or (not sought and len(state.visible_objects) >= MOST_VISIBLE):
+        if (
+            not verdicts
+            or None in verdicts
+            or (not sought and len(state.visible_objects) >= MOST_VISIBLE)
+        ):
             return None
         return False
 
@@ -82,7 +95,9 @@ class Seen(NamedTuple):
 
     def _is_there(self, way: str, bearing: int | None) -> bool | None:
         plain = {one for one in self.ways if " " not in one}
-        sides = {one.split()[-1] for one in self.ways - plain} | (plain - {"ahead"} if "ahead" in plain else set())
+        sides = {one.split()[-1] for one in self.ways - plain} | (
+            plain - {"ahead"} if "ahead" in plain else set()
+        )
         if plain and way not in plain | sides:
             return False
         if "center" in sides:
@@ -107,7 +122,9 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     """Directions of objects in a dictionary or in sentences."""
     plain = text
     if _LISTED.search(text):  # the dictionary of VAGEN, appendix D.1, or one like it
-        plain = _FAR.sub(lambda far: f"{'target: ' * bool(far[1])}{far[2]} m".rjust(len(far[0])), plain)
+        plain = _FAR.sub(
+            lambda far: f"{'target: ' * bool(far[1])}{far[2]} m".rjust(len(far[0])), plain
+        )
         plain = _KEY.sub(lambda key: " " * len(key[0]), plain).translate(_BRACES)
     unread: list[tuple[Span, bool]] = []
     joined = _objects(plain, words_of(kind, plain), unread)
@@ -115,10 +132,15 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     claims: list[Claim] = []
     for span, matters in parsed.unread:
         # Where objects are beside one another the state doesn't say.
-        inside = [word for word in joined if span[0] <= word.span[0] < span[1] and word.kind not in ("filler", "of")]
+        inside = [
+            word
+            for word in joined
+            if span[0] <= word.span[0] < span[1] and word.kind not in ("filler", "of")
+        ]
         beside = [word.kind == "thing" and word.value not in ("player", "wall") for word in inside]
         said = [
-            word.kind in ("direction", "unit") and not of for word, of in zip(inside, [*beside, False][1:], strict=True)
+            word.kind in ("direction", "unit") and not of
+            for word, of in zip(inside, [*beside, False][1:], strict=True)
         ]
         unread.append((span, matters and any(said)))
     for stated in parsed.stated:
@@ -126,15 +148,26 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
         other, way = relation.other, relation.ways[0] if relation.ways else ""
         if subject.kind == "player" and other and way in _FACING:  # "I am facing the stove"
             subject, relation = other, Relation([] if other.kind == "wall" else [_FACING[way]])
-        if len(relation.ways) > 1 and not _is_from_agent(relation) and "," in text[slice(*stated.span)]:
-            relation = Relation(relation.ways[:-1], far=relation.far)  # "ahead, to the left of the sofa"
+        if (
+            len(relation.ways) > 1
+            and not _is_from_agent(relation)
+            and "," in text[slice(*stated.span)]
+        ):
+            relation = Relation(
+                relation.ways[:-1], far=relation.far
+            )  # "ahead, to the left of the sofa"
         meant = [_seen(one.kind, relation) for one in subject.may_be or (subject,)]
         facts = [fact for fact in dict.fromkeys(meant) if fact is not None]
         if facts:
             fact = facts[0] if len(facts) == 1 else Unclear(tuple([(each,) for each in facts]))
             claims.append(Claim(stated.span, fact))
         else:
-            unread.append((stated.span, subject.kind != "player" and _is_from_agent(relation) and relation.ways != []))
+            unread.append(
+                (
+                    stated.span,
+                    subject.kind != "player" and _is_from_agent(relation) and relation.ways != [],
+                )
+            )
     return Reading.of(claims, unread)
 
 
@@ -143,8 +176,16 @@ def _is_from_agent(relation: Relation) -> bool:
 
 
 def _seen(name: str, relation: Relation) -> Seen | None:
-    ways = frozenset(one for way in relation.ways for one in way.replace("front ", "ahead, ").split(", "))
-    unclear = len(ways) > 2 or ways >= {"left", "right"} or ways >= {"ahead", "back"} or relation.same or relation.near
+    ways = frozenset(
+        one for way in relation.ways for one in way.replace("front ", "ahead, ").split(", ")
+    )
+    unclear = (
+        len(ways) > 2
+        or ways >= {"left", "right"}
+        or ways >= {"ahead", "back"}
+        or relation.same
+        or relation.near
+    )
     if unclear or relation.counts or name in ("player", "wall") or not _is_from_agent(relation):
         return None
     return Seen(name, ways, relation.far) if ways or relation.far else None
@@ -157,44 +198,87 @@ def _objects(text: str, words: list[Word], unread: list[tuple[Span, bool]]) -> l
         before = found[-1] if found else word
         near = [one for one in found[-5:] if one.kind not in ("filler", "mine", "of", "side")]
         if word.kind in ("cell", "here", "unknown") and word.value[:1].isalpha():
-            named = before.kind == "thing" and (before.label == "-" or before.value == "wall")  # "kitchen counter"
+            named = before.kind == "thing" and (
+                before.label == "-" or before.value == "wall"
+            )  # "kitchen counter"
             if named and word.span[0] - before.span[1] <= 1:
-                first = text[slice(*before.span)].lower() if before.value == "wall" else before.value
-                found[-1] = Word("thing", f"{first} {word.value}", (before.span[0], word.span[1]), False, "-")
+                first = (
+                    text[slice(*before.span)].lower() if before.value == "wall" else before.value
+                )
+                found[-1] = Word(
+                    "thing", f"{first} {word.value}", (before.span[0], word.span[1]), False, "-"
+                )
                 continue
             if before.value == "target" and found:  # "the target lamp"
                 found.pop()
             found.append(Word("thing", word.value, word.span, False, "-"))
-        elif word.value == "wall" and near and near[-1].kind == "direction" and _OF.search(text[: word.span[0]]):
+        elif (
+            word.value == "wall"
+            and near
+            and near[-1].kind == "direction"
+            and _OF.search(text[: word.span[0]])
+        ):
             at = found.index(near[-1])
             side = str(near[-1].value).split()[-1]
             shown = text[slice(*word.span)].lower().split()[-1] in _PICTURE
-            found[at:] = [near[-1]._replace(value=f"picture {side}")] if shown and side in (*_OTHER, "center") else []
-        elif word.kind == "direction" and word.value in _OTHER and any(one.value in _SLIGHTLY for one in found[-4:]):
+            found[at:] = (
+                [near[-1]._replace(value=f"picture {side}")]
+                if shown and side in (*_OTHER, "center")
+                else []
+            )
+        elif (
+            word.kind == "direction"
+            and word.value in _OTHER
+            and any(one.value in _SLIGHTLY for one in found[-4:])
+        ):
             found.append(word._replace(value=f"slight {word.value}"))
         elif word.kind == "unit" and before.kind == "number" and word.value != "metre":
             scale = _METRES.get(text[slice(*word.span)][:2].lower(), 0)
-            metres = [before._replace(value=before.value * scale, label=""), word._replace(value="metre")]
+            metres = [
+                before._replace(value=before.value * scale, label=""),
+                word._replace(value="metre"),
+            ]
             found[-1:] = metres if scale else []  # "three steps" say little
         else:
             found.append(word)
     for i in range(len(found) - 1, 0, -1):
-        if found[i].kind != "with" or found[i - 1].kind != "thing" or found[i - 1].value in ("wall", "player"):
+        if (
+            found[i].kind != "with"
+            or found[i - 1].kind != "thing"
+            or found[i - 1].value in ("wall", "player")
+        ):
             continue
-        end = next((j for j in range(i + 1, len(found)) if found[j].kind not in ("filler", "thing", "and")), len(found))
+        end = next(
+            (
+                j
+                for j in range(i + 1, len(found))
+                if found[j].kind not in ("filler", "thing", "and")
+            ),
+            len(found),
+        )
         kinds = [*[word.kind for word in found[end : end + 2]], "end"]
         end += 2 * (kinds[:2] == ["in", "pronoun"])
-        if kinds[0] in ("be", "will", "end", "comma") or kinds[:2] == ["in", "pronoun"]:  # "a desk with a lamp on it"
+        if kinds[0] in ("be", "will", "end", "comma") or kinds[:2] == [
+            "in",
+            "pronoun",
+        ]:  # "a desk with a lamp on it"
             unread.append(((found[i].span[0], found[end - 1].span[1]), False))
             del found[i:end]
     return [
-        word._replace(label="", value=word.value.replace("_", " ")) if word.label == "-" else word for word in found
+        word._replace(label="", value=word.value.replace("_", " ")) if word.label == "-" else word
+        for word in found
     ]
 
 
 def mark(state: State, reading: Reading, _part: Part) -> Marks:
     """The target's direction must be stated; other objects count as claims."""
     facts: list[Any] = [claim.key for claim in reading.claims if claim.holds(state)]
-    meant = [[read[0] for read in fact.readings] if isinstance(fact, Unclear) else [fact] for fact in facts]
-    found = any(all(isinstance(one, Seen) and one.is_target(state) and one.ways for one in either) for either in meant)
+    meant = [
+        [read[0] for read in fact.readings] if isinstance(fact, Unclear) else [fact]
+        for fact in facts
+    ]
+    found = any(
+        all(isinstance(one, Seen) and one.is_target(state) and one.ways for one in either)
+        for either in meant
+    )
     return dataclasses.replace(Marks.of(state, reading, 1), found=int(found), essential=found)

@@ -37,7 +37,9 @@ class Told(NamedTuple):
     # it), or on a side of it; `end left` of all others; `between` two; the `top` or `bottom` of a stack, `stacked`,
     # `flat`; `held` by the gripper, which is `empty`; `open` or `shut`
     how: str
-    other: str = ""  # the other thing, all other cubes, any of the targets, or a thing that may be meant
+    other: str = (
+        ""  # the other thing, all other cubes, any of the targets, or a thing that may be meant
+    )
     far: float | None = None  # millimetres to that side, or of the opening
     at: tuple[float | None, ...] = ()  # coordinates in millimetres, `None` where they aren't stated
     but: str = ""  # of "the others" the one that isn't meant; of `between` the second thing
@@ -45,10 +47,15 @@ class Told(NamedTuple):
     def holds(self, state: Any) -> bool | None:
         """Whether it is so; `None` where observers may differ, or if the state doesn't know the things."""
         if self.name in _GROUPS:
-            found = [self._replace(name=one).holds(state) for one in _members(state, self.name, self.but)]
+            found = [
+                self._replace(name=one).holds(state) for one in _members(state, self.name, self.but)
+            ]
             return every(found) if found else None
         if self.other in ("targets", *_GROUPS):
-            found = [self._replace(other=one).holds(state) for one in _members(state, self.other, self.name)]
+            found = [
+                self._replace(other=one).holds(state)
+                for one in _members(state, self.other, self.name)
+            ]
             some = (self.other, self.how) == ("targets", "on")
             return None if not found else _some(found) if some else every(found)
         if self.how == "empty":
@@ -60,16 +67,24 @@ class Told(NamedTuple):
         if self.how == "held":
             return bool(state.held == self.name)
         if self.how == "at":
-            places = [state.positions[name] for name in (self.name, self.other) if name in state.positions]
+            places = [
+                state.positions[name] for name in (self.name, self.other) if name in state.positions
+            ]
             return any(
-                all(b is None or abs(a - b) <= TOLERANCE for a, b in zip(p, self.at, strict=True)) for p in places
+                all(b is None or abs(a - b) <= TOLERANCE for a, b in zip(p, self.at, strict=True))
+                for p in places
             )
         if self.how.startswith("end ") or self.how in ("top", "bottom", "stacked", "flat"):
             others = _members(state, "cubes", self.name) or [*{*state.positions} - {self.name}]
             return self._is_outermost(state, others)
         if self.how == "between":
-            sides = [{self._to(state, side, other) for other in (self.other, self.but)} for side in ("left", "front")]
-            return True if {True, False} in sides else None if None in sides[0] | sides[1] else False
+            sides = [
+                {self._to(state, side, other) for other in (self.other, self.but)}
+                for side in ("left", "front")
+            ]
+            return (
+                True if {True, False} in sides else None if None in sides[0] | sides[1] else False
+            )
         return self._to(state, self.how, self.other)
 
     def _is_open(self, true: int | None) -> bool | None:
@@ -91,8 +106,14 @@ class Told(NamedTuple):
         if side == "middle" and on and under:
             return True  # of a stack
         if side == "middle":
-            return None if None in found else len(found) == 2 == len(others) or (None if len(found) == 2 else False)
-        return found.pop() if len(found) == 1 else None  # the middle one may be on a side of the table
+            return (
+                None
+                if None in found
+                else len(found) == 2 == len(others) or (None if len(found) == 2 else False)
+            )
+        return (
+            found.pop() if len(found) == 1 else None
+        )  # the middle one may be on a side of the table
 
     def _to(self, state: Any, how: str, name: str) -> bool | None:
         """Whether it is so to one other thing."""
@@ -106,17 +127,31 @@ class Told(NamedTuple):
             far = (one[axis] - other[axis]) * sign
             if self.far is not None and far > 0:
                 off = abs(self.far - far)
-                return True if off <= max(UNCLEAR, 0.2 * far) else False if off > max(2 * UNCLEAR, 0.5 * far) else None
+                return (
+                    True
+                    if off <= max(UNCLEAR, 0.2 * far)
+                    else False
+                    if off > max(2 * UNCLEAR, 0.5 * far)
+                    else None
+                )
             return None if abs(far) < UNCLEAR else far > 0
         off, above = max(abs(one[0] - other[0]), abs(one[1] - other[1])), one[2] - other[2]
         if how == "near":
-            return True if 2 * UNCLEAR <= off <= NEAR else False if off >= FAR or off < UNCLEAR else None
+            return (
+                True
+                if 2 * UNCLEAR <= off <= NEAR
+                else False
+                if off >= FAR or off < UNCLEAR
+                else None
+            )
         on = None  # higher: there may be another between
         if off > 2 * UNCLEAR or above < -TOLERANCE:
             on = False
         elif off <= UNCLEAR and 0 < above <= 3 * UNCLEAR:
             on = True
-        return on if how == "on" else (on or None) if how == "over" else None if on is None else not on
+        return (
+            on if how == "on" else (on or None) if how == "over" else None if on is None else not on
+        )
 
     def __str__(self) -> str:
         return " ".join(str(part) for part in self if part not in ("", None, ()))
@@ -144,18 +179,27 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
         claims += [Claim((sentence[0].span[0], sentence[-1].span[1]), fact) for fact in ordered]
         words += sentence * (not ordered)
     parsed = parse(words, part)
-    unread: list[tuple[Span, bool]] = [((0, len(text)), True)] * (not read and any(map(str.isalpha, text)))
+    unread: list[tuple[Span, bool]] = [((0, len(text)), True)] * (
+        not read and any(map(str.isalpha, text))
+    )
     for span, matters in parsed.unread:
         inside = [word for word in words if span[0] <= word.span[0] < span[1]]
         kinds = [word.kind for word in inside]
         named = {word.value for word in inside if word.kind == "thing"} - {*_VAGUE}
         told = named - {*_GROUPS} or not {"region", "no", "hedge", "correction"}.isdisjoint(kinds)
-        planned = "plan" in kinds and {"be", "will"}.isdisjoint(kinds[: kinds.index("plan")]) and "region" not in kinds
+        planned = (
+            "plan" in kinds
+            and {"be", "will"}.isdisjoint(kinds[: kinds.index("plan")])
+            and "region" not in kinds
+        )
         unread.append((span, matters and bool(named and told) and not planned))
     last = ""
     for i, stated in enumerate(parsed.stated):
         facts, span = _facts(stated, last), stated.span
-        subject, other = stated.subject.kind, stated.relation.other.kind if stated.relation.other else "table"
+        subject, other = (
+            stated.subject.kind,
+            stated.relation.other.kind if stated.relation.other else "table",
+        )
         last = subject if subject not in (*_GROUPS, *_VAGUE, "it") else last
         if not facts:
             unread.append((span, not stated.total and not {subject, other} <= {*_VAGUE}))
@@ -164,7 +208,11 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
             continue  # "I see a drawer and an apple on the right"
         for fact in facts:
             first = claims[-1].key if claims else None  # "between the red and the green one"
-            if isinstance(first, Told) and first.how == getattr(fact, "how", "") == "between" and not first.but:
+            if (
+                isinstance(first, Told)
+                and first.how == getattr(fact, "how", "") == "between"
+                and not first.but
+            ):
                 claims[-1] = Claim(span, fact._replace(but=first.other))
             else:
                 claims.append(Claim(span, fact))
@@ -182,7 +230,9 @@ def _words(kind: str, text: str) -> list[Word]:
 
     plain = _LATEX.sub(lambda match: f"      {match[1]} ", text.translate(_PLAIN))
     plain = _OPENING.sub(lambda match: f"drawer open {match[1]} mm".ljust(len(match[0])), plain)
-    plain = _DROPPED.sub(lambda match: " " * len(match[0]), _PLACE.sub(keep, plain)).translate(_PARENTHESES)
+    plain = _DROPPED.sub(lambda match: " " * len(match[0]), _PLACE.sub(keep, plain)).translate(
+        _PARENTHESES
+    )
     found: list[Word] = []
     for word in words_of(kind, plain):
         before, new = found[-1] if found else word, [word]
@@ -193,15 +243,31 @@ def _words(kind: str, text: str) -> list[Word]:
             found[-1] = before._replace(value=before.value * scale, label="")
             new = [word._replace(value="metre")]
         elif word.value == "targets" and before.value in ("end left", "end right"):
-            found[-1] = Word("direction" if plain[before.span[0]] in "oOaA" else "filler", "on", before.span)
+            found[-1] = Word(
+                "direction" if plain[before.span[0]] in "oOaA" else "filler", "on", before.span
+            )
             new = [word._replace(value=f"{before.value.removeprefix('end ')}_target")]
-        elif word.kind == "thing" and text[before.span[0]] == "(" and found[-2:-1] and found[-2].kind == "region":
+        elif (
+            word.kind == "thing"
+            and text[before.span[0]] == "("
+            and found[-2:-1]
+            and found[-2].kind == "region"
+        ):
             new = [word, found[-2]]  # "(1, 2, 3) (red cube)"
             found[-2:] = [Word("end", ".", before.span)]
-        elif word.kind == "thing" and before.kind == "direction" and before.value.startswith(("end ", "most ")):
+        elif (
+            word.kind == "thing"
+            and before.kind == "direction"
+            and before.value.startswith(("end ", "most "))
+        ):
             new = [Word("be", "", word.span), word]  # "on the right a red cube"
-        elif word.value == ":" and before.value in (vague := (*_GROUPS, "table")):  # "the three cubes on the table: …"
-            found[-2:] = [one._replace(kind="filler" if one.value in vague else one.kind) for one in found[-2:]]
+        elif word.value == ":" and before.value in (
+            vague := (*_GROUPS, "table")
+        ):  # "the three cubes on the table: …"
+            found[-2:] = [
+                one._replace(kind="filler" if one.value in vague else one.kind)
+                for one in found[-2:]
+            ]
         if " is " in str(word.value):  # "an open drawer": "the drawer, which is open,"
             new = [one._replace(span=word.span) for one in words_of(kind, word.value)]
         found += [one for one in new if one.value not in ("a", "an", "the")]
@@ -211,8 +277,25 @@ def _words(kind: str, text: str) -> list[Word]:
 def _ordered(sentence: list[Word]) -> list[Told]:
     """Facts of "from left to right: red, green"."""
     order = [word for word in sentence if word.kind == "order"]
-    names = [f"{word.value}" for word in sentence if word.kind == "thing" and word.value not in (*_VAGUE, *_GROUPS)]
-    plain = ("order", "thing", "filler", "be", "will", "exists", "and", "comma", "in", "of", "direction", "end")
+    names = [
+        f"{word.value}"
+        for word in sentence
+        if word.kind == "thing" and word.value not in (*_VAGUE, *_GROUPS)
+    ]
+    plain = (
+        "order",
+        "thing",
+        "filler",
+        "be",
+        "will",
+        "exists",
+        "and",
+        "comma",
+        "in",
+        "of",
+        "direction",
+        "end",
+    )
     if len(order) != 1 or len(names) < 2 or any(word.kind not in plain for word in sentence):
         return []
     side = next(word for word in order[0].value.split() if word != "from")
@@ -236,7 +319,9 @@ def _said(name: str, relation: Relation, other: str, last: str) -> list[Told] | 
     ways = relation.ways or ["on"] * ("here" in relation.same) or ["near"] * relation.near
     if name.endswith("others") and not other:
         other = last
-    if other not in ("", *_VAGUE, *_GROUPS) and all(way in _SIDES or way.startswith("end ") for way in ways):
+    if other not in ("", *_VAGUE, *_GROUPS) and all(
+        way in _SIDES or way.startswith("end ") for way in ways
+    ):
         ways = [way.removeprefix("end ") for way in ways]  # "behind the red cube and to the right"
     found = [_fact(name, way, other, far) for way in ways]
     found += [
@@ -244,7 +329,9 @@ def _said(name: str, relation: Relation, other: str, last: str) -> list[Told] | 
         for axis, at in relation.region
     ]
     facts = [fact for fact in found if fact is not None]
-    if len(facts) < len(found) or (name in _VAGUE and name not in _GROUPS and name != "gripper" and ways != ["holds"]):
+    if len(facts) < len(found) or (
+        name in _VAGUE and name not in _GROUPS and name != "gripper" and ways != ["holds"]
+    ):
         return None
     if name in _GROUPS:
         single = ("end ", "between", "held", "open", "shut")  # what several can't be alike
@@ -267,7 +354,9 @@ def _fact(name: str, way: str, other: str, far: float | None) -> Told | None:
     if name == "gripper" or (far is not None and way not in _SIDES):
         return None
     if way == "held" or other == "gripper":  # "lifted by the gripper"
-        return Told(name, "held") if way in ("held", "holds", "on") and name not in _GROUPS else None
+        return (
+            Told(name, "held") if way in ("held", "holds", "on") and name not in _GROUPS else None
+        )
     if kind == "most":
         return Told(name, side, "cubes")
     if kind == "end" or (way in _SIDES and away):
@@ -288,6 +377,13 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
     truth: Any = state
     wanted = len(truth.positions) + (truth.drawer_open_value is not None)
     idle = truth.task in ("place", "align")  # all cubes are on the table
-    told = [claim for claim in reading.claims if not (idle and "table" in str(claim.key) and claim.holds(state))]
-    wanted += any(isinstance(claim.key, Told) and claim.key.how in ("held", "empty") for claim in reading.claims)
+    told = [
+        claim
+        for claim in reading.claims
+        if not (idle and "table" in str(claim.key) and claim.holds(state))
+    ]
+    wanted += any(
+        isinstance(claim.key, Told) and claim.key.how in ("held", "empty")
+        for claim in reading.claims
+    )
     return Marks.of(state, reading._replace(claims=tuple(told)), wanted)

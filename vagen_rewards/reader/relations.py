@@ -16,10 +16,31 @@ from vagen_rewards.reader.things import Mention, Things
 Region = tuple[tuple[str, Any], ...]
 """Pairs such as ("row", "first"), ("column", 3) and ("cell", (1, 2))."""
 
-_GO_ON = ("in", "exactly", "direction", "number", "near", "same_row", "same_column", "approx", "region")
-_FIXED: dict[str, set[str]] = {"same_row": {"row"}, "same_column": {"column"}, "here": {"here"}, "near": set()}
+_GO_ON = (
+    "in",
+    "exactly",
+    "direction",
+    "number",
+    "near",
+    "same_row",
+    "same_column",
+    "approx",
+    "region",
+)
+_FIXED: dict[str, set[str]] = {
+    "same_row": {"row"},
+    "same_column": {"column"},
+    "here": {"here"},
+    "near": set(),
+}
 _ON = ("on", "at", "in", "inside", "onto", "on top of", "occupies")
-AXES = {"up": ("row", -1), "down": ("row", 1), "under": ("row", 2), "left": ("column", -1), "right": ("column", 1)}
+AXES = {
+    "up": ("row", -1),
+    "down": ("row", 1),
+    "under": ("row", 2),
+    "left": ("column", -1),
+    "right": ("column", 1),
+}
 """The axis and the sign of each direction; observers differ about "under"."""
 
 
@@ -34,7 +55,9 @@ class Relation:
     """Where something is."""
 
     ways: list[str] = field(default_factory=list)  # directions, in the order of the text
-    counts: dict[str, int] = field(default_factory=dict)  # the distance along each direction, in cells
+    counts: dict[str, int] = field(
+        default_factory=dict
+    )  # the distance along each direction, in cells
     units: dict[str, str] = field(default_factory=dict)  # the unit of each distance
     far: float | None = None  # metres
     same: set[str] = field(default_factory=set)  # `row`, `column` or `here` (both)
@@ -50,11 +73,18 @@ class Relation:
     sided: bool = False  # it may be one, as in "on the left side"
     apart: int = 0  # the distance in cells, without a direction
     ends: tuple[Mention, ...] = ()  # the two things that it is between
-    also: tuple[Mention, ...] = ()  # what else it is seen from, as in "above the player and the target"
+    also: tuple[
+        Mention, ...
+    ] = ()  # what else it is seen from, as in "above the player and the target"
 
     def copy(self) -> Relation:
         """One that stays as it is when this one is read further."""
-        own = {"ways": [*self.ways], "counts": {**self.counts}, "units": {**self.units}, "same": {*self.same}}
+        own = {
+            "ways": [*self.ways],
+            "counts": {**self.counts},
+            "units": {**self.units},
+            "same": {*self.same},
+        }
         return Relation(**{**self.__dict__, **own})
 
     def become(self, other: Relation) -> bool:
@@ -71,20 +101,33 @@ class Phrases(Things):
         relation, read = Relation(), False
         while not (read and self.beside and self.ahead(self.skip_beside)):
             here, before = self.at, relation.copy() if read else relation
-            comma = read and not (self.single or self.looking) and self.take("comma") and not self.take("and")
+            comma = (
+                read
+                and not (self.single or self.looking)
+                and self.take("comma")
+                and not self.take("and")
+            )
             if read and not (comma or self.single):
                 self.take("and")
             done = self._part(relation)
             another = comma and len(relation.ways) > len(before.ways) > 0
-            if another and (before.ways[0].startswith("corner") or (relation.counts and not before.counts)):
-                done = relation.become(before)  # "to the right, one cell above the box" are two relations
+            if another and (
+                before.ways[0].startswith("corner") or (relation.counts and not before.counts)
+            ):
+                done = relation.become(
+                    before
+                )  # "to the right, one cell above the box" are two relations
             if not done:
                 self.at = here
                 break
             read = True
         if not read:
             return None
-        if relation.other is None and not relation.viewer and not (relation.region and not relation.ways):
+        if (
+            relation.other is None
+            and not relation.viewer
+            and not (relation.region and not relation.ways)
+        ):
             here = self.at
             self.take("of")
             group = self._group() if self.take("whole") and self.kind() != "thing" else []
@@ -94,10 +137,14 @@ class Phrases(Things):
                 relation.other = relation.other._replace(plural=False)  # "on targets"
             if relation.other is None:
                 self.at = here
-            elif relation.other.plural or (self.kind() in ("be", "will", "exists", "comma") and after.span == (0, 0)):
+            elif relation.other.plural or (
+                self.kind() in ("be", "will", "exists", "comma") and after.span == (0, 0)
+            ):
                 return None
         here = self.at
-        if relation.viewer and (self.thing() or Mention("")).kind != "player":  # "two to my right, one above me"
+        if (
+            relation.viewer and (self.thing() or Mention("")).kind != "player"
+        ):  # "two to my right, one above me"
             self.at = here
         self._more(relation)
         return relation
@@ -108,7 +155,14 @@ class Phrases(Things):
         self.take("comma")
         self.skip("filler")
         start = self.at
-        while self.kind() in ("in", "filler", "near", "vague", "here", "exactly") or self._value() in ("back", "ahead"):
+        while self.kind() in (
+            "in",
+            "filler",
+            "near",
+            "vague",
+            "here",
+            "exactly",
+        ) or self._value() in ("back", "ahead"):
             self.at += 1
         thing = self.thing() if self.at > start else None
         return (thing is not None and thing.kind not in ("player", "wall")) or self._back(here)
@@ -120,28 +174,47 @@ class Phrases(Things):
             seen_from = relation.other or Mention("player")
             if self.kind() in ("comma", "and"):
                 self.at += 1
-                other = (self.ahead(self.relation) or Relation()).other  # "above me and to the left of the box" are two
+                other = (
+                    self.ahead(self.relation) or Relation()
+                ).other  # "above me and to the left of the box" are two
                 one = bool(self.several) and self.kind() == "number" and self.peek(1) != "unit"
                 single = one and self.words[self.at].label == "word"  # "and one to my right"
-                if other and relation.other and (single or other.kind != seen_from.kind) and not other.may_be:
+                if (
+                    other
+                    and relation.other
+                    and (single or other.kind != seen_from.kind)
+                    and not other.may_be
+                ):
                     self.at = here
                     return
             relation.viewer = False
             read = self._part(relation)
             if relation.viewer:
-                read = read and (before.viewer or seen_from.kind == "player")  # not "on the target, to my right"
+                read = read and (
+                    before.viewer or seen_from.kind == "player"
+                )  # not "on the target, to my right"
             else:  # "to my left, next to me"
                 self.take("of")
                 again = self.thing() if read else None
-                read = read and (again is None or bool(again.may_be) or again.kind == seen_from.kind)
+                read = read and (
+                    again is None or bool(again.may_be) or again.kind == seen_from.kind
+                )
             self.skip("filler")
-            after = next((word.kind for word in self.words[self.at + 1 :] if word.kind != "filler"), "")
-            goes_on = self.kind() == "region" or (self.kind() == "in" and after in (*_FIXED, "region"))
+            after = next(
+                (word.kind for word in self.words[self.at + 1 :] if word.kind != "filler"), ""
+            )
+            goes_on = self.kind() == "region" or (
+                self.kind() == "in" and after in (*_FIXED, "region")
+            )
             ends = dict(ends_of(relation.ways))  # not "above me at the bottom of the grid"
             gained = [
-                each for each in relation.region if each not in before.region and isinstance(each[1], str | tuple)
+                each
+                for each in relation.region
+                if each not in before.region and isinstance(each[1], str | tuple)
             ]
-            clash = [place for axis, place in gained if axis == "cell" or ends.get(axis, place) != place]
+            clash = [
+                place for axis, place in gained if axis == "cell" or ends.get(axis, place) != place
+            ]
             read = read and not (ends and clash)
             if not (read and (goes_on or self.kind() in ("", "comma", "and", "but", "be"))):
                 relation.become(before)
@@ -156,7 +229,9 @@ class Phrases(Things):
         while self.kind() in ("in", "filler", "exactly", "mine", "approx"):
             word = self.words[self.at]
             relation.exact = relation.exact or word.kind == "exactly"
-            relation.adjacent |= word.value in ("immediately", "immediate", "just") and self.peek(1) != "number"
+            relation.adjacent |= (
+                word.value in ("immediately", "immediate", "just") and self.peek(1) != "number"
+            )
             on = word.value in _ON if word.kind == "in" else on
             about = about or word.kind == "approx"
             relation.to = relation.to or word.value in ("to", "towards", "toward")
@@ -165,7 +240,11 @@ class Phrases(Things):
                 return self._back(here)
             self.at += 1
         kind = self.kind()
-        if (relation.viewer or relation.other) and kind == "unit" and self._value() in ("row", "column"):  # "in my row"
+        if (
+            (relation.viewer or relation.other)
+            and kind == "unit"
+            and self._value() in ("row", "column")
+        ):  # "in my row"
             relation.same.add(self._value())
             self.at += 1
             return True
@@ -179,7 +258,9 @@ class Phrases(Things):
             return self._part(relation) or self._back(here)
         if kind in ("region", "same_row", "same_column", "unit") and self._region(relation):
             return True
-        alone = self._value() in ("row", "column") or (self._value() == "position" and self._before() != "the")
+        alone = self._value() in ("row", "column") or (
+            self._value() == "position" and self._before() != "the"
+        )
         if kind in _FIXED and (not alone or (relation.viewer and kind != "here")):
             self.at += 1
             relation.near = relation.near or kind == "near"
@@ -246,7 +327,9 @@ class Phrases(Things):
             return True
         self.at = after
         self.skip("filler")
-        if relation.ways and (self.take("side") or (unit and self.kind() in ("", "comma", "and", "but"))):
+        if relation.ways and (
+            self.take("side") or (unit and self.kind() in ("", "comma", "and", "but"))
+        ):
             # "to the right, two tiles away"
             return self._away(relation, int(number), unit) or self._back(here)
         if unit == "any" and self._value() in ("away", "distant") and self.take("side"):
@@ -257,8 +340,16 @@ class Phrases(Things):
     def _away(self, relation: Relation, number: int, unit: str) -> bool:
         """Take a distance that follows its direction; one cell away on a diagonal is one along both axes."""
         ways = [step for way in relation.ways for step in way.removeprefix("corner ").split()]
-        along = [way for way in ways if unit not in ("row", "column") or AXES.get(way, ("", 0))[0] == unit]
-        if (len(along) > 1 and number != 1) or not along or not relation.counts.keys().isdisjoint(along):
+        along = [
+            way
+            for way in ways
+            if unit not in ("row", "column") or AXES.get(way, ("", 0))[0] == unit
+        ]
+        if (
+            (len(along) > 1 and number != 1)
+            or not along
+            or not relation.counts.keys().isdisjoint(along)
+        ):
             return False
         relation.ways = ways
         relation.counts |= dict.fromkeys(along, number)
@@ -275,9 +366,18 @@ class Phrases(Things):
             self.at += 1
         relation.sided |= not said.isdisjoint(("side", "area", "part", "region"))
         relation.to |= "direction" in said
-        placed = "boardwise" in said and (relation.at or relation.sided) and not relation.to and number is None
+        placed = (
+            "boardwise" in said
+            and (relation.at or relation.sided)
+            and not relation.to
+            and number is None
+        )
         corner, ends = "corner" in said, ends_of([way])
-        if ends and (placed or "here" in relation.same or (corner and not relation.viewer and self.kind() != "of")):
+        if ends and (
+            placed
+            or "here" in relation.same
+            or (corner and not relation.viewer and self.kind() != "of")
+        ):
             relation.ways.pop()
             relation.region += ends
             relation.loose = not corner

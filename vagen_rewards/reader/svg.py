@@ -16,13 +16,17 @@ TOLERANCE, MOST_OFF, MOST_UNCLEAR = 15, 20, 5
 """Percent of the picture: that a middle and a size may be off; around a middle where observers differ about sides."""
 
 _WORDS = lexicon()["svg"]
-_SIDES = {word: (side[0], int(side[1:])) for side, words in _WORDS["sides"].items() for word in words}
+_SIDES = {
+    word: (side[0], int(side[1:])) for side, words in _WORDS["sides"].items() for word in words
+}
 SHAPES = {name: shape for shape, names in _WORDS["shapes"].items() for name in names}
 _TEXTS: dict[str, str | list[str]] = {
     **_WORDS,
     **_WORDS["patterns"],
     "shape": [*SHAPES],
-    "told": [name for name, shape in SHAPES.items() if shape != "any" and name not in ("bar", "ring")],
+    "told": [
+        name for name, shape in SHAPES.items() if shape != "any" and name not in ("bar", "ring")
+    ],
     "listed": sorted({*colours.names(), "grey"}, key=lambda name: (-len(name), name)),
     "families": [*colours.PLAIN],
 }
@@ -87,7 +91,9 @@ class Painted(NamedTuple):
 
     def __str__(self) -> str:
         at = f" at {self.at}" if self.at else ""
-        return f"the {self.where} has a {self.tone} {self.colour} {self.shape}{at}".replace("  ", " ")
+        return f"the {self.where} has a {self.tone} {self.colour} {self.shape}{at}".replace(
+            "  ", " "
+        )
 
 
 class Related(NamedTuple):
@@ -104,7 +110,9 @@ class Related(NamedTuple):
         for one in getattr(state, self.one.where) or ():
             for other in getattr(state, self.other.where) or ():
                 off = (getattr(one, axis) - getattr(other, axis)) * sign
-                if one is not other and False not in (fits := {self.one.fits(one), self.other.fits(other)}):
+                if one is not other and False not in (
+                    fits := {self.one.fits(one), self.other.fits(other)}
+                ):
                     wrong = None if abs(off) < MOST_UNCLEAR else False
                     verdicts.append(wrong if off < MOST_UNCLEAR else None if None in fits else True)
         return True if True in verdicts else None if None in verdicts or not verdicts else False
@@ -115,7 +123,9 @@ def _called(colour: str, tone: str, name: str) -> bool | None:
     """Whether `#rrggbb` goes by a name; `None` if observers may differ."""
     if f"{tone} {name}".strip() == colour_name(colour):
         return True
-    tone = "light" if tone in ("pale", "pastel", "baby") else tone if tone in ("light", "dark") else ""
+    tone = (
+        "light" if tone in ("pale", "pastel", "baby") else tone if tone in ("light", "dark") else ""
+    )
     if colours.may_be_called(colour, name, tone):
         return True
     return None if colours.could_be_called(colour, name) else False
@@ -130,7 +140,10 @@ def claims_of(_kind: str, text: str, part: Part) -> Reading:
     for piece in _PATTERNS["piece"].finditer(text):
         plain = _PATTERNS["aside"].sub(lambda match: " " * len(match[0]), piece[0].lower())
         said, span = _PATTERNS["word"].sub(lambda word: _corrected(word[0]), plain), piece.span()
-        whole = {"nothing": _PATTERNS["undrawn"].search(said), "alike": _PATTERNS["alike"].search(said)}
+        whole = {
+            "nothing": _PATTERNS["undrawn"].search(said),
+            "alike": _PATTERNS["alike"].search(said),
+        }
         for match in filter(None, whole.values()):
             said = said.replace(match[0], " " * len(match[0]))
         if is_unsure(said) or _PATTERNS["lacking"].search(said):
@@ -166,10 +179,16 @@ def _elements(said: str, where: str, elements: list[Painted]) -> tuple[list[Any]
             continue
         elements.append(_painted(_topic(said[: match.start()], where), parts))
         found.append(elements[-1])
-        between = _PATTERNS["relation"].fullmatch(said[last : match.start()].strip(" ,")) if len(elements) > 1 else None
+        between = (
+            _PATTERNS["relation"].fullmatch(said[last : match.start()].strip(" ,"))
+            if len(elements) > 1
+            else None
+        )
         if between:
             one, other = elements[-2:] if not between["it"] else elements[:-3:-1]
-            found.append(Related(one, next(word for word in between["how"].split() if word in _SIDES), other))
+            found.append(
+                Related(one, next(word for word in between["how"].split() if word in _SIDES), other)
+            )
             rest = rest[:last] + " " * (match.start() - last) + rest[match.start() :]
         elif len(elements) > 1 and (trailing := _PATTERNS["trailing"].match(said, end)):
             found.append(Related(elements[-1], trailing["how"], elements[-2]))
@@ -178,18 +197,28 @@ def _elements(said: str, where: str, elements: list[Painted]) -> tuple[list[Any]
         rest = rest[: match.start()] + " " * (end - match.start()) + rest[end:]
     for chain in _PATTERNS["chain"].finditer(said):  # "white and blue parts"
         topic = _topic(said[: chain.start()], where)
-        found += [_painted(topic, {"colour": match[0]}) for match in _PATTERNS["bare"].finditer(chain[0])]
+        found += [
+            _painted(topic, {"colour": match[0]}) for match in _PATTERNS["bare"].finditer(chain[0])
+        ]
         rest = rest[: chain.start()] + " " * len(chain[0]) + rest[chain.end() :]
     return found, _topic(said, where), rest
 
 
 def _topic(said: str, where: str) -> str:
     """The picture that a text speaks of last."""
-    return next((str(match.lastgroup) for match in reversed(list(_PATTERNS["topic"].finditer(said)))), where)
+    return next(
+        (str(match.lastgroup) for match in reversed(list(_PATTERNS["topic"].finditer(said)))), where
+    )
 
 
 def _painted(where: str, parts: dict[str, str]) -> Painted:
-    at = (int(parts["x"]), int(parts["y"])) if "x" in parts else (50, 50) if "middle" in parts else None
+    at = (
+        (int(parts["x"]), int(parts["y"]))
+        if "x" in parts
+        else (50, 50)
+        if "middle" in parts
+        else None
+    )
     wide, high = [next((int(parts[key]) for key in keys if key in parts), None) for keys in _SIZES]
     if "radius" in parts:
         wide = high = int(parts["radius"]) * (1 + (parts["radial"] != "diameter"))
@@ -200,7 +229,9 @@ def _painted(where: str, parts: dict[str, str]) -> Painted:
         tone, plain = (first, second) if first in _WORDS["tones"] else (tone, f"{first}/{second}")
     count = parts.get("count", "1")
     many, place = NUMBERS.get(count) or int(count), parts.get("place", parts.get("first", ""))
-    return Painted(where, _shape(parts.get("shape", "")), tone, plain, at, (wide, high), many, place)
+    return Painted(
+        where, _shape(parts.get("shape", "")), tone, plain, at, (wide, high), many, place
+    )
 
 
 def _shape(word: str) -> str:
@@ -222,5 +253,15 @@ def mark(state: State, reading: Reading, part: Part) -> Marks:
     truth: Any = state
     aim = "drawing" if part == "world_modeling" and truth.drawing is not None else "target"
     named = {aim, *(claim.key.where for claim in reading.claims if isinstance(claim.key, Painted))}
-    told = tuple([claim for claim in reading.claims if getattr(claim.key, "shape", "") != "nothing" or truth.drawing])
-    return Marks.of(state, reading._replace(claims=told), sum(len(set(getattr(truth, where) or ())) for where in named))
+    told = tuple(
+        [
+            claim
+            for claim in reading.claims
+            if getattr(claim.key, "shape", "") != "nothing" or truth.drawing
+        ]
+    )
+    return Marks.of(
+        state,
+        reading._replace(claims=told),
+        sum(len(set(getattr(truth, where) or ())) for where in named),
+    )

@@ -33,7 +33,13 @@ class Things:
         self.known = known
         self.at = 0
         self.names = len(words)
-        self.several, self.beside, self.looking, self.single, self.first_person = "", False, False, False, False
+        self.several, self.beside, self.looking, self.single, self.first_person = (
+            "",
+            False,
+            False,
+            False,
+            False,
+        )
         self.begin = 0
         self.topic: list[Mention] = []
         self.subjects: list[Mention] = []
@@ -41,14 +47,19 @@ class Things:
     def things(self) -> list[Mention]:
         """Read things joined by "and" or commas; "two holes" are two of them."""
         found: list[Mention] = []
-        begin, whole = self.at, self.take("whole") or (self._value() == "they" and self.take("pronoun"))
+        begin, whole = (
+            self.at,
+            self.take("whole") or (self._value() == "they" and self.take("pronoun")),
+        )
         while True:
             here = self.at
             if found and (self._is_colon() or not (self.take("and") or self.take("comma"))):
                 return found
             thing = self.thing()
             if thing is not None:
-                found.append(Mention(thing.kind, ALL) if whole and thing.plural and not found else thing)
+                found.append(
+                    Mention(thing.kind, ALL) if whole and thing.plural and not found else thing
+                )
                 continue
             counted = self.counted() or (self._group() if whole and not found else [])
             if not counted:
@@ -77,16 +88,24 @@ class Things:
             if not count or (word.plural and count in (2, 3, 4, 5, 6)):
                 self.at += 2
                 self.several = word.value if count else self.several
-                return [self._named(word.value) for _ in range(int(count))] or [Mention(word.value, NONE)]
+                return [self._named(word.value) for _ in range(int(count))] or [
+                    Mention(word.value, NONE)
+                ]
         self.at = here
         return []
 
     def thing(self) -> Mention | None:
         """Read one thing: "the box", "box 1", "another hole", "one" of several, "it"."""
         here, number, another, single, word = self.at, None, False, False, self.words[-1]
-        while self.kind() in ("filler", "another", "number") or (self._value() == "that" and self.peek(1) == "thing"):
+        while self.kind() in ("filler", "another", "number") or (
+            self._value() == "that" and self.peek(1) == "thing"
+        ):
             word = self.words[self.at]
-            another = another or word.kind == "another" or (number == 1 and word.value in ("diagonal", "diagonally"))
+            another = (
+                another
+                or word.kind == "another"
+                or (number == 1 and word.value in ("diagonal", "diagonally"))
+            )
             number = word.value if word.kind == "number" else number
             single = single or (number == 1 and word.label == "word")
             self.at += 1
@@ -97,11 +116,18 @@ class Things:
             meant = self._meant(self.words[self.at - 1].value)
             self.at = here if meant is None else self.at
             return meant
-        if another and not self.several and self.known and self.known[-1].kind not in ("player", "wall"):
+        if (
+            another
+            and not self.several
+            and self.known
+            and self.known[-1].kind not in ("player", "wall")
+        ):
             self.several = "" if self.kind() == "thing" else self.known[-1].kind
         if self.several and (another or single) and self.kind() not in ("thing", "unit", "of"):
             # "one to the right" or "one further down", but not "one right, two up"
-            end = self.words[self.at].span if self.kind() == "direction" else (0, len("to the left"))
+            end = (
+                self.words[self.at].span if self.kind() == "direction" else (0, len("to the left"))
+            )
             if another or end[1] - end[0] >= len("to the left") or word.kind == "filler":
                 return self._named(self.several)
         if self.kind() != "thing" or number not in (None, 1):
@@ -113,7 +139,11 @@ class Things:
         if word.plural and not another:
             self.several = word.value
         mention = Mention(word.value, word.label, word.plural and not another)
-        if not word.label and word.value not in ("free", "wall") and (another or article in ("a", "an") or number == 1):
+        if (
+            not word.label
+            and word.value not in ("free", "wall")
+            and (another or article in ("a", "an") or number == 1)
+        ):
             mention = self._named(word.value)
             self.several = word.value
         self.known.append(mention)
@@ -127,8 +157,15 @@ class Things:
 
     def _meant(self, pronoun: str) -> Mention | None:
         """The things that a pronoun may stand for: the last subject and the last ones that were named."""
-        kinds, last = {"player"} if self.first_person and pronoun == "it" else set[str](), list[Mention]()
-        here = {mention.kind: mention for mention in self.known[self.begin :] if mention.kind not in kinds}
+        kinds, last = (
+            {"player"} if self.first_person and pronoun == "it" else set[str](),
+            list[Mention](),
+        )
+        here = {
+            mention.kind: mention
+            for mention in self.known[self.begin :]
+            if mention.kind not in kinds
+        }
         meant = here.keys() - {subject.kind for subject in self.subjects}
         if self.subjects and len(meant) == 1 and "pronoun" not in self.kinds[: self.at - 1]:
             return here[meant.pop()]  # "a hole is below the player, and another one to its left"
@@ -174,7 +211,9 @@ class Things:
         if self.kinds[at] != kind:
             return False
         self.at = at + 1
-        while self.kind() == "filler" and kind != "thing" and self._value() not in ("a", "an", "the"):
+        while (
+            self.kind() == "filler" and kind != "thing" and self._value() not in ("a", "an", "the")
+        ):
             self.at += 1
         return True
 

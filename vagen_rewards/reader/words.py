@@ -12,7 +12,21 @@ from typing import Any, NamedTuple
 
 from vagen_rewards.reader.claims import Span
 
-_NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMERALS = (
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 NUMBERS = {name: number for number, name in enumerate(_NUMERALS)}
 _WORD = re.compile(
     r"\(\s*\d+\s*,\s*\d+\s*\)|n't\b|'(?:s|ll|re|m|ve)\b|[a-z_]+?(?=n't\b)|[a-z_]+[0-9]*|-?\d+(?:\.\d+)?|\n+|[^\s\w]"
@@ -34,13 +48,17 @@ class Word(NamedTuple):
     value: Any  # the direction, thing, unit or number; else the text
     span: Span
     plural: bool = False  # whether a thing's name is
-    label: str = ""  # `0` in `box0`; `word` of a number that isn't in digits; `me` in the first person
+    label: str = (
+        ""  # `0` in `box0`; `word` of a number that isn't in digits; `me` in the first person
+    )
 
 
 @functools.cache
 def lexicon() -> dict[str, Any]:
     """The file's tables."""
-    return tomllib.loads(files("vagen_rewards.reader").joinpath("lexicon.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        files("vagen_rewards.reader").joinpath("lexicon.toml").read_text(encoding="utf-8")
+    )
 
 
 @functools.cache
@@ -51,7 +69,10 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
     def add(text: str, name: str, value: Any, plural: bool = False) -> None:
         found[tuple(_WORD.findall(text))] = (name, value, plural)
 
-    for name, words in [*tables["classes"].items(), *tables.get(kind, {}).get("classes", {}).items()]:
+    for name, words in [
+        *tables["classes"].items(),
+        *tables.get(kind, {}).get("classes", {}).items(),
+    ]:
         for text in words:
             add(text, name, text)
     own = [tables, tables.get(kind, {})]
@@ -60,7 +81,9 @@ def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
         own.insert(1, tables[own[1]["base"]])
     for key, words in own[1].get("regions", {}).items():
         places = [int(place) if place.lstrip("-").isdigit() else place for place in key.split()]
-        before = ("", "on the ", "to the ") if key.endswith("st") else ("",)  # "on the left" is a direction
+        before = (
+            ("", "on the ", "to the ") if key.endswith("st") else ("",)
+        )  # "on the left" is a direction
         for text in [start + text for start in before for text in words]:
             add(text, "region", tuple(zip(places[::2], places[1::2], strict=True)))
     for table, name in itertools.product(own, ("unit", "direction", "thing")):
@@ -81,16 +104,29 @@ def _rewrites(kind: str) -> list[tuple[frozenset[str], re.Pattern[str], str]]:
             names.setdefault(each, []).append(re.escape(" ".join(phrase)))
     tables = lexicon()
     macros = tables["macros"]
-    any_of = {name: f"(?:{'|'.join(sorted(texts, key=len, reverse=True))})" for name, texts in names.items()}
+    any_of = {
+        name: f"(?:{'|'.join(sorted(texts, key=len, reverse=True))})"
+        for name, texts in names.items()
+    }
 
     def expand(rule: str) -> str:
-        return re.sub(r"\{([A-Za-z]+)\}", lambda name: any_of.get(name[1]) or expand(macros.get(name[1], "(?!)")), rule)
+        return re.sub(
+            r"\{([A-Za-z]+)\}",
+            lambda name: any_of.get(name[1]) or expand(macros.get(name[1], "(?!)")),
+            rule,
+        )
 
     rules = [*tables["rewrites"], *tables[tables[kind].get("base", kind)].get("rewrites", [])]
     found = list[tuple[frozenset[str], re.Pattern[str], str]]()
     for marks, rule, plain in rules:
         begin = r"\b" if re.match(r"[(?:]*[a-z{]", rule) else ""
-        found.append((frozenset(_TOKEN.findall(marks)), re.compile(f"{begin}(?:{expand(rule)}){_EDGE}"), plain))
+        found.append(
+            (
+                frozenset(_TOKEN.findall(marks)),
+                re.compile(f"{begin}(?:{expand(rule)}){_EDGE}"),
+                plain,
+            )
+        )
     return found
 
 
@@ -120,7 +156,10 @@ def words_of(kind: str, text: str) -> list[Word]:
             where = [*where[:start], *[where[start]] * (len(words) - 1), *where[end - 1 :]]
             plain = plain[:start] + words + plain[end:]
             present |= set(_TOKEN.findall(words))
-    raw = [(match[0], (where[match.start()], where[match.end() - 1] + 1)) for match in _WORD.finditer(plain)]
+    raw = [
+        (match[0], (where[match.start()], where[match.end() - 1] + 1))
+        for match in _WORD.finditer(plain)
+    ]
     known, longest, found, i = phrases(kind), _longest(kind), list[Word](), 0
     texts = tuple([word for word, _ in raw])
     while i < len(raw):
@@ -168,12 +207,20 @@ def _single(kind: str, word: str, span: Span) -> Word:
 @functools.lru_cache(maxsize=65536)
 def corrected(kind: str, word: str) -> str:
     """The one word of things and places that an unknown word is a slip of; empty if there is none."""
-    known = [phrase[0] for phrase, entry in phrases(kind).items() if len(phrase) == 1 and entry[0] in _CORRECTED]
+    known = [
+        phrase[0]
+        for phrase, entry in phrases(kind).items()
+        if len(phrase) == 1 and entry[0] in _CORRECTED
+    ]
     meant = {other for other in known if is_slip(word, other)}
     return meant.pop() if len(meant) == 1 else ""
 
 
-_UNSURE = {word for kind in ("hedge", "no") for word in lexicon()["classes"][kind]} - {"?", "nothing", "been"}
+_UNSURE = {word for kind in ("hedge", "no") for word in lexicon()["classes"][kind]} - {
+    "?",
+    "nothing",
+    "been",
+}
 _IS_UNSURE = re.compile(rf"\b(?:{'|'.join(sorted(_UNSURE))})\b|n't\b|\?", re.IGNORECASE)
 
 

@@ -55,7 +55,9 @@ class Verifier(ABC):
         for name in sample.reward_model.verifier_parm:
             if name not in self.parameters:
                 known = did_you_mean(name, self.parameters) if self.parameters else " It has none."
-                raise VerifierError(f"unknown parameter verifier_parm[{name!r}] of the verifier {self.name!r}.{known}")
+                raise VerifierError(
+                    f"unknown parameter verifier_parm[{name!r}] of the verifier {self.name!r}.{known}"
+                )
 
 
 _verifiers: dict[str, Verifier] = {}
@@ -68,7 +70,9 @@ def register(verifier: Verifier, *, replace: bool = False) -> None:
         VerifierError: the name is taken, and not by a verifier of the same class; or it is none.
     """
     if not isinstance(verifier, Verifier) or not getattr(verifier, "name", ""):
-        raise VerifierError(f"{verifier!r:.80} is not a Verifier with a name; subclass Verifier and give it one")
+        raise VerifierError(
+            f"{verifier!r:.80} is not a Verifier with a name; subclass Verifier and give it one"
+        )
     known = _verifiers.get(verifier.name)
     if known is not None and not replace and type(known) is not type(verifier):
         raise VerifierError(
@@ -80,7 +84,9 @@ def register(verifier: Verifier, *, replace: bool = False) -> None:
 def verifier_named(name: str) -> Verifier:
     """The verifier of this name. Raises VerifierError if there is none."""
     if name not in _verifiers:
-        raise VerifierError(f"unknown verifier {name!r}; register it first.{did_you_mean(name, _verifiers)}")
+        raise VerifierError(
+            f"unknown verifier {name!r}; register it first.{did_you_mean(name, _verifiers)}"
+        )
     return _verifiers[name]
 
 
@@ -96,9 +102,13 @@ def score(sample: Sample, response: str, iou_threshold: float = 0.85) -> Verifie
         VerifierError: there is no such verifier, or it can't work with the sample's truth or parameters.
     """
     if not isinstance(response, str):
-        raise VerifierError(f"the response is {type(response).__name__}, not str; pass the model's text as it is")
+        raise VerifierError(
+            f"the response is {type(response).__name__}, not str; pass the model's text as it is"
+        )
     if not (math.isfinite(iou_threshold) and 0 < iou_threshold <= 1):
-        raise VerifierError(f"iou_threshold={iou_threshold!r} is not valid: it must be above 0 and at most 1")
+        raise VerifierError(
+            f"iou_threshold={iou_threshold!r} is not valid: it must be above 0 and at most 1"
+        )
     verifier = verifier_named(sample.reward_model.verifier)
     verifier.check(sample)
     return _checked(verifier.verify(sample, response, iou_threshold), verifier)
@@ -110,13 +120,20 @@ def _checked(result: VerifierResult, verifier: Verifier) -> VerifierResult:
         raise VerifierError(
             f"the verifier {verifier.name!r} gave {type(result).__name__}, not a VerifierResult; fix it"
         )
-    shares = {"accuracy": 0.0 if result.accuracy is None else result.accuracy, "format": result.format}
+    shares = {
+        "accuracy": 0.0 if result.accuracy is None else result.accuracy,
+        "format": result.format,
+    }
     for name, value in shares.items():
         if not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise VerifierError(f"the verifier {verifier.name!r} gave {name}={value!r}; it must be from 0 to 1")
+            raise VerifierError(
+                f"the verifier {verifier.name!r} gave {name}={value!r}; it must be from 0 to 1"
+            )
     for name, value in result.metrics.items():
         if not isinstance(value, int | float) or not math.isfinite(value):
-            raise VerifierError(f"the verifier {verifier.name!r} gave the metric {name}={value!r}; it must be finite")
+            raise VerifierError(
+                f"the verifier {verifier.name!r} gave the metric {name}={value!r}; it must be finite"
+            )
     return result
 
 
@@ -129,7 +146,9 @@ def score_many(
         VerifierError: there are not as many responses as samples.
     """
     if len(samples) != len(responses):
-        raise VerifierError(f"{len(samples)} samples and {len(responses)} responses; give one response a sample")
+        raise VerifierError(
+            f"{len(samples)} samples and {len(responses)} responses; give one response a sample"
+        )
     return [score_safely(*pair, iou_threshold) for pair in zip(samples, responses, strict=True)]
 
 

@@ -50,11 +50,17 @@ class VerifierClient:
             import httpx2
             import tenacity
         except ImportError as error:
-            raise MissingExtraError("the verifier client", "verify", error.name or "httpx2") from error
+            raise MissingExtraError(
+                "the verifier client", "verify", error.name or "httpx2"
+            ) from error
         if not address.startswith(("http://", "https://")):
-            raise VerifierError(f"address={address!r} is not valid: it must begin with http:// or https://")
+            raise VerifierError(
+                f"address={address!r} is not valid: it must begin with http:// or https://"
+            )
         if min(batch, concurrency, attempts) < 1 or timeout <= 0 or wait < 0:
-            raise VerifierError("batch, concurrency and attempts must be at least 1, timeout above 0, wait at least 0")
+            raise VerifierError(
+                "batch, concurrency and attempts must be at least 1, timeout above 0, wait at least 0"
+            )
         self._http, self._tenacity = httpx2, tenacity
         self.address = address.rstrip("/")
         self._batch, self._concurrency = batch, concurrency
@@ -70,7 +76,9 @@ class VerifierClient:
             VerifierServiceError: the service can't be reached, after all attempts.
         """
         if len(samples) != len(responses):
-            raise VerifierError(f"{len(samples)} samples and {len(responses)} responses; give one response a sample")
+            raise VerifierError(
+                f"{len(samples)} samples and {len(responses)} responses; give one response a sample"
+            )
         slots = asyncio.Semaphore(self._concurrency)
         async with self._http.AsyncClient(timeout=self._timeout) as session:
 
@@ -78,7 +86,9 @@ class VerifierClient:
                 async with slots:
                     return await self._ask(session, items, iou_threshold)
 
-            told = await asyncio.gather(*(ask(items) for items in self._batches(samples, responses)))
+            told = await asyncio.gather(
+                *(ask(items) for items in self._batches(samples, responses))
+            )
         return [verdict for batch in told for verdict in batch]
 
     def score_many_sync(
@@ -87,7 +97,9 @@ class VerifierClient:
         """Call `score_many` from synchronous code, with or without a running event loop."""
         return wait_for(self.score_many(samples, responses, iou_threshold))
 
-    def _batches(self, samples: Sequence[Sample], responses: Sequence[str]) -> Iterator[list[bytes]]:
+    def _batches(
+        self, samples: Sequence[Sample], responses: Sequence[str]
+    ) -> Iterator[list[bytes]]:
         items: list[bytes] = []
         size = 0
         for sample, response in zip(samples, responses, strict=True):
@@ -102,8 +114,13 @@ class VerifierClient:
         if items:
             yield items
 
-    async def _ask(self, session: Any, items: list[bytes], threshold: float) -> list[VerifierResult]:
-        body = b'{"iou_threshold": %s, "items": [%s]}' % (json.dumps(threshold).encode(), b",".join(items))
+    async def _ask(
+        self, session: Any, items: list[bytes], threshold: float
+    ) -> list[VerifierResult]:
+        body = b'{"iou_threshold": %s, "items": [%s]}' % (
+            json.dumps(threshold).encode(),
+            b",".join(items),
+        )
         retrying = self._tenacity.AsyncRetrying(
             stop=self._tenacity.stop_after_attempt(self._attempts),
             wait=self._tenacity.wait_exponential(multiplier=self._wait, max=10),
@@ -129,11 +146,15 @@ class VerifierClient:
         if answer.status_code in (408, 429) or answer.status_code >= 500:
             raise _FailedError(f"status {answer.status_code}: {answer.text[:200]}")
         if answer.status_code != 200:
-            raise VerifierError(f"the verifier service refuses the request ({answer.status_code}): {answer.text[:300]}")
+            raise VerifierError(
+                f"the verifier service refuses the request ({answer.status_code}): {answer.text[:300]}"
+            )
         try:
             verdicts = [VerifierResult(**each) for each in answer.json()["verdicts"]]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise _FailedError(f"an answer that isn't one ({type(error).__name__}: {error})") from error
+            raise _FailedError(
+                f"an answer that isn't one ({type(error).__name__}: {error})"
+            ) from error
         if len(verdicts) != count:
             raise _FailedError(f"{len(verdicts)} verdicts for {count} items")
         return verdicts

@@ -80,7 +80,10 @@ def _assignment(table: list[list[float]]) -> tuple[list[int], list[int]]:
 
 
 def released_reward(
-    predicted: Sequence[Box], truth: Sequence[Box], threshold: float, ratios: dict[str, float] | None = None
+    predicted: Sequence[Box],
+    truth: Sequence[Box],
+    threshold: float,
+    ratios: dict[str, float] | None = None,
 ) -> float:
     """R_acc for several boxes as the released code computes it (`DetectionVerifier.verify_accuracy`); 0 to 1.
 
@@ -139,7 +142,9 @@ def _by_iou_first(predicted: Sequence[Box], truth: Sequence[Box], threshold: flo
 
     The released loop means this, but takes the indices of the last pair that it looked at, not the best one's.
     """
-    table = [(iou(own, true), i, j) for i, own in enumerate(predicted) for j, true in enumerate(truth)]
+    table = [
+        (iou(own, true), i, j) for i, own in enumerate(predicted) for j, true in enumerate(truth)
+    ]
     taken: tuple[set[int], set[int]] = (set(), set())
     pairs: Pairs = []
     for overlap, i, j in sorted(table, key=lambda each: (-each[0], *each[1:])):
@@ -148,7 +153,9 @@ def _by_iou_first(predicted: Sequence[Box], truth: Sequence[Box], threshold: flo
         if i not in taken[0] and j not in taken[1]:
             taken[0].add(i)
             taken[1].add(j)
-            pairs.append((predicted[i], truth[j], overlap if predicted[i].label == truth[j].label else 0.0))
+            pairs.append(
+                (predicted[i], truth[j], overlap if predicted[i].label == truth[j].label else 0.0)
+            )
     return pairs
 
 
@@ -188,11 +195,18 @@ class DetectionVerifier(Verifier):
         threshold = sample.reward_model.verifier_parm.get("iou_threshold")
         number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
         if threshold is not None and not (number and 0 < threshold <= 1):
-            raise VerifierError(f"verifier_parm['iou_threshold']={threshold!r} must be above 0 and at most 1; fix it")
+            raise VerifierError(
+                f"verifier_parm['iou_threshold']={threshold!r} must be above 0 and at most 1; fix it"
+            )
         given = sample.reward_model.verifier_parm
-        for name, words in (("coordinates", ("pixels", "thousandths")), ("matching", ("released", "assignment"))):
+        for name, words in (
+            ("coordinates", ("pixels", "thousandths")),
+            ("matching", ("released", "assignment")),
+        ):
             if given.get(name, words[0]) not in words:
-                raise VerifierError(f"verifier_parm[{name!r}]={given[name]!r} must be {' or '.join(map(repr, words))}")
+                raise VerifierError(
+                    f"verifier_parm[{name!r}]={given[name]!r} must be {' or '.join(map(repr, words))}"
+                )
         normalized = given.get("det_verifier_normalized")
         if normalized is not None and not isinstance(normalized, bool):
             raise VerifierError(
@@ -200,7 +214,11 @@ class DetectionVerifier(Verifier):
             )
         ratios = given.get("det_reward_ratio") or {}
         good = isinstance(ratios, Mapping) and all(_is_share(each) for each in ratios.values())
-        if not good or not set(ratios) <= set(RATIOS) or any(ratios.get(name) for name in RATIOS[3:]):
+        if (
+            not good
+            or not set(ratios) <= set(RATIOS)
+            or any(ratios.get(name) for name in RATIOS[3:])
+        ):
             raise VerifierError(
                 f"verifier_parm['det_reward_ratio']={ratios!r} must have weights from 0 to 1 for "
                 f"{', '.join(RATIOS[:3])}, and 0 for {', '.join(RATIOS[3:])}, which aren't paid for here"
@@ -218,7 +236,9 @@ class DetectionVerifier(Verifier):
         try:
             boxes = answered_boxes(sample, answer)
         except NotBoxesError as error:
-            return VerifierResult(0.0, format_score, answer, f"the answer is not a list of boxes: {error}", zeros)
+            return VerifierResult(
+                0.0, format_score, answer, f"the answer is not a list of boxes: {error}", zeros
+            )
         found = match(boxes, truth)
         if given.get("matching") == "assignment":
             accuracy = found.reward(threshold)
@@ -244,7 +264,13 @@ def answered_boxes(sample: Sample, answer: str) -> list[Box]:
         return math.floor(edge / side * 1000)
 
     return [
-        Box(told(box.x1, width), told(box.y1, height), told(box.x2, width), told(box.y2, height), box.label)
+        Box(
+            told(box.x1, width),
+            told(box.y1, height),
+            told(box.x2, width),
+            told(box.y2, height),
+            box.label,
+        )
         for box in boxes
     ]
 
@@ -265,5 +291,7 @@ def true_boxes(text: str) -> tuple[Box, ...]:
             "write [{'bbox_2d': [x1, y1, x2, y2], 'label': 'name'}]"
         ) from error
     if not boxes or not all(box.area for box in boxes):
-        raise VerifierError(f"the ground truth {text!r:.80} has no box, or one without an area; leave the sample out")
+        raise VerifierError(
+            f"the ground truth {text!r:.80} has no box, or one without an area; leave the sample out"
+        )
     return tuple(boxes)

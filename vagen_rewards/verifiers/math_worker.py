@@ -48,7 +48,9 @@ def main() -> None:
 def _comparison() -> Any:
     from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
 
-    logging.disable(logging.CRITICAL)  # it warns at each call that it has no time limit; it has ours
+    logging.disable(
+        logging.CRITICAL
+    )  # it warns at each call that it has no time limit; it has ours
     extraction = [LatexExtractionConfig(boxed_match_priority=0), ExprExtractionConfig()]
 
     @functools.lru_cache(maxsize=1_024)

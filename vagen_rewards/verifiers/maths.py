@@ -37,7 +37,9 @@ _TEXT = re.compile(r"\s*\\text\s*\{([^{}\\]*)\}\s*\Z")
 _WORDS = re.compile(r"[^\W\d_]{2,}(?:[ '’-][^\W\d_]+)*")
 # What isn't calculated though it looks so: 2024-01-02 would be 2021, and H2O the same as O2H.
 _NAMES = (
-    re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?"),  # dates, times
+    re.compile(
+        r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?"
+    ),  # dates, times
     re.compile(r"(?:(?:[A-Z][a-z]?|\((?:[A-Z][a-z]?\d*)+\))\d*){2,}"),  # molecules
     re.compile(r"[A-Z]{1,4}[- ]?\d+[A-Za-z\d-]*|0[xX][\dA-Fa-f]+"),  # codes
     re.compile(r"\d+(?:\.\d+){2,}"),  # addresses, versions
@@ -92,7 +94,12 @@ class MathVerifyVerifier(Verifier):
         if not answer:
             return VerifierResult(0.0, format_score, None, "there is no \\boxed{…}")
         if len(answer) > LONGEST:
-            return VerifierResult(0.0, format_score, answer[:LONGEST], f"the answer has more than {LONGEST} characters")
+            return VerifierResult(
+                0.0,
+                format_score,
+                answer[:LONGEST],
+                f"the answer has more than {LONGEST} characters",
+            )
         right = self._compare(gold, answer)
         if isinstance(right, str):
             raise VerifierError(
@@ -126,7 +133,9 @@ class MathVerifyVerifier(Verifier):
                 except _DiedError as died:
                     worker.end()
                     if died.args[0]:
-                        self._idle.append(_ComparisonProcess(self.seconds))  # starts up while nobody waits
+                        self._idle.append(
+                            _ComparisonProcess(self.seconds)
+                        )  # starts up while nobody waits
                         return None
                     continue  # it was killed by something else: once more
                 self._idle.append(worker)
@@ -159,7 +168,11 @@ def _plain(text: str) -> str:
     return match[1].strip() if match else text.strip()
 
 
-_REASONS = {True: "equal to the truth", False: "not equal to the truth", None: "it takes too long to compare"}
+_REASONS = {
+    True: "equal to the truth",
+    False: "not equal to the truth",
+    None: "it takes too long to compare",
+}
 
 
 class _DiedError(Exception):
@@ -173,7 +186,13 @@ class _ComparisonProcess:
         if importlib.util.find_spec("math_verify") is None:
             raise MissingExtraError("the verifier 'mathverify'", "verify", "math_verify")
         self.process = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-m", "vagen_rewards.verifiers.math_worker", str(seconds), str(MEMORY)],
+            [
+                sys.executable,
+                "-m",
+                "vagen_rewards.verifiers.math_worker",
+                str(seconds),
+                str(MEMORY),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -189,7 +208,9 @@ class _ComparisonProcess:
             self._hear(_START_SECONDS)
             self._ready = True
         try:
-            self.process.stdin.write(f"{request}\n".encode())  # short of a pipe's 64 KiB, so written at once
+            self.process.stdin.write(
+                f"{request}\n".encode()
+            )  # short of a pipe's 64 KiB, so written at once
         except OSError:
             raise _DiedError(False) from None
         return json.loads(self._hear(patience))
@@ -216,4 +237,8 @@ class _ComparisonProcess:
                     pipe.close()
 
 
-_BY_LIMIT = (27, 6, 11)  # SIGPROF, and SIGABRT and SIGSEGV, with which C code answers when memory or its stack ends
+_BY_LIMIT = (
+    27,
+    6,
+    11,
+)  # SIGPROF, and SIGABRT and SIGSEGV, with which C code answers when memory or its stack ends

@@ -24,12 +24,16 @@ REFLECTIVE_WORDS = (
 """The 15 words and phrases of appendix H."""
 
 _REFLECTIVE = re.compile(
-    r"(?<!\w)(?:" + "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in REFLECTIVE_WORDS) + r")(?!\w)",
+    r"(?<!\w)(?:"
+    + "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in REFLECTIVE_WORDS)
+    + r")(?!\w)",
     re.IGNORECASE,
 )
 
 _LOCK = threading.Lock()
-_THOUSAND_SQUARED = 1_000_000.0  # of boxes whose picture is 1,000 wide and high, whatever its pixels
+_THOUSAND_SQUARED = (
+    1_000_000.0  # of boxes whose picture is 1,000 wide and high, whatever its pixels
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,9 @@ def source_metrics(scored: Iterable[Scored]) -> dict[str, float]:
     for each in scored:
         by_source.setdefault(each.sample.data_source, []).append(each)
     return {
-        f"{source}/{name}": value for source, batch in sorted(by_source.items()) for name, value in _of(batch).items()
+        f"{source}/{name}": value
+        for source, batch in sorted(by_source.items())
+        for name, value in _of(batch).items()
     }
 
 
@@ -81,20 +87,29 @@ def _of(batch: Sequence[Scored]) -> dict[str, float]:
     parts = {
         "reward/total": [each.verdict.reward(each.sample) for each in judged],
         "reward/accuracy": [
-            each.sample.reward_model.accuracy_ratio * (each.verdict.accuracy or 0.0) for each in judged
+            each.sample.reward_model.accuracy_ratio * (each.verdict.accuracy or 0.0)
+            for each in judged
         ],
-        "reward/format": [each.sample.reward_model.format_ratio * each.verdict.format for each in judged],
+        "reward/format": [
+            each.sample.reward_model.format_ratio * each.verdict.format for each in judged
+        ],
         "accuracy": [(each.verdict.accuracy or 0.0) for each in judged],
         "format": [each.verdict.format for each in judged],
         "length/characters": [float(len(each.response)) for each in batch],
         "length/tokens": [float(each.tokens) for each in batch if each.tokens is not None],
         "truncated": [float(each.truncated) for each in batch],
         "reflection/ratio": [float(is_reflective(each.response)) for each in batch],
-        "reflection/correct": [float(each.verdict.correct) for each in judged if is_reflective(each.response)],
+        "reflection/correct": [
+            float(each.verdict.correct) for each in judged if is_reflective(each.response)
+        ],
     }
     for name in ("iou", *map(metric_name, REPORTED)):
-        parts[name] = [each.verdict.metrics[name] for each in judged if name in each.verdict.metrics]
-    found.update({name: math.fsum(values) / len(values) for name, values in parts.items() if values})
+        parts[name] = [
+            each.verdict.metrics[name] for each in judged if name in each.verdict.metrics
+        ]
+    found.update(
+        {name: math.fsum(values) / len(values) for name, values in parts.items() if values}
+    )
     with_boxes = [each for each in judged if "iou" in each.verdict.metrics]
     if with_boxes:
         found["map"], found["map@50"] = mean_average_precision(
@@ -146,16 +161,29 @@ def mean_average_precision(
     except ImportError as error:
         raise MissingExtraError("mAP", "verify", "pycocotools") from error
     if not any(truth) or not len(predicted) == len(truth) == len(areas):
-        raise ValueError(f"{len(predicted)}, {len(truth)} and {len(areas)} pictures; give as many of each, and a box")
+        raise ValueError(
+            f"{len(predicted)}, {len(truth)} and {len(areas)} pictures; give as many of each, and a box"
+        )
     names = sorted({box.label for boxes in truth for box in boxes})
     category = {name: i + 1 for i, name in enumerate(names)}
     annotations = [
-        {"image_id": i, "category_id": category[box.label], "bbox": _as_coco(box), "area": box.area, "iscrowd": 0}
+        {
+            "image_id": i,
+            "category_id": category[box.label],
+            "bbox": _as_coco(box),
+            "area": box.area,
+            "iscrowd": 0,
+        }
         for i, boxes in enumerate(truth)
         for box in boxes
     ]
     found = [
-        {"image_id": i, "category_id": category[box.label], "bbox": _as_coco(box), "score": box.area / area}
+        {
+            "image_id": i,
+            "category_id": category[box.label],
+            "bbox": _as_coco(box),
+            "score": box.area / area,
+        }
         for i, (boxes, area) in enumerate(zip(predicted, areas, strict=True))
         for box in boxes
         if box.label in category
@@ -175,7 +203,9 @@ def mean_average_precision(
         evaluation = COCOeval(true, true.loadRes(found), "bbox")
         evaluation.evaluate()
         evaluation.accumulate()
-        precision = evaluation.eval["precision"][:, :, :, 0, -1]  # (IoU thresholds, recalls, labels), all areas
+        precision = evaluation.eval["precision"][
+            :, :, :, 0, -1
+        ]  # (IoU thresholds, recalls, labels), all areas
     return float(precision.mean()), float(precision[0].mean())
 
 

@@ -25,10 +25,16 @@ class IoUSchedule:
 
     def __post_init__(self) -> None:
         if not self.thresholds or not all(0 < each <= 1 for each in self.thresholds):
-            raise ConfigError(f"thresholds={self.thresholds!r} is not valid: each must be above 0 and at most 1")
-        inside = all(0 < each < 1 for each in self.ends) and all(a < b for a, b in pairwise(self.ends))
+            raise ConfigError(
+                f"thresholds={self.thresholds!r} is not valid: each must be above 0 and at most 1"
+            )
+        inside = all(0 < each < 1 for each in self.ends) and all(
+            a < b for a, b in pairwise(self.ends)
+        )
         if len(self.ends) != len(self.thresholds) - 1 or not inside:
-            raise ConfigError(f"ends={self.ends!r} is not valid: one fewer than thresholds, rising, between 0 and 1")
+            raise ConfigError(
+                f"ends={self.ends!r} is not valid: one fewer than thresholds, rising, between 0 and 1"
+            )
 
     def at(self, progress: float) -> float:
         """The threshold after this share of training, 0 to 1; a stage's end belongs to the next.
@@ -37,7 +43,9 @@ class IoUSchedule:
             ConfigError: `progress` is outside.
         """
         if not 0 <= progress <= 1:
-            raise ConfigError(f"progress={progress!r} is not valid: it is a share of training, 0 to 1")
+            raise ConfigError(
+                f"progress={progress!r} is not valid: it is a share of training, 0 to 1"
+            )
         return self.thresholds[bisect_right(self.ends, progress)]
 
 
@@ -74,7 +82,9 @@ class AdaptiveIoU:
         if not 0 < self.target < 1:
             raise ConfigError(f"target={self.target!r} is not valid: it is a rate between 0 and 1")
         if self.threshold not in MILESTONES:
-            raise ConfigError(f"threshold={self.threshold!r} is not valid: it must be one of {MILESTONES}")
+            raise ConfigError(
+                f"threshold={self.threshold!r} is not valid: it must be one of {MILESTONES}"
+            )
 
     def update(self, ious: Iterable[float]) -> float:
         """Take a batch in, and return T_{t+1}.

@@ -59,7 +59,9 @@ def make_app(workers: int) -> Any:
         from starlette.routing import Route
     except ImportError as error:
         raise MissingExtraError("the verifier service", "verify", "starlette") from error
-    if type(verifier_named(MathVerifyVerifier.name)) is MathVerifyVerifier:  # a user may have put another there
+    if (
+        type(verifier_named(MathVerifyVerifier.name)) is MathVerifyVerifier
+    ):  # a user may have put another there
         register(MathVerifyVerifier(workers))
     threads = ThreadPoolExecutor(workers, thread_name_prefix="verifier")
 
@@ -76,7 +78,9 @@ def make_app(workers: int) -> Any:
             return JSONResponse({"error": "the client has gone"}, 400)
         loop = asyncio.get_running_loop()
         chunks = [items[i : i + _CHUNK] for i in range(0, len(items), _CHUNK)]
-        told = await asyncio.gather(*(loop.run_in_executor(threads, score_items, each, threshold) for each in chunks))
+        told = await asyncio.gather(
+            *(loop.run_in_executor(threads, score_items, each, threshold) for each in chunks)
+        )
         verdicts = [verdict for chunk in told for verdict in chunk]
         # In ASCII: a reply may hold lone surrogates, which UTF-8 can't say.
         return Response(json.dumps({"verdicts": verdicts}), media_type="application/json")
@@ -87,7 +91,9 @@ def make_app(workers: int) -> Any:
 def read_request(body: bytes) -> tuple[list[Any], float]:
     """The items and the threshold. Raises BadRequestError for anything else."""
     if len(body) > MOST_BYTES:
-        raise BadRequestError(413, f"the request has more than {MOST_BYTES} bytes; send it in several")
+        raise BadRequestError(
+            413, f"the request has more than {MOST_BYTES} bytes; send it in several"
+        )
     try:
         asked = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -96,9 +102,15 @@ def read_request(body: bytes) -> tuple[list[Any], float]:
     if not isinstance(items, list):
         raise BadRequestError(400, 'the request has no list "items"')
     if len(items) > MOST_ITEMS:
-        raise BadRequestError(413, f"the request has {len(items)} items, more than {MOST_ITEMS}; send it in several")
+        raise BadRequestError(
+            413, f"the request has {len(items)} items, more than {MOST_ITEMS}; send it in several"
+        )
     threshold = asked.get("iou_threshold", 0.85)
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 < threshold <= 1:
+    if (
+        isinstance(threshold, bool)
+        or not isinstance(threshold, int | float)
+        or not 0 < threshold <= 1
+    ):
         raise BadRequestError(400, f"iou_threshold={threshold!r:.40} is not above 0 and at most 1")
     return items, float(threshold)
 
@@ -132,7 +144,9 @@ class VerifierService(contextlib.AbstractContextManager["VerifierService"]):
         VerifierServiceError: it did not start.
     """
 
-    def __init__(self, port: int = 0, workers: int | None = None, modules: Sequence[str] = ()) -> None:
+    def __init__(
+        self, port: int = 0, workers: int | None = None, modules: Sequence[str] = ()
+    ) -> None:
         command = [sys.executable, "-m", __name__, "--port", str(port), "--with-parent"]
         command += ["--workers", str(workers)] if workers else []
         command += [word for module in modules for word in ("--import", module)]
@@ -147,7 +161,9 @@ class VerifierService(contextlib.AbstractContextManager["VerifierService"]):
         line = self.process.stdout.readline().strip()
         if not line.startswith("http"):
             self.close()
-            raise VerifierServiceError(line or "the verifier service did not start; see its messages above")
+            raise VerifierServiceError(
+                line or "the verifier service did not start; see its messages above"
+            )
         self.address = line
 
     def close(self) -> None:
@@ -174,8 +190,12 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8420)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--import", dest="modules", action="append", default=[], help="a module with your verifiers")
-    parser.add_argument("--with-parent", action="store_true", help="end when the standard input does")
+    parser.add_argument(
+        "--import", dest="modules", action="append", default=[], help="a module with your verifiers"
+    )
+    parser.add_argument(
+        "--with-parent", action="store_true", help="end when the standard input does"
+    )
     asked = parser.parse_args()
     try:
         if asked.workers < 1:
@@ -189,12 +209,16 @@ def main() -> None:
     except (VagenError, ImportError) as error:
         sys.exit(_say(str(error)))
     except OSError as error:
-        sys.exit(_say(f"{asked.host}:{asked.port} can't be listened on ({error}); choose another --port"))
+        sys.exit(
+            _say(f"{asked.host}:{asked.port} can't be listened on ({error}); choose another --port")
+        )
     host, port = listening.getsockname()[:2]
     if asked.with_parent:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     _say(f"http://{host}:{port}")
-    uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_keep_alive=30)).run(sockets=[listening])
+    uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_keep_alive=30)).run(
+        sockets=[listening]
+    )
 
 
 def _say(line: str) -> int:

@@ -53,11 +53,16 @@ class Compared:
     def pictures(self) -> list[Pixels]:
         """The pictures that the environment showed and that are in the sequence, in order."""
         seen = self.calls[-1].seen if self.turns else 0
-        runs = self.model.collapse(self.row.input_ids[: self.starts[-1] if self.starts else None])[0]
+        runs = self.model.collapse(self.row.input_ids[: self.starts[-1] if self.starts else None])[
+            0
+        ]
         read = runs.count(self.model.image_token)
         shown = self.playback.env.shown[max(0, seen - read) : seen]
         following = self.model.collapse(self.row.input_ids)[0].count(self.model.image_token) - read
-        own = sum(token == self.model.image_token for token in (self.calls[-1].reply if self.turns else ()))
+        own = sum(
+            token == self.model.image_token
+            for token in (self.calls[-1].reply if self.turns else ())
+        )
         return shown + self.playback.env.shown[seen : seen + max(0, following - own)]
 
 
@@ -102,7 +107,11 @@ def mask(pair: Compared) -> Iterator[str]:
     have = [bool(on) for on in pair.row.mask]
     at = _first_difference(want, have)
     if at is not None:
-        wrong = "is sampled and not trained" if want[at : at + 1] == [True] else "is trained and was not sampled"
+        wrong = (
+            "is sampled and not trained"
+            if want[at : at + 1] == [True]
+            else "is trained and was not sampled"
+        )
         yield f"token {at} {wrong}: {_around(pair.model, pair.row.input_ids, at)}"
 
 
@@ -129,7 +138,9 @@ def pictures(pair: Compared) -> Iterator[str]:
         yield f"pixels {tuple(pixels.shape)} for {len(sizes)} pictures, of what was shown {right}"
         return
     parts = grids.prod(1).tolist()
-    for number, (one, other) in enumerate(zip(want.split(parts), pixels.float().cpu().split(parts), strict=True)):
+    for number, (one, other) in enumerate(
+        zip(want.split(parts), pixels.float().cpu().split(parts), strict=True)
+    ):
         if not torch.allclose(one, other, atol=1e-4):
             yield f"picture {number} is another one than was shown there"
             return
@@ -172,7 +183,9 @@ def logprobs(pair: Compared) -> Iterator[str]:
     """Log-probabilities of sampler and trainer agree, both stored and recomputed."""
     inputs = {name: tensor for name, tensor in pair.row.forward.items() if tensor is not None}
     try:
-        again = pair.model.logprobs({"input_ids": torch.tensor([list(pair.row.input_ids)]), **inputs})
+        again = pair.model.logprobs(
+            {"input_ids": torch.tensor([list(pair.row.input_ids)]), **inputs}
+        )
     except Exception as error:  # whatever the model raises is what the trainer would see
         yield f"the forward pass fails: {type(error).__name__}: {str(error)[:160]}"
         return
@@ -180,7 +193,10 @@ def logprobs(pair: Compared) -> Iterator[str]:
         if start is None:
             yield f"turn {turn}: the reply isn't in the sequence"
             return
-        for name, scores in (("the trainer computes", again), ("the trainer keeps", pair.row.logprobs)):
+        for name, scores in (
+            ("the trainer computes", again),
+            ("the trainer keeps", pair.row.logprobs),
+        ):
             if scores is None or call.reply.count(pair.model.image_token):
                 continue
             have = list(map(float, scores[start : start + len(call.reply)]))
@@ -191,7 +207,9 @@ def logprobs(pair: Compared) -> Iterator[str]:
                     message = f"{name} nothing"
                 else:
                     here = _around(pair.model, call.reply, worst)
-                    message = f"sampled at {call.logprobs[worst]:.4f}, {name} {have[worst]:.4f}: {here}"
+                    message = (
+                        f"sampled at {call.logprobs[worst]:.4f}, {name} {have[worst]:.4f}: {here}"
+                    )
                 mean = sum(off) / max(1, len(off))
                 yield f"turn {turn}: {message} (mean difference {mean:.4f})"
                 return
@@ -280,15 +298,26 @@ def _start(model: ReferenceModel, ids: Sequence[int], call: SamplerCall) -> int 
 def _find(ids: Sequence[int], reply: Sequence[int], after: int) -> int | None:
     wanted = list(reply)
     return next(
-        (at for at in range(after, len(ids) - len(wanted) + 1) if list(ids[at : at + len(wanted)]) == wanted), None
+        (
+            at
+            for at in range(after, len(ids) - len(wanted) + 1)
+            if list(ids[at : at + len(wanted)]) == wanted
+        ),
+        None,
     )
 
 
 def _first_difference(want: Sequence[object], have: Sequence[object]) -> int | None:
-    return next((at for at, (one, other) in enumerate(itertools.zip_longest(want, have)) if one != other), None)
+    return next(
+        (at for at, (one, other) in enumerate(itertools.zip_longest(want, have)) if one != other),
+        None,
+    )
 
 
 def _around(model: ReferenceModel, ids: Sequence[int], at: int) -> str:
-    before, after = model.say(ids[max(0, at - AROUND) : at]), model.say(ids[at + 1 : at + 1 + AROUND])
+    before, after = (
+        model.say(ids[max(0, at - AROUND) : at]),
+        model.say(ids[at + 1 : at + 1 + AROUND]),
+    )
     here = model.say(ids[at : at + 1]) or "nothing"
     return f"{before} [{here}] {after}".strip()

@@ -15,7 +15,9 @@ from vagen_adapters.parity.sampler import RecordedSampler
 from vagen_adapters.parity.trained import Playback, TrainedSequence, Trainer
 
 
-def run(trainer: Trainer, model: ReferenceModel | None = None, names: Collection[str] | None = None) -> Report:
+def run(
+    trainer: Trainer, model: ReferenceModel | None = None, names: Collection[str] | None = None
+) -> Report:
     """Play recordings through a trainer and check what it would train on.
 
     Args:
@@ -50,7 +52,8 @@ def room_before_the_last_observation(playback: Playback) -> int | None:
         return None
     sizes = playback.model.patches(playback.model.features(playback.env.shown)["image_grid_thw"])
     first, before, last = (
-        len(playback.model.expand(playback.sampler.calls[number].ids, sizes)) for number in (0, -2, -1)
+        len(playback.model.expand(playback.sampler.calls[number].ids, sizes))
+        for number in (0, -2, -1)
     )
     observation = last - before - len(playback.sampler.calls[-2].reply)
     return last - first - observation // 2
@@ -64,7 +67,14 @@ def played(trainer: Trainer, playback: Playback) -> list[Finding]:
         rows = list(trainer.play(playback))
     except Exception as error:  # a trainer may raise anything
         name = "failure" if recording.breaks is not None else "plays"
-        return [Finding(recording.name, name, verdict, f"it stops with {type(error).__name__}: {str(error)[:200]}")]
+        return [
+            Finding(
+                recording.name,
+                name,
+                verdict,
+                f"it stops with {type(error).__name__}: {str(error)[:200]}",
+            )
+        ]
     if recording.breaks is not None:
         return [failure(recording, rows)]
     if not rows:
@@ -78,7 +88,12 @@ def failure(recording: Recording, rows: list[TrainedSequence]) -> Finding:
     if not trained:
         return Finding(recording.name, "failure", "pass", "the episode is left out")
     paid = [row.reward if row.rewards is None else sum(row.rewards) for row in trained]
-    return Finding(recording.name, "failure", "fail", f"{len(trained)} of its sequences are trained, paid {paid}")
+    return Finding(
+        recording.name,
+        "failure",
+        "fail",
+        f"{len(trained)} of its sequences are trained, paid {paid}",
+    )
 
 
 def checked(playback: Playback, rows: list[TrainedSequence], name: str) -> Finding:

@@ -51,25 +51,43 @@ class Recording:
 
     def reply_ids(self, turn: int, model: ReferenceModel) -> tuple[int, ...]:
         """Return the tokens of a reply, spelled letter by letter."""
-        ids = _spelled(f"<think>I go {self.moves[turn].lower()}.</think><answer>{self.moves[turn]}</answer>", model)
+        ids = _spelled(
+            f"<think>I go {self.moves[turn].lower()}.</think><answer>{self.moves[turn]}</answer>",
+            model,
+        )
         if turn == self.image_token:
             ids.insert(len(ids) // 2, model.image_token)
         return (*ids, *(() if turn == self.cut else (model.end_token,)))
 
     def summary_ids(self, turn: int, model: ReferenceModel) -> tuple[int, ...]:
         """Return the tokens of a summary before a turn, spelled letter by letter."""
-        return (*_spelled(f"{turn} turns, and now I go {self.moves[turn].lower()}.", model), model.end_token)
+        return (
+            *_spelled(f"{turn} turns, and now I go {self.moves[turn].lower()}.", model),
+            model.end_token,
+        )
 
 
 def _spelled(text: str, model: ReferenceModel) -> list[int]:
     tokenizer = model.encoder.tokenizer
-    return [token for letter in text for token in tokenizer.encode(letter, add_special_tokens=False)]
+    return [
+        token for letter in text for token in tokenizer.encode(letter, add_special_tokens=False)
+    ]
 
 
 RECORDINGS = (
-    Recording("solved", "the plain case: pictures, several turns, a terminal state", seed=0, moves=(), max_turns=9),
+    Recording(
+        "solved",
+        "the plain case: pictures, several turns, a terminal state",
+        seed=0,
+        moves=(),
+        max_turns=9,
+    ),
     Recording("truncated", "the turns are used up; the value of the last state is unknown, not 0"),
-    Recording("cut reply", "a reply has no end token, and the template writes one that wasn't sampled", cut=1),
+    Recording(
+        "cut reply",
+        "a reply has no end token, and the template writes one that wasn't sampled",
+        cut=1,
+    ),
     Recording(
         "image token",
         "the model samples the token that stands for pictures (verl-agent #202)",
@@ -83,7 +101,10 @@ RECORDINGS = (
         refusable=True,
     ),
     Recording(
-        "broken", "the environment fails in the second turn, which must not be scored as 0", breaks=1, refusable=True
+        "broken",
+        "the environment fails in the second turn, which must not be scored as 0",
+        breaks=1,
+        refusable=True,
     ),
 )
 """In the order of the report. The oracle plays `solved`."""
@@ -125,6 +146,8 @@ def solved(recording: Recording) -> Recording:
     while not over:
         (move,) = env.unwrapped.plan()[:1]  # type: ignore[attr-defined]
         moves.append(move)
-        _, _, terminated, truncated, _ = env.step(f"<think>I go {move.lower()}.</think><answer>{move}</answer>")
+        _, _, terminated, truncated, _ = env.step(
+            f"<think>I go {move.lower()}.</think><answer>{move}</answer>"
+        )
         over = terminated or truncated
     return replace(recording, moves=tuple(moves))

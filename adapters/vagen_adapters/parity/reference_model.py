@@ -40,7 +40,9 @@ class ReferenceModel:
         self.folder = Path(folder)
         if not (self.folder / "config.json").exists():
             texts = tiny.texts_of([ENV_ID], levels=3, **OPTIONS)
-            tiny.save_tiny(self.folder, texts, vocabulary=384, hidden=64, layers=2, vision_hidden=32)
+            tiny.save_tiny(
+                self.folder, texts, vocabulary=384, hidden=64, layers=2, vision_hidden=32
+            )
             _make_pictures_matter(self.folder)
         self.model, self.encoder = load_policy(self.folder)
 
@@ -71,7 +73,11 @@ class ReferenceModel:
 
         Sampling servers expect one image token per picture, models one per merged patch.
         """
-        kept = [at for at, token in enumerate(ids) if token != self.image_token or not at or ids[at - 1] != token]
+        kept = [
+            at
+            for at, token in enumerate(ids)
+            if token != self.image_token or not at or ids[at - 1] != token
+        ]
         return [ids[at] for at in kept], kept
 
     def expand(self, ids: Sequence[int], sizes: Sequence[int]) -> list[int]:
@@ -86,13 +92,19 @@ class ReferenceModel:
     def inputs(self, ids: Sequence[int], pictures: Sequence[Pixels]) -> dict[str, Tensor]:
         """Return the correct inputs of a forward pass."""
         tokens = torch.tensor([list(ids)])
-        return {"input_ids": tokens, "mm_token_type_ids": (tokens == self.image_token).int(), **self.features(pictures)}
+        return {
+            "input_ids": tokens,
+            "mm_token_type_ids": (tokens == self.image_token).int(),
+            **self.features(pictures),
+        }
 
     def positions(self, ids: Sequence[int], grids: Tensor | None) -> Tensor:
         """Return the model's own position ids, (3, L)."""
         tokens = torch.tensor([list(ids)])
         types = (tokens == self.image_token).int()
-        found: Tensor = self.model.model.get_rope_index(tokens, types, image_grid_thw=grids)[0][:, 0]
+        found: Tensor = self.model.model.get_rope_index(tokens, types, image_grid_thw=grids)[0][
+            :, 0
+        ]
         return found
 
     @torch.no_grad()
@@ -105,7 +117,9 @@ class ReferenceModel:
 
     def say(self, ids: Sequence[int]) -> str:
         """Decode tokens for a message; runs of image tokens are shown as one."""
-        return " ".join(repr(self.encoder.tokenizer.decode([token])) for token in self.collapse(ids)[0])
+        return " ".join(
+            repr(self.encoder.tokenizer.decode([token])) for token in self.collapse(ids)[0]
+        )
 
 
 @torch.no_grad()

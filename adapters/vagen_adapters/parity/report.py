@@ -39,5 +39,8 @@ class Report:
 
     def text(self) -> str:
         """The report as text."""
-        found = (f"{each.verdict:4}  {each.recording:12} {each.check:10}  {each.message}" for each in self.findings)
+        found = (
+            f"{each.verdict:4}  {each.recording:12} {each.check:10}  {each.message}"
+            for each in self.findings
+        )
         return "\n".join([self.summary, "", *map(str.rstrip, found)])

@@ -62,6 +62,10 @@ class RecordedSampler:
         seen = pictures if runs == len(pictures) else ()
         # The model has no pixels for a sampled image token.
         reply_inputs = [0 if token == self.model.image_token else token for token in reply]
-        scores = self.model.logprobs(self.model.inputs([*prompt, *reply_inputs], seen))[len(prompt) :]
-        self.calls.append(SamplerCall(tuple(prompt_ids), tuple(pictures), reply, tuple(scores), turn, summary))
+        scores = self.model.logprobs(self.model.inputs([*prompt, *reply_inputs], seen))[
+            len(prompt) :
+        ]
+        self.calls.append(
+            SamplerCall(tuple(prompt_ids), tuple(pictures), reply, tuple(scores), turn, summary)
+        )
         return list(reply), scores

@@ -16,14 +16,21 @@ import torch
 from vagen_envs import VagenError
 
 TAGS = tuple(
-    f"<{slash}{tag}>" for tag in ("think", "observation", "reasoning", "prediction", "answer") for slash in ("", "/")
+    f"<{slash}{tag}>"
+    for tag in ("think", "observation", "reasoning", "prediction", "answer")
+    for slash in ("", "/")
 )
 ROLES = ["system\n", "user\n", "assistant\n"]
 """What the chat template adds to every message; the tokenizer learns each as a token."""
 PROMPTS = "terse"
 """The prompt pack of a few words, for a model that would learn nothing from more."""
 PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
-VISION_START, VISION_END, IMAGE, VIDEO = "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"
+VISION_START, VISION_END, IMAGE, VIDEO = (
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+)
 
 CHAT_TEMPLATE = """\
 {%- for message in messages -%}
@@ -59,10 +66,16 @@ def save_tiny(
         vision_hidden: width of the vision model, a multiple of 16.
         vision_layers: of the vision model.
     """
-    from transformers import Qwen2VLImageProcessorPil, Qwen3VLConfig, Qwen3VLForConditionalGeneration
+    from transformers import (
+        Qwen2VLImageProcessorPil,
+        Qwen3VLConfig,
+        Qwen3VLForConditionalGeneration,
+    )
 
     tokenizer = _train_tokenizer(texts, vocabulary)
-    image, video, start, end = tokenizer.convert_tokens_to_ids([IMAGE, VIDEO, VISION_START, VISION_END])
+    image, video, start, end = tokenizer.convert_tokens_to_ids(
+        [IMAGE, VIDEO, VISION_START, VISION_END]
+    )
     config = Qwen3VLConfig(
         text_config={
             "vocab_size": len(tokenizer),

@@ -18,7 +18,14 @@ from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.introspection import backbone_of, logits_of, read_policy, vision_parameters
 from vagen_adapters.ppo.packed_rows import in_one_row, in_rows
-from vagen_adapters.ppo.scoring import PIECES, Distribution, SampledTokens, as_autocast_rounds, pieces_for, score
+from vagen_adapters.ppo.scoring import (
+    PIECES,
+    Distribution,
+    SampledTokens,
+    as_autocast_rounds,
+    pieces_for,
+    score,
+)
 from vagen_adapters.ppo.vision_cache import VisionFeatureCache
 
 CRITIC_FILE = "critic.safetensors"
@@ -54,7 +61,9 @@ class ActorCritic(nn.Module):
         self.value_head: nn.Linear | None = None
         if values:
             self.value_head = nn.Linear(policy.config.get_text_config().hidden_size, 1)
-            nn.init.zeros_(self.value_head.weight)  # every state has value 0 until the critic has seen a return
+            nn.init.zeros_(
+                self.value_head.weight
+            )  # every state has value 0 until the critic has seen a return
             nn.init.zeros_(self.value_head.bias)
         self.reference: Any | None = None
         self.vision_cache: VisionFeatureCache | None = None
@@ -100,7 +109,9 @@ class ActorCritic(nn.Module):
         """Whether policy and critic are trained through PEFT adapters over frozen weights."""
         return hasattr(self.policy, "disable_adapter")
 
-    def add_reference(self, arithmetic: torch.dtype = torch.float32, path: str | None = None) -> None:
+    def add_reference(
+        self, arithmetic: torch.dtype = torch.float32, path: str | None = None
+    ) -> None:
         """Remember the policy as it is now. With adapters that is the policy without them, and costs nothing.
 
         Args:
@@ -145,22 +156,37 @@ class ActorCritic(nn.Module):
         found: dict[str, Tensor] = {}
         hidden = None
         if of_policy or (self.critic is None and "values" in want):
-            with torch.set_grad_enabled(torch.is_grad_enabled() and (bool(of_policy) or not detach_backbone)):
+            with torch.set_grad_enabled(
+                torch.is_grad_enabled() and (bool(of_policy) or not detach_backbone)
+            ):
                 hidden = self.hidden(self.policy, inputs)
-        tokens = SampledTokens(torch.ones_like(inputs["input_ids"], dtype=torch.bool) if mask is None else mask)
+        tokens = SampledTokens(
+            torch.ones_like(inputs["input_ids"], dtype=torch.bool) if mask is None else mask
+        )
         ids = tokens.ids(inputs["input_ids"])
-        pieces = PIECES if self.spread else pieces_for(len(ids), self.config.get_text_config().vocab_size)
+        pieces = (
+            PIECES
+            if self.spread
+            else pieces_for(len(ids), self.config.get_text_config().vocab_size)
+        )
 
         def scores(model: Any, hidden: Tensor) -> dict[str, Tensor]:
-            head, draws = functools.partial(logits_of, model), Distribution(temperature, forbidden_ids)
+            head, draws = (
+                functools.partial(logits_of, model),
+                Distribution(temperature, forbidden_ids),
+            )
             before = tokens.before(hidden)
-            return score(want, draws, ids, head, before, pieces=pieces, entropies_teach=entropies_teach)
+            return score(
+                want, draws, ids, head, before, pieces=pieces, entropies_teach=entropies_teach
+            )
 
         if of_policy and hidden is not None:
             found |= scores(self.policy, hidden)
         if "reference_logprobs" in want:
             with torch.no_grad(), self._reference() as reference:
-                found["reference_logprobs"] = scores(reference, self.hidden(reference, inputs))["logprobs"]
+                found["reference_logprobs"] = scores(reference, self.hidden(reference, inputs))[
+                    "logprobs"
+                ]
         found = {name: tokens.back(entries) for name, entries in found.items()}
         if "values" in want:
             if self.critic is not None:
@@ -173,11 +199,15 @@ class ActorCritic(nn.Module):
 
     def hidden(self, model: Any, inputs: Mapping[str, Any]) -> Tensor:
         """(B, L, H) The last hidden states of one of these models."""
-        inputs = {name: tensor for name, tensor in inputs.items() if not name.startswith(FOR_CRITIC)}
+        inputs = {
+            name: tensor for name, tensor in inputs.items() if not name.startswith(FOR_CRITIC)
+        }
         if self.vision_cache is not None:
             inputs = self.vision_cache.given(model, inputs)
         read = in_one_row(model, inputs) if self.packs else inputs
-        hidden: Tensor = backbone_of(model)(**as_taken_by(model, read), use_cache=False).last_hidden_state
+        hidden: Tensor = backbone_of(model)(
+            **as_taken_by(model, read), use_cache=False
+        ).last_hidden_state
         return in_rows(hidden, inputs["attention_mask"]) if self.packs else hidden
 
     def values_after(self, hidden: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -205,9 +235,13 @@ class ActorCritic(nn.Module):
     def activation_checkpointing_enable(self, **options: Any) -> None:
         """Trade compute for memory, by computing activations again when gradients need them."""
         for backbone in self._backbones():
-            getattr(backbone, "activation_checkpointing_enable", backbone.gradient_checkpointing_enable)(**options)
+            getattr(
+                backbone, "activation_checkpointing_enable", backbone.gradient_checkpointing_enable
+            )(**options)
 
-    gradient_checkpointing_enable = activation_checkpointing_enable  # its name before transformers 5.20
+    gradient_checkpointing_enable = (
+        activation_checkpointing_enable  # its name before transformers 5.20
+    )
 
     def freeze_vision(self) -> None:
         """Keep the vision towers, and what fits them to the language model, as they are."""
@@ -220,21 +254,30 @@ class ActorCritic(nn.Module):
         return [
             parameter
             for name, parameter in self.named_parameters()
-            if parameter.requires_grad and name.startswith(self.critic_prefixes if critic else "policy.")
+            if parameter.requires_grad
+            and name.startswith(self.critic_prefixes if critic else "policy.")
         ]
 
-    def save_pretrained(self, folder: str | Path, state: Mapping[str, Tensor] | None = None) -> None:
+    def save_pretrained(
+        self, folder: str | Path, state: Mapping[str, Tensor] | None = None
+    ) -> None:
         """Write the policy as any checkpoint of its family, and the critic beside it in one file.
 
         With adapters only they are written, the policy's in PEFT's layout. `state` is this module's state
         where the weights are spread over processes.
         """
         state = self.state_dict() if state is None else state
-        of_policy = {name.removeprefix("policy."): each for name, each in state.items() if name.startswith("policy.")}
+        of_policy = {
+            name.removeprefix("policy."): each
+            for name, each in state.items()
+            if name.startswith("policy.")
+        }
         self.policy.save_pretrained(folder, state_dict=of_policy)
         critic = {name: each.contiguous() for name, each in state.items() if self._is_critics(name)}
         if critic:
-            safetensors.torch.save_file(critic, Path(folder) / CRITIC_FILE, metadata={"format": "pt"})
+            safetensors.torch.save_file(
+                critic, Path(folder) / CRITIC_FILE, metadata={"format": "pt"}
+            )
 
     def load_critic(self, file: str | Path) -> None:
         """Read what `save_pretrained` wrote of the critic.
@@ -243,8 +286,14 @@ class ActorCritic(nn.Module):
             TrainingConfigError: the file holds a critic with other weights than this one's.
         """
         state = safetensors.torch.load_file(file)
-        expected = {name: tensor.shape for name, tensor in self.state_dict().items() if self._is_critics(name)}
-        differing = dict(expected.items() ^ {name: tensor.shape for name, tensor in state.items()}.items())
+        expected = {
+            name: tensor.shape
+            for name, tensor in self.state_dict().items()
+            if self._is_critics(name)
+        }
+        differing = dict(
+            expected.items() ^ {name: tensor.shape for name, tensor in state.items()}.items()
+        )
         if differing:
             raise TrainingConfigError(
                 f"{file} holds another critic: {min(differing)} and {len(differing) - 1} more weights differ. Keep "
@@ -286,11 +335,17 @@ def with_adapters(model: Any, settings: Mapping[str, Any], seed: int) -> Any:
             return get_peft_model(model, LoraConfig(**settings))
     except (TypeError, ValueError) as error:
         fix = 'set target_modules to "all-linear" or to names of its linear layers'
-        raise TrainingConfigError(f"lora={settings!r} doesn't fit {type(model).__name__}: {error}; {fix}") from error
+        raise TrainingConfigError(
+            f"lora={settings!r} doesn't fit {type(model).__name__}: {error}; {fix}"
+        ) from error
 
 
-def check_finite(model: nn.Module, name: object, fix: str = "copy it anew, or take an earlier one") -> None:
+def check_finite(
+    model: nn.Module, name: object, fix: str = "copy it anew, or take an earlier one"
+) -> None:
     """Raise TrainingConfigError if a weight of the model that `name` names is NaN or infinite."""
     broken = [key for key, weight in model.named_parameters() if not weight.isfinite().all()]
     if broken:
-        raise TrainingConfigError(f"{name} has {len(broken)} weights with NaN or infinity, such as {broken[0]}; {fix}")
+        raise TrainingConfigError(
+            f"{name} has {len(broken)} weights with NaN or infinity, such as {broken[0]}; {fix}"
+        )

@@ -46,9 +46,13 @@ def token_gae(
             sampled token of each row are treated as if the policy had sampled them.
     """
     tokens = PackedTokens(batch, with_observations=not mask_observations)
-    rewards = tokens.kl_rewards + torch.where(tokens.ends_episode, tokens.episode_returns()[tokens.episode], 0)
+    rewards = tokens.kl_rewards + torch.where(
+        tokens.ends_episode, tokens.episode_returns()[tokens.episode], 0
+    )
     deltas = rewards + tokens.between_tokens(gamma, gamma) * tokens.next_values - tokens.values
-    advantages = sum_backwards(deltas, tokens.between_tokens(gamma * lam, gamma * lam), tokens.ends_episode)
+    advantages = sum_backwards(
+        deltas, tokens.between_tokens(gamma * lam, gamma * lam), tokens.ends_episode
+    )
     return tokens.spread(advantages, targets=advantages + tokens.values)
 
 
@@ -95,14 +99,22 @@ def bilevel_gae(
     """
     tokens = PackedTokens(batch)
     after = tokens.values_after_turns()
-    deltas_turn = tokens.turn_rewards + tokens.between_turns(gamma_turn) * tokens.following_turn(after) - after
-    advantages_turn = sum_backwards(deltas_turn, tokens.between_turns(gamma_turn * lam_turn), tokens.turn_ends_episode)
+    deltas_turn = (
+        tokens.turn_rewards
+        + tokens.between_turns(gamma_turn) * tokens.following_turn(after)
+        - after
+    )
+    advantages_turn = sum_backwards(
+        deltas_turn, tokens.between_turns(gamma_turn * lam_turn), tokens.turn_ends_episode
+    )
 
     next_values = tokens.next_values.index_copy(0, tokens.turn_ends, after)
     deltas = tokens.kl_rewards + gamma_token * next_values - tokens.values
     deltas = deltas.index_add(0, tokens.turn_ends, advantages_turn)
     advantages = sum_backwards(deltas, gamma_token * lam_token, tokens.ends_turn)
-    return tokens.spread(advantages, targets=advantages + tokens.values, targets_after_turns=advantages_turn + after)
+    return tokens.spread(
+        advantages, targets=advantages + tokens.values, targets_after_turns=advantages_turn + after
+    )
 
 
 def bilevel_gae_released(
@@ -117,8 +129,14 @@ def bilevel_gae_released(
     tokens = PackedTokens(batch)
     values_turn = tokens.values[tokens.turn_ends]
     rewards_turn = tokens.turn_rewards + tokens.kl_rewards[tokens.turn_ends]
-    deltas_turn = rewards_turn + tokens.between_turns(gamma_turn) * tokens.following_turn(values_turn) - values_turn
-    advantages_turn = sum_backwards(deltas_turn, tokens.between_turns(gamma_turn * lam), tokens.turn_ends_episode)
+    deltas_turn = (
+        rewards_turn
+        + tokens.between_turns(gamma_turn) * tokens.following_turn(values_turn)
+        - values_turn
+    )
+    advantages_turn = sum_backwards(
+        deltas_turn, tokens.between_turns(gamma_turn * lam), tokens.turn_ends_episode
+    )
 
     deltas = tokens.kl_rewards + gamma_token * tokens.next_values - tokens.values
     deltas = deltas.index_copy(0, tokens.turn_ends, advantages_turn)
@@ -127,7 +145,12 @@ def bilevel_gae_released(
 
 
 def bilevel_gae_mixed(
-    batch: Trajectories, *, gamma_turn: Share = 0.95, lam_turn: Share = 0.95, lam_token: Share = 1.0, mix: Share = 0.75
+    batch: Trajectories,
+    *,
+    gamma_turn: Share = 0.95,
+    lam_turn: Share = 0.95,
+    lam_token: Share = 1.0,
+    mix: Share = 0.75,
 ) -> Advantages:
     """Bi-Level GAE as in VAGEN's main branch since August 2026 (`bi_level_gae`), without the whitening.
 
@@ -141,7 +164,9 @@ def bilevel_gae_mixed(
         lam_token: λ inside turns, 0 to 1.
         mix: Weight of the first recursion, 0 to 1.
     """
-    two_clocks = dual_discount_gae(batch, gamma_turn=gamma_turn, lam_turn=lam_turn, lam_token=lam_token)
+    two_clocks = dual_discount_gae(
+        batch, gamma_turn=gamma_turn, lam_turn=lam_turn, lam_token=lam_token
+    )
     one_clock = dual_discount_gae(batch, gamma_turn=1.0, lam_turn=lam_token, lam_token=lam_token)
     return replace(
         two_clocks,
@@ -160,10 +185,16 @@ def turn_gae(batch: Trajectories, *, gamma: Share = 1.0, lam: Share = 1.0) -> Ad
     tokens = PackedTokens(batch)
     starts = tokens.starts_turn.nonzero().squeeze(1)
     values = tokens.values[starts]
-    deltas = tokens.turn_rewards_with_kl() + tokens.between_turns(gamma) * tokens.following_turn(values) - values
+    deltas = (
+        tokens.turn_rewards_with_kl()
+        + tokens.between_turns(gamma) * tokens.following_turn(values)
+        - values
+    )
     advantages = sum_backwards(deltas, tokens.between_turns(gamma * lam), tokens.turn_ends_episode)
     of_tokens = advantages[tokens.turn_of_token]
-    return tokens.spread(of_tokens, targets=(advantages + values)[tokens.turn_of_token], targeted=tokens.starts_turn)
+    return tokens.spread(
+        of_tokens, targets=(advantages + values)[tokens.turn_of_token], targeted=tokens.starts_turn
+    )
 
 
 def vine(batch: Trajectories, *, gamma: Share = 1.0) -> Advantages:

@@ -32,7 +32,12 @@ class AsyncRollout:
         *,
         snapshots: bool = False,
     ) -> None:
-        self.rollout, self.updates, self.autocast, self.snapshots = rollout, updates, autocast, snapshots
+        self.rollout, self.updates, self.autocast, self.snapshots = (
+            rollout,
+            updates,
+            autocast,
+            snapshots,
+        )
         self._thread = ThreadPoolExecutor(1, "ahead")
         self._part: Future[None] | None = None
         self._turns: Iterator[None] | None = None

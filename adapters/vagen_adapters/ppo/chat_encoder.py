@@ -92,7 +92,9 @@ class ChatEncoder:
         self.image_token_id = _image_token_id(family)
         self._typed = self._ids_of_types()
         ids = {self.image_token_id, *_ids_of_pictures(family), *self._typed}
-        words = family.config.get_text_config().vocab_size  # some can read pictures' tokens, and have none to say them
+        words = (
+            family.config.get_text_config().vocab_size
+        )  # some can read pictures' tokens, and have none to say them
         self.forbidden_ids = tuple(sorted(token for token in ids if token < words))
         self.conversation = _conversation(family)
         self.end_id, self.end_text = self._closing()
@@ -101,13 +103,17 @@ class ChatEncoder:
             self.conversation.image_token,
             *self.tokenizer.convert_ids_to_tokens([self.end_id, *self.forbidden_ids]),
         }
-        named = sorted(filter(None, special), key=len, reverse=True)  # an id beyond the tokenizer's has no name
+        named = sorted(
+            filter(None, special), key=len, reverse=True
+        )  # an id beyond the tokenizer's has no name
         self._special = re.compile("|".join(map(re.escape, named)))
         self.beginning = self._beginning()
         self._pictures: weakref.WeakValueDictionary[str, Picture] = weakref.WeakValueDictionary()
         self._recent: RecentlyUsed[dict[str, Tensor]] = RecentlyUsed(RECENT)
         self._layout_of = functools.lru_cache(maxsize=256)(self._look_at_shape)
-        self._laid_out = functools.lru_cache(maxsize=4096)(self._lay_out)  # many observations differ in pictures only
+        self._laid_out = functools.lru_cache(maxsize=4096)(
+            self._lay_out
+        )  # many observations differ in pictures only
 
     @classmethod
     def from_pretrained(cls, path: str) -> Self:
@@ -117,7 +123,11 @@ class ChatEncoder:
             TrainingConfigError: the family's template or processor can't be used.
         """
         family = Family.read(path)
-        with refusing(family.name, "its processor", "train a family whose processor is as transformers' others"):
+        with refusing(
+            family.name,
+            "its processor",
+            "train a family whose processor is as transformers' others",
+        ):
             return cls(family)
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -134,7 +144,9 @@ class ChatEncoder:
         Raises:
             TrainingDataError: text and picture don't go together.
         """
-        text = IMAGE_PLACEHOLDER.join(map(self._without_special, observation["text"].split(IMAGE_PLACEHOLDER)))
+        text = IMAGE_PLACEHOLDER.join(
+            map(self._without_special, observation["text"].split(IMAGE_PLACEHOLDER))
+        )
         pictures = (self.hold(observation["image"]),) if "image" in observation else ()
         if text.count(IMAGE_PLACEHOLDER) != len(pictures):
             raise TrainingDataError(
@@ -142,7 +154,9 @@ class ChatEncoder:
                 f"{IMAGE_PLACEHOLDER} in its text; there must be one for each"
             )
         sizes, placeholder = self._layout_of(pictures[0].shape) if pictures else ({}, "")
-        first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, placeholder)
+        first_ids, next_ids = self._laid_out(
+            self._without_special(system) if system else None, text, placeholder
+        )
         tokens = first_ids.count(self.image_token_id)
         return Shown(first_ids, next_ids, tokens, pictures, sizes, state)
 
@@ -170,7 +184,9 @@ class ChatEncoder:
         """Where in `read`'s text each token begins, in code points; the tokens that end a reply at its end."""
         whole = self.read(reply_ids)
         lengths = [len(self.read((token,))) for token in reply_ids]
-        if sum(lengths) != len(whole):  # tokens that are parts of a character, or whose spaces depend on others
+        if sum(lengths) != len(
+            whole
+        ):  # tokens that are parts of a character, or whose spaces depend on others
             upto = [len(self.read(reply_ids[:end])) for end in range(len(reply_ids))]
             return [min(length, len(whole)) for length in upto]
         return list(itertools.accumulate(lengths, initial=0))[:-1]
@@ -190,20 +206,30 @@ class ChatEncoder:
                 "a reply with image tokens or a sequence cut within a picture does that"
             )
 
-    def _lay_out(self, system: str | None, text: str, placeholder: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _lay_out(
+        self, system: str | None, text: str, placeholder: str
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The tokens of an observation as the beginning of a conversation, and as the continuation of one."""
-        first = self.beginning + self.encode(self.conversation.prompt(system, [text], []), placeholder)
-        return first, self.encode(self.end_text + self.conversation.after_reply(system, text), placeholder)
+        first = self.beginning + self.encode(
+            self.conversation.prompt(system, [text], []), placeholder
+        )
+        return first, self.encode(
+            self.end_text + self.conversation.after_reply(system, text), placeholder
+        )
 
     def look(self, picture: NDArray[np.uint8]) -> tuple[dict[str, Tensor], str]:
         """What the model is given of a picture, and what the processor says in its place."""
         token, images = self.conversation.image_token, [Image.fromarray(picture)]
-        made = self.processor(text=[token], images=images, add_special_tokens=False, return_tensors="pt")
+        made = self.processor(
+            text=[token], images=images, add_special_tokens=False, return_tensors="pt"
+        )
         features = self.accepted - {"input_ids", "attention_mask", *TOKEN_TYPES}
         placeholder = self.tokenizer.decode(made["input_ids"][0], skip_special_tokens=False)
         return {name: torch.as_tensor(made[name]) for name in made if name in features}, placeholder
 
-    def features_of(self, shown: Sequence[Shown], wanted: Container[str] | None = None) -> dict[str, Tensor]:
+    def features_of(
+        self, shown: Sequence[Shown], wanted: Container[str] | None = None
+    ) -> dict[str, Tensor]:
         """What the model is given of these observations' pictures, or those of it by name that are wanted."""
         return joined_features([self._features(one) for one in shown], wanted)
 
@@ -225,7 +251,9 @@ class ChatEncoder:
     def _look_at_shape(self, shape: tuple[int, ...]) -> tuple[dict[str, Tensor], str]:
         """As `look` at a picture of this shape, without pixels."""
         features, placeholder = self.look(np.zeros(shape, np.uint8))
-        return {name: tensor for name, tensor in features.items() if name not in PIXELS}, placeholder
+        return {
+            name: tensor for name, tensor in features.items() if name not in PIXELS
+        }, placeholder
 
     def _ids_of_types(self) -> list[int]:
         """What the processor marks as a picture's, if the model asks: the borders of its rows too, in some families."""
@@ -238,7 +266,10 @@ class ChatEncoder:
         """Read off the template; where it closes turns by words, the tokenizer's end token ends a reply."""
         following = self.conversation.after_reply(None, ".")
         closing: int = self.tokenizer(following, add_special_tokens=False)["input_ids"][0]
-        if closing in self.tokenizer.all_special_ids or closing in self.tokenizer.added_tokens_decoder:
+        if (
+            closing in self.tokenizer.all_special_ids
+            or closing in self.tokenizer.added_tokens_decoder
+        ):
             return closing, ""
         if self.tokenizer.eos_token_id is None:
             raise refusal(
@@ -250,7 +281,11 @@ class ChatEncoder:
     def _beginning(self) -> tuple[int, ...]:
         begin = self.tokenizer.bos_token_id
         alone = list(self.tokenizer("")["input_ids"])
-        if begin is None or begin not in alone or self.encode(self.conversation.prompt(None, ["."], []))[0] == begin:
+        if (
+            begin is None
+            or begin not in alone
+            or self.encode(self.conversation.prompt(None, ["."], []))[0] == begin
+        ):
             return ()
         return (begin,)
 
@@ -302,7 +337,11 @@ def _inputs_of_model(family: Family) -> frozenset[str]:
 def _conversation(family: Family) -> Conversation:
     processor = family.processor
     template = getattr(processor, "chat_template", None) or processor.tokenizer.chat_template
-    token = str(getattr(processor, "image_token", None) or getattr(processor.tokenizer, "image_token", None) or "")
+    token = str(
+        getattr(processor, "image_token", None)
+        or getattr(processor.tokenizer, "image_token", None)
+        or ""
+    )
     with refusing(family.name, "chat template", "give the folder one that writes all of them"):
         if not isinstance(template, str) or not token:
             raise ValueError("there is none, or its processor names no picture's placeholder")

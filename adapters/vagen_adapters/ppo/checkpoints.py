@@ -18,10 +18,25 @@ from vagen_adapters.ppo.environments import read_environments
 COMPLETE = "complete"
 """The file that marks a folder whose every file is written. It has their sizes, and the settings of `RESTS_ON`."""
 RESTS_ON = (
-    *("episodes_per_rollout", "group_size", "epochs_per_rollout", "minibatches"),  # which levels have been played
+    *(
+        "episodes_per_rollout",
+        "group_size",
+        "epochs_per_rollout",
+        "minibatches",
+    ),  # which levels have been played
     *("environments", "seed"),  # which levels they were
-    *("advantage", "shared_backbone", "lora", "freeze_vision"),  # what the critic has learnt; which weights are trained
-    *("optim", "learning_rate", "critic_learning_rate", "weight_decay"),  # read with the optimizer, whatever is set
+    *(
+        "advantage",
+        "shared_backbone",
+        "lora",
+        "freeze_vision",
+    ),  # what the critic has learnt; which weights are trained
+    *(
+        "optim",
+        "learning_rate",
+        "critic_learning_rate",
+        "weight_decay",
+    ),  # read with the optimizer, whatever is set
     *("adam_beta1", "adam_beta2", "adam_epsilon"),
 )
 """The settings that a checkpoint's state rests on."""
@@ -33,28 +48,45 @@ EVALUATIONS = "evaluations.json"
 
 def last_checkpoint(output_dir: str | Path) -> Path | None:
     """The newest whole checkpoint: a process may have been killed while it wrote or deleted one."""
-    return next((folder for folder in reversed(_by_step(output_dir)) if _fault(folder) is None), None)
+    return next(
+        (folder for folder in reversed(_by_step(output_dir)) if _fault(folder) is None), None
+    )
 
 
 def _by_step(output_dir: str | Path) -> list[Path]:
     """The folders of checkpoints, the newest last. A copy that a user has named `checkpoint-3.old` is none."""
-    steps = {each: each.name.rpartition("-")[2] for each in Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*")}
-    return sorted((folder for folder, step in steps.items() if step.isdecimal()), key=lambda each: int(steps[each]))
+    steps = {
+        each: each.name.rpartition("-")[2]
+        for each in Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*")
+    }
+    return sorted(
+        (folder for folder, step in steps.items() if step.isdecimal()),
+        key=lambda each: int(steps[each]),
+    )
 
 
 def rotate(output_dir: str | Path, most: int | None, keep: Collection[Path]) -> None:
     """Delete checkpoints until `most` are left: those that aren't whole, then the oldest, and none of `keep`."""
     if most is None or most <= 0:
         return
-    others = sorted((each for each in _by_step(output_dir) if each not in keep), key=lambda each: not _fault(each))
+    others = sorted(
+        (each for each in _by_step(output_dir) if each not in keep),
+        key=lambda each: not _fault(each),
+    )
     for folder in others[: max(0, len(others) - max(0, most - len(keep)))]:
-        (folder / COMPLETE).unlink(missing_ok=True)  # a kill while the rest goes leaves nothing that seems whole
+        (folder / COMPLETE).unlink(
+            missing_ok=True
+        )  # a kill while the rest goes leaves nothing that seems whole
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def mark_complete(folder: Path, settings: Mapping[str, Any]) -> None:
     """Mark a folder whose every file is written; `settings` are the trainer's."""
-    sizes = {str(file.relative_to(folder)): file.stat().st_size for file in folder.rglob("*") if file.is_file()}
+    sizes = {
+        str(file.relative_to(folder)): file.stat().st_size
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
     part = folder / f"{COMPLETE}.part"
     part.write_text(json.dumps({"files": sizes, "settings": _resting(settings)}), encoding="utf-8")
     part.replace(folder / COMPLETE)
@@ -62,7 +94,9 @@ def mark_complete(folder: Path, settings: Mapping[str, Any]) -> None:
 
 def _resting(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of `RESTS_ON`, as JSON gives them back."""
-    environments = [vars(environment) for environment in read_environments(settings["environments"])]
+    environments = [
+        vars(environment) for environment in read_environments(settings["environments"])
+    ]
     found = {name: settings[name] for name in RESTS_ON} | {"environments": environments}
     return dict(json.loads(json.dumps(found, default=str)))
 
@@ -96,7 +130,10 @@ def check_checkpoint(folder: Path, settings: Mapping[str, Any]) -> None:
         none = "there is none that is complete, so begin in another folder, without --resume"
         fix = f"copy it anew; {f'the last complete one is {other}' if other else none}"
         raise TrainingConfigError(f"{folder} is no complete checkpoint: {fault}; {fix}")
-    written, present = json.loads((folder / COMPLETE).read_text(encoding="utf-8")), _resting(settings)
+    written, present = (
+        json.loads((folder / COMPLETE).read_text(encoding="utf-8")),
+        _resting(settings),
+    )
     for name, there in written["settings"].items():
         if present[name] != there:
             raise TrainingConfigError(
@@ -107,12 +144,20 @@ def check_checkpoint(folder: Path, settings: Mapping[str, Any]) -> None:
 
 def reading(checkpoint: str | Path) -> contextlib.AbstractContextManager[None]:
     """Make any failure to read a checkpoint that seemed whole a TrainingConfigError."""
-    return errors_as(TrainingConfigError, f"{checkpoint} can't be read", "copy it anew, or resume from an earlier one")
+    return errors_as(
+        TrainingConfigError,
+        f"{checkpoint} can't be read",
+        "copy it anew, or resume from an earlier one",
+    )
 
 
 def writing(folder: str | Path) -> contextlib.AbstractContextManager[None]:
     """Make any failure to write to a folder, such as a full disk, a TrainingDataError."""
-    return errors_as(TrainingDataError, f"{folder} can't be written", "make room there; complete checkpoints are kept")
+    return errors_as(
+        TrainingDataError,
+        f"{folder} can't be written",
+        "make room there; complete checkpoints are kept",
+    )
 
 
 def replace_best(output_dir: str | Path, save: Callable[[str], None], *, is_main: bool) -> None:
@@ -146,12 +191,18 @@ def recover_best(output_dir: str | Path) -> None:
 def write_curve(output_dir: Path, log: Sequence[Mapping[str, float]], *, is_main: bool) -> bool:
     """Write a run's evaluations; return whether the last one solved more than all before."""
     curve = [
-        {name: number for name, number in entry.items() if name == "step" or name.startswith("eval_")}
+        {
+            name: number
+            for name, number in entry.items()
+            if name == "step" or name.startswith("eval_")
+        }
         for entry in log
         if "eval_success" in entry
     ]
     if is_main:
         output_dir.mkdir(parents=True, exist_ok=True)
         (output_dir / EVALUATIONS).write_text(json.dumps(curve, indent=1) + "\n", encoding="utf-8")
-    successes = [-1.0 if math.isnan(entry["eval_success"]) else entry["eval_success"] for entry in curve]
+    successes = [
+        -1.0 if math.isnan(entry["eval_success"]) else entry["eval_success"] for entry in curve
+    ]
     return successes.index(max(successes)) == len(curve) - 1

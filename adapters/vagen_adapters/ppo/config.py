@@ -18,12 +18,28 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo import advantages, group_advantages
 from vagen_adapters.ppo.actor_critic import Critic
 from vagen_adapters.ppo.environments import TrainingEnvironment, TrainingTask, read_environments
-from vagen_adapters.ppo.setting_types import STRICT, Above0, Count, CountFrom0, From0, Share, check_entries, check_type
+from vagen_adapters.ppo.setting_types import (
+    STRICT,
+    Above0,
+    Count,
+    CountFrom0,
+    From0,
+    Share,
+    check_entries,
+    check_type,
+)
 from vagen_envs.errors import ConfigError, did_you_mean
 
 SAVE_STEPS = 500
 """Updates between two checkpoints by transformers' default."""
-WITH_CRITIC = ("token_gae", "dual_discount_gae", "bilevel_gae", "bilevel_gae_released", "bilevel_gae_mixed", "turn_gae")
+WITH_CRITIC = (
+    "token_gae",
+    "dual_discount_gae",
+    "bilevel_gae",
+    "bilevel_gae_released",
+    "bilevel_gae_mixed",
+    "turn_gae",
+)
 IN_GROUPS = ("grpo", "rloo", "rloo_turns", "gigpo")
 WITHOUT_CRITIC = ("vine", *IN_GROUPS)
 ESTIMATORS = {
@@ -32,7 +48,9 @@ ESTIMATORS = {
 }
 
 INHERITED = {
-    "seed": Annotated[int, Field(ge=0, lt=2**24)],  # `rollout_worker.seed_of` multiplies it, and torch's have 64 bits
+    "seed": Annotated[
+        int, Field(ge=0, lt=2**24)
+    ],  # `rollout_worker.seed_of` multiplies it, and torch's have 64 bits
     "per_device_train_batch_size": Count,
 }
 """Settings of transformers whose bad values only other libraries would find, in training."""
@@ -192,7 +210,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         self.max_steps = steps
         self.remove_unused_columns = False
         if vars(self)["save_steps"] == SAVE_STEPS:  # the default: round up to the end of a rollout
-            self.save_steps = math.ceil(SAVE_STEPS / self.steps_per_rollout) * self.steps_per_rollout
+            self.save_steps = (
+                math.ceil(SAVE_STEPS / self.steps_per_rollout) * self.steps_per_rollout
+            )
         if self.save_strategy == "steps" and self.save_steps % self.steps_per_rollout:
             self._refuse(
                 "save_steps",
@@ -203,8 +223,13 @@ class MultiTurnPPOConfig(_BaseConfig):
             given = str(getattr(self.eval_strategy, "value", self.eval_strategy))  # type: ignore[has-type]
             if given not in ("no", "steps"):
                 self._refuse("eval_strategy", "left out beside eval_rollouts")
-            self.eval_strategy, self.eval_steps = "steps", self.eval_rollouts * self.steps_per_rollout
-        if getattr(self, "activation_checkpointing", False) is None:  # its name since transformers 5.20
+            self.eval_strategy, self.eval_steps = (
+                "steps",
+                self.eval_rollouts * self.steps_per_rollout,
+            )
+        if (
+            getattr(self, "activation_checkpointing", False) is None
+        ):  # its name since transformers 5.20
             self.activation_checkpointing = self.gradient_checkpointing
         super().__post_init__()  # type: ignore[no-untyped-call]
 
@@ -221,20 +246,34 @@ class MultiTurnPPOConfig(_BaseConfig):
             policy = self.context_policy
         except ConfigError as error:
             raise TrainingConfigError(str(error)) from None
-        known = ContextPolicy(turns=policy.turns, summary=policy.summary, summary_tokens=policy.summary_tokens)
+        known = ContextPolicy(
+            turns=policy.turns, summary=policy.summary, summary_tokens=policy.summary_tokens
+        )
         if policy != known:
-            self._refuse("context", "all, last:N or summary:K: replies stay as sampled, without hidden reasoning")
+            self._refuse(
+                "context",
+                "all, last:N or summary:K: replies stay as sampled, without hidden reasoning",
+            )
         if policy.summary is not None and policy.summary_tokens >= self.max_length:
-            self._refuse("context", f"with summaries of fewer than max_length={self.max_length} tokens")
+            self._refuse(
+                "context", f"with summaries of fewer than max_length={self.max_length} tokens"
+            )
         if policy.summary is not None and self.advantage in ("vine", "gigpo"):
-            self._refuse("context", f"without summaries for {self.advantage}: it compares states, and they have none")
+            self._refuse(
+                "context",
+                f"without summaries for {self.advantage}: it compares states, and they have none",
+            )
 
     def _check_advantage(self) -> None:
         if self.advantage not in ESTIMATORS:
             raise TrainingConfigError(
                 f"unknown advantage {self.advantage!r}.{did_you_mean(self.advantage, ESTIMATORS)}"
             )
-        check_entries(f"advantage_settings of {self.advantage}", self.advantage_settings, entries_of(self.advantage))
+        check_entries(
+            f"advantage_settings of {self.advantage}",
+            self.advantage_settings,
+            entries_of(self.advantage),
+        )
         if self.advantage_settings.get("gamma_token", 1) != 1:
             raise TrainingConfigError(
                 f"advantage_settings gamma_token={self.advantage_settings['gamma_token']} is not valid: it must be 1, "
@@ -244,42 +283,66 @@ class MultiTurnPPOConfig(_BaseConfig):
     def _check_combinations(self) -> None:
         """Settings that only mean something together with others."""
         if self.gradient_accumulation_steps != 1:
-            self._refuse("gradient_accumulation_steps", "1: per_device_train_batch_size splits an update")
+            self._refuse(
+                "gradient_accumulation_steps", "1: per_device_train_batch_size splits an update"
+            )
         if self.load_best_model_at_end:
-            self._refuse("load_best_model_at_end", "left out: eval_rollouts keeps the best model in a folder")
+            self._refuse(
+                "load_best_model_at_end", "left out: eval_rollouts keeps the best model in a folder"
+            )
         if self.episodes_per_rollout % self.group_size != 0:
             self._refuse("episodes_per_rollout", f"a multiple of group_size={self.group_size}")
         if self.episodes_per_rollout < self.minibatches:
             self._refuse("minibatches", f"at most episodes_per_rollout={self.episodes_per_rollout}")
         compares = self.advantage in IN_GROUPS or self.dynamic_sampling
         if compares and self.group_size <= 1:
-            self._refuse("group_size", f"at least 2 for {self.advantage} or dynamic_sampling, which compare episodes")
+            self._refuse(
+                "group_size",
+                f"at least 2 for {self.advantage} or dynamic_sampling, which compare episodes",
+            )
         if (self.continuations > 0) != (self.advantage == "vine"):
             self._refuse("continuations", "at least 1 for vine, and 0 for other estimators")
         if self.critic_warmup_rollouts and self.critic_kind == "none":
             self._refuse("critic_warmup_rollouts", f"0: {self.advantage} has no critic")
         if self.critic_warmup_rollouts >= self.rollouts:
-            self._refuse("critic_warmup_rollouts", f"less than rollouts={self.rollouts}, or the policy never learns")
+            self._refuse(
+                "critic_warmup_rollouts",
+                f"less than rollouts={self.rollouts}, or the policy never learns",
+            )
         if self.max_staleness > self.steps_per_rollout:
-            self._refuse("max_staleness", f"at most the {self.steps_per_rollout} updates of a rollout")
+            self._refuse(
+                "max_staleness", f"at most the {self.steps_per_rollout} updates of a rollout"
+            )
         if self.max_staleness and self.sampler_correction == "none":
             self._refuse("max_staleness", "0 without sampler_correction")
         if self.max_staleness and self.generation != "vllm-server":
-            self._refuse("max_staleness", "0 without generation=vllm-server: other samplers compute where updates do")
+            self._refuse(
+                "max_staleness",
+                "0 without generation=vllm-server: other samplers compute where updates do",
+            )
         if self.vllm_options and self.generation == "transformers":
-            self._refuse("vllm_options", "left out without generation=vllm or generation=vllm-server")
+            self._refuse(
+                "vllm_options", "left out without generation=vllm or generation=vllm-server"
+            )
         if self.generation == "vllm-server":
-            check_entries("vllm_options", self.vllm_options, {"url": str, "weights_folder": str | Path | None})
+            check_entries(
+                "vllm_options", self.vllm_options, {"url": str, "weights_folder": str | Path | None}
+            )
         rungs = max(len(environment.difficulties) for environment in self.training_environments)
         if self.eval_rollouts and self.eval_episodes < rungs:
-            self._refuse("eval_episodes", f"at least {rungs}, an episode for each of an environment's difficulties")
+            self._refuse(
+                "eval_episodes",
+                f"at least {rungs}, an episode for each of an environment's difficulties",
+            )
         if not self.masks_observations:
             for name in ("ratio_level", "loss_level"):
                 if getattr(self, name) == "turn":
                     self._refuse(name, "token or sequence: observations are in no turn")
 
     def _refuse(self, name: str, must_be: str) -> NoReturn:
-        raise TrainingConfigError(f"{name}={getattr(self, name)!r} is not valid: it must be {must_be}")
+        raise TrainingConfigError(
+            f"{name}={getattr(self, name)!r} is not valid: it must be {must_be}"
+        )
 
 
 def entries_of(advantage: str) -> dict[str, Any]:
@@ -298,7 +361,9 @@ def _types() -> dict[str, TypeAdapter[Any]]:
     own = {**inspect.get_annotations(MultiTurnPPOConfig, eval_str=True), **INHERITED}
     inherited = {bool: bool | None, int: int, float: float}
     return {
-        each.name: TypeAdapter(own.get(each.name, inherited.get(type(each.default), Any)), config=STRICT)
+        each.name: TypeAdapter(
+            own.get(each.name, inherited.get(type(each.default), Any)), config=STRICT
+        )
         for each in dataclasses.fields(MultiTurnPPOConfig)
     }
 
@@ -306,7 +371,9 @@ def _types() -> dict[str, TypeAdapter[Any]]:
 def check_setting(name: str, setting: Any) -> None:
     """Raise TrainingConfigError for an unknown setting, or one of another type, choice or range than its field."""
     if name not in _types():
-        raise TrainingConfigError(f"the trainer has no setting {name!r}.{did_you_mean(name, _types())}")
+        raise TrainingConfigError(
+            f"the trainer has no setting {name!r}.{did_you_mean(name, _types())}"
+        )
     check_type(name, setting, _types()[name])
     if name == "lora" and setting:
         from peft import LoraConfig

@@ -31,8 +31,12 @@ def returns_of(
     left = iter(played)
 
     def returns(begins: int) -> list[float]:
-        sound = [fork.turns[begins:] for fork in itertools.islice(left, times) if fork.failure is None]
-        return [math.fsum(gamma**i * turn.reward for i, turn in enumerate(turns)) for turns in sound]
+        sound = [
+            fork.turns[begins:] for fork in itertools.islice(left, times) if fork.failure is None
+        ]
+        return [
+            math.fsum(gamma**i * turn.reward for i, turn in enumerate(turns)) for turns in sound
+        ]
 
     return [[returns(turn) for turn in range(len(episode.turns))] for episode in episodes]
 
@@ -42,9 +46,17 @@ def state_values_of(
 ) -> list[list[float]]:
     """For each episode and turn the mean of `returns_of`; NaN where all forks failed."""
     returns = returns_of(episodes, played, times, gamma)
-    return [[math.fsum(found) / len(found) if found else math.nan for found in of_turns] for of_turns in returns]
+    return [
+        [math.fsum(found) / len(found) if found else math.nan for found in of_turns]
+        for of_turns in returns
+    ]
 
 
 def state_key(level: LevelSeed, turn: Turn) -> tuple[str, str, int, str]:
     """The same key wherever a state of a level is met again."""
-    return level.environment, level.split, level.seed, json.dumps(turn.before.to_json(), sort_keys=True)
+    return (
+        level.environment,
+        level.split,
+        level.seed,
+        json.dumps(turn.before.to_json(), sort_keys=True),
+    )

@@ -26,13 +26,25 @@ class Conversation:
     """
 
     def __init__(self, tokenizer: Any, template: str, image_token: str) -> None:
-        self._tokenizer, self._template, self.image_token, self._fault = tokenizer, template, image_token, ""
-        for self._of_text in (True, False):  # whether a system message and a reply are strings, or lists of parts
+        self._tokenizer, self._template, self.image_token, self._fault = (
+            tokenizer,
+            template,
+            image_token,
+            "",
+        )
+        for self._of_text in (
+            True,
+            False,
+        ):  # whether a system message and a reply are strings, or lists of parts
             if self._is_whole():
                 return
-        raise ValueError(f"it drops a system prompt, observation, reply or picture ({image_token}){self._fault}")
+        raise ValueError(
+            f"it drops a system prompt, observation, reply or picture ({image_token}){self._fault}"
+        )
 
-    def prompt(self, system: str | None, observations: Sequence[str], replies: Sequence[str]) -> str:
+    def prompt(
+        self, system: str | None, observations: Sequence[str], replies: Sequence[str]
+    ) -> str:
         """The text before the reply to the last of `observations`, each of the others with its reply."""
         messages: list[dict[str, Any]] = []
         if system is not None:
@@ -43,7 +55,11 @@ class Conversation:
                 messages.append({"role": "assistant", "content": self._words(reply)})
         # Environments ask for thoughts in tags of their own, so none are opened in the reply's name.
         text: str = self._tokenizer.apply_chat_template(
-            messages, chat_template=self._template, tokenize=False, add_generation_prompt=True, enable_thinking=False
+            messages,
+            chat_template=self._template,
+            tokenize=False,
+            add_generation_prompt=True,
+            enable_thinking=False,
         )
         return text
 
@@ -54,7 +70,9 @@ class Conversation:
     def _is_whole(self) -> bool:
         system, user, reply, later = _PROBES
         try:
-            text = self.prompt(system, [f"{IMAGE_PLACEHOLDER}{user}", f"{later}{IMAGE_PLACEHOLDER}"], [reply])
+            text = self.prompt(
+                system, [f"{IMAGE_PLACEHOLDER}{user}", f"{later}{IMAGE_PLACEHOLDER}"], [reply]
+            )
         except Exception as error:  # a template raises whatever it likes
             self._fault = f", or fails: {in_short(error)}"
             return False
@@ -68,6 +86,9 @@ class Conversation:
 
 def _parts(text: str) -> list[dict[str, str]]:
     """A message's text cut at its pictures, as chat templates take it."""
-    pairs = [({"type": "image"}, {"type": "text", "text": piece}) for piece in text.split(IMAGE_PLACEHOLDER)]
+    pairs = [
+        ({"type": "image"}, {"type": "text", "text": piece})
+        for piece in text.split(IMAGE_PLACEHOLDER)
+    ]
     parts = [part for pair in pairs for part in pair][1:]
     return [part for part in parts if part.get("text") != ""] or parts

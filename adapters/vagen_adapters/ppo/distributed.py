@@ -27,7 +27,9 @@ def sharding_of(accelerator: Any, *, fsdp: bool) -> str:
 def check_sharding(accelerator: Any, sharding: str, generation: str) -> None:
     """Raise TrainingConfigError for what can't be trained or sampled from."""
     if sharding == "fsdp" and not accelerator.is_fsdp2:
-        raise TrainingConfigError("FSDP 1 clips gradients of shards as if they were whole; set fsdp_version: 2")
+        raise TrainingConfigError(
+            "FSDP 1 clips gradients of shards as if they were whole; set fsdp_version: 2"
+        )
     if sharding in ("fsdp", "zero3") and generation == "transformers":
         raise TrainingConfigError(
             "generation='transformers' samples from weights that are whole in each process, and here they are "
@@ -40,7 +42,10 @@ def with_reduction(accelerator: Any, model: Any, parts: Sequence[Any]) -> Iterat
 
     Where gradients are sharded (FSDP 2, ZeRO) they are reduced with each part, so that no process holds whole ones.
     """
-    sharded = accelerator.num_processes > 1 and str(accelerator.distributed_type.value) in ("FSDP", "DEEPSPEED")
+    sharded = accelerator.num_processes > 1 and str(accelerator.distributed_type.value) in (
+        "FSDP",
+        "DEEPSPEED",
+    )
     for position, part in enumerate(parts):
         last = position == len(parts) - 1
         accelerator.gradient_state._set_sync_gradients(last)
@@ -85,7 +90,10 @@ def whole_weights(args: MultiTurnPPOConfig) -> Iterator[None]:
     if plugin is None:
         yield
         return
-    from transformers.integrations.deepspeed import set_hf_deepspeed_config, unset_hf_deepspeed_config
+    from transformers.integrations.deepspeed import (
+        set_hf_deepspeed_config,
+        unset_hf_deepspeed_config,
+    )
 
     unset_hf_deepspeed_config()
     yield

@@ -47,7 +47,9 @@ class TrainingEnvironment:
         for name, option in (("prompt_packs", "prompt_pack"), ("difficulties", "difficulty")):
             entries = getattr(self, name)
             self._require(len(set(entries)) == len(entries), name, "a list of different entries")
-            self._require(not entries or option not in self.options, name, f"left out beside {option}")
+            self._require(
+                not entries or option not in self.options, name, f"left out beside {option}"
+            )
         object.__setattr__(self, "name", self.name or self.id)
 
     @classmethod
@@ -55,11 +57,15 @@ class TrainingEnvironment:
         """Read an entry of the settings; text is the id alone."""
         table = {"id": entry} if isinstance(entry, str) else entry
         if not isinstance(table, Mapping) or "id" not in table:
-            raise TrainingConfigError(f"environments: {entry!r} must be a table with an id, or an id")
+            raise TrainingConfigError(
+                f"environments: {entry!r} must be a table with an id, or an id"
+            )
         check_entries("environments", table, get_type_hints(cls, include_extras=True))
         for name in ("name", "prompt_packs", "difficulties"):
             if name in table and not table[name]:
-                raise TrainingConfigError(f"environments: {name}={table[name]!r} is not valid: leave it out")
+                raise TrainingConfigError(
+                    f"environments: {name}={table[name]!r} is not valid: leave it out"
+                )
         return cls(**table)
 
     def tasks(self) -> list[TrainingTask]:
@@ -68,13 +74,18 @@ class TrainingEnvironment:
             return [TrainingTask(self.name, self, self._plain_options, self.weight)]
         weight = self.weight / len(self.difficulties)
         return [
-            TrainingTask(f"{self.name}:{rung}", self, {**self._plain_options, "difficulty": rung}, weight)
+            TrainingTask(
+                f"{self.name}:{rung}", self, {**self._plain_options, "difficulty": rung}, weight
+            )
             for rung in self.difficulties
         ]
 
     @property
     def _plain_options(self) -> dict[str, Any]:
-        return {**self.options, **({"prompt_pack": self.prompt_packs[0]} if self.prompt_packs else {})}
+        return {
+            **self.options,
+            **({"prompt_pack": self.prompt_packs[0]} if self.prompt_packs else {}),
+        }
 
     def _require(self, condition: bool, name: str, must_be: str) -> None:
         if not condition:
@@ -115,12 +126,16 @@ def read_environments(entries: Sequence[Mapping[str, Any] | str]) -> list[Traini
         TrainingConfigError: there is none, an entry is wrong, or two have one name.
     """
     if not entries or isinstance(entries, str | Mapping):
-        raise TrainingConfigError(f"environments={entries!r} is not valid: it must be a list of at least one")
+        raise TrainingConfigError(
+            f"environments={entries!r} is not valid: it must be a list of at least one"
+        )
     found = [TrainingEnvironment.read(entry) for entry in entries]
     names = [task.name for environment in found for task in environment.tasks()]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise TrainingConfigError(f"environments: two are called {twice}; give each a name of its own")
+        raise TrainingConfigError(
+            f"environments: two are called {twice}; give each a name of its own"
+        )
     return found
 
 
@@ -134,10 +149,14 @@ class EnvironmentPool:
         self.size = size
         self._tasks = {task.name: task for task in tasks}
         self._prompts = {task.name: task.prompts() for task in tasks}
-        self._made: dict[str, list[gym.Env[Any, Any]]] = {task.name: [task.make()] for task in tasks}
+        self._made: dict[str, list[gym.Env[Any, Any]]] = {
+            task.name: [task.make()] for task in tasks
+        }
         for name, (env,) in self._made.items():
             if not hasattr(env.unwrapped, "system_prompt"):
-                raise TrainingConfigError(f"{name} shows no prompts; train on environments derived from VagenEnv")
+                raise TrainingConfigError(
+                    f"{name} shows no prompts; train on environments derived from VagenEnv"
+                )
         self.reclaim()
 
     @classmethod

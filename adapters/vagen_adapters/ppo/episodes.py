@@ -125,14 +125,18 @@ class PPOEpisode:
         turns = list(self.turns[:turn])
         if turns:  # a conversation is known by its first observation, and this is another
             turns[0] = replace(turns[0], shown=copy.copy(turns[0].shown))
-        return PPOEpisode(replace(self.level, draw=draw), turns, copy.copy(here.shown), begins_at=here.snapshot)
+        return PPOEpisode(
+            replace(self.level, draw=draw), turns, copy.copy(here.shown), begins_at=here.snapshot
+        )
 
     @property
     def steps(self) -> list[Step]:
         """Turns and summaries in the order in which they were sampled."""
         if not self.summaries:
             return [*self.turns]
-        pairs = ((self.summaries.get(number), turn) for number, turn in enumerate([*self.turns, None]))
+        pairs = (
+            (self.summaries.get(number), turn) for number, turn in enumerate([*self.turns, None])
+        )
         return [step for pair in pairs for step in pair if step is not None]
 
     @property
@@ -178,7 +182,9 @@ def remembered(steps: Sequence[Step], now: int, context: ContextPolicy) -> Seque
     """The steps before step `now` that the model is shown: all, the latest turns (Verlog), or all since a summary."""
     if context.turns is not None:
         return steps[max(0, now - context.turns) : now]
-    return steps[next((at for at in range(now, 0, -1) if isinstance(steps[at - 1], PlayedSummary)), 0) : now]
+    return steps[
+        next((at for at in range(now, 0, -1) if isinstance(steps[at - 1], PlayedSummary)), 0) : now
+    ]
 
 
 def lay_out(
@@ -209,9 +215,13 @@ def lay_out(
             reply = turns[number].reply
             trained = number >= len(history)
             ids += reply.ids
-            turn_ids += [first_turn + number - len(history) if trained else NOT_SAMPLED] * len(reply.ids)
+            turn_ids += [first_turn + number - len(history) if trained else NOT_SAMPLED] * len(
+                reply.ids
+            )
             logprobs += reply.logprobs if trained else [0.0] * len(reply.ids)
-    return TokenSequence(Prompt(tuple(ids), tuple(shown)), tuple(turn_ids), tuple(logprobs), last_shown is not None)
+    return TokenSequence(
+        Prompt(tuple(ids), tuple(shown)), tuple(turn_ids), tuple(logprobs), last_shown is not None
+    )
 
 
 def training_sequences(
@@ -227,9 +237,18 @@ def training_sequences(
     context, steps = context or ContextPolicy(), episode.steps
     end = episode.last_shown if with_end and episode.truncated and not episode.terminated else None
     each, before = context.turns is not None, [None, *steps[:-1]]
-    starts = [at for at, step in enumerate(before) if step is None or each or isinstance(step, PlayedSummary)]
+    starts = [
+        at
+        for at, step in enumerate(before)
+        if step is None or each or isinstance(step, PlayedSummary)
+    ]
     return [
-        lay_out(remembered(steps, start, context), steps[start:stop], end if stop == len(steps) else None, start)
+        lay_out(
+            remembered(steps, start, context),
+            steps[start:stop],
+            end if stop == len(steps) else None,
+            start,
+        )
         for start, stop in itertools.pairwise([*starts, len(steps)])
     ]
 

@@ -50,7 +50,11 @@ class Experience:
 
 
 def sequences_of(
-    episodes: Sequence[PPOEpisode], context: ContextPolicy, device: torch.device | str, *, with_end: bool
+    episodes: Sequence[PPOEpisode],
+    context: ContextPolicy,
+    device: torch.device | str,
+    *,
+    with_end: bool,
 ) -> Sequences:
     """The sequences of episodes; see `training_sequences`."""
     laid_out = [training_sequences(episode, context, with_end=with_end) for episode in episodes]
@@ -60,7 +64,9 @@ def sequences_of(
         rows,
         [episodes[owner] for owner in owners],
         torch.tensor(owners, device=device),
-        pad([torch.tensor(row.turn_ids) for row in rows], NOT_SAMPLED, pad_to_multiple_of=TILE).to(device),
+        pad([torch.tensor(row.turn_ids) for row in rows], NOT_SAMPLED, pad_to_multiple_of=TILE).to(
+            device
+        ),
         pad([torch.tensor(row.logprobs) for row in rows], pad_to_multiple_of=TILE).to(device),
     )
 
@@ -91,24 +97,36 @@ def trajectories_of(
             if isinstance(played, PlayedSummary):
                 seams[row, turn] = True
                 continue
-            penalty = losses.overlong_penalty(len(played.reply.ids), args.max_tokens, args.overlong_share)
+            penalty = losses.overlong_penalty(
+                len(played.reply.ids), args.max_tokens, args.overlong_share
+            )
             rewards[row, turn] = (played.reward + penalty) * scale
             if args.advantage == "gigpo":
-                states[row, turn] = numbers.setdefault(state_key(episode.level, played.turn), len(numbers))
+                states[row, turn] = numbers.setdefault(
+                    state_key(episode.level, played.turn), len(numbers)
+                )
             if state_values:
                 turn_values[row, turn] = state_values[owner][turn] * scale
     ends = torch.tensor([len(sequence.prompt.ids) for sequence in sequences.rows], device=device)
-    with_end = torch.tensor([sequence.ends_with_observation for sequence in sequences.rows], device=device)
+    with_end = torch.tensor(
+        [sequence.ends_with_observation for sequence in sequences.rows], device=device
+    )
     return Trajectories(
         turn_ids=sequences.turn_ids,
         turn_rewards=rewards,
-        terminated=torch.tensor([episode.terminated for episode in sequences.episodes], device=device),
-        truncated=torch.tensor([episode.truncated for episode in sequences.episodes], device=device),
+        terminated=torch.tensor(
+            [episode.terminated for episode in sequences.episodes], device=device
+        ),
+        truncated=torch.tensor(
+            [episode.truncated for episode in sequences.episodes], device=device
+        ),
         values=values,
         kl_rewards=kl_rewards,
         bootstrap_values=values.gather(1, ends[:, None]).squeeze(1) * with_end,
         episode_ids=sequences.episode_ids,
-        group_ids=torch.tensor([episode.level.group for episode in sequences.episodes], device=device),
+        group_ids=torch.tensor(
+            [episode.level.group for episode in sequences.episodes], device=device
+        ),
         turn_states=states if args.advantage == "gigpo" else None,
         turn_values=turn_values if state_values else None,
         seams=seams if seams.any() else None,
@@ -121,10 +139,15 @@ def sampler_correction(
     """(B, L) Truncated importance weights of the trainer's policy against the sampler's, and figures of them."""
     if level == "none" or logprobs is None:
         return None, {}
-    weights = losses.sampler_weights(logprobs, sequences.sampled_logprobs, sequences.turn_ids, level)
+    weights = losses.sampler_weights(
+        logprobs, sequences.sampled_logprobs, sequences.turn_ids, level
+    )
     of_tokens = weights[sequences.turn_ids != NOT_SAMPLED]
     capped = (of_tokens >= losses.SAMPLER_CAP).float()
-    return weights, {"correction/mean": float(of_tokens.mean()), "correction/capped": float(capped.mean())}
+    return weights, {
+        "correction/mean": float(of_tokens.mean()),
+        "correction/capped": float(capped.mean()),
+    }
 
 
 def shortest_first(sequences: Sequences, rows: Tensor) -> Tensor:
@@ -134,7 +157,11 @@ def shortest_first(sequences: Sequences, rows: Tensor) -> Tensor:
 
 
 def policy_loss(
-    experience: Experience, args: MultiTurnPPOConfig, rows: Tensor, weights: Tensor, found: dict[str, Tensor]
+    experience: Experience,
+    args: MultiTurnPPOConfig,
+    rows: Tensor,
+    weights: Tensor,
+    found: dict[str, Tensor],
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The policy's loss on R of the rows, and its terms.
 
@@ -145,15 +172,25 @@ def policy_loss(
     weights = weights[:, :width]
     turn_ids = experience.sequences.turn_ids[rows, :width]
     trained = experience.advantages.mask[rows, :width]
-    old = logprobs.detach() if experience.old_logprobs is None else experience.old_logprobs[rows, :width]
+    old = (
+        logprobs.detach()
+        if experience.old_logprobs is None
+        else experience.old_logprobs[rows, :width]
+    )
     # Vanilla PPO's observations are in no turn, and count as sampled.
-    of_turns = turn_ids if args.masks_observations else torch.where(trained, turn_ids.clamp(min=0), NOT_SAMPLED)
+    of_turns = (
+        turn_ids
+        if args.masks_observations
+        else torch.where(trained, turn_ids.clamp(min=0), NOT_SAMPLED)
+    )
     ratios = losses.probability_ratios(logprobs, old, of_turns, args.ratio_level)
     advantages = experience.advantages.advantages[rows, :width]
     if args.policy_loss == "cispo":
         policy = losses.cispo_losses(logprobs, ratios, advantages, args.clip_low, args.clip_high)
     else:
-        policy = losses.policy_losses(ratios, advantages, args.clip_low, args.clip_high, args.dual_clip)
+        policy = losses.policy_losses(
+            ratios, advantages, args.clip_low, args.clip_high, args.dual_clip
+        )
     if experience.sampler_weights is not None:
         policy = policy * experience.sampler_weights[rows, :width]
     clipped = (ratios < 1 - args.clip_low) | (ratios > 1 + args.clip_high)

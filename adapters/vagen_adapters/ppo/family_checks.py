@@ -33,7 +33,11 @@ NOISE = 8
 models sum in another order for another batch."""
 
 SYSTEM, REPLIES = "Play well.", ("Up", "Down")
-TEXTS = (f"Look: {IMAGE_PLACEHOLDER}\nNow move.", f"{IMAGE_PLACEHOLDER} And now?", f"Last.\n{IMAGE_PLACEHOLDER}")
+TEXTS = (
+    f"Look: {IMAGE_PLACEHOLDER}\nNow move.",
+    f"{IMAGE_PLACEHOLDER} And now?",
+    f"Last.\n{IMAGE_PLACEHOLDER}",
+)
 
 
 def check_layout(encoder: ChatEncoder) -> None:
@@ -42,7 +46,11 @@ def check_layout(encoder: ChatEncoder) -> None:
     Raises:
         TrainingConfigError: they differ.
     """
-    with refusing(encoder.family.name, "pictures", "give the folder the family's own tokenizer and picture settings"):
+    with refusing(
+        encoder.family.name,
+        "pictures",
+        "give the folder the family's own tokenizer and picture settings",
+    ):
         shown = [_show(encoder, number, text) for number, text in enumerate(TEXTS)]
         if not all(one.image_tokens for one in shown):
             raise ValueError("a picture takes none of the tokens that its model knows pictures by")
@@ -59,8 +67,14 @@ def check_layout(encoder: ChatEncoder) -> None:
     # A template that ends a prompt in line breaks may have them cut in another way before a reply: they are read as
     # they are when it is sampled, and say the same.
     if whole != spliced and encoder.tokenizer.decode(whole) != encoder.tokenizer.decode(spliced):
-        at = next(at for at, (one, other) in enumerate(itertools.zip_longest(spliced, whole)) if one != other)
-        one, other = (encoder.tokenizer.convert_ids_to_tokens(ids[at : at + 4]) for ids in (spliced, whole))
+        at = next(
+            at
+            for at, (one, other) in enumerate(itertools.zip_longest(spliced, whole))
+            if one != other
+        )
+        one, other = (
+            encoder.tokenizer.convert_ids_to_tokens(ids[at : at + 4]) for ids in (spliced, whole)
+        )
         raise refusal(
             encoder.family.name,
             f"continuation: a whole conversation has {len(whole)} tokens, its turns by themselves {len(spliced)}; "
@@ -84,7 +98,9 @@ def _whole_conversation(encoder: ChatEncoder) -> str:
     given, or the other way round: earlier tokens stay unchanged.
     """
     last = [_pieces(encoder, TEXTS[:number])[-1] for number in range(1, len(TEXTS) + 1)]
-    for number, (written, opened) in enumerate(zip(_pieces(encoder, TEXTS), last, strict=True), start=1):
+    for number, (written, opened) in enumerate(
+        zip(_pieces(encoder, TEXTS), last, strict=True), start=1
+    ):
         one, other = ("".join(text.split()) for text in (written, opened))
         if not (one.startswith(other) or other.startswith(one)):
             raise refusal(
@@ -112,7 +128,10 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
     Raises:
         TrainingConfigError: they differ, the model is blind, or it refuses its inputs.
     """
-    check, fix = "packing", "leave packing out, or name an attn_implementation that keeps sequences apart"
+    check, fix = (
+        "packing",
+        "leave packing out, or name an attn_implementation that keeps sequences apart",
+    )
     if not model.packs:
         check = "sampler against trainer"
         fix = (
@@ -130,15 +149,26 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
         sequences = [lay_out((), played, None) for played in turns]
         prompts = [sequence.prompt for sequence in sequences]
         scores = _logprobs(encoder, model, prompts).cpu()
-        allowed = max(GAP.get(model.policy.dtype, BATCH_GAP), BATCH_GAP, NOISE * _noise(encoder, model, prompts[0]))
+        allowed = max(
+            GAP.get(model.policy.dtype, BATCH_GAP),
+            BATCH_GAP,
+            NOISE * _noise(encoder, model, prompts[0]),
+        )
         for row, sequence in enumerate(sequences):
             trained = torch.tensor(sequence.turn_ids) >= 0
-            gap = float((scores[row, : len(trained)] - torch.tensor(sequence.logprobs))[trained].abs().max())
+            gap = float(
+                (scores[row, : len(trained)] - torch.tensor(sequence.logprobs))[trained].abs().max()
+            )
             if not gap <= allowed:
                 found = f"sampled tokens' log-probabilities are {gap:.1e} apart, where {allowed:.0e} is allowed"
                 raise refusal(encoder.family.name, f"{check}: {found}; {fix}")
-        ids, others = prompts[0].ids, tuple(_show(encoder, number + 7, size=number) for number in range(len(turns[0])))
-        seen, changed = (_logprobs(encoder, model, [Prompt(ids, shown)]) for shown in (prompts[0].shown, others))
+        ids, others = (
+            prompts[0].ids,
+            tuple(_show(encoder, number + 7, size=number) for number in range(len(turns[0]))),
+        )
+        seen, changed = (
+            _logprobs(encoder, model, [Prompt(ids, shown)]) for shown in (prompts[0].shown, others)
+        )
         if torch.equal(seen, changed):
             raise refusal(
                 encoder.family.name,
@@ -147,14 +177,19 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
             )
 
 
-def vision_cache_for(model: ActorCritic, encoder: ChatEncoder, most: int) -> VisionFeatureCache | None:
+def vision_cache_for(
+    model: ActorCritic, encoder: ChatEncoder, most: int
+) -> VisionFeatureCache | None:
     """A cache of `most` bytes for frozen vision features; None if towers are trained or cached features differ."""
     models = [one for one in (model.policy, model.critic, model.reference) if one is not None]
     trained = any(parameter.requires_grad for one in models for parameter in vision_parameters(one))
     if not most or trained or GIVEN not in encoder.accepted:
         return None
     same = False
-    with contextlib.suppress(TrainingConfigError), _trying(model, encoder, "frozen vision features", "train them"):
+    with (
+        contextlib.suppress(TrainingConfigError),
+        _trying(model, encoder, "frozen vision features", "train them"),
+    ):
         model.vision_cache = VisionFeatureCache(models, encoder, most)
         same = _sees_the_same(model, encoder)
     found, model.vision_cache = model.vision_cache, None
@@ -168,7 +203,9 @@ def _sees_the_same(model: ActorCritic, encoder: ChatEncoder) -> bool:
     """The same features twice: fresh from the tower, and from the cache in another order."""
     few = [Prompt(shown.first_ids, (shown,)) for shown in (_show(encoder, 0), _show(encoder, 1))]
     device = model.policy.device
-    allowed = max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(encoder, model, few[0]))
+    allowed = max(
+        GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(encoder, model, few[0])
+    )
     for prompts in (few, few[::-1]):
         pixels = model_inputs(prompts, encoder, device)
         numbers = model_inputs(prompts, encoder, device, vision_cache=model.vision_cache)
@@ -176,7 +213,9 @@ def _sees_the_same(model: ActorCritic, encoder: ChatEncoder) -> bool:
         # Not the reference's, which may be stored as only autocast can read it.
         for one in filter(None, (model.policy, model.critic)):
             states = model.hidden(one, pixels)[mask]
-            gap = (states - model.hidden(one, numbers)[mask]).abs().max() / states.abs().max().clamp(min=1)
+            gap = (
+                states - model.hidden(one, numbers)[mask]
+            ).abs().max() / states.abs().max().clamp(min=1)
             if not float(gap) <= allowed:
                 return False
     return True
@@ -198,20 +237,32 @@ def _trying(model: ActorCritic, encoder: ChatEncoder, check: str, fix: str) -> I
 
 
 def _noise(encoder: ChatEncoder, model: ActorCritic, prompt: Prompt) -> float:
-    alone, among = _logprobs(encoder, model, [prompt])[0], _logprobs(encoder, model, [prompt] * 3)[0]
+    alone, among = (
+        _logprobs(encoder, model, [prompt])[0],
+        _logprobs(encoder, model, [prompt] * 3)[0],
+    )
     return float((alone - among).abs().max())
 
 
 def _logprobs(encoder: ChatEncoder, model: ActorCritic, prompts: Sequence[Prompt]) -> Tensor:
     """(B, L) As training computes them."""
     inputs = model_inputs(prompts, encoder, model.policy.device)
-    found = model(inputs, ["logprobs"], temperature=1.0, forbidden_ids=encoder.forbidden_ids)["logprobs"]
+    found = model(inputs, ["logprobs"], temperature=1.0, forbidden_ids=encoder.forbidden_ids)[
+        "logprobs"
+    ]
     # Image tokens are none that a policy may say; their log-probability is that of nothing.
     return torch.where(inputs["input_ids"] == encoder.image_token_id, 0.0, found)
 
 
-def _show(encoder: ChatEncoder, number: int, text: str = f"Here {IMAGE_PLACEHOLDER} it is.", size: int = -1) -> Shown:
+def _show(
+    encoder: ChatEncoder,
+    number: int,
+    text: str = f"Here {IMAGE_PLACEHOLDER} it is.",
+    size: int = -1,
+) -> Shown:
     """An observation whose picture is checkered: noise would be the same everywhere to a tower that averages."""
     rows, columns = np.indices(((64, 64), (64, 96))[(number if size < 0 else size) % 2])
-    checks = ((rows // 8 + columns // (8 + number)) % 2)[..., None] * np.array([200, 90 + 9 * number, 40])
+    checks = ((rows // 8 + columns // (8 + number)) % 2)[..., None] * np.array(
+        [200, 90 + 9 * number, 40]
+    )
     return encoder.show(SYSTEM, {"text": text, "image": (checks + 30).astype(np.uint8)})

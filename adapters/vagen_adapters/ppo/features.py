@@ -49,7 +49,9 @@ def end_to_end(features: Sequence[Tensor]) -> Tensor:
     """
     if len({feature.shape[1:] for feature in features}) == 1:
         return torch.cat(list(features))
-    from trl.trainer.utils import pad  # here, for the parity kit also runs where TRL can't be installed
+    from trl.trainer.utils import (
+        pad,
+    )  # here, for the parity kit also runs where TRL can't be installed
 
     return pad([row for feature in features for row in feature])
 

@@ -55,13 +55,17 @@ class SampleSettings:
 
     def __post_init__(self) -> None:
         if self.temperature < 0 or not 0 < self.top_p <= 1 or self.max_tokens < 1:
-            raise TrainingConfigError(f"{self} is not valid: temperature ≥ 0, 0 < top_p ≤ 1 and max_tokens ≥ 1")
+            raise TrainingConfigError(
+                f"{self} is not valid: temperature ≥ 0, 0 < top_p ≤ 1 and max_tokens ≥ 1"
+            )
 
 
 class Sampler(Protocol):
     """A generation back-end. One that shares its GPU with updates may have `rest()`, which gives memory up for now."""
 
-    def sample(self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]) -> list[SampledReply]:
+    def sample(
+        self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]
+    ) -> list[SampledReply]:
         """A reply to each prompt, in order.
 
         A reply depends on the weights, its prompt and its seed, and not on what else is sampled beside it: neither
@@ -116,7 +120,11 @@ class TransformersSampler:
     """
 
     def __init__(
-        self, model: Any, encoder: ChatEncoder, room: int = ROOM, vision_cache: VisionFeatureCache | None = None
+        self,
+        model: Any,
+        encoder: ChatEncoder,
+        room: int = ROOM,
+        vision_cache: VisionFeatureCache | None = None,
     ) -> None:
         self.model = model
         self.encoder = encoder
@@ -127,18 +135,26 @@ class TransformersSampler:
         """Nothing to do: it samples from the policy itself."""
 
     @torch.no_grad()
-    def sample(self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]) -> list[SampledReply]:
+    def sample(
+        self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]
+    ) -> list[SampledReply]:
         """See `Sampler.sample`."""
         was_training = self.model.training
         self.model.eval()
         longest = max((len(prompt.ids) for prompt in prompts), default=0) + sampling.max_tokens
         size = max(1, self.room // longest)
         batches = [slice(start, start + size) for start in range(0, len(prompts), size)]
-        replies = [reply for batch in batches for reply in self._sample(prompts[batch], sampling, seeds[batch])]
+        replies = [
+            reply
+            for batch in batches
+            for reply in self._sample(prompts[batch], sampling, seeds[batch])
+        ]
         self.model.train(was_training)
         return replies
 
-    def _sample(self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]) -> list[SampledReply]:
+    def _sample(
+        self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]
+    ) -> list[SampledReply]:
         from transformers import GenerationConfig, LogitsProcessorList
 
         inputs: dict[str, Any] = model_inputs(
@@ -161,9 +177,13 @@ class TransformersSampler:
             pad_token_id=self.encoder.pad_id,
         )
         output = self.model.generate(
-            **as_taken_by(self.model, inputs), generation_config=settings, logits_processor=LogitsProcessorList([draw])
+            **as_taken_by(self.model, inputs),
+            generation_config=settings,
+            logits_processor=LogitsProcessorList([draw]),
         )
-        return self._replies(output[:, inputs["input_ids"].shape[1] :], torch.stack(draw.logprobs, 1))
+        return self._replies(
+            output[:, inputs["input_ids"].shape[1] :], torch.stack(draw.logprobs, 1)
+        )
 
     def _replies(self, sampled: Tensor, logprobs: Tensor) -> list[SampledReply]:
         """Return tokens and log-probabilities, (B, T) each; ignore those after the first end token."""
@@ -171,7 +191,9 @@ class TransformersSampler:
         lengths = torch.where(ended.any(1), ended.argmax(1) + 1, sampled.shape[1]).tolist()
         return [
             SampledReply(tuple(ids[:length]), tuple(scores[:length]))
-            for ids, scores, length in zip(sampled.tolist(), logprobs.tolist(), lengths, strict=True)
+            for ids, scores, length in zip(
+                sampled.tolist(), logprobs.tolist(), lengths, strict=True
+            )
         ]
 
 
@@ -185,11 +207,16 @@ class Draw:
         logprobs: (B,) of each step's tokens.
     """
 
-    def __init__(self, sampling: SampleSettings, seeds: Sequence[int], forbidden_ids: Sequence[int]) -> None:
+    def __init__(
+        self, sampling: SampleSettings, seeds: Sequence[int], forbidden_ids: Sequence[int]
+    ) -> None:
         self.sampling = sampling
         self.forbidden_ids = forbidden_ids
         self.uniforms = torch.stack(
-            [torch.rand(sampling.max_tokens, generator=torch.Generator().manual_seed(seed)) for seed in seeds]
+            [
+                torch.rand(sampling.max_tokens, generator=torch.Generator().manual_seed(seed))
+                for seed in seeds
+            ]
         )
         self.logprobs: list[Tensor] = []
         self._keep_top_p = TopPLogitsWarper(sampling.top_p)
@@ -206,7 +233,9 @@ class Draw:
             drawn = self.uniforms[:, len(self.logprobs), None].to(below.device) * below[:, -1:]
             # Right of the drawn number, so that a token of probability 0 is never met.
             tokens = torch.searchsorted(below, drawn, right=True).clamp(max=logits.shape[1] - 1)
-            tokens = torch.where(logprobs.gather(1, tokens).isfinite(), tokens, logprobs.argmax(1, keepdim=True))
+            tokens = torch.where(
+                logprobs.gather(1, tokens).isfinite(), tokens, logprobs.argmax(1, keepdim=True)
+            )
         else:
             tokens = logprobs.argmax(1, keepdim=True)
         self.logprobs.append(logprobs.gather(1, tokens).squeeze(1))

@@ -62,13 +62,20 @@ def rloo_turns(batch: Trajectories, *, gamma: Share = 1.0) -> Advantages:
     groups, rewards = groups[of_turns], tokens.turn_rewards_with_kl().double()
     to_go = sum_backwards(rewards, tokens.between_turns(gamma, rewards), tokens.turn_ends_episode)
     total, _ = _sums(to_go, _pairs(groups, tokens.turns))
-    episodes = _sums(tokens.turn_ends_episode.to(to_go.dtype), groups)[0]  # in the group of each turn
+    episodes = _sums(tokens.turn_ends_episode.to(to_go.dtype), groups)[
+        0
+    ]  # in the group of each turn
     advantages = torch.where(episodes > 1, to_go - (total - to_go) / (episodes - 1).clamp(min=1), 0)
     return _spread(tokens, advantages)
 
 
 def gigpo(
-    batch: Trajectories, *, gamma: Share = 0.95, step_weight: float = 1.0, scale: bool = True, eps: float = 1e-6
+    batch: Trajectories,
+    *,
+    gamma: Share = 0.95,
+    step_weight: float = 1.0,
+    scale: bool = True,
+    eps: float = 1e-6,
 ) -> Advantages:
     """An episode's advantage in its group, and each turn's among all turns of the group that met the same state.
 
@@ -84,7 +91,9 @@ def gigpo(
         eps: Keeps groups of equal returns at 0.
     """
     if batch.turn_states is None:
-        raise TrainingDataError("GiGPO compares turns that met the same state; give the batch turn_states")
+        raise TrainingDataError(
+            "GiGPO compares turns that met the same state; give the batch turn_states"
+        )
     tokens, episodes, returns, groups = _returns_in_groups(batch)
     of_episodes = _above_mean(returns, groups, scale, eps)[episodes]
     to_go = sum_backwards(tokens.turn_rewards_with_kl().double(), gamma, tokens.turn_ends_episode)
@@ -96,11 +105,15 @@ def gigpo(
 def _returns_in_groups(batch: Trajectories) -> tuple[PackedTokens, Tensor, Tensor, Tensor]:
     """The tokens; (M,) which of the E episodes each turn is of; (E,) their returns with KL rewards, and groups."""
     if batch.group_ids is None:
-        raise TrainingDataError("this estimator compares the episodes of a group; give the batch group_ids")
+        raise TrainingDataError(
+            "this estimator compares the episodes of a group; give the batch group_ids"
+        )
     tokens = PackedTokens(batch, with_values=False)
     episodes = tokens.turn_ends_episode.roll(1).cumsum(0) - 1
     rewards = tokens.turn_rewards_with_kl().double()  # in float32, sums of the same rewards differ
-    returns = rewards.new_zeros(int(episodes[-1]) + 1 if len(episodes) else 0).index_add(0, episodes, rewards)
+    returns = rewards.new_zeros(int(episodes[-1]) + 1 if len(episodes) else 0).index_add(
+        0, episodes, rewards
+    )
     return tokens, episodes, returns, batch.group_ids[tokens.turn_rows][tokens.turn_ends_episode]
 
 
@@ -140,7 +153,10 @@ def _alike(x: Tensor, group: Tensor) -> Tensor:
     """
     group = torch.unique(group, return_inverse=True)[1]
     groups = int(group.max()) + 1 if len(group) else 0
-    low, high = (x.new_zeros(groups).scatter_reduce(0, group, x, how, include_self=False) for how in ("amin", "amax"))
+    low, high = (
+        x.new_zeros(groups).scatter_reduce(0, group, x, how, include_self=False)
+        for how in ("amin", "amax")
+    )
     alike: Tensor = (high - low <= ROUNDING * torch.maximum(low.abs(), high.abs()))[group]
     return alike
 

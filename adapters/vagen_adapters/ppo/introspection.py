@@ -16,9 +16,13 @@ def read_policy(path: str | Path, **options: Any) -> Any:
     """Read a policy; raise TrainingConfigError if its folder lacks a weight, which transformers would draw."""
     from transformers import AutoModelForImageTextToText
 
-    policy, found = AutoModelForImageTextToText.from_pretrained(path, output_loading_info=True, **options)
+    policy, found = AutoModelForImageTextToText.from_pretrained(
+        path, output_loading_info=True, **options
+    )
     if missing := sorted(found["missing_keys"]):
-        raise TrainingConfigError(f"{path} lacks {len(missing)} weights, such as {missing[0]}; copy it anew")
+        raise TrainingConfigError(
+            f"{path} lacks {len(missing)} weights, such as {missing[0]}; copy it anew"
+        )
     return policy
 
 
@@ -41,7 +45,9 @@ def decoder_of(model: Any) -> Any:
     backbone = backbone_of(model)
     decoder = backbone.get_decoder()
     if decoder is None or decoder is backbone:
-        raise TrainingConfigError(f"{type(backbone).__name__} doesn't tell its vision tower from its language model")
+        raise TrainingConfigError(
+            f"{type(backbone).__name__} doesn't tell its vision tower from its language model"
+        )
     return decoder
 
 
@@ -52,7 +58,9 @@ def vision_parameters(model: Any) -> list[nn.Parameter]:
         TrainingConfigError: the model has no accessor for its language model.
     """
     parts = [decoder_of(model), whole_of(model).get_output_embeddings()]
-    spoken = {id(parameter) for part in parts if part is not None for parameter in part.parameters()}
+    spoken = {
+        id(parameter) for part in parts if part is not None for parameter in part.parameters()
+    }
     return [parameter for parameter in model.parameters() if id(parameter) not in spoken]
 
 
@@ -64,7 +72,9 @@ def logits_of(policy: Any, hidden: Tensor) -> Tensor:
     model = whole_of(policy)
     with _fixed_backbone(model, hidden[None]):
         # Not called as a module: what wraps it, and its hooks, are for whole passes.
-        found = type(model).forward(model, input_ids=hidden.new_zeros(1, len(hidden)).long(), use_cache=False)
+        found = type(model).forward(
+            model, input_ids=hidden.new_zeros(1, len(hidden)).long(), use_cache=False
+        )
     logits: Tensor = found.logits[0]
     return logits
 

@@ -132,7 +132,9 @@ class LevelSampler:
         return self.tasks[-1]
 
     def _seed_of(self, number: int, task: TrainingTask) -> int:
-        return (self.seed << 32) + number  # 2**32 apart: trainings with different seeds share no level
+        return (
+            self.seed << 32
+        ) + number  # 2**32 apart: trainings with different seeds share no level
 
     def _group(self, number: int, group: int, task: TrainingTask) -> list[LevelSeed]:
         packs = len(task.environment.prompt_packs)
@@ -160,7 +162,10 @@ class DifficultySampler(LevelSampler):
             gains.append(task.weight * record.spread / max(cost, 1.0))
         total = math.fsum(gains)
         uniform = super().shares()
-        return [EXPLORED * even + (1 - EXPLORED) * gain / total for even, gain in zip(uniform, gains, strict=True)]
+        return [
+            EXPLORED * even + (1 - EXPLORED) * gain / total
+            for even, gain in zip(uniform, gains, strict=True)
+        ]
 
     def _seed_of(self, number: int, task: TrainingTask) -> int:
         mixed, stream = self.records[task.name].mixed, HashStream("replay", self.seed, number)

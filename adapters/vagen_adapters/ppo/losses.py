@@ -31,7 +31,9 @@ def token_weights(mask: Tensor, turn_ids: Tensor, level: Level) -> Tensor:
     return weights / _sum_over_turns(weights, turn_ids).clamp(min=1)
 
 
-def probability_ratios(logprobs: Tensor, old_logprobs: Tensor, turn_ids: Tensor, level: Level) -> Tensor:
+def probability_ratios(
+    logprobs: Tensor, old_logprobs: Tensor, turn_ids: Tensor, level: Level
+) -> Tensor:
     """(B, L) u = π_θ / π_old of each token (VAGEN), or the geometric mean over its turn (Turn-PPO) or its row (GSPO).
 
     Tokens that were not sampled have 1.
@@ -40,7 +42,9 @@ def probability_ratios(logprobs: Tensor, old_logprobs: Tensor, turn_ids: Tensor,
     log_ratios = torch.where(sampled, _log_ratios(logprobs, old_logprobs), 0)
     if level == "turn":
         tokens = _sum_over_turns(sampled.to(log_ratios.dtype), turn_ids)
-        log_ratios = torch.where(sampled, _sum_over_turns(log_ratios, turn_ids) / tokens.clamp(min=1), 0)
+        log_ratios = torch.where(
+            sampled, _sum_over_turns(log_ratios, turn_ids) / tokens.clamp(min=1), 0
+        )
     elif level == "sequence":
         log_ratios = torch.where(
             sampled, log_ratios.sum(1, keepdim=True) / sampled.sum(1, keepdim=True).clamp(min=1), 0
@@ -49,20 +53,28 @@ def probability_ratios(logprobs: Tensor, old_logprobs: Tensor, turn_ids: Tensor,
 
 
 def policy_losses(
-    ratios: Tensor, advantages: Tensor, clip_low: float, clip_high: float, dual_clip: float | None = None
+    ratios: Tensor,
+    advantages: Tensor,
+    clip_low: float,
+    clip_high: float,
+    dual_clip: float | None = None,
 ) -> Tensor:
     """(B, L) The clipped surrogate, -min(u·A, clip(u, 1 - clip_low, 1 + clip_high)·A). VAGEN, J^PPO.
 
     With `dual_clip` c > 1 it is at least c·A where A < 0, so that a token that has become much likelier doesn't pull
     without bound (Ye et al. 2020).
     """
-    gains = torch.minimum(ratios * advantages, ratios.clamp(1 - clip_low, 1 + clip_high) * advantages)
+    gains = torch.minimum(
+        ratios * advantages, ratios.clamp(1 - clip_low, 1 + clip_high) * advantages
+    )
     if dual_clip is not None:
         gains = torch.where(advantages < 0, torch.maximum(gains, dual_clip * advantages), gains)
     return -gains
 
 
-def cispo_losses(logprobs: Tensor, ratios: Tensor, advantages: Tensor, clip_low: float, clip_high: float) -> Tensor:
+def cispo_losses(
+    logprobs: Tensor, ratios: Tensor, advantages: Tensor, clip_low: float, clip_high: float
+) -> Tensor:
     """(B, L) -sg(clip(u, 1 - clip_low, 1 + clip_high))·A·log π: every token keeps a gradient, of at most that.
 
     Source: MiniMax-M1, eq. 4 and 5 (there without a lower bound: `clip_low` 1). Where A is 0 an infinite log π is 0.
@@ -72,7 +84,11 @@ def cispo_losses(logprobs: Tensor, ratios: Tensor, advantages: Tensor, clip_low:
 
 
 def sampler_weights(
-    logprobs: Tensor, sampled: Tensor, turn_ids: Tensor, level: Literal["token", "sequence"], cap: float = SAMPLER_CAP
+    logprobs: Tensor,
+    sampled: Tensor,
+    turn_ids: Tensor,
+    level: Literal["token", "sequence"],
+    cap: float = SAMPLER_CAP,
 ) -> Tensor:
     """(B, L) Truncated importance weights min(π_old / q, cap), 1 where nothing was sampled.
 
@@ -102,7 +118,9 @@ def value_losses(values: Tensor, old_values: Tensor, returns: Tensor, clip: floa
     return torch.maximum(errors, (near - returns).square())
 
 
-def kl_estimates(logprobs: Tensor, reference_logprobs: Tensor, estimator: Literal["k1", "k3"]) -> Tensor:
+def kl_estimates(
+    logprobs: Tensor, reference_logprobs: Tensor, estimator: Literal["k1", "k3"]
+) -> Tensor:
     """(B, L) KL[π‖π_ref] from the sampled tokens alone (Schulman, "Approximating KL Divergence").
 
     k1 = log π - log π_ref is unbiased; k3 = r - 1 - log r with r = π_ref/π is never negative and varies less.

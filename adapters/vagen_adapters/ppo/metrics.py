@@ -22,15 +22,22 @@ from vagen_rewards.verifiers.metrics import is_reflective
 def of_episodes(episodes: Sequence[PPOEpisode], kept: Sequence[PPOEpisode]) -> dict[str, float]:
     """Counts, and means over the episodes that didn't fail; reward terms are summed over an episode."""
     sound = [episode for episode in episodes if episode.failure is None]
-    counts = {"rollout/failed": float(len(episodes) - len(sound)), "rollout/filtered": float(len(sound) - len(kept))}
+    counts = {
+        "rollout/failed": float(len(episodes) - len(sound)),
+        "rollout/filtered": float(len(sound) - len(kept)),
+    }
     if not sound:
         return counts
     turns = [turn for episode in sound for turn in episode.turns]
     if summaries := [summary for episode in sound for summary in episode.summaries.values()]:
-        counts["rollout/summary_tokens"] = mean([float(len(summary.reply.ids)) for summary in summaries])
+        counts["rollout/summary_tokens"] = mean(
+            [float(len(summary.reply.ids)) for summary in summaries]
+        )
     groups = [group for group in groups_of(sound) if len(group) > 1]
     if groups:
-        counts["rollout/equal_groups"] = mean([float(have_equal_returns(group)) for group in groups])
+        counts["rollout/equal_groups"] = mean(
+            [float(have_equal_returns(group)) for group in groups]
+        )
     return {
         **counts,
         **{f"rollout/{name}": entry for name, entry in _outcome(sound).items()},
@@ -70,7 +77,11 @@ def _of_reasoning(turns: Sequence[Turn]) -> dict[str, float]:
     statements without one, and the share of the words that weren't understood.
     """
     found: dict[str, float] = {}
-    gated = [float(turn.metrics["reasoning_gated"]) for turn in turns if "reasoning_gated" in turn.metrics]
+    gated = [
+        float(turn.metrics["reasoning_gated"])
+        for turn in turns
+        if "reasoning_gated" in turn.metrics
+    ]
     if gated:
         found["reasoning/gated"] = mean(gated)
     for part in PARTS:
@@ -80,7 +91,9 @@ def _of_reasoning(turns: Sequence[Turn]) -> dict[str, float]:
             if scores:
                 found[f"reasoning/{part}"] = mean(scores)
             found[f"reasoning/{part}_unscored"] = 1 - len(scores) / len(judged)
-            found[f"reasoning/{part}_unread"] = mean([float(entry[f"{part}_unread"]) for entry in judged])
+            found[f"reasoning/{part}_unread"] = mean(
+                [float(entry[f"{part}_unread"]) for entry in judged]
+            )
     return found
 
 
@@ -114,14 +127,21 @@ def _of_sources(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
                 if name != "success" and not isinstance(entry, str):
                     parts[f"metric/{name}"].append(float(entry))
         means = {name: mean(entries) for name, entries in parts.items()}
-        entries = {"episodes": float(len(batch)), **_outcome(batch), **_reward_terms(batch), **means}
+        entries = {
+            "episodes": float(len(batch)),
+            **_outcome(batch),
+            **_reward_terms(batch),
+            **means,
+        }
         found |= {f"source/{source}/{name}": entry for name, entry in entries.items()}
     return found
 
 
 def _by_source(episodes: Sequence[PPOEpisode]) -> dict[str, list[PPOEpisode]]:
     sources = sorted({episode.source for episode in episodes})
-    return {source: [episode for episode in episodes if episode.source == source] for source in sources}
+    return {
+        source: [episode for episode in episodes if episode.source == source] for source in sources
+    }
 
 
 def _reward_terms(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
@@ -132,7 +152,11 @@ def _reward_terms(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
 
 
 def of_scores(
-    batch: Trajectories, advantages: Advantages, logprobs: Tensor | None, sampled: Tensor, reference: Tensor | None
+    batch: Trajectories,
+    advantages: Advantages,
+    logprobs: Tensor | None,
+    sampled: Tensor,
+    reference: Tensor | None,
 ) -> dict[str, float]:
     """How far the sampler was from the policy, the policy from its reference and the critic from the returns.
 
@@ -157,7 +181,10 @@ def of_versions(episodes: Sequence[PPOEpisode], step: int) -> dict[str, float]:
     sampled = [each for episode in episodes for each in episode.steps]
     tokens = sum(len(each.reply.ids) for each in sampled)
     older = sum((step - each.version) * len(each.reply.ids) for each in sampled)
-    return {"staleness/mean": older / tokens, "staleness/max": float(max(step - each.version for each in sampled))}
+    return {
+        "staleness/mean": older / tokens,
+        "staleness/max": float(max(step - each.version for each in sampled)),
+    }
 
 
 def mean(numbers: Sequence[float]) -> float:

@@ -30,11 +30,15 @@ def in_one_row(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
         positions = (mask.cumsum(1) - 1)[mask][None]
     else:
         # Numbers run on through padding on the right: where they start again, models see another sequence.
-        numbers = torch.arange(mask.shape[1], device=mask.device) - (~mask).long().cumprod(1).sum(1, keepdim=True)
+        numbers = torch.arange(mask.shape[1], device=mask.device) - (~mask).long().cumprod(1).sum(
+            1, keepdim=True
+        )
         taken = inspect.signature(rope_index).parameters
         places = rope_index(**{name: tensor for name, tensor in inputs.items() if name in taken})[0]
         positions = torch.cat([numbers[None], places])[:, mask][:, None]
-    along = {name: inputs[name][mask][None] for name in ("input_ids", *TOKEN_TYPES) if name in inputs}
+    along = {
+        name: inputs[name][mask][None] for name in ("input_ids", *TOKEN_TYPES) if name in inputs
+    }
     rest = {name: tensor for name, tensor in inputs.items() if name != "attention_mask"}
     return {**rest, **along, "position_ids": positions}
 
@@ -42,4 +46,6 @@ def in_one_row(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
 def in_rows(states: Tensor, mask: Tensor) -> Tensor:
     """(1, N, H) → (B, L, H), 0 where `mask`, (B, L), has no token."""
     mask = mask.bool()
-    return states.new_zeros(*mask.shape, states.shape[-1]).index_put(mask.nonzero(as_tuple=True), states[0])
+    return states.new_zeros(*mask.shape, states.shape[-1]).index_put(
+        mask.nonzero(as_tuple=True), states[0]
+    )

@@ -33,7 +33,9 @@ class Advantages:
         if len(sampled) < 2:
             return self
         whitened = (sampled - sampled.mean()) * torch.rsqrt(sampled.var() + eps)
-        return replace(self, advantages=torch.zeros_like(self.advantages).masked_scatter(self.mask, whitened))
+        return replace(
+            self, advantages=torch.zeros_like(self.advantages).masked_scatter(self.mask, whitened)
+        )
 
 
 class PackedTokens:
@@ -45,7 +47,9 @@ class PackedTokens:
     batch), turns (their numbers), seams.
     """
 
-    def __init__(self, batch: Trajectories, *, with_observations: bool = False, with_values: bool = True) -> None:
+    def __init__(
+        self, batch: Trajectories, *, with_observations: bool = False, with_values: bool = True
+    ) -> None:
         self.batch = batch
         # Seen as the policy's own, an observation belongs to the turn before it.
         turn_ids = batch.turn_ids.cummax(1).values if with_observations else batch.turn_ids
@@ -80,7 +84,9 @@ class PackedTokens:
     def _add_values(self) -> None:
         batch = self.batch
         if batch.values is None:
-            raise TrainingDataError("this estimator needs a critic; give the batch values, or use grpo or rloo")
+            raise TrainingDataError(
+                "this estimator needs a critic; give the batch values, or use grpo or rloo"
+            )
         # A row of values is one longer than a row of tokens: token i of row b is value i of row b.
         self.values = self._finite("values", batch.values.detach().take(self.place + self.row))
         ends = self.ends_episode.nonzero().squeeze(1)
@@ -110,7 +116,9 @@ class PackedTokens:
 
     def between_turns(self, factor: float, like: Tensor | None = None) -> Tensor:
         """(M,) A discount or λ from each turn to the next; 1 at seams."""
-        return torch.full_like(self.turn_rewards if like is None else like, factor).masked_fill(self.seams, 1.0)
+        return torch.full_like(self.turn_rewards if like is None else like, factor).masked_fill(
+            self.seams, 1.0
+        )
 
     def between_tokens(self, inside: float, between: float) -> Tensor:
         """(N,) A discount or λ from each token to the next, inside a turn and between turns; 1 at seams."""
@@ -129,7 +137,9 @@ class PackedTokens:
         """(M,) V(τ_≤a_t), the values after the last token of each turn."""
         assert self.batch.values is not None  # noqa: S101 - for the type checker
         places = (self.place + self.row)[self.turn_ends] + 1
-        return self._finite("values", self.batch.values.detach().take(places), self.row[self.turn_ends])
+        return self._finite(
+            "values", self.batch.values.detach().take(places), self.row[self.turn_ends]
+        )
 
     def spread(
         self,
@@ -140,7 +150,9 @@ class PackedTokens:
     ) -> Advantages:
         """Put (N,) advantages and value targets (all, or those `targeted`) back to their rows and columns."""
         rows, length = self.batch.turn_ids.shape
-        mask = torch.zeros(rows * length, dtype=torch.bool, device=self.place.device).index_fill(0, self.place, True)
+        mask = torch.zeros(rows * length, dtype=torch.bool, device=self.place.device).index_fill(
+            0, self.place, True
+        )
         dense = advantages.new_zeros(rows * length).index_copy(0, self.place, advantages)
         returns = advantages.new_zeros(rows * (length + 1))
         value_mask = torch.zeros_like(returns, dtype=torch.bool)
@@ -178,7 +190,9 @@ def sum_backwards(x: Tensor, factor: float | Tensor, stops: Tensor) -> Tensor:
     Doubling: after the k-th pass every entry holds the sum of its next 2^k terms, until no factor is left.
     """
     sums = x.clone()
-    factors = torch.as_tensor(factor, dtype=x.dtype, device=x.device).expand_as(x).masked_fill(stops, 0)
+    factors = (
+        torch.as_tensor(factor, dtype=x.dtype, device=x.device).expand_as(x).masked_fill(stops, 0)
+    )
     reach = 1
     while reach < len(x) and factors.any():
         sums[:-reach] += factors[:-reach] * sums[reach:]

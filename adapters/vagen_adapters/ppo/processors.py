@@ -40,10 +40,18 @@ class Family:
         """
         from transformers import AutoConfig
 
-        adapters = Path(path) / "adapter_config.json"  # PEFT's: the model that they are of is elsewhere
-        base = json.loads(adapters.read_bytes())["base_model_name_or_path"] if adapters.is_file() else path
+        adapters = (
+            Path(path) / "adapter_config.json"
+        )  # PEFT's: the model that they are of is elsewhere
+        base = (
+            json.loads(adapters.read_bytes())["base_model_name_or_path"]
+            if adapters.is_file()
+            else path
+        )
         config = AutoConfig.from_pretrained(base)
-        files = {name: contents for name in _FILES if (contents := _contents(path, name)) is not None}
+        files = {
+            name: contents for name in _FILES if (contents := _contents(path, name)) is not None
+        }
         return cls(config.model_type, config, _processor(path, config, files), files)
 
 
@@ -61,13 +69,19 @@ def _contents(path: str, name: str) -> bytes | None:
     from transformers.utils import cached_file
 
     found = cached_file(
-        path, name, _raise_exceptions_for_missing_entries=False, _raise_exceptions_for_connection_errors=False
+        path,
+        name,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
     )
     return None if found is None else Path(found).read_bytes()
 
 
 def _processor(path: str, config: Any, files: dict[str, bytes]) -> Any:
-    from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES, processor_class_from_name
+    from transformers.models.auto.processing_auto import (
+        PROCESSOR_MAPPING_NAMES,
+        processor_class_from_name,
+    )
 
     fix = f"give {path} its family's tokenizer and picture settings, or train a family that transformers reads"
     with refusing(config.model_type, "its processor", fix):
@@ -76,9 +90,14 @@ def _processor(path: str, config: Any, files: dict[str, bytes]) -> Any:
         cls = processor_class_from_name(name) if name else None
         if cls is None:
             raise ValueError("transformers has none that reads pictures and text")
-        if getattr(cls, "is_dummy", False):  # at transformers' top, a stand-in that only asks for torchvision
+        if getattr(
+            cls, "is_dummy", False
+        ):  # at transformers' top, a stand-in that only asks for torchvision
             module = cls.__module__.rpartition("processing_")[2]
-            cls = getattr(importlib.import_module(f"transformers.models.{module}.processing_{module}"), cls.__name__)
+            cls = getattr(
+                importlib.import_module(f"transformers.models.{module}.processing_{module}"),
+                cls.__name__,
+            )
         if missing := {"tokenizer", "image_processor"} - set(cls.get_attributes()):
             raise ValueError(f"{cls.__name__} has no {' and no '.join(sorted(missing))}")
         settings, _ = cls.get_processor_dict(path)
@@ -97,13 +116,18 @@ class _Absent(dict[str, Any]):
 def _part(path: str, name: str, model_type: str) -> Any:
     """A part of a processor: its tokenizer, its picture processor, or nothing for what reads no pictures."""
     from transformers import AutoTokenizer
-    from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES, AutoImageProcessor
+    from transformers.models.auto.image_processing_auto import (
+        IMAGE_PROCESSOR_MAPPING_NAMES,
+        AutoImageProcessor,
+    )
 
     if name == "tokenizer":
         return AutoTokenizer.from_pretrained(path)
     if name != "image_processor":
         return _Absent()
-    has_pil = "pil" in (IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type) or {"pil": ""})  # others need torchvision
+    has_pil = "pil" in (
+        IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type) or {"pil": ""}
+    )  # others need torchvision
     return AutoImageProcessor.from_pretrained(path, **({"backend": "pil"} if has_pil else {}))
 
 
@@ -113,5 +137,9 @@ def _without_its_checks(cls: Any) -> Any:
     def check_argument_for_proper_class(_: Any, name: str, part: Any) -> type:  # noqa: ARG001 - transformers' own
         return type(part)
 
-    made: Any = type(cls.__name__, (cls,), {check_argument_for_proper_class.__name__: check_argument_for_proper_class})
+    made: Any = type(
+        cls.__name__,
+        (cls,),
+        {check_argument_for_proper_class.__name__: check_argument_for_proper_class},
+    )
     return made

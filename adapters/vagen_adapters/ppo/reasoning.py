@@ -55,7 +55,9 @@ def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "span"] = "
         paid, scores = reward.paid(turn, read)
         for part, verdict in scores.by_part():
             if verdict.value is None and not verdict.unread:
-                raise TrainingDataError(f"{part} is unscored: {verdict.reason}; fix the judge {reward.judge.name}")
+                raise TrainingDataError(
+                    f"{part} is unscored: {verdict.reason}; fix the judge {reward.judge.name}"
+                )
         if read is None:
             return paid
         words = kept_out(turn) if reward.gate and not passes(turn) else words_of(turn, read)
@@ -121,7 +123,9 @@ def credit_words(
     return replace(advantages, advantages=dense), told
 
 
-def _spoken(encoder: ChatEncoder, sequence: TokenSequence, episode: PPOEpisode) -> list[tuple[int, int, FieldWords]]:
+def _spoken(
+    encoder: ChatEncoder, sequence: TokenSequence, episode: PPOEpisode
+) -> list[tuple[int, int, FieldWords]]:
     """The tokens of a row that are words: the column, where in its reply it begins, and the field that it is in."""
     return [
         (sequence.turn_ids.index(turn) + place, begin, field)

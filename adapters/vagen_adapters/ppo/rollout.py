@@ -15,7 +15,14 @@ from vagen_adapters.context import ContextPolicy, summary_request
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.environments import EnvironmentPool
-from vagen_adapters.ppo.episodes import LevelSeed, PlayedSummary, PlayedTurn, PPOEpisode, lay_out, remembered
+from vagen_adapters.ppo.episodes import (
+    LevelSeed,
+    PlayedSummary,
+    PlayedTurn,
+    PPOEpisode,
+    lay_out,
+    remembered,
+)
 from vagen_adapters.ppo.generation import Prompt, SampledReply, Sampler, SampleSettings
 from vagen_adapters.ppo.metrics import Clock
 from vagen_envs import RewardTerm, Turn
@@ -91,7 +98,9 @@ class Rollout:
         """
         return self.play_on([PPOEpisode(level) for level in levels], seed)
 
-    def play_on(self, episodes: list[PPOEpisode], seed: int, *, snapshots: bool = False) -> list[PPOEpisode]:
+    def play_on(
+        self, episodes: list[PPOEpisode], seed: int, *, snapshots: bool = False
+    ) -> list[PPOEpisode]:
         """Play episodes to their ends, those of `Episode.fork` from where they begin, and return them.
 
         With `snapshots` each turn keeps the environment before it, so that its episode can be forked there.
@@ -100,7 +109,9 @@ class Rollout:
             pass
         return episodes
 
-    def turns(self, episodes: Sequence[PPOEpisode], seed: int, *, snapshots: bool = False) -> Iterator[None]:
+    def turns(
+        self, episodes: Sequence[PPOEpisode], seed: int, *, snapshots: bool = False
+    ) -> Iterator[None]:
         """As `play_on`, a reply of each environment at a time: what gives replies may change between them."""
         self.snapshots, self.calls = snapshots, 0
         self.clock = Clock()
@@ -109,11 +120,15 @@ class Rollout:
         while True:
             while waiting and (free := self.environments.size - len(playing)):
                 next_ones = [waiting.popleft() for _ in range(min(free, len(waiting)))]
-                playing += self._begin([(self.environments.take(episode.level), episode) for episode in next_ones])
+                playing += self._begin(
+                    [(self.environments.take(episode.level), episode) for episode in next_ones]
+                )
             if not playing:
                 return
             self.calls += 1
-            playing = self._advance(playing, self._sample([episode for _, episode in playing], seed))
+            playing = self._advance(
+                playing, self._sample([episode for _, episode in playing], seed)
+            )
             yield
 
     def _begin(self, pairs: Sequence[Playing]) -> list[Playing]:
@@ -126,12 +141,16 @@ class Rollout:
                 episode.failure = _failure(error, "at reset")
             else:
                 if not self._has_room(episode):
-                    episode.failure = f"no room for the first reply in {self.max_length} tokens; raise max_length"
+                    episode.failure = (
+                        f"no room for the first reply in {self.max_length} tokens; raise max_length"
+                    )
         return self._still_playing(pairs)
 
     def _reset(self, env: gym.Env[Any, Any], episode: PPOEpisode) -> dict[str, Any]:
         with self.clock("environment", self.threads):
-            observation: dict[str, Any] = env.reset(seed=episode.level.seed, options={"split": episode.level.split})[0]
+            observation: dict[str, Any] = env.reset(
+                seed=episode.level.seed, options={"split": episode.level.split}
+            )[0]
             if episode.begins_at:
                 env.unwrapped.restore(episode.begins_at)  # type: ignore[attr-defined]
         return observation
@@ -141,12 +160,19 @@ class Rollout:
         with self.clock("generation"):
             for limit in dict.fromkeys(map(self._limit, episodes)):
                 batch = [episode for episode in episodes if self._limit(episode) == limit]
-                prompts, seeds = map(self._prompt, batch), [self._seed(seed, episode) for episode in batch]
-                sampled = self.sampler.sample(list(prompts), replace(self.sampling, max_tokens=limit), seeds)
+                prompts, seeds = (
+                    map(self._prompt, batch),
+                    [self._seed(seed, episode) for episode in batch],
+                )
+                sampled = self.sampler.sample(
+                    list(prompts), replace(self.sampling, max_tokens=limit), seeds
+                )
                 replies |= zip(map(id, batch), sampled, strict=True)
         return [replies[id(episode)] for episode in episodes]
 
-    def _advance(self, playing: Sequence[Playing], replies: Sequence[SampledReply]) -> list[Playing]:
+    def _advance(
+        self, playing: Sequence[Playing], replies: Sequence[SampledReply]
+    ) -> list[Playing]:
         """Play a turn of each, or take its summary; return the pairs that still play."""
         moves = []
         for (env, episode), reply in zip(playing, replies, strict=True):
@@ -157,34 +183,54 @@ class Rollout:
             elif episode.pending is not None:
                 self._attempt(self._compact, env, episode, reply)
             else:
-                moves.append((env, episode, reply, self.encoder.read(reply.ids)))  # tokenizers keep to a thread
+                moves.append(
+                    (env, episode, reply, self.encoder.read(reply.ids))
+                )  # tokenizers keep to a thread
         for (env, episode, *_), step in zip(moves, self._each(self._step, moves), strict=True):
             self._attempt(self._take, env, episode, step)
         return self._still_playing(playing)
 
-    def _attempt(self, act: Callable[..., None], env: gym.Env[Any, Any], episode: PPOEpisode, given: Any) -> None:
+    def _attempt(
+        self, act: Callable[..., None], env: gym.Env[Any, Any], episode: PPOEpisode, given: Any
+    ) -> None:
         try:
             act(env, episode, given)
         except Exception as error:  # an environment, a judge or a processor may raise anything
             episode.failure = _failure(error, f"in turn {len(episode.turns)}")
 
-    def _step(self, env: gym.Env[Any, Any], episode: PPOEpisode, reply: SampledReply, text: str) -> Step:
+    def _step(
+        self, env: gym.Env[Any, Any], episode: PPOEpisode, reply: SampledReply, text: str
+    ) -> Step:
         """Step an environment and score the turn."""
         with self.clock("environment", self.threads):
             before = env.unwrapped.snapshot() if self.snapshots else b""  # type: ignore[attr-defined]
             observation, _, terminated, truncated, info = env.step(text)
         with self.clock("judge", self.threads):
             turn: Turn = info["turn"]
-            score = self.score.get(episode.level.environment) if isinstance(self.score, Mapping) else self.score
+            score = (
+                self.score.get(episode.level.environment)
+                if isinstance(self.score, Mapping)
+                else self.score
+            )
             scored = score(turn) if score else ()
-            scored, words = (scored.turn, scored.words) if isinstance(scored, Judged) else (scored, ())
-            turn, rewards = (scored, scored.rewards) if isinstance(scored, Turn) else (turn, (*turn.rewards, *scored))
+            scored, words = (
+                (scored.turn, scored.words) if isinstance(scored, Judged) else (scored, ())
+            )
+            turn, rewards = (
+                (scored, scored.rewards)
+                if isinstance(scored, Turn)
+                else (turn, (*turn.rewards, *scored))
+            )
         for term in rewards:
             if not math.isfinite(term.value):
-                raise TrainingDataError(f"reward {term.name!r} of turn {turn.index} is {term.value}")
+                raise TrainingDataError(
+                    f"reward {term.name!r} of turn {turn.index} is {term.value}"
+                )
         shown = episode.last_shown
         assert shown is not None  # noqa: S101 - for the type checker
-        played = PlayedTurn(shown, reply, self._held_turn(turn), rewards, words, before, self.version)
+        played = PlayedTurn(
+            shown, reply, self._held_turn(turn), rewards, words, before, self.version
+        )
         return played, observation, terminated, truncated
 
     def _take(self, env: gym.Env[Any, Any], episode: PPOEpisode, step: Step | Exception) -> None:
@@ -192,7 +238,9 @@ class Rollout:
         if isinstance(step, Exception):
             raise step
         played, observation, terminated, truncated = step
-        last_shown = None if terminated else self._show(env, observation)  # nobody reads on after an end
+        last_shown = (
+            None if terminated else self._show(env, observation)
+        )  # nobody reads on after an end
         episode.turns.append(played)
         episode.last_shown, episode.terminated = last_shown, terminated
         if terminated:
@@ -200,16 +248,23 @@ class Rollout:
         if self._fits(episode):
             episode.truncated = truncated or not self._goes_on(episode, observation)
             return
-        episode.last_shown = episode.turns.pop().shown  # the value of what comes next couldn't be read
+        episode.last_shown = (
+            episode.turns.pop().shown
+        )  # the value of what comes next couldn't be read
         episode.truncated = True
         if not episode.turns:
-            episode.failure = f"no room for the first turn in {self.max_length} tokens; raise max_length"
+            episode.failure = (
+                f"no room for the first turn in {self.max_length} tokens; raise max_length"
+            )
 
     def _goes_on(self, episode: PPOEpisode, observation: dict[str, Any]) -> bool:
         """Ask for a summary where it is due; return whether there is room for the next reply."""
         if not self.context.summarises_before(len(episode.turns)):
             return self._has_room(episode)
-        shown, request = episode.last_shown, self.encoder.show("", {"text": summary_request(self.context)})
+        shown, request = (
+            episode.last_shown,
+            self.encoder.show("", {"text": summary_request(self.context)}),
+        )
         episode.last_shown, episode.pending = request, observation
         if self._has_room(episode):
             return True
@@ -223,8 +278,13 @@ class Rollout:
         waited, summary = Observation(observation["text"], None), self.encoder.read(reply.ids)
         seen = self.context.in_prompt(waited, now, earlier=False, summaries={now: summary})
         episode.summaries[now] = PlayedSummary(request, reply, self.version)
-        episode.last_shown, episode.pending = self._show(env, {**observation, "text": seen.text}), None
-        if not self._has_room(episode):  # nothing would follow the summary: the episode ends before it
+        episode.last_shown, episode.pending = (
+            self._show(env, {**observation, "text": seen.text}),
+            None,
+        )
+        if not self._has_room(
+            episode
+        ):  # nothing would follow the summary: the episode ends before it
             del episode.summaries[now]
             episode.last_shown, episode.truncated = self._show(env, observation), True
 
@@ -265,7 +325,9 @@ class Rollout:
     def _seed(self, seed: int, episode: PPOEpisode) -> int:
         """Of an episode's next reply, where the whole is drawn from `seed`."""
         level = episode.level
-        return HashStream("reply", seed, level.split, level.seed, level.draw, len(episode.steps)).bits(48)
+        return HashStream(
+            "reply", seed, level.split, level.seed, level.draw, len(episode.steps)
+        ).bits(48)
 
     def _prompt(self, episode: PPOEpisode) -> Prompt:
         """The tokens and pictures before an episode's next reply."""

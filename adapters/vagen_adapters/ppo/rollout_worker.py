@@ -78,8 +78,15 @@ class RolloutWorker:
         times = self.args.continuations
         played = self.forked(episodes, times, seed_of(self.args, number, 50))
         worth = state_values_of(episodes, played, times, self.args.turn_discount)
-        both = [pair for pair in zip(episodes, worth, strict=True) if all(map(math.isfinite, pair[1]))]
-        self._record({"forks/episodes": float(len(played)), "forks/left_out": float(len(episodes) - len(both))})
+        both = [
+            pair for pair in zip(episodes, worth, strict=True) if all(map(math.isfinite, pair[1]))
+        ]
+        self._record(
+            {
+                "forks/episodes": float(len(played)),
+                "forks/left_out": float(len(episodes) - len(both)),
+            }
+        )
         return [episode for episode, _ in both], [values for _, values in both]
 
     def forked(self, episodes: Sequence[PPOEpisode], times: int, seed: int) -> list[PPOEpisode]:
@@ -91,7 +98,11 @@ class RolloutWorker:
         episodes: list[PPOEpisode] = []
         for extra in range(self.args.dynamic_sampling + 1):
             levels, seed = self.levels(number, extra), seed_of(self.args, number, 0)
-            episodes += self.play(levels, seed) if extra or self._ahead is None else self._finish(levels, seed, version)
+            episodes += (
+                self.play(levels, seed)
+                if extra or self._ahead is None
+                else self._finish(levels, seed, version)
+            )
             kept = [episode for episode in episodes if episode.failure is None]
             if self.args.dynamic_sampling:
                 kept = keep_differing(kept, self.args.episodes_per_rollout // self.args.group_size)
@@ -124,15 +135,22 @@ class RolloutWorker:
         Before a checkpoint nothing is played ahead: a resumed run has no episodes that were begun.
         """
         args = self.args
-        saves = args.save_strategy == "steps" and (number + 1) * args.steps_per_rollout % args.save_steps == 0
+        saves = (
+            args.save_strategy == "steps"
+            and (number + 1) * args.steps_per_rollout % args.save_steps == 0
+        )
         if self._ahead is None or saves:
             return
         left = args.steps_per_rollout - update
         if number + 1 < args.rollouts and left <= args.max_staleness:
-            levels = self.levels(number + 1)[self.accelerator.process_index :: self.accelerator.num_processes]
+            levels = self.levels(number + 1)[
+                self.accelerator.process_index :: self.accelerator.num_processes
+            ]
             self._ahead.play(levels, seed_of(self.args, number + 1, 0), version)
 
-    def play(self, levels: Sequence[LevelSeed], seed: int, *, snapshots: bool = False) -> list[PPOEpisode]:
+    def play(
+        self, levels: Sequence[LevelSeed], seed: int, *, snapshots: bool = False
+    ) -> list[PPOEpisode]:
         """The episodes of all levels in their order, with the present weights."""
         with self.clock("sync"):
             self.rollout.sampler.sync()
@@ -146,7 +164,9 @@ class RolloutWorker:
         mine = self._ahead.finish(levels[rank::world], seed, version)
         return self._gathered(self._ahead.rollout, mine, len(levels))
 
-    def _play_on(self, episodes: Sequence[PPOEpisode], seed: int, *, snapshots: bool = False) -> list[PPOEpisode]:
+    def _play_on(
+        self, episodes: Sequence[PPOEpisode], seed: int, *, snapshots: bool = False
+    ) -> list[PPOEpisode]:
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
         with self.accelerator.autocast():
             mine = self.rollout.play_on(list(episodes[rank::world]), seed, snapshots=snapshots)
@@ -166,7 +186,9 @@ class RolloutWorker:
         """Those of a rollout, or the n-th as many that are played beside them."""
         per_rollout = self.args.episodes_per_rollout // self.args.group_size
         number += extra * self.args.rollouts
-        return self.level_sampler.levels(range(number * per_rollout, (number + 1) * per_rollout), extra * per_rollout)
+        return self.level_sampler.levels(
+            range(number * per_rollout, (number + 1) * per_rollout), extra * per_rollout
+        )
 
     def _make_rollout(self, sampler: Sampler, score: Score | Mapping[str, Score] | None) -> Rollout:
         args = self.args
@@ -174,7 +196,9 @@ class RolloutWorker:
             EnvironmentPool(min(args.num_envs, args.episodes_per_rollout), args.tasks),
             self.encoder,
             sampler,
-            SampleSettings(temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens),
+            SampleSettings(
+                temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens
+            ),
             context=args.context_policy,
             max_length=args.max_length,
             score=score,
@@ -190,11 +214,18 @@ class RolloutWorker:
         from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
 
         dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
-        options = {"max_model_len": args.max_length, "dtype": dtype, "seed": args.seed, **args.vllm_options}
+        options = {
+            "max_model_len": args.max_length,
+            "dtype": dtype,
+            "seed": args.seed,
+            **args.vllm_options,
+        }
         fault = f"generation={args.generation} can't begin with vllm_options={args.vllm_options!r}"
         with errors_as(TrainingConfigError, fault, "see Generation in docs/training.md"):
             if args.generation == "vllm-server":
-                return VLLMServerSampler(policy, self.encoder, self.accelerator, **args.vllm_options)
+                return VLLMServerSampler(
+                    policy, self.encoder, self.accelerator, **args.vllm_options
+                )
             return VLLMSampler(policy, self.encoder, self.accelerator, path, **options)
 
 

@@ -20,7 +20,9 @@ this keeps an update's peak below half a copy of all."""
 SMALL = 1 << 18
 """Logits that needn't be cut in pieces: a MiB."""
 
-_NEVER = -1e9  # as a logit: its probability is 0 in float32, and entropy stays a number where -inf gives NaN
+_NEVER = (
+    -1e9
+)  # as a logit: its probability is 0 in float32, and entropy stays a number where -inf gives NaN
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Distribution:
         logits = logits.float()
         if self.temperature != 1:
             logits = logits / self.temperature
-        return logits.index_fill(1, torch.tensor(self.forbidden_ids, dtype=torch.int64, device=logits.device), _NEVER)
+        return logits.index_fill(
+            1, torch.tensor(self.forbidden_ids, dtype=torch.int64, device=logits.device), _NEVER
+        )
 
 
 def pieces_for(tokens: int, vocabulary: int) -> int:
@@ -50,7 +54,9 @@ class SampledTokens:
     """Which tokens of a batch are scored, by a mask (B, L), and how their scores go back to their places."""
 
     def __init__(self, mask: Tensor) -> None:
-        self.mask = nn.functional.pad(mask[:, 1:], (1, 0))  # nothing stands before a row's first token
+        self.mask = nn.functional.pad(
+            mask[:, 1:], (1, 0)
+        )  # nothing stands before a row's first token
         self.rows, self.columns = self.mask.nonzero(as_tuple=True)
 
     def before(self, hidden: Tensor) -> Tensor:
@@ -92,10 +98,14 @@ def score(
 
     def of_piece(ids: Tensor, hidden: Tensor) -> tuple[Tensor, ...]:
         logits = distribution(head(hidden))[None]
-        ids = ids.clamp(max=logits.shape[-1] - 1)[None]  # a picture's token may be none of what a policy can say
+        ids = ids.clamp(max=logits.shape[-1] - 1)[
+            None
+        ]  # a picture's token may be none of what a policy can say
         if "entropies" not in want:
             return (selective_log_softmax(logits, ids)[0],)
-        logprobs, entropies = selective_log_softmax_and_entropy(logits, ids, entropy_requires_grad=entropies_teach)
+        logprobs, entropies = selective_log_softmax_and_entropy(
+            logits, ids, entropy_requires_grad=entropies_teach
+        )
         return logprobs[0], entropies[0]
 
     cut = zip(ids.tensor_split(pieces), hidden.tensor_split(pieces), strict=True)
@@ -103,7 +113,9 @@ def score(
         scored = [checkpoint(of_piece, *piece, use_reentrant=False) for piece in cut]
     else:
         scored = [of_piece(*piece) for piece in cut]
-    return dict(zip(("logprobs", "entropies"), map(torch.cat, zip(*scored, strict=True)), strict=False))
+    return dict(
+        zip(("logprobs", "entropies"), map(torch.cat, zip(*scored, strict=True)), strict=False)
+    )
 
 
 def as_autocast_rounds(model: nn.Module, dtype: torch.dtype) -> None:
@@ -113,7 +125,9 @@ def as_autocast_rounds(model: nn.Module, dtype: torch.dtype) -> None:
     """
     whole = {id(each.weight) for each in model.modules() if isinstance(each, nn.Embedding)}
     for module in model.modules():
-        if isinstance(module, nn.Linear | nn.Conv2d | nn.Conv3d) or type(module).__name__.endswith("Experts"):
+        if isinstance(module, nn.Linear | nn.Conv2d | nn.Conv3d) or type(module).__name__.endswith(
+            "Experts"
+        ):
             for parameter in module.parameters(recurse=False):
                 if id(parameter) not in whole:
                     parameter.data = parameter.data.to(dtype)

@@ -22,7 +22,9 @@ def check_entries(owner: str, given: Mapping[str, Any], known: Mapping[str, Any]
     """Raise TrainingConfigError for an entry of `given` whose name isn't `known`, or which isn't of the type there."""
     for name, entry in given.items():
         if name not in known:
-            raise TrainingConfigError(f"{owner} has no entry {name!r}.{did_you_mean(str(name), known)}")
+            raise TrainingConfigError(
+                f"{owner} has no entry {name!r}.{did_you_mean(str(name), known)}"
+            )
         check_type(f"{owner}: {name}", entry, TypeAdapter(known[name], config=STRICT))
 
 
@@ -31,5 +33,9 @@ def check_type(name: str, entry: Any, kind: TypeAdapter[Any]) -> None:
     try:
         kind.validate_python(entry)
     except ValidationError as error:
-        reasons = dict.fromkeys(reason["msg"].removeprefix("Input should be ") for reason in error.errors())
-        raise TrainingConfigError(f"{name}={entry!r} is not valid: it must be {', or '.join(reasons)}") from None
+        reasons = dict.fromkeys(
+            reason["msg"].removeprefix("Input should be ") for reason in error.errors()
+        )
+        raise TrainingConfigError(
+            f"{name}={entry!r} is not valid: it must be {', or '.join(reasons)}"
+        ) from None

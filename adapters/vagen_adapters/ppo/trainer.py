@@ -24,7 +24,13 @@ from vagen_adapters.ppo import checkpoints, losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
-from vagen_adapters.ppo.distributed import check_sharding, load_actor_critic, own_parts, sharding_of, with_reduction
+from vagen_adapters.ppo.distributed import (
+    check_sharding,
+    load_actor_critic,
+    own_parts,
+    sharding_of,
+    with_reduction,
+)
 from vagen_adapters.ppo.episodes import PPOEpisode
 from vagen_adapters.ppo.experience import (
     Experience,
@@ -46,7 +52,9 @@ from vagen_adapters.ppo.trajectories import Trajectories
 
 MOST_SKIPPED = 10
 """Updates in a row with gradients that aren't finite, after which a run ends."""
-GO_BACK = "resume from a checkpoint with a lower max_grad_norm, or begin anew with a lower learning_rate"
+GO_BACK = (
+    "resume from a checkpoint with a lower max_grad_norm, or begin anew with a lower learning_rate"
+)
 VISION_CACHE = 2**30
 """Bytes of each process for cached features of frozen vision towers."""
 
@@ -103,7 +111,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             args=args,
             data_collator=lambda steps: steps[0],
             # Trainer asks for data: one batch of numbers for each update.
-            train_dataset=[{}] * (args.max_steps * args.world_size * args.per_device_train_batch_size),
+            train_dataset=[{}]
+            * (args.max_steps * args.world_size * args.per_device_train_batch_size),
             eval_dataset=[{}],
             processing_class=self.encoder.tokenizer,
             callbacks=callbacks,
@@ -114,9 +123,18 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         actor_critic.packs = args.packing
         if not actor_critic.spread:  # otherwise no process holds weights that it could try
             actor_critic.vision_cache = vision_cache_for(actor_critic, self.encoder, VISION_CACHE)
-            check_model(actor_critic, self.encoder, turn_by_turn=args.context_policy.turns is not None)
+            check_model(
+                actor_critic, self.encoder, turn_by_turn=args.context_policy.turns is not None
+            )
         self.worker = RolloutWorker(
-            model, args, actor_critic, self.encoder, self.accelerator, self._record, score, make_sampler=make_sampler
+            model,
+            args,
+            actor_critic,
+            self.encoder,
+            self.accelerator,
+            self._record,
+            score,
+            make_sampler=make_sampler,
         )
         self._experience: Experience | None = None
         self._finite_gradients = True
@@ -145,7 +163,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self.worker.level_sampler.update(episodes)
         self._record(self.worker.level_sampler.metrics())
         sampled = sum(len(step.reply.ids) for episode in episodes for step in episode.steps)
-        self._record({"generation/tokens_per_second": sampled / max(clock.spent["generation"], 1e-9)})
+        self._record(
+            {"generation/tokens_per_second": sampled / max(clock.spent["generation"], 1e-9)}
+        )
         state_values: list[list[float]] = []
         if self.args.continuations:
             kept, state_values = self.worker.play_continuations(kept, number)
@@ -158,13 +178,17 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             return self._make_experience(kept, state_values)
 
     @torch.no_grad()
-    def _make_experience(self, episodes: Sequence[PPOEpisode], state_values: Sequence[Sequence[float]]) -> Experience:
+    def _make_experience(
+        self, episodes: Sequence[PPOEpisode], state_values: Sequence[Sequence[float]]
+    ) -> Experience:
         args = self.args
         # Verlog gives the observation after a truncated episode a value; VAGEN takes 0 at every end.
         verlog = args.advantage == "dual_discount_gae"
         sequences = sequences_of(episodes, args.context_policy, args.device, with_end=verlog)
         needs_reference = bool(args.kl_coef or args.kl_loss_coef)
-        wanted = ["values"] * (args.critic_kind != "none") + ["reference_logprobs"] * needs_reference
+        wanted = ["values"] * (args.critic_kind != "none") + [
+            "reference_logprobs"
+        ] * needs_reference
         # A rollout's only update finds the log-probabilities itself: nothing has changed the policy before it.
         if args.steps_per_rollout > 1 or wanted or args.sampler_correction != "none":
             wanted.append("logprobs")
@@ -179,7 +203,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             kl_rewards = -args.kl_coef * losses.kl_estimates(logprobs, reference, "k1")
         batch = trajectories_of(sequences, args, scores["values"], kl_rewards, state_values)
         advantages = self.estimate_advantages(batch)
-        self._record(metrics.of_scores(batch, advantages, logprobs, sequences.sampled_logprobs, reference))
+        self._record(
+            metrics.of_scores(batch, advantages, logprobs, sequences.sampled_logprobs, reference)
+        )
         if args.advantage not in IN_GROUPS:
             advantages = advantages.whitened()
         advantages = self.assign_credit(advantages, sequences)
@@ -190,13 +216,20 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _scores(self, sequences: Sequences, want: Sequence[str]) -> dict[str, Tensor]:
         """Log-probabilities, (B, L), and values, (B, L + 1); each process scores its share."""
         device, (rows, length) = self.args.device, sequences.turn_ids.shape
-        found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in ("values", *want)}
+        found = {
+            name: torch.zeros(rows, length + (name == "values"), device=device)
+            for name in ("values", *want)
+        }
         if not want:
             return found
-        wanted_tokens = trained_tokens(sequences.turn_ids, with_observations=not self.args.masks_observations)
+        wanted_tokens = trained_tokens(
+            sequences.turn_ids, with_observations=not self.args.masks_observations
+        )
         self.model_wrapped.eval()
         size = self.args.per_device_train_batch_size
-        for part, own in own_parts(self.accelerator, shortest_first(sequences, torch.arange(rows)), size):
+        for part, own in own_parts(
+            self.accelerator, shortest_first(sequences, torch.arange(rows)), size
+        ):
             with self.accelerator.autocast():
                 scores = self._forward(sequences, part, want, wanted_tokens)
             for name in want if own else ():
@@ -219,7 +252,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """The advantages of single tokens, after whitening."""
         if self.args.reasoning_credit == "turn":
             return advantages
-        advantages, truths = credit_words(advantages, sequences.rows, sequences.episodes, self.encoder)
+        advantages, truths = credit_words(
+            advantages, sequences.rows, sequences.episodes, self.encoder
+        )
         self._record(truths)
         return advantages
 
@@ -233,7 +268,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """Add up the gradients of one mini-batch, before the first of a rollout's after its experience is collected."""
         self.before_update(self.state.global_step)
         number, update = divmod(self.state.global_step, self.args.steps_per_rollout)
-        if self._experience is None:  # every episode failed or was filtered out: nothing to learn from
+        if (
+            self._experience is None
+        ):  # every episode failed or was filtered out: nothing to learn from
             return torch.zeros((), device=self.args.device)
         model.train()
         with self.worker.clock("update"):
@@ -242,7 +279,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             generator = torch.Generator().manual_seed(seed_of(self.args, number, 1 + epoch))
             order = torch.randperm(len(self._experience.sequences.rows), generator=generator)
             rows = order.tensor_split(self.args.minibatches)[part]
-            loss = self.backward(self._experience, rows, only_critic=number < self.args.critic_warmup_rollouts)
+            loss = self.backward(
+                self._experience, rows, only_critic=number < self.args.critic_warmup_rollouts
+            )
         if update == self.args.steps_per_rollout - 1:
             tokens = sum(len(sequence.prompt.ids) for sequence in self._experience.sequences.rows)
             self._record(self.worker.clock.shares(tokens))
@@ -253,18 +292,33 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if not len(rows):  # fewer sequences were kept than there are mini-batches
             return torch.zeros((), device=self.args.device)
         rows = shortest_first(experience.sequences, rows)
-        mask, value_mask = experience.advantages.mask[rows], experience.advantages.value_mask[rows].float()
-        weights = losses.token_weights(mask, experience.sequences.turn_ids[rows], self.args.loss_level)
+        mask, value_mask = (
+            experience.advantages.mask[rows],
+            experience.advantages.value_mask[rows].float(),
+        )
+        weights = losses.token_weights(
+            mask, experience.sequences.turn_ids[rows], self.args.loss_level
+        )
         weights, value_weights = (part / part.sum().clamp(min=1) for part in (weights, value_mask))
         sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self.args.device))
         world = self.accelerator.num_processes
-        parts = list(own_parts(self.accelerator, torch.arange(len(rows)), self.args.per_device_train_batch_size))
+        parts = list(
+            own_parts(
+                self.accelerator, torch.arange(len(rows)), self.args.per_device_train_batch_size
+            )
+        )
         for part, own in with_reduction(self.accelerator, self.model_wrapped, parts):
             with self.accelerator.autocast():
                 loss, terms = self._loss(
-                    experience, rows[part], weights[part] * own, value_weights[part] * own, only_critic=only_critic
+                    experience,
+                    rows[part],
+                    weights[part] * own,
+                    value_weights[part] * own,
+                    only_critic=only_critic,
                 )
-            self.accelerator.backward(loss * world)  # gradients are averaged over processes, and parts are shares
+            self.accelerator.backward(
+                loss * world
+            )  # gradients are averaged over processes, and parts are shares
             for name, entry in {"loss": loss.detach(), **terms}.items():
                 sums[name] += entry
         total = sums.pop("loss")
@@ -275,20 +329,35 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         return total * world  # Trainer logs the mean over processes
 
     def _loss(
-        self, experience: Experience, rows: Tensor, weights: Tensor, value_weights: Tensor, *, only_critic: bool
+        self,
+        experience: Experience,
+        rows: Tensor,
+        weights: Tensor,
+        value_weights: Tensor,
+        *,
+        only_critic: bool,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         args = self.args
         want = [] if only_critic else ["logprobs", "entropies"]
         if args.critic_kind != "none":
             want.append("values")
-        found = self._forward(experience.sequences, rows, want, experience.advantages.mask, detach_backbone=only_critic)
+        found = self._forward(
+            experience.sequences,
+            rows,
+            want,
+            experience.advantages.mask,
+            detach_backbone=only_critic,
+        )
         loss = torch.zeros((), device=args.device)
         terms: dict[str, Tensor] = {}
         if not only_critic:
             loss, terms = policy_loss(experience, args, rows, weights, found)
         if "values" in found:
             values, width = found["values"], found["values"].shape[1]
-            old, returns = experience.old_values[rows, :width], experience.advantages.returns[rows, :width]
+            old, returns = (
+                experience.old_values[rows, :width],
+                experience.advantages.returns[rows, :width],
+            )
             errors = losses.value_losses(values, old, returns, args.value_clip)
             terms["critic/loss"] = (errors * value_weights[:, :width]).sum()
             loss = loss + terms["critic/loss"]
@@ -297,13 +366,22 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     # -- passes through the model ------------------------------------------------------------------
 
     def _forward(
-        self, sequences: Sequences, rows: Tensor, want: Sequence[str], mask: Tensor, detach_backbone: bool = False
+        self,
+        sequences: Sequences,
+        rows: Tensor,
+        want: Sequence[str],
+        mask: Tensor,
+        detach_backbone: bool = False,
     ) -> dict[str, Tensor]:
         """The outputs for R rows, as wide as the longest; `mask` is (B, L). See `ActorCritic.forward`."""
         args, prompts = self.args, [sequences.rows[row].prompt for row in rows.tolist()]
-        inputs = model_inputs(prompts, self.encoder, args.device, multiple=TILE, vision_cache=self.model.vision_cache)
+        inputs = model_inputs(
+            prompts, self.encoder, args.device, multiple=TILE, vision_cache=self.model.vision_cache
+        )
         if "values" in want:
-            inputs |= self.model.critic_inputs([shown for prompt in prompts for shown in prompt.shown])
+            inputs |= self.model.critic_inputs(
+                [shown for prompt in prompts for shown in prompt.shown]
+            )
         found: dict[str, Tensor] = self.model_wrapped(
             inputs,
             want,
@@ -337,8 +415,16 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             cls, options = self.get_optimizer_cls_and_kwargs(self.args)
             policy, critic = self.model.trainable(critic=False), self.model.trainable(critic=True)
             groups = [
-                {"params": policy, "lr": self.args.learning_rate, "weight_decay": self.args.weight_decay},
-                {"params": critic, "lr": self.args.critic_learning_rate, "weight_decay": self.args.weight_decay},
+                {
+                    "params": policy,
+                    "lr": self.args.learning_rate,
+                    "weight_decay": self.args.weight_decay,
+                },
+                {
+                    "params": critic,
+                    "lr": self.args.critic_learning_rate,
+                    "weight_decay": self.args.weight_decay,
+                },
             ]
             self.optimizer = cls([group for group in groups if group["params"]], **options)
         return self.optimizer
@@ -369,7 +455,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if finite:
             return
         if self.is_deepspeed_enabled or self._skipped_in_a_row == MOST_SKIPPED:
-            times = "which DeepSpeed can't skip" if self.is_deepspeed_enabled else f"{MOST_SKIPPED} in a row"
+            times = (
+                "which DeepSpeed can't skip"
+                if self.is_deepspeed_enabled
+                else f"{MOST_SKIPPED} in a row"
+            )
             raise TrainingDataError(
                 f"the gradients of update {self.state.global_step} aren't finite, {times}; {GO_BACK}"
             )
@@ -386,7 +476,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """Play the first levels of the validation split, and log what `measure` finds; see `eval_rollouts`."""
         self.worker.wait()
         episodes = self.worker.evaluate()
-        found = {f"{metric_key_prefix}_{name}": entry for name, entry in self.measure(episodes).items()}
+        found = {
+            f"{metric_key_prefix}_{name}": entry for name, entry in self.measure(episodes).items()
+        }
         self.worker.rest()
         self.log(dict(found))
         if self.args.eval_rollouts:  # the curve, and the model if no earlier evaluation was as good
@@ -409,15 +501,22 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         run = Path(self._get_output_dir(trial))
-        folder, most = run / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}", self.args.save_total_limit
+        folder, most = (
+            run / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}",
+            self.args.save_total_limit,
+        )
         with checkpoints.writing(folder):
             (folder / checkpoints.COMPLETE).unlink(missing_ok=True)
-            self.args.save_total_limit = None  # no older checkpoint goes before this one is complete
+            self.args.save_total_limit = (
+                None  # no older checkpoint goes before this one is complete
+            )
             super()._save_checkpoint(model, trial)
             self.args.save_total_limit = most
             self.accelerator.wait_for_everyone()
             if self.args.should_save:
-                (folder / LEVEL_SAMPLER).write_text(json.dumps(self.worker.level_sampler.state()), encoding="utf-8")
+                (folder / LEVEL_SAMPLER).write_text(
+                    json.dumps(self.worker.level_sampler.state()), encoding="utf-8"
+                )
                 checkpoints.mark_complete(folder, self.args.to_dict())
                 best = self.state.best_model_checkpoint
                 checkpoints.rotate(run, most, {folder, Path(best or folder)})
@@ -435,7 +534,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         with checkpoints.reading(resume_from_checkpoint):
-            if self.is_fsdp_enabled:  # Trainer has written the shards beside, the reference among them
+            if (
+                self.is_fsdp_enabled
+            ):  # Trainer has written the shards beside, the reference among them
                 super()._load_from_checkpoint(resume_from_checkpoint, model)
             else:
                 self.model.load_trained(resume_from_checkpoint)

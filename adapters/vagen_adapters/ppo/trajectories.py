@@ -125,7 +125,11 @@ class Trajectories:
             tensor = getattr(self, name)
             if tensor is None:
                 continue
-            if tuple(tensor.shape) != shape or tensor.dtype != dtype or tensor.device != self.turn_ids.device:
+            if (
+                tuple(tensor.shape) != shape
+                or tensor.dtype != dtype
+                or tensor.device != self.turn_ids.device
+            ):
                 raise TrainingDataError(
                     f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)} on {tensor.device}, but beside "
                     f"turn_ids and turn_rewards it must be {dtype} of shape {shape} on {self.turn_ids.device}"
@@ -146,7 +150,9 @@ class Trajectories:
             raise TrainingDataError(
                 f"row {int(disordered.nonzero()[0])}: a token's turn id falls; order the turns from 0 upwards"
             )
-        held = torch.zeros((len(self.turn_ids), turns + 1), dtype=torch.bool, device=self.turn_ids.device)
+        held = torch.zeros(
+            (len(self.turn_ids), turns + 1), dtype=torch.bool, device=self.turn_ids.device
+        )
         held.scatter_(1, self.turn_ids + 1, True)  # column 0 takes the tokens that were not sampled
         stray = ((self.turn_rewards != 0) & ~held[:, 1:]).any(1)
         if stray.any():
@@ -169,4 +175,6 @@ class Trajectories:
                 "a turn belongs to one row, and is history (-1) in all others"
             )
         if self.group_ids is not None and (same & (self.group_ids[order].diff() != 0)).any():
-            raise TrainingDataError("the rows of one episode have different group ids; give them all the same")
+            raise TrainingDataError(
+                "the rows of one episode have different group ids; give them all the same"
+            )

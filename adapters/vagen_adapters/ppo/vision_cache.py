@@ -42,7 +42,9 @@ class VisionFeatureCache:
         self._towers: list[Any] = []
         self._tower_of: dict[int, int] = {}
         for model in models:
-            same = (number for number, other in enumerate(self._towers) if _same_tower(model, other))
+            same = (
+                number for number, other in enumerate(self._towers) if _same_tower(model, other)
+            )
             self._tower_of[id(model)] = number = next(same, len(self._towers))
             if number == len(self._towers):
                 self._towers.append(model)
@@ -64,11 +66,19 @@ class VisionFeatureCache:
             return inputs
         features = self._features(self._tower_of[id(model)], numbers.tolist())
         kind, names = features[0]["kind"], [name for name in PARTS if name in features[0]]
-        inputs[GIVEN] = {"image": kind(**{name: _joined(name, [entry[name] for entry in features]) for name in names})}
+        inputs[GIVEN] = {
+            "image": kind(
+                **{name: _joined(name, [entry[name] for entry in features]) for name in names}
+            )
+        }
         return inputs
 
     def _features(self, tower: int, numbers: Sequence[int]) -> list[dict[str, Any]]:
-        found = {number: entry for number in numbers if (entry := self.kept.get((tower, number))) is not None}
+        found = {
+            number: entry
+            for number in numbers
+            if (entry := self.kept.get((tower, number))) is not None
+        }
         missing = [number for number in dict.fromkeys(numbers) if number not in found]
         for number in missing:
             found[number] = entry = self._encode(self._towers[tower], self._pictures[number])
@@ -84,10 +94,16 @@ class VisionFeatureCache:
         was_training = backbone.training
         backbone.eval()  # dropout would make features differ
         taken = inspect.signature(backbone.get_image_features).parameters
-        features = {name: entry.to(backbone.device) for name, entry in self.encoder.features_of([shown], taken).items()}
+        features = {
+            name: entry.to(backbone.device)
+            for name, entry in self.encoder.features_of([shown], taken).items()
+        }
         output = backbone.get_image_features(**as_taken_by(backbone, features), return_dict=True)
         backbone.train(was_training)
-        return {"kind": type(output), **{name: part for name in PARTS if (part := output.get(name)) is not None}}
+        return {
+            "kind": type(output),
+            **{name: part for name in PARTS if (part := output.get(name)) is not None},
+        }
 
 
 def _same_tower(one: Any, other: Any) -> bool:

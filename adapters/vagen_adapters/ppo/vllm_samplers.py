@@ -37,7 +37,9 @@ class VLLMSampler:
     With the option `enable_sleep_mode` the engine gives its memory up for updates, see `rest`.
     """
 
-    def __init__(self, model: Any, encoder: ChatEncoder, accelerator: Any, path: str, **options: Any) -> None:
+    def __init__(
+        self, model: Any, encoder: ChatEncoder, accelerator: Any, path: str, **options: Any
+    ) -> None:
         self.encoder = encoder
         self._engine = _Engine(model, accelerator, encoder, path, options)
         self.llm = self._engine.llm
@@ -47,7 +49,9 @@ class VLLMSampler:
     def rest(self) -> None:
         """Give the GPU's memory up until the next `sync` or `sample`, if the engine was told that it may."""
         if self._sleeps and not self._rests:
-            self.llm.sleep(level=1)  # weights wait in host memory: forks are played on without another sync
+            self.llm.sleep(
+                level=1
+            )  # weights wait in host memory: forks are played on without another sync
             self._rests = True
 
     def _wake(self) -> None:
@@ -60,13 +64,19 @@ class VLLMSampler:
         """See `Sampler.sync`. What the old weights computed of texts and pictures is forgotten."""
         self._wake()
         # TRL's own sync loads one parameter at a time, for which vLLM's CPU engine no longer has loaders.
-        self.llm.collective_rpc("reload_policy", kwargs={"weights_iterator": self._engine.named_params()})
+        self.llm.collective_rpc(
+            "reload_policy", kwargs={"weights_iterator": self._engine.named_params()}
+        )
         if not self.llm.reset_prefix_cache():
-            raise TrainingDataError("vLLM could not empty its prefix cache: a request is still running")
+            raise TrainingDataError(
+                "vLLM could not empty its prefix cache: a request is still running"
+            )
         self.llm.reset_mm_cache()
         self.llm.llm_engine.reset_encoder_cache()
 
-    def sample(self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]) -> list[SampledReply]:
+    def sample(
+        self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]
+    ) -> list[SampledReply]:
         """See `Sampler.sample`."""
         from vllm import SamplingParams
 
@@ -74,7 +84,9 @@ class VLLMSampler:
         self._wake()
         common = _sampling_settings(sampling, self.encoder.forbidden_ids)
         settings = [SamplingParams(seed=seed, logprobs=0, **common) for seed in seeds]
-        outputs = self.llm.generate([self._request(prompt) for prompt in prompts], settings, use_tqdm=False)
+        outputs = self.llm.generate(
+            [self._request(prompt) for prompt in prompts], settings, use_tqdm=False
+        )
         for prompt, output in zip(prompts, outputs, strict=True):
             if tuple(output.prompt_token_ids) != prompt.ids:
                 raise TrainingDataError(
@@ -87,7 +99,10 @@ class VLLMSampler:
         # vLLM repeats a picture's single token itself.
         ids = _with_single_image_tokens(prompt.ids, self.encoder.image_token_id)
         pictures = _pictures(prompt)
-        return {"prompt_token_ids": ids, **({"multi_modal_data": {"image": pictures}} if pictures else {})}
+        return {
+            "prompt_token_ids": ids,
+            **({"multi_modal_data": {"image": pictures}} if pictures else {}),
+        }
 
 
 class VLLMServerSampler:
@@ -133,7 +148,9 @@ class VLLMServerSampler:
                 self._post(f"reset_{cache}_cache")
         self.accelerator.wait_for_everyone()
 
-    def sample(self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]) -> list[SampledReply]:
+    def sample(
+        self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]
+    ) -> list[SampledReply]:
         """See `Sampler.sample`."""
         check_pictures(prompts, self.encoder)
         return list(self._pool.map(self._ask, prompts, itertools.repeat(sampling), seeds))
@@ -179,12 +196,16 @@ class VLLMServerSampler:
                 pass
 
     def _write(self, folder: Path) -> None:
-        state = {name: tensor.detach().cpu().contiguous() for name, tensor in self._source.named_params()}
+        state = {
+            name: tensor.detach().cpu().contiguous() for name, tensor in self._source.named_params()
+        }
         if not self.accelerator.is_main_process:
             return
         file = folder / f"{uuid.uuid4().hex}.safetensors"
         safetensors.torch.save_file(state, file)
-        self._post("collective_rpc", {"method": "reload_policy", "kwargs": {"weights_path": str(folder)}})
+        self._post(
+            "collective_rpc", {"method": "reload_policy", "kwargs": {"weights_path": str(folder)}}
+        )
         file.unlink()
 
     def _post(self, route: str, body: dict[str, Any] | None = None) -> Any:
@@ -194,13 +215,19 @@ class VLLMServerSampler:
                 f"the vLLM server refused /{route} ({answer.status_code}: {answer.text[:300]}); was it started with "
                 f"VLLM_SERVER_DEV_MODE=1, --enable-scale-out and --worker-extension-cls {WORKER_EXTENSION}?"
             )
-        return answer.json() if answer.headers.get("content-type", "").startswith("application/json") else None
+        return (
+            answer.json()
+            if answer.headers.get("content-type", "").startswith("application/json")
+            else None
+        )
 
 
 class _Engine(Weights):
     """TRL's engine in this process, with the options of `vllm.LLM` that TRL does not pass on, such as its dtype."""
 
-    def __init__(self, model: Any, accelerator: Any, encoder: ChatEncoder, path: str, options: dict[str, Any]) -> None:
+    def __init__(
+        self, model: Any, accelerator: Any, encoder: ChatEncoder, path: str, options: dict[str, Any]
+    ) -> None:
         self._path, self._options = path, options
         super().__init__(model, accelerator, encoder)
 
@@ -237,7 +264,10 @@ def _sampling_settings(sampling: SampleSettings, forbidden_ids: Sequence[int]) -
 
 def _reply(completion: Any) -> SampledReply:
     ids = tuple(completion.token_ids)
-    return SampledReply(ids, tuple(entry[token].logprob for token, entry in zip(ids, completion.logprobs, strict=True)))
+    return SampledReply(
+        ids,
+        tuple(entry[token].logprob for token, entry in zip(ids, completion.logprobs, strict=True)),
+    )
 
 
 def _pictures(prompt: Prompt) -> list[Image.Image]:
@@ -245,11 +275,17 @@ def _pictures(prompt: Prompt) -> list[Image.Image]:
 
 
 def _image_runs(ids: Sequence[int], image_token_id: int) -> Iterator[dict[str, int]]:
-    for is_image, run in itertools.groupby(enumerate(ids), key=lambda pair: pair[1] == image_token_id):
+    for is_image, run in itertools.groupby(
+        enumerate(ids), key=lambda pair: pair[1] == image_token_id
+    ):
         if is_image:
             places = [position for position, _ in run]
             yield {"offset": places[0], "length": len(places)}
 
 
 def _with_single_image_tokens(ids: Sequence[int], image_token_id: int) -> list[int]:
-    return [token for before, token in zip([None, *ids], ids, strict=False) if not before == token == image_token_id]
+    return [
+        token
+        for before, token in zip([None, *ids], ids, strict=False)
+        if not before == token == image_token_id
+    ]

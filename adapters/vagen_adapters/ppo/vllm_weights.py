@@ -40,9 +40,12 @@ class Weights(VLLMGeneration):
                 continue
             layer, is_adapted, own = name.partition(".base_layer.")
             if is_adapted and layer not in layers:
-                layers = {layer: _merged(self.model.get_submodule(layer))}  # its parameters stand side by side
+                layers = {
+                    layer: _merged(self.model.get_submodule(layer))
+                }  # its parameters stand side by side
             plain = self._fix_param_name_to_vllm(
-                name.removeprefix("base_model.model.").replace(".base_layer", ""), ["modules_to_save.default."]
+                name.removeprefix("base_model.model.").replace(".base_layer", ""),
+                ["modules_to_save.default."],
             )
             yield plain, layers[layer][own] if is_adapted else parameter.data
 

@@ -17,5 +17,9 @@ class PolicyReload:
         worker: Any = self
         worker.reload_weights(**source)
         for module in worker.model_runner.get_model().modules():
-            if hasattr(module, "cpu_linear") and hasattr(module, "quant_method") and module.weight.numel():
+            if (
+                hasattr(module, "cpu_linear")
+                and hasattr(module, "quant_method")
+                and module.weight.numel()
+            ):
                 module.quant_method.process_weights_after_loading(module)

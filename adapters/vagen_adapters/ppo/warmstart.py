@@ -38,7 +38,9 @@ class Demonstration:
     imitated: frozenset[int]
 
 
-def demonstrate(env: gym.Env[Any, Any], encoder: ChatEncoder, level: LevelSeed, noise: float = 0.0) -> Demonstration:
+def demonstrate(
+    env: gym.Env[Any, Any], encoder: ChatEncoder, level: LevelSeed, noise: float = 0.0
+) -> Demonstration:
     """Play a level with the oracle; with probability `noise`, a turn takes random actions instead.
 
     Noise shows the model how to go on after mistakes. Only the oracle's replies are imitated. An episode ends early
@@ -49,7 +51,9 @@ def demonstrate(env: gym.Env[Any, Any], encoder: ChatEncoder, level: LevelSeed, 
     """
     core: Any = env.unwrapped
     if not isinstance(core, VagenEnv):
-        raise TrainingConfigError(f"{env} has no oracle to imitate; use an environment derived from VagenEnv")
+        raise TrainingConfigError(
+            f"{env} has no oracle to imitate; use an environment derived from VagenEnv"
+        )
     stream = HashStream("warm start", level.split, level.seed)
     observation, _ = env.reset(seed=level.seed, options={"split": level.split})
     episode, imitated = PPOEpisode(level), set[int]()
@@ -72,9 +76,15 @@ def demonstrate(env: gym.Env[Any, Any], encoder: ChatEncoder, level: LevelSeed, 
 def _random_reply(core: Any, stream: HashStream) -> str:
     """Random actions, with true statements."""
     actions, representation = list(core.random_actions(stream, 1)), core.config.representation
-    prediction = core.imagine(actions).describe(representation) if "prediction" in core.grammar.fields else ""
+    prediction = (
+        core.imagine(actions).describe(representation)
+        if "prediction" in core.grammar.fields
+        else ""
+    )
     observation = core.true_state.describe(representation)
-    reply: str = core.grammar.render(actions, observation=observation, reasoning="I try this.", prediction=prediction)
+    reply: str = core.grammar.render(
+        actions, observation=observation, reasoning="I try this.", prediction=prediction
+    )
     return reply
 
 
@@ -83,7 +93,10 @@ def demonstrations(
 ) -> list[Demonstration]:
     """Demonstrations of `count` training levels; `options` are the environment's, `noise` as in `demonstrate`."""
     with contextlib.closing(gym.make(env_id, **options)) as env:
-        return [demonstrate(env, encoder, LevelSeed(FIRST_SEED + number), noise) for number in range(count)]
+        return [
+            demonstrate(env, encoder, LevelSeed(FIRST_SEED + number), noise)
+            for number in range(count)
+        ]
 
 
 def batch_of(shown: Sequence[Demonstration], encoder: ChatEncoder) -> dict[str, Tensor]:
@@ -130,6 +143,11 @@ def warm_start(
             remove_unused_columns=False,
             **({"gradient_checkpointing": True} if on_gpu else {}),
         )
-        trainer = Trainer(model, arguments, train_dataset=shown, data_collator=lambda batch: batch_of(batch, encoder))
+        trainer = Trainer(
+            model,
+            arguments,
+            train_dataset=shown,
+            data_collator=lambda batch: batch_of(batch, encoder),
+        )
         loss: float = trainer.train().training_loss
     return loss

@@ -33,7 +33,9 @@ from vagen_adapters.service.pool import Pool
 from vagen_adapters.service.tenants import Tenant, Tenants
 
 
-def create_app(pool: Pool, config: ServiceConfig, key: str = "", host: str = "127.0.0.1") -> FastAPI:
+def create_app(
+    pool: Pool, config: ServiceConfig, key: str = "", host: str = "127.0.0.1"
+) -> FastAPI:
     """The application.
 
     Args:
@@ -64,12 +66,16 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "", host: str = "12
     @app.exception_handler(ServiceError)
     async def refused(_: Request, error: ServiceError) -> Response:
         metrics.failures.labels(error.code).inc()
-        return JSONResponse({"error": {"code": error.code, "message": error.message}}, STATUS[error.code])
+        return JSONResponse(
+            {"error": {"code": error.code, "message": error.message}}, STATUS[error.code]
+        )
 
     @app.get("/healthz")
     async def health() -> Response:
         is_ready = bool(pool.workers)
-        return JSONResponse({"status": "ok" if is_ready else "no worker is ready"}, 200 if is_ready else 503)
+        return JSONResponse(
+            {"status": "ok" if is_ready else "no worker is ready"}, 200 if is_ready else 503
+        )
 
     @app.get("/metrics")
     async def prometheus() -> Response:
@@ -83,7 +89,9 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "", host: str = "12
     async def socket(ws: WebSocket) -> None:
         tenant: Tenant = ws.state.tenant
         if len(sockets) >= config.max_sessions or tenant.connections >= tenants.share:
-            raise ServiceError("full", "all connections that this server allows are in use; try again in a moment")
+            raise ServiceError(
+                "full", "all connections that this server allows are in use; try again in a moment"
+            )
         sockets.add(ws)
         tenant.connections += 1
         try:
@@ -108,8 +116,12 @@ async def _answer(request: bytes, tenant: Tenant, sessions: Sessions, metrics: M
     except ServiceError as error:
         metrics.failures.labels(error.code).inc()
         return pack(_error(error), ())
-    bodies = [result.body if isinstance(result, HostAnswer) else _error(result) for result in results]
-    pictures = dict(result.picture for result in results if isinstance(result, HostAnswer) and result.picture)
+    bodies = [
+        result.body if isinstance(result, HostAnswer) else _error(result) for result in results
+    ]
+    pictures = dict(
+        result.picture for result in results if isinstance(result, HostAnswer) and result.picture
+    )
     return pack(b'{"items":[' + b",".join(bodies) + b"]}", list(pictures.items()))
 
 
@@ -121,13 +133,19 @@ def _tenant(connection: HTTPConnection, tenants: Tenants, host: str) -> Tenant |
     """
     headers = connection.headers
     if "origin" in headers:
-        raise ServiceError("forbidden", "requests of web pages are refused; this service is for programs")
+        raise ServiceError(
+            "forbidden", "requests of web pages are refused; this service is for programs"
+        )
     if not tenants.has_keys and not _is_own_name(headers.get("host", ""), host):
-        raise ServiceError("forbidden", "the Host header must be an IP address or localhost where there is no key")
+        raise ServiceError(
+            "forbidden", "the Host header must be an IP address or localhost where there is no key"
+        )
     address = connection.client.host if connection.client else ""
     tenant = tenants.find(headers.get("authorization", ""), address)
     if tenant is None and connection.scope["path"] != "/healthz":
-        raise ServiceError("unauthorized", f"the key is missing or wrong; set {KEY_VARIABLE} to the server's key")
+        raise ServiceError(
+            "unauthorized", f"the key is missing or wrong; set {KEY_VARIABLE} to the server's key"
+        )
     return tenant
 
 

@@ -42,10 +42,14 @@ class Service:
         patience: seconds to go on trying while the server can't be reached or is full.
     """
 
-    def __init__(self, url: str, key: str | None = None, *, timeout: float = 130.0, patience: float = 60.0) -> None:
+    def __init__(
+        self, url: str, key: str | None = None, *, timeout: float = 130.0, patience: float = 60.0
+    ) -> None:
         scheme, found, rest = url.rstrip("/").partition("://")
         if not found or scheme not in ("http", "https"):
-            raise ServiceError("bad_url", f"{url!r} is not an address; write it as http://127.0.0.1:8765")
+            raise ServiceError(
+                "bad_url", f"{url!r} is not an address; write it as http://127.0.0.1:8765"
+            )
         self.url = url
         self._address = f"{'wss' if scheme == 'https' else 'ws'}://{rest}/v1/ws"
         self._key = os.environ.get(KEY_VARIABLE, "") if key is None else key
@@ -70,7 +74,9 @@ class Service:
         """Ask each server for the sessions that it has."""
         homes: dict[str, list[int]] = {}
         for i, item in enumerate(items):
-            homes.setdefault("" if verb == "open" else self._homes.get(item["session"], ""), []).append(i)
+            homes.setdefault(
+                "" if verb == "open" else self._homes.get(item["session"], ""), []
+            ).append(i)
         replies: dict[int, SessionReply] = {}
         for home, indices in homes.items():
             for request in self._requests(items, indices):
@@ -81,7 +87,9 @@ class Service:
                 self._homes.pop(item["session"], None)
         return [replies[i] for i in range(len(items))]
 
-    def _requests(self, items: Sequence[dict[str, Any]], indices: Sequence[int]) -> Iterator[list[int]]:
+    def _requests(
+        self, items: Sequence[dict[str, Any]], indices: Sequence[int]
+    ) -> Iterator[list[int]]:
         """Split items into requests of the size that a server takes."""
         request: list[int] = []
         size = 0
@@ -98,11 +106,16 @@ class Service:
         """Ask until there is an answer and room: sessions that nobody uses make room within half a minute."""
         replies: dict[int, SessionReply] = {}
         left = list(range(len(items)))
-        wait, deadline = 0.05, float("inf")  # patience begins with the first failure: a turn may take its time
+        wait, deadline = (
+            0.05,
+            float("inf"),
+        )  # patience begins with the first failure: a turn may take its time
         while True:
             failure: ServiceError | None = None
             try:
-                replies.update(zip(left, self._talk(verb, [items[i] for i in left], home), strict=True))
+                replies.update(
+                    zip(left, self._talk(verb, [items[i] for i in left], home), strict=True)
+                )
                 left = [i for i in left if replies[i].code == "full"]
             except (OSError, WebSocketException) as error:  # TimeoutError is an OSError
                 _raise_if_final(error, self.url)
@@ -119,7 +132,10 @@ class Service:
     def _talk(self, verb: str, items: Sequence[dict[str, Any]], home: str) -> list[SessionReply]:
         request = written({"verb": verb, "items": items})
         if len(request) > MAX_REQUEST:
-            raise ServiceError("too_large", f"{len(request)} bytes at once; the server takes {MAX_REQUEST}: send less")
+            raise ServiceError(
+                "too_large",
+                f"{len(request)} bytes at once; the server takes {MAX_REQUEST}: send less",
+            )
         socket, server = self._take(home)
         try:
             socket.send(request)
@@ -151,7 +167,12 @@ class Service:
                     return connection
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         made: ClientConnection = connect(
-            self._address, additional_headers=headers, compression=None, max_size=None, open_timeout=30, proxy=None
+            self._address,
+            additional_headers=headers,
+            compression=None,
+            max_size=None,
+            open_timeout=30,
+            proxy=None,
         ).__enter__()  # it lives as long as this object
         server = "" if made.response is None else made.response.headers.get(SERVER_HEADER, "")
         return made, server
@@ -174,5 +195,7 @@ def _raise_if_final(error: Exception, url: str) -> None:
             return
         if code != "full":
             raise ServiceError(code, message) from None
-    elif isinstance(error, InvalidHandshake) and not isinstance(error.__cause__, EOFError):  # cut off: it may be back
+    elif isinstance(error, InvalidHandshake) and not isinstance(
+        error.__cause__, EOFError
+    ):  # cut off: it may be back
         raise ServiceError("bad_answer", f"{url} is not an environment service ({error})") from None

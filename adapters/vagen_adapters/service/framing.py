@@ -64,7 +64,9 @@ def unpack(message: bytes) -> tuple[bytes, list[tuple[str, bytes]]]:
 def _sized(message: bytes, place: int) -> tuple[bytes, int]:
     begin = place + 4
     if begin > len(message):
-        raise ValueError(f"a message of {len(message)} bytes ends at byte {place}, where a length should be")
+        raise ValueError(
+            f"a message of {len(message)} bytes ends at byte {place}, where a length should be"
+        )
     end = begin + struct.unpack_from("<I", message, place)[0]
     if end > len(message):
         raise ValueError(f"a message of {len(message)} bytes claims to have {end}")

@@ -61,7 +61,9 @@ class EnvHost:
         """Carry out a call."""
         session = call.session
         if call.verb != "open" and session not in self._envs:
-            return Failure("unknown_session", f"no environment is open as session {session!r}; open one")
+            return Failure(
+                "unknown_session", f"no environment is open as session {session!r}; open one"
+            )
         try:
             with self._guard:
                 result: Result = getattr(self, f"_{call.verb}")(session, **call.arguments)
@@ -78,7 +80,9 @@ class EnvHost:
         except Exception as error:
             return Failure("simulator", f"{type(error).__name__}: {error}")
 
-    def _open(self, session: str, env_id: str, options: dict[str, Any], offers: Offers) -> HostAnswer:
+    def _open(
+        self, session: str, env_id: str, options: dict[str, Any], offers: Offers
+    ) -> HostAnswer:
         """Make an environment."""
         if session in self._envs:
             self._close(session)
@@ -97,8 +101,12 @@ class EnvHost:
         }
         return HostAnswer(written(opened))
 
-    def _reset(self, session: str, seed: int | None, split: str | None = None, level: int | None = None) -> HostAnswer:
-        options = {name: value for name, value in (("split", split), ("level", level)) if value is not None}
+    def _reset(
+        self, session: str, seed: int | None, split: str | None = None, level: int | None = None
+    ) -> HostAnswer:
+        options = {
+            name: value for name, value in (("split", split), ("level", level)) if value is not None
+        }
         env = self._envs[session]
         shown, info = env.reset(seed=seed, options=options or None)
         self._digests[session] = ""
@@ -112,7 +120,9 @@ class EnvHost:
 
     def _shown(self, session: str, picture: Picture | None, data: dict[str, Any]) -> HostAnswer:
         """An answer with its digest."""
-        named = None if picture is None else {"sha256": picture.sha256, "shape": list(picture.shape)}
+        named = (
+            None if picture is None else {"sha256": picture.sha256, "shape": list(picture.shape)}
+        )
         body = written({"picture": named, **data})
         digest = hashlib.blake2b(self._digests[session].encode() + body, digest_size=16).hexdigest()
         self._digests[session] = digest

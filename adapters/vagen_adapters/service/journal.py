@@ -69,7 +69,10 @@ class History:
         if reply.code is None:
             self.digest = reply.data["digest"]
             if verb == "reset":
-                self.level, self.replies = {name: reply.data["level"][name] for name in ("seed", "split")}, []
+                self.level, self.replies = (
+                    {name: reply.data["level"][name] for name in ("seed", "split")},
+                    [],
+                )
             else:
                 self.replies.append(item["reply"])
         elif reply.code == "simulator" or verb == "reset":
@@ -102,7 +105,9 @@ class Journal:
         numbered = {**item, "move": history.move + 1}
         return {**numbered, "after": history.digest} if verb == "step" else numbered
 
-    def _recover(self, verb: str, items: Sequence[dict[str, Any]], replies: list[SessionReply]) -> None:
+    def _recover(
+        self, verb: str, items: Sequence[dict[str, Any]], replies: list[SessionReply]
+    ) -> None:
         """Open sessions that are gone and ask again, until every item is answered or was lost too often.
 
         One by one, for one of them may be what the workers die of.

@@ -21,9 +21,13 @@ class LocalWorker(asyncio.Protocol):
     """A worker process on this machine."""
 
     def __init__(self, limits: Limits) -> None:
-        self._process, self._socket = started("vagen_adapters.service.worker", str(limits.cpu), str(limits.memory))
+        self._process, self._socket = started(
+            "vagen_adapters.service.worker", str(limits.cpu), str(limits.memory)
+        )
         self._received = bytearray()
-        self._answers: deque[asyncio.Future[Any]] = deque()  # that are awaited, in the order of the calls
+        self._answers: deque[asyncio.Future[Any]] = (
+            deque()
+        )  # that are awaited, in the order of the calls
         self._transport: Any = None
         self._death: WorkerDied | None = None
         self._is_closed = False
@@ -41,7 +45,9 @@ class LocalWorker(asyncio.Protocol):
         self._answers.append(answer)
         if self._death is not None:
             self._fail(self._death)
-        elif not self._transport.is_closing():  # uvloop raises for one that is; connection_lost then ends the answer
+        elif (
+            not self._transport.is_closing()
+        ):  # uvloop raises for one that is; connection_lost then ends the answer
             message = pickle.dumps((call,), pickle.HIGHEST_PROTOCOL)
             self._transport.write(HEADER.pack(len(message)) + message)
         return answer

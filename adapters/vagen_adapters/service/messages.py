@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+)
 
 from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.framing import MAX_ITEMS, read
@@ -99,8 +107,15 @@ class StepSession(Move):
     after: Name | None = None
 
 
-VERBS: dict[str, type[Item]] = {"open": OpenSession, "reset": Reset, "step": StepSession, "close": Item}
-_READERS: dict[str, TypeAdapter[Any]] = {verb: TypeAdapter(list[kind]) for verb, kind in VERBS.items()}  # type: ignore[valid-type]
+VERBS: dict[str, type[Item]] = {
+    "open": OpenSession,
+    "reset": Reset,
+    "step": StepSession,
+    "close": Item,
+}
+_READERS: dict[str, TypeAdapter[Any]] = {
+    verb: TypeAdapter(list[kind]) for verb, kind in VERBS.items()
+}  # type: ignore[valid-type]
 
 
 def read_request(data: bytes) -> dict[str, Any]:
@@ -108,24 +123,34 @@ def read_request(data: bytes) -> dict[str, Any]:
     try:
         request = read(data)
     except (ValueError, RecursionError) as error:
-        raise ServiceError("bad_request", f"this is not JSON ({type(error).__name__}: {str(error)[:200]})") from None
+        raise ServiceError(
+            "bad_request", f"this is not JSON ({type(error).__name__}: {str(error)[:200]})"
+        ) from None
     if not isinstance(request, dict):
-        raise ServiceError("bad_request", f"the request is a JSON {type(request).__name__}, not an object")
+        raise ServiceError(
+            "bad_request", f"the request is a JSON {type(request).__name__}, not an object"
+        )
     return request
 
 
 def read_items(verb: Any, items: Any) -> Sequence[Any]:
     """The items of a request. Raises ServiceError."""
     if not isinstance(verb, str) or verb not in VERBS:
-        raise ServiceError("bad_request", f"unknown verb {str(verb)[:50]!r}; known: {', '.join(VERBS)}")
+        raise ServiceError(
+            "bad_request", f"unknown verb {str(verb)[:50]!r}; known: {', '.join(VERBS)}"
+        )
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
-        raise ServiceError("bad_request", f"items: it must be a list of 1 to {MAX_ITEMS}; send several requests")
+        raise ServiceError(
+            "bad_request", f"items: it must be a list of 1 to {MAX_ITEMS}; send several requests"
+        )
     try:
         return _READERS[verb].validate_python(items)
     except ValidationError as error:
         first, *others = error.errors(include_url=False, include_context=False, include_input=False)
         place = ".".join(map(str, ("items", *first["loc"])))[:200]
         more = f" (and {len(others)} more)" if others else ""
-        raise ServiceError("bad_request", f"{place}: {first['msg'].removeprefix('Value error, ')}{more}") from None
+        raise ServiceError(
+            "bad_request", f"{place}: {first['msg'].removeprefix('Value error, ')}{more}"
+        ) from None
     except RecursionError:
         raise ServiceError("bad_request", "the request is nested too deep") from None

@@ -90,7 +90,9 @@ class Slot:
             self.worker = None
             self._since = self._loop.time()
             lost, self.sessions = self.sessions, set()
-            log.warning("%s; another worker takes its place; %d session(s) are lost", cause, len(lost))
+            log.warning(
+                "%s; another worker takes its place; %d session(s) are lost", cause, len(lost)
+            )
             self._pool.replaced += 1
             self._pool.on_lost(lost)
             while self._waiting:
@@ -103,7 +105,11 @@ class Slot:
         try:
             worker = self._pool.make_worker()
             await worker.start()
-            self.worker, self._death, self._heard = worker, self._loop.create_future(), self._loop.time()
+            self.worker, self._death, self._heard = (
+                worker,
+                self._loop.create_future(),
+                self._loop.time(),
+            )
             self._given = 0
             self._give()
             while not (await asyncio.wait({self._death}, timeout=CHECK_EVERY))[0]:
@@ -133,9 +139,13 @@ class Slot:
         while self.worker is not None and self._waiting and self._given < AHEAD:
             call, result = self._pop()
             self._given += 1
-            self.worker.run(call).add_done_callback(functools.partial(self._receive, self.worker, result))
+            self.worker.run(call).add_done_callback(
+                functools.partial(self._receive, self.worker, result)
+            )
 
-    def _receive(self, worker: PoolWorker, result: asyncio.Future[Result], answer: asyncio.Future[Result]) -> None:
+    def _receive(
+        self, worker: PoolWorker, result: asyncio.Future[Result], answer: asyncio.Future[Result]
+    ) -> None:
         if answer.cancelled():  # with the pool
             return
         error = answer.exception()
@@ -158,7 +168,9 @@ def _finish(pending: asyncio.Future[Result], result: Result) -> None:
 class Pool:
     """`size` workers. If `make_worker` raises, it is called again later."""
 
-    def __init__(self, make_worker: Callable[[], PoolWorker], size: int = 2, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self, make_worker: Callable[[], PoolWorker], size: int = 2, timeout: float = TIMEOUT
+    ) -> None:
         self.make_worker, self.size, self.timeout = make_worker, size, timeout
         self.replaced = 0
         """Workers that died."""

@@ -55,14 +55,18 @@ class RayWorker:
         try:
             return await reference
         except RayError as error:
-            raise WorkerDied(f"{self.where} is gone: {' '.join(str(error).split())[:500]}", during=True) from error
+            raise WorkerDied(
+                f"{self.where} is gone: {' '.join(str(error).split())[:500]}", during=True
+            ) from error
 
     def close(self) -> None:
         with contextlib.suppress(Exception):  # it, or the whole cluster, may be gone
             ray.kill(self._actor)
 
 
-def ray_pool(size: int = 2, *, timeout: float = TIMEOUT, limits: Limits | None = None, **options: Any) -> Pool:
+def ray_pool(
+    size: int = 2, *, timeout: float = TIMEOUT, limits: Limits | None = None, **options: Any
+) -> Pool:
     """A pool of actors. `ray.init` comes first; the machines need this package installed.
 
     Args:

@@ -55,12 +55,16 @@ class RemoteEnv(gym.Env[Observed, str]):
             try:
                 json.dumps(value, allow_nan=False)
             except (TypeError, ValueError) as error:
-                raise ConfigError(f"{env_id}: {name}={shown(value)} can't be sent as JSON ({error})") from None
+                raise ConfigError(
+                    f"{env_id}: {name}={shown(value)} can't be sent as JSON ({error})"
+                ) from None
         self._running = False
         self._session = secrets.token_urlsafe(16)
         self.observed = Observation("", None)
         """The latest observation."""
-        reply = service.ask("open", [{"session": self._session, "env_id": env_id, "options": options}])[0]
+        reply = service.ask(
+            "open", [{"session": self._session, "env_id": env_id, "options": options}]
+        )[0]
         self._raise_failure(reply)
         opened = reply.data
         self.id: str = opened["env_id"]
@@ -111,7 +115,9 @@ class RemoteEnv(gym.Env[Observed, str]):
         if not self._running:
             raise EpisodeOverError(f"{self.id} has no running episode; call reset() first")
         if not isinstance(action, str):
-            raise ReplyTypeError(f"the reply is {type(action).__name__}, not str; pass the model's text as it is")
+            raise ReplyTypeError(
+                f"the reply is {type(action).__name__}, not str; pass the model's text as it is"
+            )
         return {"session": self._session, "reply": action}
 
     def take_reset(self, reply: SessionReply) -> tuple[Observed, dict[str, Any]]:
@@ -126,7 +132,9 @@ class RemoteEnv(gym.Env[Observed, str]):
     def take_step(self, reply: SessionReply) -> Stepped:
         """The result of a step, from its reply."""
         self._raise_failure(reply)
-        known = [picture for picture in (self.observed.picture, reply.picture) if picture is not None]
+        known = [
+            picture for picture in (self.observed.picture, reply.picture) if picture is not None
+        ]
         turn = Turn.from_json(reply.data["turn"], {picture.sha256: picture for picture in known})
         self.observed = turn.result
         self._running = not (turn.terminated or turn.truncated)

@@ -27,14 +27,19 @@ class RemoteVectorEnv(SyncVectorEnv):
 
     def __init__(self, service: Service, env_id: str, num_envs: int = 1, **options: Any) -> None:
         self._service = service
-        with contextlib.ExitStack() as undo:  # where one finds no room, those before it don't keep theirs
+        with (
+            contextlib.ExitStack() as undo
+        ):  # where one finds no room, those before it don't keep theirs
             opened = (_Lane(service, env_id, **options) for _ in range(num_envs))
             self._lanes = [undo.enter_context(contextlib.closing(lane)) for lane in opened]
             undo.pop_all()
         super().__init__([lambda lane=lane: lane for lane in self._lanes])  # type: ignore[misc]
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
         """Begin `num_envs` episodes. A single seed is counted up from one environment to the next.
 
@@ -44,8 +49,16 @@ class RemoteVectorEnv(SyncVectorEnv):
         if seed is None or isinstance(seed, int | np.integer):
             seed = [None if seed is None else int(seed) + i for i in range(self.num_envs)]
         if not self._is_one_each(seed):
-            raise ConfigError(f"seed={seed!r:.80} is not valid: it must be an integer, or a list of {self.num_envs}")
-        self._ask("reset", {lane: lane.reset_item(one, options) for lane, one in zip(self._lanes, seed, strict=True)})
+            raise ConfigError(
+                f"seed={seed!r:.80} is not valid: it must be an integer, or a list of {self.num_envs}"
+            )
+        self._ask(
+            "reset",
+            {
+                lane: lane.reset_item(one, options)
+                for lane, one in zip(self._lanes, seed, strict=True)
+            },
+        )
         return super().reset(seed=list(seed), options=options)
 
     def step(self, actions: Sequence[str]) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -64,7 +77,14 @@ class RemoteVectorEnv(SyncVectorEnv):
                 f"the {self.num_envs} environments"
             )
         lanes = list(zip(self._lanes, actions, over, strict=True))
-        self._ask("step", {lane: lane.step_item(reply) for lane, reply, done in lanes if not (done or lane.is_broken)})
+        self._ask(
+            "step",
+            {
+                lane: lane.step_item(reply)
+                for lane, reply, done in lanes
+                if not (done or lane.is_broken)
+            },
+        )
         self._ask("reset", {lane: lane.reset_item(None, None) for lane, _, done in lanes if done})
         return super().step(actions)
 
@@ -73,7 +93,11 @@ class RemoteVectorEnv(SyncVectorEnv):
             lane.reply = reply
 
     def _is_one_each(self, values: Any) -> bool:
-        return hasattr(values, "__len__") and not isinstance(values, str) and len(values) == self.num_envs
+        return (
+            hasattr(values, "__len__")
+            and not isinstance(values, str)
+            and len(values) == self.num_envs
+        )
 
 
 class _Lane(RemoteEnv):

@@ -28,7 +28,9 @@ FRAGMENTS = 4096
 """Of one WebSocket message; our clients send one."""
 
 
-def make_server(pool: Pool, config: ServiceConfig, key: str, host: str, port: int) -> uvicorn.Server:
+def make_server(
+    pool: Pool, config: ServiceConfig, key: str, host: str, port: int
+) -> uvicorn.Server:
     """Configure a uvicorn server. `run(sockets=[…])` starts it."""
     unread: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
@@ -43,7 +45,8 @@ def make_server(pool: Pool, config: ServiceConfig, key: str, host: str, port: in
         ws="websockets-sansio",  # reads the next message only when the one before has been handled
         ws_max_size=MAX_REQUEST,
         ws_per_message_deflate=False,  # PNGs don't shrink, and a small message may inflate to a large one
-        limit_concurrency=config.max_sessions + 512,  # of plain HTTP, beside a WebSocket for every session
+        limit_concurrency=config.max_sessions
+        + 512,  # of plain HTTP, beside a WebSocket for every session
         timeout_graceful_shutdown=5,
         callback_notify=watch,
         timeout_notify=1,
@@ -61,13 +64,21 @@ def _cut_off(connections: Iterable[Any], unread: MutableMapping[Any, int]) -> No
     """
     for connection in list(connections):
         size = connection.transport.get_write_buffer_size()
-        if size > unread.get(connection, size) > UNREAD or len(getattr(connection, "frames", ())) > FRAGMENTS:
+        if (
+            size > unread.get(connection, size) > UNREAD
+            or len(getattr(connection, "frames", ())) > FRAGMENTS
+        ):
             connection.transport.abort()
         unread[connection] = size
 
 
 def serve(
-    pool: Pool, config: ServiceConfig, key: str, host: str, port: int, started: Callable[[int], object] = lambda _: None
+    pool: Pool,
+    config: ServiceConfig,
+    key: str,
+    host: str,
+    port: int,
+    started: Callable[[int], object] = lambda _: None,
 ) -> None:
     """Serve until an interrupt or SIGTERM. Moves that are cut off then can be asked for again of another server.
 
@@ -83,8 +94,13 @@ def serve(
         ServiceError: it would be open to other machines without a key, or its port is in use.
     """
     if not key and network(host) not in ("loopback", "localhost"):
-        raise ServiceError("no_key", f"host {host!r} can be reached from other machines; set {KEY_VARIABLE} to a key")
-    with suppress(ImportError, OSError, ValueError):  # a connection takes a file, and a shell often allows 1,024
+        raise ServiceError(
+            "no_key",
+            f"host {host!r} can be reached from other machines; set {KEY_VARIABLE} to a key",
+        )
+    with suppress(
+        ImportError, OSError, ValueError
+    ):  # a connection takes a file, and a shell often allows 1,024
         import resource
 
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -93,7 +109,9 @@ def serve(
     try:
         listening = server.config.bind_socket()
     except SystemExit:  # uvicorn has logged the reason
-        raise ServiceError("no_port", f"port {port} of {host} can't be used; name another with --port") from None
+        raise ServiceError(
+            "no_port", f"port {port} of {host} can't be used; name another with --port"
+        ) from None
     listening.listen(server.config.backlog)  # clients that come before the application is up wait
     started(listening.getsockname()[1])
     with suppress(KeyboardInterrupt):

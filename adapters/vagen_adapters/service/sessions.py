@@ -73,7 +73,9 @@ class Sessions:
         pool.on_lost = self._lose
         metrics.watch("sessions", "Sessions now", lambda: len(self._sessions))
         metrics.watch("workers", "Workers that are ready", lambda: len(pool.workers))
-        metrics.watch("replaced_workers", "Workers that died and were replaced", lambda: pool.replaced)
+        metrics.watch(
+            "replaced_workers", "Workers that died and were replaced", lambda: pool.replaced
+        )
 
     async def handle(self, verb: Any, items: Any, tenant: Tenant) -> list[Result]:
         """Carry out the items of a request, concurrently.
@@ -90,55 +92,92 @@ class Sessions:
                 self._metrics.failures.labels(result.code).inc()
         return results
 
-    def _begin(self, verb: str, item: Any, tenant: Tenant) -> HostAnswer | Failure | asyncio.Future[Result]:
+    def _begin(
+        self, verb: str, item: Any, tenant: Tenant
+    ) -> HostAnswer | Failure | asyncio.Future[Result]:
         if verb == "open":
             return asyncio.create_task(self._open(item, tenant))
         session = self._sessions.get(item.session)
         if session is None and verb == "close":
             return DONE
         if session is None:
-            return Failure("unknown_session", f"no session {item.session!r}: it expired, or was never open; open it")
+            return Failure(
+                "unknown_session",
+                f"no session {item.session!r}: it expired, or was never open; open it",
+            )
         if session.tenant is not tenant:
-            return Failure("forbidden", "this session belongs to another client; open one of your own")
+            return Failure(
+                "forbidden", "this session belongs to another client; open one of your own"
+            )
         session.used = self._loop.time()
         if verb != "close":
             return self._move(verb, item, session)
         if session.pending is not None:
-            return Failure("out_of_order", f"move {session.move} of this session is still being played")
+            return Failure(
+                "out_of_order", f"move {session.move} of this session is still being played"
+            )
         self._end(item.session, "closed")
         return DONE
 
-    def _move(self, verb: str, item: Any, session: Session) -> HostAnswer | Failure | asyncio.Future[Result]:
+    def _move(
+        self, verb: str, item: Any, session: Session
+    ) -> HostAnswer | Failure | asyncio.Future[Result]:
         if verb == "step":
             arguments, after = {"reply": item.reply}, item.after
         else:
             arguments, after = {"seed": item.seed, "split": item.split, "level": item.level}, None
-        request = hashlib.sha256(repr((verb, arguments, after)).encode("utf-8", "surrogatepass")).digest()
+        request = hashlib.sha256(
+            repr((verb, arguments, after)).encode("utf-8", "surrogatepass")
+        ).digest()
         if item.move == session.move and session.request:
             if request != session.request:
-                return Failure("out_of_order", f"move {item.move} was something else; a repeat must be the same")
+                return Failure(
+                    "out_of_order",
+                    f"move {item.move} was something else; a repeat must be the same",
+                )
             self._metrics.repeats.inc()
-            return session.pending or session.answer or Failure("lost", "the answer isn't kept; open the session again")
+            return (
+                session.pending
+                or session.answer
+                or Failure("lost", "the answer isn't kept; open the session again")
+            )
         if item.move != session.move + 1:
-            return Failure("out_of_order", f"move {item.move} of a session that expects {session.move + 1}")
+            return Failure(
+                "out_of_order", f"move {item.move} of a session that expects {session.move + 1}"
+            )
         if after is not None and after != session.digest:
-            return Failure("out_of_order", f"move {item.move} follows another answer than this session's latest")
+            return Failure(
+                "out_of_order",
+                f"move {item.move} follows another answer than this session's latest",
+            )
         if session.pending is not None:
-            return Failure("out_of_order", f"move {session.move} of this session is still being played")
+            return Failure(
+                "out_of_order", f"move {session.move} of this session is still being played"
+            )
         session.move, session.request, session.answer = item.move, request, None
         call = HostCall(item.session, verb, arguments)
         session.pending = session.slot.submit(call, session.tenant)
         # The first callback: whoever waits for the result finds the session up to date.
-        session.pending.add_done_callback(functools.partial(self._finish, session, call, self._loop.time()))
+        session.pending.add_done_callback(
+            functools.partial(self._finish, session, call, self._loop.time())
+        )
         return session.pending
 
-    def _finish(self, session: Session, call: HostCall, began: float, pending: asyncio.Future[Result]) -> None:
+    def _finish(
+        self, session: Session, call: HostCall, began: float, pending: asyncio.Future[Result]
+    ) -> None:
         session.pending, session.used = None, self._loop.time()
-        result = Failure("lost", "the request was cancelled") if pending.cancelled() else pending.result()
+        result = (
+            Failure("lost", "the request was cancelled")
+            if pending.cancelled()
+            else pending.result()
+        )
         if isinstance(result, Failure) and result.code in ENDED:
             if self._sessions.get(call.session) is session:
                 self._end(call.session, result.code)
-        elif isinstance(result, Failure) and result.code == "bad_config":  # refused: it uses up no number
+        elif (
+            isinstance(result, Failure) and result.code == "bad_config"
+        ):  # refused: it uses up no number
             session.move, session.request = session.move - 1, b""
         elif isinstance(result, Failure):
             session.answer = result
@@ -151,18 +190,26 @@ class Sessions:
     async def _open(self, item: Any, tenant: Tenant) -> Result:
         while (session := self._sessions.get(item.session)) is not None:
             if session.tenant is not tenant:
-                return Failure("forbidden", "this session belongs to another client; choose another id")
+                return Failure(
+                    "forbidden", "this session belongs to another client; choose another id"
+                )
             if session.pending is not None:
                 await asyncio.wait([session.pending])
             else:
-                self._end(item.session, "reopened")  # its client missed an answer, or played on elsewhere
+                self._end(
+                    item.session, "reopened"
+                )  # its client missed an answer, or played on elsewhere
         if item.env_id not in self._config.env_ids:
             hint = did_you_mean(item.env_id, self._config.env_ids)
             return Failure("bad_config", f"unknown environment {item.env_id[:80]!r}.{hint}")
         if tenant.sessions >= self._share and not self._make_room(tenant):
-            return Failure("full", f"this client has {tenant.sessions} sessions, as many as it may; close some")
+            return Failure(
+                "full", f"this client has {tenant.sessions} sessions, as many as it may; close some"
+            )
         if len(self._sessions) >= self._config.max_sessions and not self._make_room():
-            return Failure("full", f"there are {len(self._sessions)} sessions, and no room for more")
+            return Failure(
+                "full", f"there are {len(self._sessions)} sessions, and no room for more"
+            )
         digest = "" if item.replay is None else item.replay.digest
         slot = self._pool.quietest()
         session = Session(item.env_id, tenant, slot, item.move or 0, digest, self._loop.time())
@@ -183,22 +230,35 @@ class Sessions:
     async def _replay(self, item: Any, session: Session) -> Failure | None:
         """Play an episode again. Each move is a call of its own: it is bounded, and other sessions play between."""
         replies, digest = item.replay.replies, ""
-        moves: list[tuple[str, dict[str, Any]]] = [("reset", {"seed": item.replay.seed, "split": item.replay.split})]
+        moves: list[tuple[str, dict[str, Any]]] = [
+            ("reset", {"seed": item.replay.seed, "split": item.replay.split})
+        ]
         moves += [("step", {"reply": reply}) for reply in replies]
         for verb, arguments in moves:
-            played = await session.slot.submit(HostCall(item.session, verb, arguments), session.tenant)
+            played = await session.slot.submit(
+                HostCall(item.session, verb, arguments), session.tenant
+            )
             if isinstance(played, Failure):
                 if played.code in ENDED:
                     return played
-                return Failure("diverged", f"one of {len(replies)} turns played again failed: {played.message}")
+                return Failure(
+                    "diverged", f"one of {len(replies)} turns played again failed: {played.message}"
+                )
             digest = played.digest
         if digest == item.replay.digest:
             return None
-        return Failure("diverged", f"{len(replies)} turns played again gave other answers, so it isn't deterministic")
+        return Failure(
+            "diverged",
+            f"{len(replies)} turns played again gave other answers, so it isn't deterministic",
+        )
 
     def _make_room(self, tenant: Tenant | None = None) -> bool:
         """End the session (of this tenant) that has been idle for longest, if that is long enough."""
-        mine = (item for item in self._sessions.items() if tenant in (None, item[1].tenant) and not item[1].pending)
+        mine = (
+            item
+            for item in self._sessions.items()
+            if tenant in (None, item[1].tenant) and not item[1].pending
+        )
         key, session = min(mine, key=lambda item: item[1].used, default=("", None))
         if session is None or session.used > self._loop.time() - IDLE:
             return False
@@ -210,7 +270,11 @@ class Sessions:
         while True:
             await asyncio.sleep(min(1.0, self._config.lease / 4))
             late = self._loop.time() - self._config.lease
-            for key in [key for key, session in self._sessions.items() if session.used < late and not session.pending]:
+            for key in [
+                key
+                for key, session in self._sessions.items()
+                if session.used < late and not session.pending
+            ]:
                 self._end(key, "expired")
 
     def _end(self, key: str, why: str) -> None:

@@ -27,7 +27,9 @@ class Tenants:
     """
 
     def __init__(self, keys: str, max_sessions: int, share: int | None = None) -> None:
-        self._by_key = {f"Bearer {key.strip()}".encode(): Tenant() for key in keys.split(",") if key.strip()}
+        self._by_key = {
+            f"Bearer {key.strip()}".encode(): Tenant() for key in keys.split(",") if key.strip()
+        }
         self._by_address: WeakValueDictionary[str, Tenant] = WeakValueDictionary()
         self.has_keys = bool(self._by_key)
         self.share = share or max(1, max_sessions // (len(self._by_key) or 2))
@@ -38,7 +40,12 @@ class Tenants:
             return self._by_address.setdefault(network(host), Tenant())
         given = authorization.encode("utf-8", "surrogateescape")
         found = None
-        for key, tenant in self._by_key.items():  # compare with all: the time taken must not depend on which one fits
+        for (
+            key,
+            tenant,
+        ) in (
+            self._by_key.items()
+        ):  # compare with all: the time taken must not depend on which one fits
             if hmac.compare_digest(given, key):
                 found = tenant
         return found

@@ -14,5 +14,7 @@ from vagen_envs.workers import answer_calls
 if __name__ == "__main__":
     host = EnvHost(Limits(cpu=float(sys.argv[2]), memory=int(sys.argv[3])))
     gc.freeze()  # loaded modules stay, so collections needn't look through them
-    with contextlib.suppress(OSError, EOFError):  # the server is gone, and with it the need for this process
+    with contextlib.suppress(
+        OSError, EOFError
+    ):  # the server is gone, and with it the need for this process
         answer_calls(Connection(int(sys.argv[1])), host.run, lambda: None)

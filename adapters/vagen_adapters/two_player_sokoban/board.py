@@ -57,15 +57,24 @@ class Board:
     def place(self, boxes: int, players: Sequence[int]) -> None:
         """Set a position. Raises ValueError or TypeError if it is impossible on this board."""
         one, other = players
-        if boxes & ~self.level.floor or boxes.bit_count() != self.level.targets.bit_count() or one == other:
-            raise ValueError("a box is in a wall, or there aren't as many as targets, or the players stand on a cell")
+        if (
+            boxes & ~self.level.floor
+            or boxes.bit_count() != self.level.targets.bit_count()
+            or one == other
+        ):
+            raise ValueError(
+                "a box is in a wall, or there aren't as many as targets, or the players stand on a cell"
+            )
         if not all((self.level.floor & ~boxes) >> player & 1 for player in players):
             raise ValueError("a player is in a wall or in a box")
         self.boxes, self.players = boxes, (one, other)
 
     def copy(self) -> Board:
         """Return a copy of the board."""
-        return Board(dataclasses.replace(self.level, boxes=self.boxes, player=self.players[0]), self.players[1])
+        return Board(
+            dataclasses.replace(self.level, boxes=self.boxes, player=self.players[0]),
+            self.players[1],
+        )
 
     @property
     def solved(self) -> bool:
@@ -79,7 +88,9 @@ class Board:
             return Moved(player, action, None)
         were, self.boxes, self.players = self.boxes, placement[0], placement[1:]
         targets = self.level.targets
-        return Moved(player, action, (self.boxes & targets).bit_count() - (were & targets).bit_count())
+        return Moved(
+            player, action, (self.boxes & targets).bit_count() - (were & targets).bit_count()
+        )
 
     def play(self, actions: Sequence[Sequence[str]], limit: int) -> list[Moved]:
         """Play the first action of each player, then the second, and so on, until solved or `limit` is reached."""
@@ -112,7 +123,9 @@ class Board:
 
     def tiles(self, player: int) -> bytes:
         """Return the tile of each cell in the view of `player`, row by row."""
-        alone = SokobanSimulator(dataclasses.replace(self.level, boxes=self.boxes, player=self.players[player]))
+        alone = SokobanSimulator(
+            dataclasses.replace(self.level, boxes=self.boxes, player=self.players[player])
+        )
         tiles = bytearray(alone.tiles())
         other = self.players[1 - player]
         tiles[other] = OTHER_ON_TARGET if self.level.targets >> other & 1 else OTHER
@@ -121,9 +134,13 @@ class Board:
     def plan_alone(self, player: int) -> list[str]:
         """Return a shortest solution by one player while the other stands still. Raises LevelError if there is none."""
         level = self.level
-        alone = Solutions(level.width, level.floor & ~(1 << self.players[1 - player]), level.targets)
+        alone = Solutions(
+            level.width, level.floor & ~(1 << self.players[1 - player]), level.targets
+        )
         if level.targets >> self.players[1 - player] & 1:
-            raise LevelError("the other player stands on a target, so one player can't solve this alone; plan for both")
+            raise LevelError(
+                "the other player stands on a target, so one player can't solve this alone; plan for both"
+            )
         return [ACTIONS[i] for i in alone.moves(self.boxes, self.players[player])]
 
     def plan_together(self) -> tuple[list[str], list[str]]:
@@ -166,7 +183,9 @@ class Board:
         return (moved[0], moved[1], other) if player == 0 else (moved[0], one, moved[1])
 
 
-def _path(came: dict[Placement, tuple[Placement, str, str] | None], end: Placement) -> tuple[list[str], list[str]]:
+def _path(
+    came: dict[Placement, tuple[Placement, str, str] | None], end: Placement
+) -> tuple[list[str], list[str]]:
     steps: list[tuple[str, str]] = []
     while (step := came[end]) is not None:
         end, *_ = step
@@ -195,4 +214,6 @@ def draw_board(stream: HashStream, split: Split, **level_options: Any) -> Board:
         reached = spread(1 << level.player, level.floor, level.width)
         if free := cells(reached & ~used):
             return Board(level, stream.choice(free))
-    raise LevelError(f"no level with room for a second player in {_MOST_LEVELS} tries; make dim_room larger")
+    raise LevelError(
+        f"no level with room for a second player in {_MOST_LEVELS} tries; make dim_room larger"
+    )

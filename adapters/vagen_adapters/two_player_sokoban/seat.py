@@ -37,7 +37,9 @@ class TwoPlayerSokobanConfig(SokobanConfig):
 
     def __post_init__(self) -> None:
         SokobanConfig.__post_init__(self)
-        self.require(all(6 <= side <= 10 for side in self.dim_room), "dim_room", "two numbers from 6 to 10")
+        self.require(
+            all(6 <= side <= 10 for side in self.dim_room), "dim_room", "two numbers from 6 to 10"
+        )
 
 
 class Table:
@@ -69,7 +71,11 @@ class TwoPlayerSokobanSeat(VagenEnv):
     config: TwoPlayerSokobanConfig
 
     def __init__(
-        self, player: int = 0, table: Table | None = None, render_mode: str | None = None, **options: Any
+        self,
+        player: int = 0,
+        table: Table | None = None,
+        render_mode: str | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(render_mode, **options)
         self.player = player
@@ -85,15 +91,25 @@ class TwoPlayerSokobanSeat(VagenEnv):
     def _carry_out(self, actions: Sequence[Action]) -> tuple[Executed, ...]:
         if self._alone:
             own = [action.name for action in actions]
-            self.table.play([own if player == self.player else [] for player in PLAYERS], self.config.max_steps)
+            self.table.play(
+                [own if player == self.player else [] for player in PLAYERS], self.config.max_steps
+            )
         self._steps = self.table.steps
-        return tuple([self._executed(moved) for moved in self.table.round or () if moved.player == self.player])
+        return tuple(
+            [
+                self._executed(moved)
+                for moved in self.table.round or ()
+                if moved.player == self.player
+            ]
+        )
 
     def _executed(self, moved: Moved) -> Executed:
         blocked = f"{moved.action} was blocked." if moved.gained is None else ""
         return Executed(moved.action, moved.gained is not None, (), blocked)
 
-    def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
+    def _reward_terms(
+        self, parsed: ParsedTurn, executed: tuple[Executed, ...]
+    ) -> tuple[RewardTerm, ...]:
         config, terms = self.config, list(super()._reward_terms(parsed, executed))
         played = self.table.round or []
         gained = [moved.gained for moved in played]
@@ -107,7 +123,11 @@ class TwoPlayerSokobanSeat(VagenEnv):
 
     def _feedback_text(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> str:
         theirs = [moved.action for moved in self.table.round or () if moved.player != self.player]
-        others = f"The other player did: {', '.join(theirs)}." if theirs else "The other player did nothing."
+        others = (
+            f"The other player did: {', '.join(theirs)}."
+            if theirs
+            else "The other player did nothing."
+        )
         return f"{super()._feedback_text(parsed, executed)} {others}"
 
     # -- the environment ---------------------------------------------------------------------------
@@ -121,7 +141,11 @@ class TwoPlayerSokobanSeat(VagenEnv):
             "S you on a target, T the other player on a target."
         )
         picture = "You are the green figure, the other player is the blue one."
-        return {"legend": {"image": picture, "text": legend}.get(self.config.observation, f"{picture}\n{legend}")}
+        return {
+            "legend": {"image": picture, "text": legend}.get(
+                self.config.observation, f"{picture}\n{legend}"
+            )
+        }
 
     def _picture_shape(self) -> tuple[int, int, int]:
         self._tiles = tile_set("vagen_adapters.two_player_sokoban", self.config.scale)
@@ -185,7 +209,9 @@ class TwoPlayerSokobanSeat(VagenEnv):
 
     def imagine(self, actions: Sequence[str]) -> TwoPlayerSokobanState:
         """Return the state after these actions while the other player stands still."""
-        return self.imagine_round([list(actions) if player == self.player else [] for player in PLAYERS])
+        return self.imagine_round(
+            [list(actions) if player == self.player else [] for player in PLAYERS]
+        )
 
     def imagine_round(self, actions: Sequence[Sequence[str]]) -> TwoPlayerSokobanState:
         """Return the state after a round with these actions of both players."""

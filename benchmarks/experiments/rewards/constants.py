@@ -61,13 +61,19 @@ def main() -> None:
                 continue
             kind = turns[0].before.kind
             texts = {
-                piece.strip() for turn in turns for piece in re.split(r"(?<=\.)\s", turn.before.natural_language())
+                piece.strip()
+                for turn in turns
+                for piece in re.split(r"(?<=\.)\s", turn.before.natural_language())
             }
-            facts = sorted({claim.key for text in texts for claim in read(kind, text, part).claims}, key=repr)
+            facts = sorted(
+                {claim.key for text in texts for claim in read(kind, text, part).claims}, key=repr
+            )
 
             def table(some: list[Turn], facts: list = facts, part: str = part) -> dict:
                 """The gain, count and falseness of each single fact in each turn."""
-                return {fact: [_cell(contrast, part, fact, turn) for turn in some] for fact in facts}
+                return {
+                    fact: [_cell(contrast, part, fact, turn) for turn in some] for fact in facts
+                }
 
             mean, most = contrast.norm(part, stage)
 
@@ -77,7 +83,9 @@ def main() -> None:
                     count = sum(cell[1] for cell in cells)
                     gain = sum(cell[0] for cell in cells)
                     gain = min(gain, 0.0) if any(cell[2] for cell in cells) else gain
-                    values.append(max(LOWEST, gain / mean * min(1.0, most / count)) if count else 0.0)
+                    values.append(
+                        max(LOWEST, gain / mean * min(1.0, most / count)) if count else 0.0
+                    )
                 return statistics.fmean(values)
 
             first, second = table(turns), table(again)
@@ -87,12 +95,17 @@ def main() -> None:
             scored = [(earned(chosen, first), chosen) for chosen in tried]
             best = heapq.nlargest(20, scored, key=lambda pair: pair[0])
             measured = max((earned(chosen, second), str(chosen)) for _, chosen in best)
-            print(f"stage {stage} {part}: picked {best[0][0]:.3f}, fresh {measured[0]:.3f} of {len(tried)}", flush=True)
+            print(
+                f"stage {stage} {part}: picked {best[0][0]:.3f}, fresh {measured[0]:.3f} of {len(tried)}",
+                flush=True,
+            )
 
 
 def _cell(contrast: Contrast, part: str, fact: Fact, turn: Turn) -> tuple[float, int, bool]:
     step = ContrastStep(turn.before, turn.after)
-    gain, count = contrast._sum(part, [fact], step, turn.index, tuple(action.text for action in turn.executed))
+    gain, count = contrast._sum(
+        part, [fact], step, turn.index, tuple(action.text for action in turn.executed)
+    )
     return gain, count, fact.holds(turn.before if part == "grounding" else turn.after) is False
 
 

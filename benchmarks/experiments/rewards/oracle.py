@@ -32,7 +32,9 @@ REPRESENTATIONS = ("natural_language", "structured", "symbolic")
 
 def measure(env_id: str, strategy: str, representation: str, levels: int) -> str:
     """The figures of one configuration."""
-    with gym.make(env_id, observation="text", strategy=strategy, representation=representation) as env:
+    with gym.make(
+        env_id, observation="text", strategy=strategy, representation=representation
+    ) as env:
         reward, direct = ReasoningReward().of(env), RuleJudge("direct")
         paid: dict[str, list[float]] = {part: [] for part in PARTS}
         accepted = []
@@ -42,10 +44,16 @@ def measure(env_id: str, strategy: str, representation: str, levels: int) -> str
             while not over:
                 *_, terminated, truncated, info = env.step(env.unwrapped.oracle_reply())
                 over = terminated or truncated or info["turn"].index == 3
-                accepted += [score.value == 1.0 for _, score in score_turn(info["turn"], direct).by_part()]
+                accepted += [
+                    score.value == 1.0 for _, score in score_turn(info["turn"], direct).by_part()
+                ]
                 for part, score in reward.paid(info["turn"])[1].by_part():
                     paid[part].append(score.value if score.value is not None else -9.0)
-    lines = [f"{part} {statistics.fmean(found):.2f} (lowest {min(found):.2f})" for part, found in paid.items() if found]
+    lines = [
+        f"{part} {statistics.fmean(found):.2f} (lowest {min(found):.2f})"
+        for part, found in paid.items()
+        if found
+    ]
     return f"{', '.join(lines) or 'nothing judged'}; accepted {sum(accepted)} of {len(accepted)}"
 
 

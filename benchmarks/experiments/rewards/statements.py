@@ -44,7 +44,9 @@ def contrast_for(state: Any) -> Contrast:
         names = set(state.positions)
         task = "Drawer" if "drawer" in names else "Place" if "left_target" in names else "Stack"
         return contrast_of(f"vagen/PrimitiveSkill{task if len(names) > 2 else 'Align'}-v0", "{}")
-    return contrast_of({"navigation": "vagen/Navigation-v0", "svg": "vagen/SVGReconstruction-v0"}[state.kind], "{}")
+    return contrast_of(
+        {"navigation": "vagen/Navigation-v0", "svg": "vagen/SVGReconstruction-v0"}[state.kind], "{}"
+    )
 
 
 def pay_of(statement: Statement) -> float | None:
@@ -62,7 +64,9 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("file", type=Path)
-    parser.add_argument("--only", default="0,1,2,3", help="statements whose number modulo 4 is one of these")
+    parser.add_argument(
+        "--only", default="0,1,2,3", help="statements whose number modulo 4 is one of these"
+    )
     parser.add_argument("--show", action="store_true", help="misjudged and unread ones")
     options = parser.parse_args()
     data = json.loads(options.file.read_text())
@@ -74,18 +78,32 @@ def main() -> None:
         statement, label = Statement(row["part"], row["text"], states[row["state"]]), row["label"]
         verdict, pay = direct.score(statement), pay_of(statement)
         judged = "unscored" if verdict.value is None else "paid" if verdict.value > 0 else "fined"
-        earned = "unscored" if pay is None else "paid" if pay > 0 else "fined" if pay < 0 else "nothing"
+        earned = (
+            "unscored" if pay is None else "paid" if pay > 0 else "fined" if pay < 0 else "nothing"
+        )
         counts["direct", label, judged] += 1
         counts["default reward", label, earned] += 1
         odd = (label == "true") != (judged == "paid") and (judged != "unscored" or label == "true")
-        if options.show and (odd or (label == "true" and earned == "fined") or (label == "false" and earned == "paid")):
-            print(f"{number} {row['environment']} {label} direct={judged} reward={earned} | {row['text']!r}")
+        if options.show and (
+            odd
+            or (label == "true" and earned == "fined")
+            or (label == "false" and earned == "paid")
+        ):
+            print(
+                f"{number} {row['environment']} {label} direct={judged} reward={earned} | {row['text']!r}"
+            )
             print(f"      {verdict.reason[:230]}")
     for judge in ("direct", "default reward"):
         print(judge)
         for label in ("true", "false", "partly", "vacuous"):
-            found = {name: counts[judge, label, name] for name in ("paid", "fined", "nothing", "unscored")}
-            print(f"  {label:8} {sum(found.values()):4}  " + "  ".join(f"{name} {n}" for name, n in found.items()))
+            found = {
+                name: counts[judge, label, name]
+                for name in ("paid", "fined", "nothing", "unscored")
+            }
+            print(
+                f"  {label:8} {sum(found.values()):4}  "
+                + "  ".join(f"{name} {n}" for name, n in found.items())
+            )
     texts = [
         (Statement(row["part"], f"{row['text']} {i}.", states[row["state"]]))
         for i in range(5)
@@ -94,7 +112,9 @@ def main() -> None:
     judge, start = RuleJudge(), time.process_time()
     for statement in texts:
         judge.score(statement)
-    print(f"{len(texts) / (time.process_time() - start):.0f} statements/s that were never read, by one core")
+    print(
+        f"{len(texts) / (time.process_time() - start):.0f} statements/s that were never read, by one core"
+    )
 
 
 if __name__ == "__main__":

@@ -57,7 +57,9 @@ class Pair:
 def moved(svg: str, share: float, direction: int) -> str:
     """All moved to one of four diagonals, `direction` 0 to 3, by a share of the view box."""
     box = re.search(r'viewBox="([^"]*)"', svg)
-    width, height = (float(word) for word in box[1].replace(",", " ").split()[2:]) if box else (100.0, 100.0)
+    width, height = (
+        (float(word) for word in box[1].replace(",", " ").split()[2:]) if box else (100.0, 100.0)
+    )
     x, y = width * share * (1 - direction % 2 * 2), height * share * (1 - direction // 2 * 2)
     head, body, tail = _opened(svg)
     return f'{head}<g transform="translate({x:g} {y:g})">{body}</g>{tail}'
@@ -68,7 +70,9 @@ def recoloured(svg: str, degrees: float) -> str:
 
     def turn(match: re.Match[str]) -> str:
         digits = match[1] if len(match[1]) == 6 else "".join(digit * 2 for digit in match[1])
-        hue, lightness, saturation = colorsys.rgb_to_hls(*(int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)))
+        hue, lightness, saturation = colorsys.rgb_to_hls(
+            *(int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4))
+        )
         values = colorsys.hls_to_rgb((hue + degrees / 360) % 1, lightness, saturation)
         return "#" + "".join(f"{round(255 * value):02x}" for value in values)
 
@@ -100,7 +104,9 @@ def pairs(icons: Sequence[Icon], renderer: Renderer) -> Iterator[Pair]:
         ladders = {
             "moved": [moved(icon.svg, share, direction) for share in MOVES],
             "recoloured": [recoloured(icon.svg, degrees) for degrees in RECOLOURINGS],
-            "missing": [missing(icon.svg, n) for n in sorted({1, leaves // 2, leaves - 1}) if 0 < n < leaves],
+            "missing": [
+                missing(icon.svg, n) for n in sorted({1, leaves // 2, leaves - 1}) if 0 < n < leaves
+            ],
         }
         for label, spoilt in ladders.items():
             steps = [target]
@@ -121,7 +127,9 @@ def judge(scorer: Scorer, of: Sequence[Pair]) -> dict[str, tuple[float, int]]:
     for start in range(0, len(of), _BATCH):
         some = of[start : start + _BATCH]
         targets = [pair.target for pair in some] * 2
-        scores = scorer.score(targets, [pair.better for pair in some] + [pair.worse for pair in some])
+        scores = scorer.score(
+            targets, [pair.better for pair in some] + [pair.worse for pair in some]
+        )
         values = [next(iter(each.values())) for each in scores]
         for pair, better, worse in zip(some, values, values[len(some) :], strict=False):
             right[pair.label].append(better > worse)
@@ -131,12 +139,16 @@ def judge(scorer: Scorer, of: Sequence[Pair]) -> dict[str, tuple[float, int]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python benchmarks/experiments/svg/degradations.py", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python benchmarks/experiments/svg/degradations.py", description=main.__doc__
+    )
     parser.add_argument("--scorer", default="auto")
     parser.add_argument("--weights", default="", help="folder of DreamSim's and DINO's weights")
     parser.add_argument("--dataset", default="builtin")
     parser.add_argument("--split", default="test", choices=("train", "val", "test"))
-    parser.add_argument("--icons", type=int, default=100, help="how many of the split's icons to take")
+    parser.add_argument(
+        "--icons", type=int, default=100, help="how many of the split's icons to take"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     asked = parser.parse_args(arguments)
     split: Split = asked.split
@@ -146,7 +158,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.json:
         sys.stdout.write(json.dumps({"scorer": scorer.version, "shares": shares}) + "\n")
         return 0
-    sys.stdout.write(f"{scorer.version}: share of pairs in the right order ({len(icons)} icons, {split})\n")
+    sys.stdout.write(
+        f"{scorer.version}: share of pairs in the right order ({len(icons)} icons, {split})\n"
+    )
     for label, (share, count) in shares.items():
         sys.stdout.write(f"  {label:36} {share:7.1%} of {count}\n")
     return 0

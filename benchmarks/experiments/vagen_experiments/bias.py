@@ -109,7 +109,9 @@ class StopOrGo:
         """All episodes, each a tuple of (a, b) per turn."""
         return tuple(self._continue(()))
 
-    def _continue(self, played: tuple[tuple[int, int], ...]) -> Iterator[tuple[tuple[int, int], ...]]:
+    def _continue(
+        self, played: tuple[tuple[int, int], ...]
+    ) -> Iterator[tuple[tuple[int, int], ...]]:
         for a, b in itertools.product((0, 1), repeat=2):
             episode = (*played, (a, b))
             if b == STOP or len(episode) == self.turns:
@@ -127,11 +129,15 @@ class StopOrGo:
         return sum(self.probability(turn, a) * self._after_first(level, turn, a) for a in (0, 1))
 
     def _after_first(self, level: int, turn: int, a: int) -> float:
-        return sum(self.probability(turn, a, b) * self._after_turn(level, turn, a, b) for b in (0, 1))
+        return sum(
+            self.probability(turn, a, b) * self._after_turn(level, turn, a, b) for b in (0, 1)
+        )
 
     def _after_turn(self, level: int, turn: int, a: int, b: int) -> float:
         goes_on = b != STOP and turn + 1 < self.turns
-        return float(self.rewards[level, turn, a, b]) + (self.value(level, turn + 1) if goes_on else 0.0)
+        return float(self.rewards[level, turn, a, b]) + (
+            self.value(level, turn + 1) if goes_on else 0.0
+        )
 
     def expected_return(self) -> float:
         """The mean return over levels; the function whose gradient is the true policy gradient."""
@@ -158,7 +164,9 @@ class _Table:
         self.values = np.zeros((count, length + 1))
         self.total_values = np.zeros((count, length + 1))
         self.turn_states = np.tile(np.arange(turns) + turns * level, (count, 1))
-        self.turn_values = np.tile([process.value(level, turn) for turn in range(turns)], (count, 1))
+        self.turn_values = np.tile(
+            [process.value(level, turn) for turn in range(turns)], (count, 1)
+        )
         self.scores = np.zeros((count, length, process.parameters))
         self.chances = np.ones(count)
         for row, episode in enumerate(plays):
@@ -175,7 +183,10 @@ class _Table:
                     process._after_first(level, turn, a),
                     process._after_turn(level, turn, a, b),
                 )
-                errors = [process.critic_error * _error(level, episode[:turn], *known) for known in ((), (a,), (a, b))]
+                errors = [
+                    process.critic_error * _error(level, episode[:turn], *known)
+                    for known in ((), (a,), (a, b))
+                ]
                 for place, (value, error) in enumerate(zip(to_go, errors, strict=True)):
                     self.values[row, start + place] = value + error
                     self.total_values[row, start + place] = paid + value + error
@@ -197,7 +208,9 @@ class _Table:
         )
 
 
-def measure(estimator: Estimator, process: StopOrGo | None = None, group_size: int = 2, whiten: bool = False) -> Bias:
+def measure(
+    estimator: Estimator, process: StopOrGo | None = None, group_size: int = 2, whiten: bool = False
+) -> Bias:
     """Compare an estimator's expected gradient with the true one.
 
     Args:
@@ -211,11 +224,15 @@ def measure(estimator: Estimator, process: StopOrGo | None = None, group_size: i
     """
     process = process or StopOrGo()
     if not 1 <= group_size <= 4:
-        raise TrainingConfigError(f"group_size={group_size} is not valid: it must be from 1 to 4, to be enumerated")
+        raise TrainingConfigError(
+            f"group_size={group_size} is not valid: it must be from 1 to 4, to be enumerated"
+        )
     gradient = np.zeros(process.parameters)
     for level in range(len(process.rewards)):
         table = _Table(process, level)
-        rows = np.array(list(itertools.combinations_with_replacement(range(len(process.plays)), group_size)))
+        rows = np.array(
+            list(itertools.combinations_with_replacement(range(len(process.plays)), group_size))
+        )
         chances = _multiplicities(rows) * table.chances[rows].prod(1)
         batch = table.batch(rows)
         advantages = np.asarray(estimator(batch), np.float64)
@@ -252,7 +269,9 @@ def _multiplicities(rows: NDArray[np.int64]) -> Array:
     """(M,) In how many orders each sorted group can be drawn."""
     size = rows.shape[1]
     counts = [np.unique(group, return_counts=True)[1] for group in rows]
-    return np.array([math.factorial(size) / math.prod(math.factorial(n) for n in count) for count in counts])
+    return np.array(
+        [math.factorial(size) / math.prod(math.factorial(n) for n in count) for count in counts]
+    )
 
 
 def _compare(found: Array, true: Array) -> Bias:

@@ -38,7 +38,9 @@ def make_checkpoint(experiment: Experiment, out: Path, report: Report) -> None:
     model, encoder = _initial_model(experiment, out)
     report(f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters")
     with Meter("episodes of scripted play", how.episodes) as meter:
-        played = list(meter.over(_scripted_play(experiment, out, IMITATED, how.episodes, how.oracle_share)))
+        played = list(
+            meter.over(_scripted_play(experiment, out, IMITATED, how.episodes, how.oracle_share))
+        )
     if how.vision_updates:
         _pretrain_vision(model, encoder, played, how.vision_updates, report)
     updates = max(1, how.episodes * how.passes // BATCH)
@@ -47,7 +49,13 @@ def make_checkpoint(experiment: Experiment, out: Path, report: Report) -> None:
     )  # each pass reads an episode under the next policy
     with Meter("imitation updates", updates) as meter:
         imitation.imitate(
-            model, encoder, passes, updates, batch_size=BATCH, learning_rate=how.learning_rate, report=_progress(meter)
+            model,
+            encoder,
+            passes,
+            updates,
+            batch_size=BATCH,
+            learning_rate=how.learning_rate,
+            report=_progress(meter),
         )
     model.save_pretrained(out)
     if how.critic_episodes:
@@ -66,7 +74,9 @@ def _initial_model(experiment: Experiment, out: Path) -> tuple[Any, ChatEncoder]
     if not weights:
         texts = tiny.texts_of([experiment.env], levels=200, **experiment.options)
         summaries = (
-            texts_of_summaries(experiment.env, experiment.options, ContextPolicy.parse(context), levels=200)
+            texts_of_summaries(
+                experiment.env, experiment.options, ContextPolicy.parse(context), levels=200
+            )
             for context in experiment.checkpoint.contexts
         )
         tiny.save_tiny(out, itertools.chain(texts, *summaries))
@@ -78,7 +88,12 @@ def _initial_model(experiment: Experiment, out: Path) -> tuple[Any, ChatEncoder]
 
 
 def _scripted_play(
-    experiment: Experiment, codec_folder: Path, first_seed: int, count: int, oracle_share: float, continuations: int = 0
+    experiment: Experiment,
+    codec_folder: Path,
+    first_seed: int,
+    count: int,
+    oracle_share: float,
+    continuations: int = 0,
 ) -> Iterator[PPOEpisode]:
     how = experiment.checkpoint
     return imitation.demonstrations(
@@ -112,9 +127,13 @@ def _pretrain_vision(
     seen = [(turn.shown, things(turn.turn.before)) for episode in played for turn in episode.turns]
     held_out = max(1, len(seen) // 10)
     with Meter("updates of the vision tower", updates) as meter:
-        probe = sight.teach_sight(model, encoder, seen[:-held_out], updates, report=_progress(meter))
+        probe = sight.teach_sight(
+            model, encoder, seen[:-held_out], updates, report=_progress(meter)
+        )
     for relation, fit in probe.measure(model, encoder, seen[-held_out:]).items():
-        report(f"vision: {relation}: R² {fit.explained:.2f}, mean error {fit.off:.2f} ({fit.count} objects)")
+        report(
+            f"vision: {relation}: R² {fit.explained:.2f}, mean error {fit.off:.2f} ({fit.count} objects)"
+        )
 
 
 def _pretrain_critic(
@@ -123,12 +142,23 @@ def _pretrain_critic(
     how = experiment.checkpoint
     with torch.random.fork_rng(devices=[]):  # the critic's heads start from random weights
         torch.manual_seed(0)
-        heads = {"reads": not privileged, "told": privileged, "convolutions": how.critic_convolutions}
+        heads = {
+            "reads": not privileged,
+            "told": privileged,
+            "convolutions": how.critic_convolutions,
+        }
         model = StudyActorCritic.with_heads(**heads).from_pretrained(str(policy), critic="shared")
     play = _scripted_play(
-        experiment, policy, FOR_CRITIC, how.critic_episodes, how.critic_oracle_share, how.critic_continuations
+        experiment,
+        policy,
+        FOR_CRITIC,
+        how.critic_episodes,
+        how.critic_oracle_share,
+        how.critic_continuations,
     )
-    episodes = _metered(_read(experiment, encoder, play, 0), "episodes read by the critic", how.critic_episodes)
+    episodes = _metered(
+        _read(experiment, encoder, play, 0), "episodes read by the critic", how.critic_episodes
+    )
     with Meter("critic updates", how.critic_updates) as meter:
         teach_critic(
             model,

@@ -26,7 +26,10 @@ Named = dict[str, nn.Parameter]
 
 
 def fit(
-    groups: Sequence[tuple[Named, float]], minutes: float, step: Callable[[], tuple[Tensor, float]], file: Path
+    groups: Sequence[tuple[Named, float]],
+    minutes: float,
+    step: Callable[[], tuple[Tensor, float]],
+    file: Path,
 ) -> None:
     """Lower a loss until the time is over, by AdamW with a cosine schedule; write the weights to `file`.
 
@@ -45,7 +48,9 @@ def fit(
     for number in itertools.count(1):
         spent = (time.monotonic() - start) / (60 * minutes)
         for group, (_, rate) in zip(optimizer.param_groups, groups, strict=True):
-            group["lr"] = rate * min(1.0, number / 20) * (1 + math.cos(math.pi * min(spent, 1.0))) / 2
+            group["lr"] = (
+                rate * min(1.0, number / 20) * (1 + math.cos(math.pi * min(spent, 1.0))) / 2
+            )
         loss, figure = step()
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -53,13 +58,23 @@ def fit(
         optimizer.step()
         log.append((float(loss.detach()), figure))
         if number % 25 == 0 or spent >= 1:
-            loss_now, figure_now = (round(sum(each) / len(log), 4) for each in zip(*log, strict=True))
-            entry = {"stage": file.stem, "update": number, "spent": round(spent, 3), "loss": loss_now}
+            loss_now, figure_now = (
+                round(sum(each) / len(log), 4) for each in zip(*log, strict=True)
+            )
+            entry = {
+                "stage": file.stem,
+                "update": number,
+                "spent": round(spent, 3),
+                "loss": loss_now,
+            }
             with (file.parent / "log.jsonl").open("a", encoding="utf-8") as out:
                 out.write(json.dumps(entry | {"figure": figure_now}) + "\n")
             log.clear()
             over = spent >= 1
-            save_file({name: each.detach() for name, each in named.items()}, file if over else f"{file}.partial")
+            save_file(
+                {name: each.detach() for name, each in named.items()},
+                file if over else f"{file}.partial",
+            )
             if over:
                 return
 
@@ -72,18 +87,29 @@ def told(state: FrozenLakeState) -> tuple[Thing, ...]:
     known = things(state)
     player = next(thing for thing in known if thing.name == "player")
     middles = [(number + 0.5) / TOKENS for number in range(TOKENS)]
-    return (*known, *(Thing("elsewhere", (x, y), player.relations) for y in middles for x in middles))
+    return (
+        *known,
+        *(Thing("elsewhere", (x, y), player.relations) for y in middles for x in middles),
+    )
 
 
-def learn_sight(model: Any, encoder: ChatEncoder, source: Iterator[PlayedTurn], minutes: float, file: Path) -> None:
+def learn_sight(
+    model: Any, encoder: ChatEncoder, source: Iterator[PlayedTurn], minutes: float, file: Path
+) -> None:
     """Teach tower and connector the contents of cells (cross-entropy) and their relations (`things`, squared error)."""
     width = model.config.text_config.hidden_size
 
     def batch(size: int) -> tuple[list[Any], list[Any], Tensor]:
         played = list(itertools.islice(source, size))
         states: list[Any] = [turn.turn.before for turn in played]
-        cells = [["_OGP".index(cell) for cell in state.symbolic().replace("\n", "")] for state in states]
-        return [turn.shown for turn in played], [told(state) for state in states], torch.tensor(cells)
+        cells = [
+            ["_OGP".index(cell) for cell in state.symbolic().replace("\n", "")] for state in states
+        ]
+        return (
+            [turn.shown for turn in played],
+            [told(state) for state in states],
+            torch.tensor(cells),
+        )
 
     shown, known, _ = batch(1000)
     generator = torch.Generator().manual_seed(0)
@@ -98,13 +124,19 @@ def learn_sight(model: Any, encoder: ChatEncoder, source: Iterator[PlayedTurn], 
         related = reader.loss(tokens, known)
         return related + named, float(related.detach())
 
-    readers = {f"reader.{name}": each for name, each in nn.ModuleList([reader, names]).named_parameters()}
+    readers = {
+        f"reader.{name}": each for name, each in nn.ModuleList([reader, names]).named_parameters()
+    }
     fit([({**sight_of(model), **readers}, 2e-3)], minutes, step, file)
 
 
 def sight_of(model: Any) -> Named:
     """The parameters of tower and connector by name."""
-    return {name: each for name, each in model.named_parameters() if "vision_model" in name or "connector" in name}
+    return {
+        name: each
+        for name, each in model.named_parameters()
+        if "vision_model" in name or "connector" in name
+    }
 
 
 @torch.no_grad()
@@ -128,5 +160,9 @@ def restart_tower(model: Any) -> None:
 @torch.no_grad()
 def as_loud_as_words(model: Any, encoder: ChatEncoder, turns: Sequence[PlayedTurn]) -> None:
     """Scale the connector so that a picture's tokens have the standard deviation of the word embeddings."""
-    tokens = model.get_image_features(**encoder.features_of([turn.shown for turn in turns])).pooler_output
-    model.model.connector.modality_projection.proj.weight.mul_(model.get_input_embeddings().weight.std() / tokens.std())
+    tokens = model.get_image_features(
+        **encoder.features_of([turn.shown for turn in turns])
+    ).pooler_output
+    model.model.connector.modality_projection.proj.weight.mul_(
+        model.get_input_embeddings().weight.std() / tokens.std()
+    )

@@ -47,14 +47,20 @@ class ReadingHead(nn.Module):
         placed = RELATED if convolutions else asked
         self.token = nn.Linear(width, placed)
         self.place = nn.Parameter(torch.zeros(placed, GRID, GRID))
-        self.beside = nn.ModuleList(nn.Conv2d(placed, placed, 3, padding=1) for _ in range(convolutions))
+        self.beside = nn.ModuleList(
+            nn.Conv2d(placed, placed, 3, padding=1) for _ in range(convolutions)
+        )
         self.related = nn.Linear(placed, asked) if convolutions else nn.Identity()
-        self.question = nn.Parameter(torch.randn(QUESTIONS, ANSWER) / math.sqrt(ANSWER))  # at first all are looked at
+        self.question = nn.Parameter(
+            torch.randn(QUESTIONS, ANSWER) / math.sqrt(ANSWER)
+        )  # at first all are looked at
         self.picture = nn.Linear(QUESTIONS * ANSWER, WIDTH)
         self.state = nn.Linear(width, WIDTH, bias=False)
         self.mixed = nn.Linear(WIDTH, WIDTH)
         self.value = nn.Linear(WIDTH, 1)
-        nn.init.normal_(self.place, std=0.3)  # at 0.02 it takes twice as long to learn where things are
+        nn.init.normal_(
+            self.place, std=0.3
+        )  # at 0.02 it takes twice as long to learn where things are
         nn.init.zeros_(self.value.weight)  # nothing is added before it has seen a return
         nn.init.zeros_(self.value.bias)
 
@@ -83,10 +89,14 @@ class ReadingHead(nn.Module):
         for number, (rows, columns) in enumerate(sizes.tolist()):
             alike.setdefault((rows, columns), []).append(number)
         for size, numbers in alike.items():
-            places = nn.functional.interpolate(self.place[None], size, mode="bilinear", align_corners=False)[0]
+            places = nn.functional.interpolate(
+                self.place[None], size, mode="bilinear", align_corners=False
+            )[0]
             placed = torch.stack([pictures[number] for number in numbers]) + places.flatten(1).T
             asked = self.related(self._beside(placed, size))
-            keys, values = asked.unflatten(2, (2, QUESTIONS, ANSWER)).unbind(2)  # of pictures, tokens, questions
+            keys, values = asked.unflatten(2, (2, QUESTIONS, ANSWER)).unbind(
+                2
+            )  # of pictures, tokens, questions
             shares = ((keys * self.question).sum(3) / math.sqrt(ANSWER)).softmax(1)
             answers = (shares[..., None] * values).sum(1).flatten(1)
             found = found.index_put((torch.tensor(numbers, device=seen.device),), answers)
@@ -118,7 +128,9 @@ class Watched:
         self.given = named["inputs_embeds"]
 
 
-def pictures_in(inputs: dict[str, Tensor], embeddings: Tensor, merge: int) -> tuple[Tensor, Tensor, Tensor]:
+def pictures_in(
+    inputs: dict[str, Tensor], embeddings: Tensor, merge: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """The tokens, the sizes and the latest of the pictures in a batch, as `ReadingHead` takes them.
 
     Args:
@@ -138,7 +150,9 @@ def pictures_in(inputs: dict[str, Tensor], embeddings: Tensor, merge: int) -> tu
     mask = inputs["mm_token_type_ids"] == 1
     last = sizes.prod(1).cumsum(0) - 1
     rows, columns = mask.nonzero(as_tuple=True)
-    whole = torch.zeros_like(mask, dtype=torch.int64).index_put((rows[last], columns[last]), torch.ones_like(last))
+    whole = torch.zeros_like(mask, dtype=torch.int64).index_put(
+        (rows[last], columns[last]), torch.ones_like(last)
+    )
     in_row = whole.sum(1, keepdim=True)
     before = in_row.cumsum(0) - in_row
     so_far = whole.cumsum(1)
@@ -159,7 +173,11 @@ def told_of(shown: Sequence[Shown], width: int) -> dict[str, Tensor]:
         raise TrainingConfigError(
             "critic_told needs environments whose states name their things (vagen_experiments.things)"
         )
-    tokens = [_token_of(thing.name, thing.at, tuple(thing.relations.items()), width) for each in told for thing in each]
+    tokens = [
+        _token_of(thing.name, thing.at, tuple(thing.relations.items()), width)
+        for each in told
+        for thing in each
+    ]
     return {
         THINGS: torch.stack(tokens) if tokens else torch.zeros(0, width),
         COUNTS: torch.tensor([len(each) for each in told], dtype=torch.int64),

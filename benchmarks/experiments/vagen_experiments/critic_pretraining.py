@@ -147,10 +147,16 @@ def _with_targets(
     """A batch of episodes, and what its values, (B, L + 1), are to be; NaN where nothing is known."""
     head = model.value_head
     assert head is not None
-    pairs = [(episode, each) for episode, context in batch for each in training_sequences(episode, context)]
+    pairs = [
+        (episode, each)
+        for episode, context in batch
+        for each in training_sequences(episode, context)
+    ]
     sequences = [sequence for _, sequence in pairs]
     prompts = [each.prompt for each in sequences]
-    inputs = model_inputs(prompts, encoder, head.weight.device, multiple=TILE, vision_cache=model.vision_cache)
+    inputs = model_inputs(
+        prompts, encoder, head.weight.device, multiple=TILE, vision_cache=model.vision_cache
+    )
     inputs |= model.critic_inputs([shown for prompt in prompts for shown in prompt.shown])
     rows, length = inputs["input_ids"].shape
     turn_ids = torch.full((rows, length), NOT_SAMPLED)

@@ -29,7 +29,14 @@ from vagen_adapters.ppo.packing import Advantages, PackedTokens
 from vagen_adapters.ppo.rollout_worker import seed_of
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
-from vagen_experiments.critic_heads import COUNTS, THINGS, ReadingHead, Watched, pictures_in, told_of
+from vagen_experiments.critic_heads import (
+    COUNTS,
+    THINGS,
+    ReadingHead,
+    Watched,
+    pictures_in,
+    told_of,
+)
 from vagen_experiments.critic_targets import held_to_forks, values_at
 
 HEADS = ("reading_head.", "told_head.")
@@ -66,20 +73,32 @@ class StudyActorCritic(ActorCritic):
         self.reading_head = ReadingHead(width, convolutions) if values and reads else None
         self.told_head = ReadingHead(width) if values and told else None
         self.heads_only = heads_only
-        self._given: Tensor | None = None  # embeddings that the last pass gave to the language model
+        self._given: Tensor | None = (
+            None  # embeddings that the last pass gave to the language model
+        )
 
     @classmethod
     def with_heads(cls, **heads: Any) -> type[Self]:
         """The class whose models have these heads unless others are given."""
-        return type(cls.__name__, (cls,), {"__init__": functools.partialmethod(cls.__init__, **heads)})
+        return type(
+            cls.__name__, (cls,), {"__init__": functools.partialmethod(cls.__init__, **heads)}
+        )
 
-    def forward(self, inputs: dict[str, Tensor], want: Any, *, detach_backbone: bool = False, **how: Any) -> Any:
+    def forward(
+        self, inputs: dict[str, Tensor], want: Any, *, detach_backbone: bool = False, **how: Any
+    ) -> Any:
         """See `ActorCritic.forward`."""
-        return super().forward(inputs, want, detach_backbone=detach_backbone or self.heads_only, **how)
+        return super().forward(
+            inputs, want, detach_backbone=detach_backbone or self.heads_only, **how
+        )
 
     def hidden(self, model: Any, inputs: Mapping[str, Any]) -> Tensor:
         """See `ActorCritic.hidden`."""
-        if self.reading_head is None or model is self.reference or (self.critic is not None and model is self.policy):
+        if (
+            self.reading_head is None
+            or model is self.reference
+            or (self.critic is not None and model is self.policy)
+        ):
             return super().hidden(model, inputs)
         with Watched(decoder_of(model)) as watched:
             hidden = super().hidden(model, inputs)
@@ -96,7 +115,9 @@ class StudyActorCritic(ActorCritic):
         head = self.reading_head if self.told_head is None else self.told_head
         return values if head is None or pictures is None else values + head(hidden, *pictures)
 
-    def pictures(self, hidden: Tensor, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor] | None:
+    def pictures(
+        self, hidden: Tensor, inputs: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor] | None:
         """What heads pool over: the tokens of pictures, or in their places the objects of the state."""
         given, counts = self._given, inputs.get(COUNTS)
         if given is None and counts is None:
@@ -114,10 +135,14 @@ class StudyActorCritic(ActorCritic):
         if self.told_head is None:
             return {}
         found = told_of(shown, self.told_head.token.in_features)
-        return {name: tensor.to(self.told_head.token.weight.device) for name, tensor in found.items()}
+        return {
+            name: tensor.to(self.told_head.token.weight.device) for name, tensor in found.items()
+        }
 
     @torch.no_grad()
-    def before_heads(self, inputs: dict[str, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor] | None]:
+    def before_heads(
+        self, inputs: dict[str, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor] | None]:
         """What `of_heads` takes, of a batch."""
         hidden = self.hidden(self.policy if self.critic is None else self.critic, inputs)
         return hidden, self.pictures(hidden, inputs)
@@ -130,10 +155,20 @@ class StudyActorCritic(ActorCritic):
         """
         state = safetensors.torch.load_file(file)
         if self.told_head is not None:
-            state = {name: tensor for name, tensor in state.items() if not name.startswith("reading_head.")}
-        expected = {name: tensor.shape for name, tensor in self.state_dict().items() if self._is_critics(name)}
+            state = {
+                name: tensor
+                for name, tensor in state.items()
+                if not name.startswith("reading_head.")
+            }
+        expected = {
+            name: tensor.shape
+            for name, tensor in self.state_dict().items()
+            if self._is_critics(name)
+        }
         if not any(name.startswith(HEADS) for name in state):
-            expected = {name: shape for name, shape in expected.items() if not name.startswith(HEADS)}
+            expected = {
+                name: shape for name, shape in expected.items() if not name.startswith(HEADS)
+            }
         if expected != {name: tensor.shape for name, tensor in state.items()}:
             raise TrainingConfigError(
                 f"{file} holds another critic; keep critic_reads, critic_convolutions and "
@@ -204,18 +239,25 @@ class StudyTrainer(MultiTurnPPOTrainer):
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
         """As `MultiTurnPPOTrainer.training_step`; after a rollout's updates the critic has its own."""
         number, update = divmod(self.state.global_step, self.args.steps_per_rollout)
-        if update < self.args.epochs_per_rollout * self.args.minibatches or self._experience is None:
+        if (
+            update < self.args.epochs_per_rollout * self.args.minibatches
+            or self._experience is None
+        ):
             return super().training_step(model, inputs, num_items_in_batch)
         self.before_update(self.state.global_step)
         model.train()
         generator = torch.Generator().manual_seed(seed_of(self.args, number, 60) + update)
         sizes = [len(each.sequences.rows) for each in self._replay]
-        rows = torch.randperm(sum(sizes), generator=generator)[: math.ceil(sizes[-1] / self.args.minibatches)]
+        rows = torch.randperm(sum(sizes), generator=generator)[
+            : math.ceil(sizes[-1] / self.args.minibatches)
+        ]
         loss, begin = torch.zeros((), device=self.args.device), 0
         for experience, size in zip(self._replay, sizes, strict=True):
             own = rows[(rows >= begin) & (rows < begin + size)] - begin
             loss, begin = loss + self.backward(experience, own, only_critic=True), begin + size
-        for parameter in self.model.trainable(critic=False):  # Adam's momentum would move the policy on
+        for parameter in self.model.trainable(
+            critic=False
+        ):  # Adam's momentum would move the policy on
             parameter.grad = None
         return loss
 
@@ -227,8 +269,12 @@ class StudyTrainer(MultiTurnPPOTrainer):
     def estimate_advantages(self, batch: Trajectories) -> Advantages:
         """With continuations, the critic learns their mean returns instead of the episode's own."""
         if self.args.critic_gate:
-            batch, explained = without_a_poor_critic(batch, self.args.advantage, self.args.advantage_settings)
-            self._record({"critic/explained_at_turns": explained, "critic/used": float(not explained <= 0)})
+            batch, explained = without_a_poor_critic(
+                batch, self.args.advantage, self.args.advantage_settings
+            )
+            self._record(
+                {"critic/explained_at_turns": explained, "critic/used": float(not explained <= 0)}
+            )
         advantages = super().estimate_advantages(batch)
         if batch.turn_values is None or self.args.critic_kind == "none":
             return advantages
@@ -261,14 +307,22 @@ class StudyTrainer(MultiTurnPPOTrainer):
             values = self._scores(sequences, ["values"])["values"].tolist()
         known: list[float] = []
         drawn: list[list[float]] = []
-        for row, (owner, sequence) in enumerate(zip(sequences.episode_ids.tolist(), sequences.rows, strict=True)):
+        for row, (owner, sequence) in enumerate(
+            zip(sequences.episode_ids.tolist(), sequences.rows, strict=True)
+        ):
             for turn in sorted(set(sequence.turn_ids) - {NOT_SAMPLED}):
                 if len(returns[owner][turn]) == self.args.eval_continuations:  # none of them failed
                     known.append(values[row][sequence.turn_ids.index(turn)])
                     drawn.append(
-                        [value * self.args.training_environments[0].reward_scale for value in returns[owner][turn]]
+                        [
+                            value * self.args.training_environments[0].reward_scale
+                            for value in returns[owner][turn]
+                        ]
                     )
-        return {**found, **{f"critic_{name}": entry for name, entry in held_to_forks(known, drawn).items()}}
+        return {
+            **found,
+            **{f"critic_{name}": entry for name, entry in held_to_forks(known, drawn).items()},
+        }
 
 
 def keep_by_variance(episodes: Sequence[PPOEpisode], share: float) -> list[PPOEpisode]:
@@ -281,7 +335,9 @@ def keep_by_variance(episodes: Sequence[PPOEpisode], share: float) -> list[PPOEp
     return [episode for episode in episodes if episode.level.group in kept]
 
 
-def without_a_poor_critic(batch: Trajectories, name: str, settings: Mapping[str, Any]) -> tuple[Trajectories, float]:
+def without_a_poor_critic(
+    batch: Trajectories, name: str, settings: Mapping[str, Any]
+) -> tuple[Trajectories, float]:
     """The batch with the mean return as values if the critic explains none of the returns; and what it explains.
 
     EVPO (Pan et al. 2026): a critic whose explained variance isn't above 0 adds more variance to advantages than it
@@ -290,16 +346,24 @@ def without_a_poor_critic(batch: Trajectories, name: str, settings: Mapping[str,
     """
     estimator = ESTIMATORS[name]
     tokens = PackedTokens(batch)
-    zeros = replace(batch, values=tokens.values.new_zeros(len(batch.turn_ids), batch.turn_ids.shape[1] + 1))
-    lambdas = {each: 1.0 for each in inspect.signature(estimator).parameters if each.startswith("lam")}
+    zeros = replace(
+        batch, values=tokens.values.new_zeros(len(batch.turn_ids), batch.turn_ids.shape[1] + 1)
+    )
+    lambdas = {
+        each: 1.0 for each in inspect.signature(estimator).parameters if each.startswith("lam")
+    }
     targets = estimator(zeros, **{**settings, **lambdas}).returns
     returns = targets.take((tokens.place + tokens.row)[tokens.starts_turn])
     explained = explained_variance(tokens.values[tokens.starts_turn], returns)
     if not explained <= 0:
         return batch, explained
     mean = float(returns.mean())
-    at_ends = None if batch.bootstrap_values is None else torch.full_like(batch.bootstrap_values, mean)
-    return replace(batch, values=torch.full_like(targets, mean), bootstrap_values=at_ends), explained
+    at_ends = (
+        None if batch.bootstrap_values is None else torch.full_like(batch.bootstrap_values, mean)
+    )
+    return replace(
+        batch, values=torch.full_like(targets, mean), bootstrap_values=at_ends
+    ), explained
 
 
 def answers_only(advantages: Advantages, sequences: Sequences, encoder: Any) -> Advantages:

@@ -29,7 +29,9 @@ OTHER_LEVEL = 4_000_000
 """Added to a level's seed to find the level whose image replaces its own."""
 
 
-def evaluate(experiment: Experiment, folder: Path, model: Any = None, context: str = "all") -> dict[str, Any]:
+def evaluate(
+    experiment: Experiment, folder: Path, model: Any = None, context: str = "all"
+) -> dict[str, Any]:
     """Play the held-out levels.
 
     Args:
@@ -48,22 +50,36 @@ def evaluate(experiment: Experiment, folder: Path, model: Any = None, context: s
     sampler = TransformersSampler(model if model is not None else stored, encoder)
     episodes, settings = experiment.evaluation.episodes, experiment.settings
     levels = [LevelSeed(seed, "test") for seed in range(episodes)]
-    envs = [gym.make(experiment.env, **experiment.options) for _ in range(min(settings.get("num_envs", 128), episodes))]
+    envs = [
+        gym.make(experiment.env, **experiment.options)
+        for _ in range(min(settings.get("num_envs", 128), episodes))
+    ]
     core: Any = envs[0].unwrapped
-    representation = core.config.representation if "<observation>" in core.grammar.template() else None
+    representation = (
+        core.config.representation if "<observation>" in core.grammar.template() else None
+    )
     ways = [("sampled", 1.0, context), ("greedy", 0.0, context)]
     ways += [("shuffled_images", 1.0, context)] * experiment.evaluation.shuffled_images
-    ways += [(f"under {other}", 1.0, other) for other in experiment.evaluation.contexts if other != context]
+    ways += [
+        (f"under {other}", 1.0, other)
+        for other in experiment.evaluation.contexts
+        if other != context
+    ]
     found: dict[str, Any] = {}
     with Meter(f"evaluations on {episodes} levels", len(ways)) as meter:
         for name, temperature, shown in meter.over(ways):
-            sampling = SampleSettings(temperature=temperature, top_p=1.0, max_tokens=settings.get("max_tokens", 64))
+            sampling = SampleSettings(
+                temperature=temperature, top_p=1.0, max_tokens=settings.get("max_tokens", 64)
+            )
             players = [ShuffledImages(env) for env in envs] if name == "shuffled_images" else envs
             threads, policy = settings.get("env_threads", 1), ContextPolicy.parse(shown)
             rollout = Rollout(players, encoder, sampler, sampling, context=policy, threads=threads)
             played = rollout.play(levels, seed=0)
             found[name] = figures(played, representation) | true_summaries(played, encoder)
-    under = {other: found.pop(f"under {other}", found["sampled"]) for other in experiment.evaluation.contexts}
+    under = {
+        other: found.pop(f"under {other}", found["sampled"])
+        for other in experiment.evaluation.contexts
+    }
     found |= {"under": under} if under else {}
     if model is None:  # the same for every training
         random = [demonstrate(envs[0], encoder, level, oracle_share=0.0) for level in levels]
@@ -76,7 +92,9 @@ def evaluate(experiment: Experiment, folder: Path, model: Any = None, context: s
 class ShuffledImages(gym.Wrapper[Any, Any, Any, Any]):
     """Shows the first image of another level of the split in every turn."""
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Reset to the level of `seed`, which must be given."""
         assert seed is not None
         self.image = self.env.reset(seed=seed + OTHER_LEVEL, options=options)[0]["image"]
@@ -120,16 +138,22 @@ def _truth(episodes: Sequence[Any], turns: Sequence[Turn], representation: str) 
         for part, score in score_turn(turn, judge).by_part():
             if score.value is not None:
                 judged.setdefault(part, []).append(score.value)
-    found: dict[str, Any] = {part: statistics.fmean(scores) for part, scores in sorted(judged.items())}
+    found: dict[str, Any] = {
+        part: statistics.fmean(scores) for part, scores in sorted(judged.items())
+    }
 
     def exact(turn: Turn, part: str) -> float:
         of_part = [statement for statement in statements_of(turn) if statement.part == part]
-        return sum(exact_f1(statement.text, statement.state, representation) for statement in of_part)
+        return sum(
+            exact_f1(statement.text, statement.state, representation) for statement in of_part
+        )
 
     for part in PARTS:
         by_level = [[exact(turn.turn, part) for turn in episode.turns] for episode in episodes]
         found[f"{part}_exact"] = statistics.fmean(itertools.chain.from_iterable(by_level))
-        found[f"{part}_exact_by_level"] = [round(statistics.fmean(scores), 4) if scores else 0.0 for scores in by_level]
+        found[f"{part}_exact_by_level"] = [
+            round(statistics.fmean(scores), 4) if scores else 0.0 for scores in by_level
+        ]
     return found
 
 
@@ -144,4 +168,6 @@ def exact_f1(text: str | None, state: State, representation: str) -> float:
 
 
 def _sentence_counts(description: str) -> Counter[str]:
-    return Counter(re.sub(r"(?<=[A-Za-z])\d+", "", sentence) for sentence in sentences(description) if sentence)
+    return Counter(
+        re.sub(r"(?<=[A-Za-z])\d+", "", sentence) for sentence in sentences(description) if sentence
+    )

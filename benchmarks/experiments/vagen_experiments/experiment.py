@@ -115,7 +115,9 @@ class Experiment:
 
 def experiment_names() -> list[str]:
     """The experiments of this folder; a file without results is only a base for others."""
-    return sorted(path.stem for path in CONFIGS.glob("*.toml") if (RESULTS / f"{path.stem}.json").is_file())
+    return sorted(
+        path.stem for path in CONFIGS.glob("*.toml") if (RESULTS / f"{path.stem}.json").is_file()
+    )
 
 
 def load_experiment(name_or_path: str) -> Experiment:
@@ -132,7 +134,9 @@ def load_experiment(name_or_path: str) -> Experiment:
             **data
             | {
                 "checkpoint": Checkpoint(**data.get("checkpoint", {})),
-                "variants": {name: Variant(**entry) for name, entry in data.get("variants", {}).items()},
+                "variants": {
+                    name: Variant(**entry) for name, entry in data.get("variants", {}).items()
+                },
                 "evaluation": Evaluation(**data.get("evaluation", {})),
             },
         )
@@ -157,5 +161,9 @@ def _read(path: Path) -> dict[str, Any]:
         data = _read(_find(data.pop("extends"))) | data
     if isinstance(data.get("checkpoint"), str):
         other = load_experiment(data["checkpoint"])
-        data |= {"env": other.env, "options": other.options, "checkpoint": dataclasses.asdict(other.checkpoint)}
+        data |= {
+            "env": other.env,
+            "options": other.options,
+            "checkpoint": dataclasses.asdict(other.checkpoint),
+        }
     return data

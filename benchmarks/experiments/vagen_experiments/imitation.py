@@ -69,7 +69,9 @@ def demonstrate(
     """
     core: Any = env.unwrapped
     if not isinstance(core, VagenEnv):
-        raise TrainingConfigError(f"{env} is no VagenEnv, which knows an oracle and what is random; it can't be shown")
+        raise TrainingConfigError(
+            f"{env} is no VagenEnv, which knows an oracle and what is random; it can't be shown"
+        )
 
     def show() -> Shown:
         return encoder.show(core.system_prompt, observation, core.true_state)
@@ -81,7 +83,9 @@ def demonstrate(
     while not (episode.terminated or episode.truncated):
         if forks:
             number = len(episode.turns)
-            streams = [HashStream("fork", level.split, level.seed, number, each) for each in range(forks)]
+            streams = [
+                HashStream("fork", level.split, level.seed, number, each) for each in range(forks)
+            ]
             episode.worth += (_worth_of_here(env, core, streams, oracle_share, aim_noise),)
         text = _said(core, *_noisy_actions(core, stream, oracle_share, aim_noise), misspeak)
         ids = (*encoder.tokenizer(text, add_special_tokens=False)["input_ids"], encoder.end_id)
@@ -89,13 +93,17 @@ def demonstrate(
         assert shown is not None
         observation, _, episode.terminated, episode.truncated, info = env.step(text)
         episode.turns.append(
-            PlayedTurn(shown, SampledReply(ids, (0.0,) * len(ids)), info["turn"], info["turn"].rewards)
+            PlayedTurn(
+                shown, SampledReply(ids, (0.0,) * len(ids)), info["turn"], info["turn"].rewards
+            )
         )
         episode.last_shown = None if episode.terminated else show()
     return episode
 
 
-def _misspeaker(env: gym.Env[Any, Any], core: Any, level: LevelSeed, chance: float) -> Callable[[str], str]:
+def _misspeaker(
+    env: gym.Env[Any, Any], core: Any, level: LevelSeed, chance: float
+) -> Callable[[str], str]:
     """Swaps sentences of a description for those that stand in their places in one of another level."""
     env.reset(seed=level.seed + OTHER_LEVEL, options={"split": level.split})
     others = sentences(core.true_state.describe(core.config.representation))
@@ -103,7 +111,9 @@ def _misspeaker(env: gym.Env[Any, Any], core: Any, level: LevelSeed, chance: flo
 
     def misspeak(description: str) -> str:
         places = itertools.zip_longest(own := sentences(description), others[: len(own)])
-        return " ".join(other if other and stream.random() < chance else true for true, other in places)
+        return " ".join(
+            other if other and stream.random() < chance else true for true, other in places
+        )
 
     return misspeak
 
@@ -113,7 +123,9 @@ def sentences(description: str) -> list[str]:
     return re.split(r"(?<=\.) ", description)
 
 
-def _noisy_actions(core: Any, stream: HashStream, oracle_share: float, aim_noise: int) -> tuple[list[str], list[str]]:
+def _noisy_actions(
+    core: Any, stream: HashStream, oracle_share: float, aim_noise: int
+) -> tuple[list[str], list[str]]:
     """The planned actions, and the executed ones."""
 
     def aimed(number: re.Match[str]) -> str:
@@ -128,7 +140,11 @@ def _noisy_actions(core: Any, stream: HashStream, oracle_share: float, aim_noise
 
 
 def _worth_of_here(
-    env: gym.Env[Any, Any], core: Any, streams: Sequence[HashStream], oracle_share: float, aim_noise: int
+    env: gym.Env[Any, Any],
+    core: Any,
+    streams: Sequence[HashStream],
+    oracle_share: float,
+    aim_noise: int,
 ) -> float:
     """The mean sum of rewards of noisy play from here on, after which the environment is here again."""
     here, sums = core.snapshot(), []
@@ -182,7 +198,9 @@ def imitate(
 def imitation_loss(model: Any, encoder: ChatEncoder, episodes: Sequence[Read]) -> Tensor:
     """The mean cross-entropy of the reply tokens of `episodes`."""
     sequences = [sequence for read in episodes for sequence in training_sequences(*read)]
-    inputs = model_inputs([sequence.prompt for sequence in sequences], encoder, model.device, multiple=TILE)
+    inputs = model_inputs(
+        [sequence.prompt for sequence in sequences], encoder, model.device, multiple=TILE
+    )
     labels = torch.full_like(inputs["input_ids"], -100)
     for row, sequence in enumerate(sequences):
         said = torch.tensor(sequence.turn_ids, device=labels.device) != NOT_SAMPLED
@@ -216,10 +234,21 @@ def demonstrations(
         aim_noise: as in `demonstrate`.
         word_noise: as in `demonstrate`.
     """
-    how = {"oracle_share": oracle_share, "forks": forks, "aim_noise": aim_noise, "word_noise": word_noise}
+    how = {
+        "oracle_share": oracle_share,
+        "forks": forks,
+        "aim_noise": aim_noise,
+        "word_noise": word_noise,
+    }
     play = _Play(env_id, options, folder, levels, how)
-    ahead = 16 if processes else None  # an update's worth; the loader refuses a number where nobody plays ahead
-    return iter(DataLoader(play, batch_size=None, collate_fn=_as_is, num_workers=processes, prefetch_factor=ahead))
+    ahead = (
+        16 if processes else None
+    )  # an update's worth; the loader refuses a number where nobody plays ahead
+    return iter(
+        DataLoader(
+            play, batch_size=None, collate_fn=_as_is, num_workers=processes, prefetch_factor=ahead
+        )
+    )
 
 
 class _Play(IterableDataset[PPOEpisode]):
@@ -239,7 +268,10 @@ class _Play(IterableDataset[PPOEpisode]):
     def __iter__(self) -> Iterator[PPOEpisode]:
         worker = get_worker_info()
         levels = self.levels if worker is None else self.levels[worker.id :: worker.num_workers]
-        env, encoder = gym.make(self.env_id, **self.options), ChatEncoder.from_pretrained(self.folder)
+        env, encoder = (
+            gym.make(self.env_id, **self.options),
+            ChatEncoder.from_pretrained(self.folder),
+        )
         try:
             for level in levels:
                 yield demonstrate(env, encoder, level, **self.how)
@@ -251,12 +283,18 @@ def _as_is(episode: PPOEpisode) -> PPOEpisode:
     return episode
 
 
-def _said(core: Any, meant: Sequence[str], actions: Sequence[str], misspeak: Callable[[str], str] = str) -> str:
+def _said(
+    core: Any, meant: Sequence[str], actions: Sequence[str], misspeak: Callable[[str], str] = str
+) -> str:
     """A reply of these actions, which reasons for those meant; it tells the truth before `misspeak` changes it."""
     representation = core.config.representation
     observed = misspeak(core.true_state.describe(representation))
     foreseen = ""
-    if "prediction" in core.grammar.fields:  # to foresee is to play on, which takes a simulator as long as to act
+    if (
+        "prediction" in core.grammar.fields
+    ):  # to foresee is to play on, which takes a simulator as long as to act
         foreseen = misspeak(core.imagine(actions).describe(representation))
-    reply: str = core.grammar.render(actions, observation=observed, reasoning=core._reason(meant), prediction=foreseen)
+    reply: str = core.grammar.render(
+        actions, observation=observed, reasoning=core._reason(meant), prediction=foreseen
+    )
     return reply

@@ -31,7 +31,9 @@ def summary_of(turns: Sequence[Turn]) -> str:
     """
     now = turns[-1].after
     if not isinstance(now, NavigationState):
-        raise TypeError(f"summaries are written of Navigation's episodes only, not of {turns[-1].env_id}")
+        raise TypeError(
+            f"summaries are written of Navigation's episodes only, not of {turns[-1].env_id}"
+        )
     name, looked = words(now.target_type), set[str]()
     for turn in turns:
         before: Any = turn.before
@@ -65,16 +67,25 @@ def read_under(
     for number in due:
         text = summary_of([played.turn for played in turns[:number]])
         ids = (*encoder.tokenizer(text, add_special_tokens=False)["input_ids"], encoder.end_id)
-        summaries[number] = PlayedSummary(encoder.show("", {"text": request}), SampledReply(ids, (0.0,) * len(ids)))
+        summaries[number] = PlayedSummary(
+            encoder.show("", {"text": request}), SampledReply(ids, (0.0,) * len(ids))
+        )
         waited = Observation(turns[number].turn.observed.text, None)
         seen = context.in_prompt(waited, number, earlier=False, summaries={number: text})
         shown = turns[number].shown
-        observation = {"text": seen.text, **({"image": shown.pictures[0]} if shown.pictures else {})}
-        turns[number] = replace(turns[number], shown=encoder.show(system_prompt, observation, shown.state))
+        observation = {
+            "text": seen.text,
+            **({"image": shown.pictures[0]} if shown.pictures else {}),
+        }
+        turns[number] = replace(
+            turns[number], shown=encoder.show(system_prompt, observation, shown.state)
+        )
     return replace(episode, turns=turns, summaries=summaries), context
 
 
-def texts_of_summaries(env_id: str, options: Mapping[str, Any], context: ContextPolicy, levels: int) -> Iterator[str]:
+def texts_of_summaries(
+    env_id: str, options: Mapping[str, Any], context: ContextPolicy, levels: int
+) -> Iterator[str]:
     """Requests and summaries in an oracle's play of training levels, for a tokenizer to learn from."""
     if context.summary is None:
         return
@@ -89,4 +100,6 @@ def texts_of_summaries(env_id: str, options: Mapping[str, Any], context: Context
                 over = terminated or truncated
                 waited, number = Observation("", None), context.summary * len(turns)
                 yield summary_request(context)
-                yield context.in_prompt(waited, number, earlier=False, summaries={number: summary_of(turns)}).text
+                yield context.in_prompt(
+                    waited, number, earlier=False, summaries={number: summary_of(turns)}
+                ).text

@@ -36,9 +36,16 @@ def plot_curves(title: str, results: Sequence[Result], path: Path) -> None:
             columns = list(zip(*curves, strict=False))
             rollouts = range(1, len(columns) + 1)
             means = [statistics.fmean(column) for column in columns]
-            axis.plot(rollouts, means, label=f"{recipe} ({len(curves)})", linewidth=1.6, **_style(number))
-            lowest, highest = [min(column) for column in columns], [max(column) for column in columns]
-            axis.fill_between(rollouts, lowest, highest, color=f"C{number % 10}", alpha=0.10, linewidth=0)
+            axis.plot(
+                rollouts, means, label=f"{recipe} ({len(curves)})", linewidth=1.6, **_style(number)
+            )
+            lowest, highest = (
+                [min(column) for column in columns],
+                [max(column) for column in columns],
+            )
+            axis.fill_between(
+                rollouts, lowest, highest, color=f"C{number % 10}", alpha=0.10, linewidth=0
+            )
         axis.set_title(name, fontsize=10)
         axis.grid(alpha=0.25)
     axes[0, 0].set_ylim(bottom=0)
@@ -56,12 +63,23 @@ def plot_curves(title: str, results: Sequence[Result], path: Path) -> None:
 def plot_evaluations(title: str, results: Sequence[Result], path: Path) -> None:
     """Success on the validation split by episodes and by CPU seconds, the mean over seeds."""
     figure, axes = pyplot.subplots(1, 2, figsize=(9.5, 4.2), sharey=True, layout="constrained")
-    for axis, (column, name) in zip(axes, ((0, "episodes"), (1, "CPU seconds of rollouts and updates")), strict=True):
+    for axis, (column, name) in zip(
+        axes, ((0, "episodes"), (1, "CPU seconds of rollouts and updates")), strict=True
+    ):
         for number, (recipe, runs) in enumerate(_by_recipe(results)):
-            points = list(zip(*(run["evaluations"] for run in runs if run.get("evaluations")), strict=False))
+            points = list(
+                zip(*(run["evaluations"] for run in runs if run.get("evaluations")), strict=False)
+            )
             spent = [statistics.fmean(entry[column] for entry in point) for point in points]
             success = [statistics.fmean(entry[2] for entry in point) for point in points]
-            axis.plot(spent, success, label=f"{recipe} ({len(runs)})", marker="o", markersize=3, **_style(number))
+            axis.plot(
+                spent,
+                success,
+                label=f"{recipe} ({len(runs)})",
+                marker="o",
+                markersize=3,
+                **_style(number),
+            )
         axis.set_xlabel(name)
         axis.grid(alpha=0.25)
     axes[0].set_ylabel("success (validation)")
@@ -71,13 +89,27 @@ def plot_evaluations(title: str, results: Sequence[Result], path: Path) -> None:
 def plot_critic(title: str, results: Sequence[Result], path: Path) -> None:
     """What critics explain of state values, and what values can explain of returns, by episodes."""
     figure, axes = pyplot.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
-    panels = (("of_worth", "variance of state values explained"), ("ceiling", "variance of returns due to states"))
+    panels = (
+        ("of_worth", "variance of state values explained"),
+        ("ceiling", "variance of returns due to states"),
+    )
     for axis, (key, name) in zip(axes, panels, strict=True):
-        for number, (recipe, runs) in enumerate(_by_recipe([run for run in results if run.get("critic")])):
-            points = list(zip(*([entry[key] for entry in run["critic"]] for run in runs), strict=False))
+        for number, (recipe, runs) in enumerate(
+            _by_recipe([run for run in results if run.get("critic")])
+        ):
+            points = list(
+                zip(*([entry[key] for entry in run["critic"]] for run in runs), strict=False)
+            )
             episodes = [entry[0] for entry in runs[0]["evaluations"]][: len(points)]
             means = [statistics.fmean(point) for point in points]
-            axis.plot(episodes, means, label=f"{recipe} ({len(runs)})", marker="o", markersize=3, **_style(number))
+            axis.plot(
+                episodes,
+                means,
+                label=f"{recipe} ({len(runs)})",
+                marker="o",
+                markersize=3,
+                **_style(number),
+            )
         axis.set_ylim(min(0.0, axis.get_ylim()[0]), 1)
         axis.set_title(name, fontsize=10)
         axis.set_xlabel("episodes")
@@ -95,7 +127,14 @@ def plot_memory(title: str, results: Mapping[str, Any], path: Path) -> None:
         places = [place + (number - (len(bars) - 1) / 2) * width for place in range(len(contexts))]
         success = [[run["under"][context]["success"] for run in runs] for context in contexts]
         label = f"trained with {runs[0]['context']} ({len(runs)})" if number else name
-        axis.bar(places, list(map(statistics.fmean, success)), 0.9 * width, label=label, color=f"C{number}", alpha=0.6)
+        axis.bar(
+            places,
+            list(map(statistics.fmean, success)),
+            0.9 * width,
+            label=label,
+            color=f"C{number}",
+            alpha=0.6,
+        )
         for place, of_seeds in zip(places, success, strict=True):
             axis.plot([place] * len(of_seeds), of_seeds, "k.", markersize=4)
     axis.set_xticks(range(len(contexts)), [f"played under {context}" for context in contexts])
@@ -126,6 +165,14 @@ def _style(number: int) -> dict[str, Any]:
 def _save(figure: Any, axis: Any, title: str, path: Path) -> None:
     figure.suptitle(title, fontsize=11)
     handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False, handlelength=3)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=4,
+        fontsize=8,
+        frameon=False,
+        handlelength=3,
+    )
     figure.savefig(path, dpi=100, metadata={"Software": None})
     pyplot.close(figure)

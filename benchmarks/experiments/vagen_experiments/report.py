@@ -27,12 +27,20 @@ def table(results: Mapping[str, Any], baseline: str = "") -> str:
     """
     runs, checkpoint = results["runs"], results["checkpoint"]
     columns = _columns(results, baseline)
-    recipes = {recipe: [run for run in runs if run["recipe"] == recipe] for recipe in {run["recipe"] for run in runs}}
-    ranked = sorted(recipes.items(), key=lambda entry: (-_mean(entry[1], "sampled", "success"), entry[0]))
+    recipes = {
+        recipe: [run for run in runs if run["recipe"] == recipe]
+        for recipe in {run["recipe"] for run in runs}
+    }
+    ranked = sorted(
+        recipes.items(), key=lambda entry: (-_mean(entry[1], "sampled", "success"), entry[0])
+    )
     random = checkpoint.get("random")
     rows = [("*initial checkpoint*", [checkpoint]), *((f"`{name}`", own) for name, own in ranked)]
     lines = ["| " + " | ".join(["", *columns]) + " |", "|" + "---|" * (len(columns) + 1)]
-    lines += ["| " + " | ".join([name, *(column(own) for column in columns.values())]) + " |" for name, own in rows]
+    lines += [
+        "| " + " | ".join([name, *(column(own) for column in columns.values())]) + " |"
+        for name, own in rows
+    ]
     if random:
         lines.append(f"| *random play* | {random['success']:.3f} |" + " |" * (len(columns) - 1))
     if "under" in checkpoint and runs:
@@ -58,14 +66,18 @@ def _memory_table(checkpoint: Result, recipes: Sequence[tuple[str, Sequence[Resu
         solved = {each: _solved_by_level([run["under"][each] for run in runs]) for each in contexts}
         for each in contexts:
             success = statistics.fmean(run["under"][each]["success"] for run in runs)
-            found = difference(*([(count, len(runs)) for count in solved[which]] for which in (own, each)))
+            found = difference(
+                *([(count, len(runs)) for count in solved[which]] for which in (own, each))
+            )
             changed = f"{success:.3f} ({found.value:+.3f}: {found.low:+.2f} to {found.high:+.2f})"
             cells.append(f"**{success:.3f}**" if each == own else changed)
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
     return lines
 
 
-def _columns(results: Mapping[str, Any], baseline: str) -> dict[str, Callable[[Sequence[Result]], str]]:
+def _columns(
+    results: Mapping[str, Any], baseline: str
+) -> dict[str, Callable[[Sequence[Result]], str]]:
     """Heads of columns, with the function that gives a cell from the results of a row."""
     runs, checkpoint = results["runs"], results["checkpoint"]
     columns: dict[str, Callable[[Sequence[Result]], str]] = {
@@ -83,14 +95,18 @@ def _columns(results: Mapping[str, Any], baseline: str) -> dict[str, Callable[[S
     if baseline:
         pairs = _pairing([run for run in runs if run["recipe"] == baseline])
         columns[f"gain over `{baseline}`"] = lambda own: _gain(pairs(own))
-        columns["p over seeds"] = lambda own: _p_over_seeds(pairs(own), lambda sampled: sampled["successes"])
+        columns["p over seeds"] = lambda own: _p_over_seeds(
+            pairs(own), lambda sampled: sampled["successes"]
+        )
         for part in statements:
             if not all(f"{part}_by_level" in run["sampled"] for run in runs):
                 continue
             columns[f"gain in {_plain(part)}"] = partial(_gain_in_truth, pairs, part)
             columns[f"p over seeds ({_plain(part)})"] = partial(_p_of_truth, pairs, part)
     if any("critic" in run for run in runs):
-        columns["state values explained"] = lambda own: ", ".join(f"{value:.2f}" for value in _critic(own)) or "–"
+        columns["state values explained"] = lambda own: (
+            ", ".join(f"{value:.2f}" for value in _critic(own)) or "–"
+        )
         columns["at least"] = lambda own: f"{min(_critic(own)):.2f}" if _critic(own) else "–"
     columns["CPU s"] = lambda own: f"{statistics.fmean(run['cpu_seconds'] for run in own):.0f}"
     columns["seeds"] = lambda own: str(len(own)) if "seed" in own[0] else "–"
@@ -104,7 +120,10 @@ def _mean(runs: Sequence[Result], how: str, figure: str) -> float:
 def _critic(runs: Sequence[Result]) -> list[float]:
     """Share of the variance of state values that the critic explains at each evaluation, mean over seeds."""
     found = [run["critic"] for run in runs if "critic" in run]
-    return [statistics.fmean(entry["of_worth"] for entry in at_once) for at_once in zip(*found, strict=False)]
+    return [
+        statistics.fmean(entry["of_worth"] for entry in at_once)
+        for at_once in zip(*found, strict=False)
+    ]
 
 
 def _pairing(baseline: Sequence[Result]) -> Callable[[Sequence[Result]], Pairs]:
@@ -112,7 +131,11 @@ def _pairing(baseline: Sequence[Result]) -> Callable[[Sequence[Result]], Pairs]:
     recipe = baseline[0]["recipe"] if baseline else ""
 
     def pairs(own: Sequence[Result]) -> Pairs:
-        return [(by_seed[run["seed"]], run) for run in own if run.get("seed") in by_seed and run["recipe"] != recipe]
+        return [
+            (by_seed[run["seed"]], run)
+            for run in own
+            if run.get("seed") in by_seed and run["recipe"] != recipe
+        ]
 
     return pairs
 
@@ -121,7 +144,9 @@ def _gain(pairs: Pairs) -> str:
     if not pairs:
         return "–"
     before, after = (_solved_by_level([pair[i]["sampled"] for pair in pairs]) for i in (0, 1))
-    found = difference([(solved, len(pairs)) for solved in before], [(solved, len(pairs)) for solved in after])
+    found = difference(
+        [(solved, len(pairs)) for solved in before], [(solved, len(pairs)) for solved in after]
+    )
     p = sign_flip([new - old for old, new in zip(before, after, strict=True)])
     return f"{found.value:+.3f} ({found.low:+.2f} to {found.high:+.2f}), p = {p:.2g}"
 
@@ -134,14 +159,18 @@ def _truth(part: str, own: Sequence[Result]) -> str:
     return f"{_mean(own, 'sampled', part):.2f} ({_mean(own, 'greedy', part):.2f})"
 
 
-def _gain_in_truth(pairing: Callable[[Sequence[Result]], Pairs], part: str, own: Sequence[Result]) -> str:
+def _gain_in_truth(
+    pairing: Callable[[Sequence[Result]], Pairs], part: str, own: Sequence[Result]
+) -> str:
     pairs = pairing(own)
     if not pairs:
         return "–"
     before, after = (
         [
             statistics.fmean(level)
-            for level in zip(*(pair[i]["sampled"][f"{part}_by_level"] for pair in pairs), strict=True)
+            for level in zip(
+                *(pair[i]["sampled"][f"{part}_by_level"] for pair in pairs), strict=True
+            )
         ]
         for i in (0, 1)
     )
@@ -150,9 +179,13 @@ def _gain_in_truth(pairing: Callable[[Sequence[Result]], Pairs], part: str, own:
     return f"{value:+.3f} ({value - half:+.2f} to {value + half:+.2f})"
 
 
-def _p_of_truth(pairing: Callable[[Sequence[Result]], Pairs], part: str, own: Sequence[Result]) -> str:
+def _p_of_truth(
+    pairing: Callable[[Sequence[Result]], Pairs], part: str, own: Sequence[Result]
+) -> str:
     """Trainings are compared by their mean F1 in ten-thousandths."""
-    return _p_over_seeds(pairing(own), lambda sampled: round(1e4 * statistics.fmean(sampled[f"{part}_by_level"])))
+    return _p_over_seeds(
+        pairing(own), lambda sampled: round(1e4 * statistics.fmean(sampled[f"{part}_by_level"]))
+    )
 
 
 def _p_over_seeds(pairs: Pairs, count: Callable[[Result], int]) -> str:

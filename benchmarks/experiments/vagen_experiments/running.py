@@ -55,7 +55,12 @@ Report = Callable[[str], None]
 
 
 def run(
-    experiment: Experiment, out: Path, report: Report, *, recipes: Sequence[str] = (), seeds: Sequence[int] = ()
+    experiment: Experiment,
+    out: Path,
+    report: Report,
+    *,
+    recipes: Sequence[str] = (),
+    seeds: Sequence[int] = (),
 ) -> Path:
     """Train what is not in `out` yet and write the table of all results that are there.
 
@@ -72,7 +77,10 @@ def run(
     Raises:
         ExperimentError: a recipe or seed is unknown, or `out` belongs to another experiment.
     """
-    for name, asked, known in (("recipe", recipes, experiment.recipes), ("seed", seeds, experiment.seeds)):
+    for name, asked, known in (
+        ("recipe", recipes, experiment.recipes),
+        ("seed", seeds, experiment.seeds),
+    ):
         for value in set(asked) - set(known):
             raise ExperimentError(
                 f"{experiment.name} has no {name} {value!r}; choose from {', '.join(map(str, known))}"
@@ -80,12 +88,22 @@ def run(
     _claim(experiment, out)
     checkpoint = _checkpoint(experiment, out, report)
     report(f"initial checkpoint: success {checkpoint['sampled']['success']:.3f}")
-    trainings = [(recipe, seed) for seed in seeds or experiment.seeds for recipe in recipes or experiment.recipes]
-    left = [(recipe, seed) for recipe, seed in trainings if not (out / f"{recipe}-{seed}.json").is_file()]
+    trainings = [
+        (recipe, seed)
+        for seed in seeds or experiment.seeds
+        for recipe in recipes or experiment.recipes
+    ]
+    left = [
+        (recipe, seed)
+        for recipe, seed in trainings
+        if not (out / f"{recipe}-{seed}.json").is_file()
+    ]
     with Meter("trainings", len(trainings), done=len(trainings) - len(left)) as meter:
         for recipe, seed in meter.over(left):
             report(f"training {recipe}, seed {seed}")
-            result = _train(experiment, recipe, seed, _start_of(experiment, recipe, out, report), out)
+            result = _train(
+                experiment, recipe, seed, _start_of(experiment, recipe, out, report), out
+            )
             _write(out / f"{recipe}-{seed}.json", result)
             report(f"{recipe}, seed {seed}: success {result['sampled']['success']:.3f}")
     return write_report(experiment, collect(experiment, out), out)
@@ -96,7 +114,9 @@ def collect(experiment: Experiment, out: Path) -> dict[str, Any]:
     checkpoint = _read(out / "checkpoint" / "result.json")
     if (out / "privileged" / "spent.json").is_file():
         checkpoint["privileged_critic"] = _read(out / "privileged" / "spent.json")
-    files = sorted(out / f"{recipe}-{seed}.json" for recipe in experiment.recipes for seed in experiment.seeds)
+    files = sorted(
+        out / f"{recipe}-{seed}.json" for recipe in experiment.recipes for seed in experiment.seeds
+    )
     runs = [_read(file) for file in files if file.is_file()]
     return {"experiment": experiment.name, "checkpoint": checkpoint, "runs": runs}
 
@@ -126,7 +146,11 @@ def _claim(experiment: Experiment, out: Path) -> None:
         _write(marker, own)
         return
     other = _read(marker)
-    differing = [key for key in own if own[key] != other.get(key) and key not in ("about", "recipes", "seeds")]
+    differing = [
+        key
+        for key in own
+        if own[key] != other.get(key) and key not in ("about", "recipes", "seeds")
+    ]
     if differing:
         raise ExperimentError(
             f"{out} holds another experiment (its {', '.join(differing)} differ); choose another --out"
@@ -140,7 +164,9 @@ def _checkpoint(experiment: Experiment, out: Path, report: Report) -> dict[str, 
         with _whole(folder) as part:
             make_checkpoint(experiment, part, report)
     if not (folder / "result.json").is_file():
-        _write(folder / "result.json", {**_read(folder / "spent.json"), **evaluate(experiment, folder)})
+        _write(
+            folder / "result.json", {**_read(folder / "spent.json"), **evaluate(experiment, folder)}
+        )
     return _read(folder / "result.json")
 
 
@@ -156,7 +182,9 @@ def _start_of(experiment: Experiment, recipe: str, out: Path, report: Report) ->
     return folder
 
 
-def _train(experiment: Experiment, recipe: str, seed: int, start: Path, out: Path) -> dict[str, Any]:
+def _train(
+    experiment: Experiment, recipe: str, seed: int, start: Path, out: Path
+) -> dict[str, Any]:
     config = training_config(experiment, recipe, seed, out / "models" / f"{recipe}-{seed}")
     began, evaluations = time.perf_counter(), Evaluations(config)
     score = reward_of(experiment, recipe, config)

@@ -45,12 +45,17 @@ def _of_sokoban(state: SokobanState) -> tuple[Thing, ...]:
     """Player, boxes and targets, with what is beside each and the way to the nearest of what matters to it."""
     size, boxes, targets = (state.height, state.width), state.boxes, state.targets
     cells = [(row, column) for row in range(state.height) for column in range(state.width)]
-    walls = {(row, column) for row, column in cells if not state.floor >> row * state.width + column & 1}
+    walls = {
+        (row, column) for row, column in cells if not state.floor >> row * state.width + column & 1
+    }
     beside = {"wall": walls, "box": boxes, "target": targets, "player": (state.player,)}
     to_box, to_player = {"box": nearest(state.player, boxes)}, {"player": state.player}
     return (
         on_board("player", state.player, size, beside=beside, ways=to_box),
-        *(on_board("box", box, size, beside=beside, ways={"target": nearest(box, targets)}) for box in boxes),
+        *(
+            on_board("box", box, size, beside=beside, ways={"target": nearest(box, targets)})
+            for box in boxes
+        ),
         *(on_board("target", target, size, beside=beside, ways=to_player) for target in targets),
     )
 
@@ -64,7 +69,10 @@ def _of_frozen_lake(state: FrozenLakeState) -> tuple[Thing, ...]:
     return (
         on_board("player", state.player, size, beside=beside, ways=to_target),
         *(on_board("target", goal, size, beside=beside, ways=to_player) for goal in goals),
-        *(on_board("hole", hole, size, beside=beside, ways=to_target | to_player) for hole in state.holes),
+        *(
+            on_board("hole", hole, size, beside=beside, ways=to_target | to_player)
+            for hole in state.holes
+        ),
     )
 
 
@@ -74,7 +82,11 @@ def _of_navigation(state: NavigationState) -> tuple[Thing, ...]:
     found: dict[str, Thing] = {}
     for (kind, _, far), angle in zip(state.visible_objects, state.bearings, strict=False):
         turned = math.radians(angle)
-        way = {"distance": far, "ahead": far * math.cos(turned), "to the right": far * math.sin(turned)}
+        way = {
+            "distance": far,
+            "ahead": far * math.cos(turned),
+            "to the right": far * math.sin(turned),
+        }
         found.setdefault(kind, Thing(words(kind), None, way))
     return tuple(found.values())
 
@@ -90,7 +102,11 @@ def _of_svg(state: SvgState) -> tuple[Thing, ...]:
 def _of_primitive_skill(state: PrimitiveSkillState) -> tuple[Thing, ...]:
     """Each named thing with its place in millimetres and whether the gripper holds it, and the drawer."""
     found = [
-        Thing(say(name), None, {"x": float(x), "y": float(y), "z": float(z), "held": float(name == state.held)})
+        Thing(
+            say(name),
+            None,
+            {"x": float(x), "y": float(y), "z": float(z), "held": float(name == state.held)},
+        )
         for name, (x, y, z) in state.positions.items()
     ]
     if state.drawer_open_value is not None:
@@ -104,7 +120,13 @@ def _thing(element: Element, left: float) -> Thing:
     return Thing(
         element.shape,
         (left + element.x / 200, element.y / 100),
-        {**size, "filled": float(element.how == "filled"), "red": red, "green": green, "blue": blue},
+        {
+            **size,
+            "filled": float(element.how == "filled"),
+            "red": red,
+            "green": green,
+            "blue": blue,
+        },
     )
 
 
@@ -132,7 +154,10 @@ def on_board(
         for side, (down, right) in SIDES.items()
     }
     for what, (there_row, there_column) in ways.items():
-        relations |= {f"rows to {what}": float(there_row - row), f"columns to {what}": float(there_column - column)}
+        relations |= {
+            f"rows to {what}": float(there_row - row),
+            f"columns to {what}": float(there_column - column),
+        }
     return Thing(name, ((column + 0.5) / columns, (row + 0.5) / rows), relations)
 
 

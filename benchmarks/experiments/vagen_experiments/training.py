@@ -52,14 +52,19 @@ def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> 
     given = {**experiment.settings, **experiment.variant(name).settings}
     fixed = {"report_to": "none", "save_strategy": "no", "use_cpu": True}
     settings = recipe_of(experiment, name).settings_for(
-        [{"id": experiment.env, "options": dict(experiment.options)}], str(out), seed=seed, **{**fixed, **given}
+        [{"id": experiment.env, "options": dict(experiment.options)}],
+        str(out),
+        seed=seed,
+        **{**fixed, **given},
     )
     config = StudyConfig(**settings)
     config.logging_steps = config.steps_per_rollout
     if config.critic_kind != "none":
         config.shared_backbone = config.critic_heads_only = True
         config.critic_reads = not config.critic_told
-        config.critic_convolutions = experiment.checkpoint.critic_convolutions if config.critic_reads else 0
+        config.critic_convolutions = (
+            experiment.checkpoint.critic_convolutions if config.critic_reads else 0
+        )
     return config
 
 
@@ -70,7 +75,11 @@ def uses_privileged_critic(experiment: Experiment, name: str) -> bool:
 
 def reward_of(experiment: Experiment, name: str, config: StudyConfig) -> Any:
     """The `score` of the trainer; None where reasoning is not rewarded."""
-    options = recipe_of(experiment, name).reward_options(experiment.env) if experiment.reasoning_reward else {}
+    options = (
+        recipe_of(experiment, name).reward_options(experiment.env)
+        if experiment.reasoning_reward
+        else {}
+    )
     if not options:
         return None
     with contextlib.closing(gym.make(experiment.env, **experiment.options)) as env:
@@ -99,10 +108,16 @@ class Evaluations(TrainerCallback):  # type: ignore[misc]
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.cpu_seconds += time.process_time() - self._started
 
-    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any) -> None:
+    def on_evaluate(
+        self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any
+    ) -> None:
         metrics = metrics or {}
         episodes = state.global_step // self._steps * self._episodes
         self.found.append((episodes, self.cpu_seconds, metrics["eval_success"]))
-        of_critic = {key.removeprefix(CRITIC): value for key, value in metrics.items() if key.startswith(CRITIC)}
+        of_critic = {
+            key.removeprefix(CRITIC): value
+            for key, value in metrics.items()
+            if key.startswith(CRITIC)
+        }
         if of_critic:
             self.critic.append(of_critic)

@@ -77,16 +77,23 @@ def teach_sight(
     Raises:
         TrainingConfigError: fewer than two pictures, not one each, several sizes, or no relation that differs.
     """
-    grids = {tuple(shown.sizes[GRID].flatten().tolist()) if shown.pictures else () for shown, _ in seen}
+    grids = {
+        tuple(shown.sizes[GRID].flatten().tolist()) if shown.pictures else () for shown, _ in seen
+    }
     if len(grids) != 1 or {len(grid) for grid in grids} != {3}:
         raise TrainingConfigError(
             f"sight needs one picture each, all of one size; got sizes {sorted(grids)} in patches"
         )
     if len(seen) < 2:
-        raise TrainingConfigError("sight needs at least two pictures, as it learns what differs between them; got 1")
+        raise TrainingConfigError(
+            "sight needs at least two pictures, as it learns what differs between them; got 1"
+        )
     generator = torch.Generator().manual_seed(seed)
     before = torch.cat(
-        [_look(model, encoder, [shown for shown, _ in seen[i : i + 256]]) for i in range(0, len(seen), 256)]
+        [
+            _look(model, encoder, [shown for shown, _ in seen[i : i + 256]])
+            for i in range(0, len(seen), 256)
+        ]
     )
     reader = Reader(seen, _size_of(model, seen[0][0]), before.shape[2], generator).to(model.device)
     before = ((before - before.mean(0)) / before.std(0).clamp(min=1e-6)).to(torch.float16)
@@ -95,7 +102,9 @@ def teach_sight(
         drawn = torch.randint(len(seen), (batch_size,), generator=generator)
         tokens = _look(model, encoder, [seen[int(index)][0] for index in drawn], gradients=True)
         loss = reader.loss(tokens, [seen[int(index)][1] for index in drawn])
-        kept = (reader.remembered(tokens) - before[drawn.to(before.device)].to(tokens)).square().mean()
+        kept = (
+            (reader.remembered(tokens) - before[drawn.to(before.device)].to(tokens)).square().mean()
+        )
         return loss + keep * kept, float(loss.detach())
 
     model.train()
@@ -117,20 +126,34 @@ class Reader(nn.Module):
     mean: Tensor
     spread: Tensor
 
-    def __init__(self, seen: Sequence[Seen], size: tuple[int, int], width: int, generator: torch.Generator) -> None:
+    def __init__(
+        self, seen: Sequence[Seen], size: tuple[int, int], width: int, generator: torch.Generator
+    ) -> None:
         super().__init__()
         known: dict[tuple[str, str], list[float]] = {}
         for thing in (thing for _, things in seen for thing in things):
             for name, value in thing.relations.items():
                 known.setdefault((thing.name, name), []).append(value)
-        spreads = {key: float(torch.tensor(values).std(correction=0)) for key, values in known.items()}
-        self.numbers = {key: number for number, key in enumerate(key for key, spread in spreads.items() if spread > 0)}
+        spreads = {
+            key: float(torch.tensor(values).std(correction=0)) for key, values in known.items()
+        }
+        self.numbers = {
+            key: number
+            for number, key in enumerate(key for key, spread in spreads.items() if spread > 0)
+        }
         if not self.numbers:
-            raise TrainingConfigError(f"no relation differs between {len(seen)} pictures: there is nothing to see")
-        self.register_buffer("mean", torch.tensor([math.fsum(known[key]) / len(known[key]) for key in self.numbers]))
+            raise TrainingConfigError(
+                f"no relation differs between {len(seen)} pictures: there is nothing to see"
+            )
+        self.register_buffer(
+            "mean", torch.tensor([math.fsum(known[key]) / len(known[key]) for key in self.numbers])
+        )
         self.register_buffer("spread", torch.tensor([spreads[key] for key in self.numbers]))
         self.size, count, scale = size, len(self.numbers), 1 / math.sqrt(width)
-        self.kept, self.kept_offset = nn.Parameter(torch.eye(width)), nn.Parameter(torch.zeros(width))
+        self.kept, self.kept_offset = (
+            nn.Parameter(torch.eye(width)),
+            nn.Parameter(torch.zeros(width)),
+        )
         self.places, self.questions, self.values, self.weights, self.offsets = (
             nn.Parameter(deviation * torch.randn(shape, generator=generator))
             for shape, deviation in (
@@ -146,14 +169,19 @@ class Reader(nn.Module):
         """The mean over relations of each one's mean squared error, in its own spread. (B, tokens, width)."""
         told, numbers, true = self.read(tokens, things)
         errors = (told - (true - self.mean[numbers]) / self.spread[numbers]).square()
-        sums, counts = (torch.zeros_like(self.mean).index_add(0, numbers, each) for each in (errors, errors * 0 + 1))
+        sums, counts = (
+            torch.zeros_like(self.mean).index_add(0, numbers, each)
+            for each in (errors, errors * 0 + 1)
+        )
         return (sums / counts.clamp(min=1)).sum() / (counts > 0).sum().clamp(min=1)
 
     def remembered(self, tokens: Tensor) -> Tensor:
         """(B, tokens, width) What tokens told before they were taught, read off them linearly."""
         return tokens @ self.kept + self.kept_offset
 
-    def read(self, tokens: Tensor, things: Sequence[Sequence[Thing]]) -> tuple[Tensor, Tensor, Tensor]:
+    def read(
+        self, tokens: Tensor, things: Sequence[Sequence[Thing]]
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """(N,) Predictions of the relations of `things`, in units of the spread; (N,) which relation; (N,) truth."""
         entries = [
             (row, self._token(thing), number, value)
@@ -164,12 +192,15 @@ class Reader(nn.Module):
         ]
         rows, places, numbers, true = zip(*entries, strict=True) if entries else ((),) * 4
         row, place, number = (
-            torch.tensor(each, dtype=torch.int64, device=tokens.device) for each in (rows, places, numbers)
+            torch.tensor(each, dtype=torch.int64, device=tokens.device)
+            for each in (rows, places, numbers)
         )
         found = tokens[row, place.clamp(min=0)]
         searched = place < 0
         if searched.any():
-            found = found.index_put((searched.nonzero().squeeze(1),), self._search(tokens)[row, number][searched])
+            found = found.index_put(
+                (searched.nonzero().squeeze(1),), self._search(tokens)[row, number][searched]
+            )
         told = (found * self.weights[number]).sum(-1) + self.offsets[number]
         return told, number, torch.tensor(true, dtype=told.dtype, device=tokens.device)
 
@@ -184,10 +215,14 @@ class Reader(nn.Module):
         if thing.at is None:
             return -1
         (rows, columns), (x, y) = self.size, thing.at
-        return min(max(int(y * rows), 0), rows - 1) * columns + min(max(int(x * columns), 0), columns - 1)
+        return min(max(int(y * rows), 0), rows - 1) * columns + min(
+            max(int(x * columns), 0), columns - 1
+        )
 
     @torch.no_grad()
-    def measure(self, model: Any, encoder: ChatEncoder, seen: Sequence[Seen], batch_size: int = 64) -> dict[str, Told]:
+    def measure(
+        self, model: Any, encoder: ChatEncoder, seen: Sequence[Seen], batch_size: int = 64
+    ) -> dict[str, Told]:
         """How well each relation, such as `player: hole up`, is told of pictures, best of those held out."""
         found: list[tuple[Tensor, ...]] = []
         for start in range(0, len(seen), batch_size):
@@ -203,7 +238,9 @@ class Reader(nn.Module):
             if here.any():
                 error, variance = told[here] - true[here], float(true[here].var(correction=0))
                 explained = 1 - float(error.square().mean()) / variance if variance else math.nan
-                figures[f"{name}: {relation}"] = Told(explained, float(error.abs().mean()), int(here.sum()))
+                figures[f"{name}: {relation}"] = Told(
+                    explained, float(error.abs().mean()), int(here.sum())
+                )
         return figures
 
 
@@ -213,11 +250,16 @@ def _size_of(model: Any, shown: Shown) -> tuple[int, int]:
     return height // merge, width // merge
 
 
-def _look(model: Any, encoder: ChatEncoder, shown: Iterable[Shown], *, gradients: bool = False) -> Tensor:
+def _look(
+    model: Any, encoder: ChatEncoder, shown: Iterable[Shown], *, gradients: bool = False
+) -> Tensor:
     """(B, tokens, width) What the language model is given of pictures."""
     each = list(shown)
     with torch.set_grad_enabled(gradients):
         features = model.get_image_features(
-            **{name: tensor.to(model.device) for name, tensor in encoder.features_of(each, PARTS).items()}
+            **{
+                name: tensor.to(model.device)
+                for name, tensor in encoder.features_of(each, PARTS).items()
+            }
         )
         return torch.stack(list(features.pooler_output))

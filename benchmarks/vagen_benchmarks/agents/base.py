@@ -46,7 +46,9 @@ class Game:
 
 
 Tokens = Annotated[int, Field(ge=0, le=10**15)] | None
-Amount = Annotated[float, Field(ge=0, le=1e15)]  # not infinite, nor NaN: it is added up and stored as JSON
+Amount = Annotated[
+    float, Field(ge=0, le=1e15)
+]  # not infinite, nor NaN: it is added up and stored as JSON
 
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, config=ConfigDict(strict=True))

@@ -106,12 +106,16 @@ class ChatAgent(AsyncAgent):
         answer, call = await self._answer(game, self.messages(game), self.sampling)
         return Reply(self._whole(answer, game), call)
 
-    async def _answer(self, game: Game, messages: list[Message], sampling: Sampling) -> tuple[Answer, Call]:
+    async def _answer(
+        self, game: Game, messages: list[Message], sampling: Sampling
+    ) -> tuple[Answer, Call]:
         """An answer and what it cost, taken from the budget."""
         if sampling.seed is not None and game.repeat:
             sampling = replace(sampling, seed=sampling.seed + game.repeat)
         shown = game.now.picture
-        about, worst = prompt_tokens(messages, picture_tokens(*shown.shape[:2]) if shown else (0, 0))
+        about, worst = prompt_tokens(
+            messages, picture_tokens(*shown.shape[:2]) if shown else (0, 0)
+        )
         await self._budget(game, worst)
         began = time.perf_counter()
         answer, attempts = await self._asked(game, messages, sampling, worst)
@@ -125,7 +129,9 @@ class ChatAgent(AsyncAgent):
         """Tell the budget what the episode may still take; wait before its first request until there is enough."""
         left = game.env.config.max_turns - len(game.turns)
         left += left // self.context.summary if self.context.summary else 0
-        dollars, tokens = self.budget.worst(self.name, round(worst * self._worse), self.sampling.limit)
+        dollars, tokens = self.budget.worst(
+            self.name, round(worst * self._worse), self.sampling.limit
+        )
         if game.turns:
             self.budget.expect(id(game), left * dollars, left * tokens)
         else:
@@ -136,7 +142,9 @@ class ChatAgent(AsyncAgent):
 
     def messages(self, game: Game) -> list[Message]:
         """The messages of a request."""
-        return self._thoughtless(game, chat_messages(game.env.system_prompt, game.turns, game.now, **self._past(game)))
+        return self._thoughtless(
+            game, chat_messages(game.env.system_prompt, game.turns, game.now, **self._past(game))
+        )
 
     def _past(self, game: Game) -> dict[str, Any]:
         return {
@@ -173,7 +181,9 @@ class ChatAgent(AsyncAgent):
         asked, written = answer.prompt_tokens, answer.completion_tokens
         estimated = asked is None or written is None
         asked = about if asked is None else asked
-        written = text_tokens(answer.text + (answer.reasoning or "")) if written is None else written
+        written = (
+            text_tokens(answer.text + (answer.reasoning or "")) if written is None else written
+        )
         cached = min(answer.cached_tokens or 0, asked)
         cache_write = min(answer.cache_write_tokens or 0, asked - cached)
         return Call(
@@ -186,21 +196,32 @@ class ChatAgent(AsyncAgent):
             cached_tokens=None if answer.cached_tokens is None else cached,
             cache_write_tokens=None if answer.cache_write_tokens is None else cache_write,
             reasoning_tokens=answer.reasoning_tokens,
-            dollars=None if self.price is None else self.price.of(asked, written, cached, cache_write),
+            dollars=None
+            if self.price is None
+            else self.price.of(asked, written, cached, cache_write),
             estimated=estimated,
             hidden=None if self.context.reasoning == "drop" else answer.hidden,
         )
 
-    async def _asked(self, game: Game, messages: list[Message], sampling: Sampling, worst: int) -> tuple[Answer, int]:
+    async def _asked(
+        self, game: Game, messages: list[Message], sampling: Sampling, worst: int
+    ) -> tuple[Answer, int]:
         turn = len(game.turns)
         try:
             answer, made = await self.retries.call(lambda: self._ask(messages, sampling, worst))
         except EndpointError as error:
             if error.kind is Stop.CONTEXT and (fix := await self._fix_of_setup(str(error), turn)):
-                raise EndpointError(Stop.REJECTED, f"{error} ({fix})", retry=False, hopeless=True) from error
+                raise EndpointError(
+                    Stop.REJECTED, f"{error} ({fix})", retry=False, hopeless=True
+                ) from error
             raise
         self._longest = max(self._longest, turn)
-        if self.context.reasoning != "drop" and answer.reasoning_tokens and answer.text and answer.hidden is None:
+        if (
+            self.context.reasoning != "drop"
+            and answer.reasoning_tokens
+            and answer.text
+            and answer.hidden is None
+        ):
             raise EndpointError(
                 Stop.REJECTED,
                 f"the endpoint reasoned for {answer.reasoning_tokens} tokens and returned none of it, so --context "
@@ -219,7 +240,9 @@ class ChatAgent(AsyncAgent):
         pictures = is_about_pictures(words)
         if turn > (1 if pictures else 0):
             return ""
-        for _ in range(20):  # others may be on their way to an answer, and one level's prompt the longest of all
+        for _ in range(
+            20
+        ):  # others may be on their way to an answer, and one level's prompt the longest of all
             if self._longest >= turn or not self._in_flight:
                 break
             await asyncio.sleep(0.05)
@@ -228,7 +251,9 @@ class ChatAgent(AsyncAgent):
         if turn and pictures:
             return f"the server takes {turn} picture(s) in a request: --context last:{turn - 1}, or raise its limit"
         if pictures:
-            return "the server takes no picture in a request: raise its limit, or -o observation=text"
+            return (
+                "the server takes no picture in a request: raise its limit, or -o observation=text"
+            )
         return (
             "the first prompt doesn't fit: serve the model with a longer context (vLLM --max-model-len, llama.cpp -c, "
             "Ollama num_ctx), or lower --max-tokens"
@@ -257,5 +282,16 @@ def _shortened(text: str) -> str:
     return f"{text[:head]}…{text[head + 1 - MAX_TEXT_LENGTH :]}"
 
 
-OWN = frozenset({"messages", "model", "stream", "n", "system", "contents", "max_tokens", "max_completion_tokens"})
+OWN = frozenset(
+    {
+        "messages",
+        "model",
+        "stream",
+        "n",
+        "system",
+        "contents",
+        "max_tokens",
+        "max_completion_tokens",
+    }
+)
 """Fields of a request that the protocol and the budget rely on."""

@@ -42,7 +42,9 @@ def named_judge(name: str, **llm: Any) -> Judge:
         JudgeConfigError: there is no judge of this name, or its endpoint has no key.
     """
     if name.endswith(".py"):
-        raise ProtocolError(f"judge {name!r} is a file; name the class in it, as in my_judge.py:MyJudge")
+        raise ProtocolError(
+            f"judge {name!r} is a file; name the class in it, as in my_judge.py:MyJudge"
+        )
     if not is_custom(name):
         return make_judge(name, **llm)
     made, _ = _made("judge", name)
@@ -58,14 +60,20 @@ def _made(kind: str, name: str) -> tuple[Any, ModuleType]:
     path, _, attribute = name.rpartition(":")
     file = Path(path)
     if not file.is_file():
-        raise ProtocolError(f"{kind} {name!r}: there is no file {path}; name it as seen from {Path.cwd()}")
+        raise ProtocolError(
+            f"{kind} {name!r}: there is no file {path}; name it as seen from {Path.cwd()}"
+        )
     try:
         module = _module(file)
     except Exception as error:
-        raise ProtocolError(f"{kind} {name!r}: {file} can't be imported ({type(error).__name__}: {error})") from error
+        raise ProtocolError(
+            f"{kind} {name!r}: {file} can't be imported ({type(error).__name__}: {error})"
+        ) from error
     found = getattr(module, attribute, None)
     if found is None:
-        raise ProtocolError(f"{kind} {name!r}: {path} has no {attribute!r}.{did_you_mean(attribute, vars(module))}")
+        raise ProtocolError(
+            f"{kind} {name!r}: {path} has no {attribute!r}.{did_you_mean(attribute, vars(module))}"
+        )
     try:
         return found() if inspect.isclass(found) else found, module
     except Exception as error:
@@ -87,21 +95,30 @@ def custom_agent(made: Any, name: str | None = None, module: ModuleType | None =
     """
     # The state of an asynchronous agent is a connection; its description says how its model is asked.
     sha256 = identity_of(type(made) if isinstance(made, AsyncAgent) else made, module)
-    called = name or getattr(made, "name", None) or getattr(made, "__name__", None) or type(made).__name__
+    called = (
+        name
+        or getattr(made, "name", None)
+        or getattr(made, "__name__", None)
+        or type(made).__name__
+    )
     if isinstance(made, AsyncAgent):
         made.describe = _describer(made.describe, called, sha256)  # type: ignore[method-assign]
         made.name = called
         return made
     reply = getattr(made, "reply", made)
     if not callable(reply) or inspect.isclass(made):
-        raise ProtocolError(f"agent {called!r} is a {type(made).__name__} without reply(game); give it that method")
+        raise ProtocolError(
+            f"agent {called!r} is a {type(made).__name__} without reply(game); give it that method"
+        )
     return _Own(made, reply, called, sha256)
 
 
 class _Own(Agent):
     """Calls the user's object, in a thread for each episode in flight."""
 
-    def __init__(self, made: Any, reply: Callable[[Game], Reply | str], name: str, sha256: str) -> None:
+    def __init__(
+        self, made: Any, reply: Callable[[Game], Reply | str], name: str, sha256: str
+    ) -> None:
         self.name, self._reply = name, reply
         self.calls_a_model = getattr(made, "calls_a_model", True)
         self.price = getattr(made, "price", None)
@@ -117,7 +134,9 @@ class _Own(Agent):
         return self._reply(game)
 
 
-def _describer(own: Callable[[], dict[str, Any]], name: str, sha256: str) -> Callable[[], dict[str, Any]]:
+def _describer(
+    own: Callable[[], dict[str, Any]], name: str, sha256: str
+) -> Callable[[], dict[str, Any]]:
     identity = {"name": name, "custom": True, "source_sha256": sha256}
     return lambda: {**own(), **identity}
 

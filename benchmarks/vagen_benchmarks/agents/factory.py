@@ -79,7 +79,11 @@ def _without_model(name: str, baselines: Collection[str]) -> Agent | None:
 
 
 def _models(name: str, asked: Asked, registry: Registry) -> list[Agent]:
-    if at_home := [env_id for env_id in vagen_envs.ENV_IDS if name in getattr(declared(env_id)[1], "baselines", ())]:
+    if at_home := [
+        env_id
+        for env_id in vagen_envs.ENV_IDS
+        if name in getattr(declared(env_id)[1], "baselines", ())
+    ]:
         raise ProtocolError(
             f"the agent {name!r} plays only {', '.join(at_home)}; add --env {at_home[0]} or leave it out"
         )

@@ -22,8 +22,13 @@ HELP = (
     "Write actions such as [bold]{actions}[/], or a whole reply that begins with [bold]<[/]. [bold]s[/] shows the "
     "system prompt, [bold]h[/] this help, "
 )
-ALONE = HELP + "[bold]q[/] gives this episode up. Ctrl-C stops the run; `vagen resume` continues it."
-HELPED = HELP + "[bold]?[/] the oracle's reply; [bold]![/] lets the oracle play this turn, [bold]q[/] stops."
+ALONE = (
+    HELP + "[bold]q[/] gives this episode up. Ctrl-C stops the run; `vagen resume` continues it."
+)
+HELPED = (
+    HELP
+    + "[bold]?[/] the oracle's reply; [bold]![/] lets the oracle play this turn, [bold]q[/] stops."
+)
 WORDS = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "(a person)")
 
 
@@ -64,13 +69,18 @@ class Human(Agent):
         console, env = self._console, game.env
         if game.now.picture is not None and console.color_system:
             # A character is half as wide as it is high; ten lines are left for words.
-            console.print(half_blocks(game.now.picture, max(24, min(console.width, 2 * (console.height - 10), 96))))
+            console.print(
+                half_blocks(
+                    game.now.picture, max(24, min(console.width, 2 * (console.height - 10), 96))
+                )
+            )
         else:
             env.render_mode = env.render_mode or "ansi"  # it was made without, as for a model
             console.print(env.render(), markup=False, highlight=False)
         # From the limit on, the text says how a model must write; a person has the help above.
         how = env.prompts.pack.fill(
-            "shared/limit.txt", {"max_actions": str(env.grammar.max_actions), "separator": env.grammar.separator}
+            "shared/limit.txt",
+            {"max_actions": str(env.grammar.max_actions), "separator": env.grammar.separator},
         )
         text = game.now.text.split(how)[0].replace("<image>\n", "")
         console.print(text.strip(), style="dim", markup=False, highlight=False)
@@ -148,12 +158,16 @@ def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console) 
 def half_blocks(picture: Picture, columns: int) -> Text:
     """A picture, at most so many characters wide: upper half blocks in the colours of two pixels each."""
     image = Image.fromarray(picture.pixels)
-    image = image.reduce(-(-image.width // columns))  # by whole steps, so that all tiles of a board stay alike
+    image = image.reduce(
+        -(-image.width // columns)
+    )  # by whole steps, so that all tiles of a board stay alike
     pixels: Any = image.load()
     text = Text()
     for row in range(0, image.height - 1, 2):
         for column in range(image.width):
-            upper, lower = ("#{:02x}{:02x}{:02x}".format(*pixels[column, row + i]) for i in range(2))
+            upper, lower = (
+                "#{:02x}{:02x}{:02x}".format(*pixels[column, row + i]) for i in range(2)
+            )
             text.append("▀", f"{upper} on {lower}")
         text.append("\n")
     return text

@@ -43,7 +43,9 @@ def _is_own(module: ModuleType | None) -> bool:
     if module is None or not file or module.__name__.startswith("vagen_"):
         return False
     path = Path(file)
-    is_library = {"site-packages", "dist-packages"} & set(path.parts) or path.is_relative_to(_STDLIB)
+    is_library = {"site-packages", "dist-packages"} & set(path.parts) or path.is_relative_to(
+        _STDLIB
+    )
     return path.suffix == ".py" and not is_library and path.is_file()
 
 
@@ -54,7 +56,11 @@ def _module(module: ModuleType, seen: set[str]) -> Iterator[str]:
     seen.add(module.__name__)
     yield Path(str(module.__file__)).read_text(encoding="utf-8", errors="replace")
     for value in list(vars(module).values()):
-        there = value if inspect.ismodule(value) else sys.modules.get(str(getattr(value, "__module__", None)))
+        there = (
+            value
+            if inspect.ismodule(value)
+            else sys.modules.get(str(getattr(value, "__module__", None)))
+        )
         if there is not None:
             yield from _module(there, seen)
 
@@ -113,7 +119,9 @@ def _source(function: FunctionType) -> Iterator[str]:
         yield textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):  # typed into a prompt
         for code in _codes(function):
-            yield code.co_code.hex() + repr([each for each in code.co_consts if not isinstance(each, CodeType)])
+            yield code.co_code.hex() + repr(
+                [each for each in code.co_consts if not isinstance(each, CodeType)]
+            )
 
 
 def _parts(kind: type) -> Iterator[Any]:
@@ -125,7 +133,11 @@ def _parts(kind: type) -> Iterator[Any]:
     for name, item in vars(kind).items():
         value = item.__func__ if isinstance(item, staticmethod | classmethod) else item
         value = value.fget if isinstance(value, property) else value
-        if isinstance(value, (FunctionType, *_PLAIN)) and name not in ("__module__", "__doc__", "__dict__"):
+        if isinstance(value, (FunctionType, *_PLAIN)) and name not in (
+            "__module__",
+            "__doc__",
+            "__dict__",
+        ):
             yield name
             yield value
     yield from kind.__bases__

@@ -26,7 +26,9 @@ class Random(Agent):
 
     def reply(self, game: Game) -> Reply:
         env = game.env
-        stream = HashStream("random agent", game.task, game.split, game.seed, game.repeat, len(game.turns))
+        stream = HashStream(
+            "random agent", game.task, game.split, game.seed, game.repeat, len(game.turns)
+        )
         count = 1 + stream.below(env.config.max_actions_per_turn)
         actions = env.random_actions(stream, count)
         return Reply(env.grammar.render(actions, **WORDS))

@@ -28,7 +28,9 @@ BEST = "best"
 def is_trained(name: str) -> bool:
     """Whether a name is a folder with a model's weights."""
     path = Path(name)
-    return path.is_dir() and any((path / name).is_file() for name in ("config.json", "adapter_config.json"))
+    return path.is_dir() and any(
+        (path / name).is_file() for name in ("config.json", "adapter_config.json")
+    )
 
 
 class Trained(Agent):
@@ -47,22 +49,38 @@ class Trained(Agent):
         self.name, self._folder = folder, best if is_trained(str(best)) else Path(folder)
         card = Path(folder) / CARD
         try:
-            self.card: dict[str, Any] = json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
+            self.card: dict[str, Any] = (
+                json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
+            )
             environments = self.card.get("environments", [])
             self.trained_on = [each["id"] for each in environments]
             options = [each["options"] for each in environments]
-            shared = [each for each in (options or [{}])[0].items() if all(each in other.items() for other in options)]
+            shared = [
+                each
+                for each in (options or [{}])[0].items()
+                if all(each in other.items() for other in options)
+            ]
             self.env_options = dict(shared)
             model, self._encoder = load_policy(self._folder)
-        except Exception as error:  # of files that are cut off or damaged, libraries raise whatever they like
-            raise ProtocolError(f"{folder} holds no model that can be played: {in_short(error)}") from error
+        except (
+            Exception
+        ) as error:  # of files that are cut off or damaged, libraries raise whatever they like
+            raise ProtocolError(
+                f"{folder} holds no model that can be played: {in_short(error)}"
+            ) from error
         self._model = model.float()
         self._busy = threading.Lock()  # a model generates for one caller at a time
 
     def describe(self) -> dict[str, Any]:
         weights = sorted(self._folder.glob("*.safetensors"))
-        digest = hashlib.sha256(b"".join(hashlib.sha256(file.read_bytes()).digest() for file in weights))
-        return {"name": self.name, "weights_sha256": digest.hexdigest(), "options": dict(self.env_options)}
+        digest = hashlib.sha256(
+            b"".join(hashlib.sha256(file.read_bytes()).digest() for file in weights)
+        )
+        return {
+            "name": self.name,
+            "weights_sha256": digest.hexdigest(),
+            "options": dict(self.env_options),
+        }
 
     def check(self, env_id: str, config: Mapping[str, Any]) -> None:
         if self.trained_on and env_id not in self.trained_on:
@@ -80,34 +98,55 @@ class Trained(Agent):
                 text, call = self._most_likely(game, context, request, context.summary_tokens)
                 game.summaries.append(ContextSummary(now, text, call))
             shown = self._show(game, context, game.now)
-            return Reply(self._most_likely(game, context, shown, self.card.get("max_tokens", 256))[0])
+            return Reply(
+                self._most_likely(game, context, shown, self.card.get("max_tokens", 256))[0]
+            )
 
-    def _most_likely(self, game: Game, context: ContextPolicy, last_shown: Any, limit: int) -> tuple[str, Call]:
+    def _most_likely(
+        self, game: Game, context: ContextPolicy, last_shown: Any, limit: int
+    ) -> tuple[str, Call]:
         """The most likely reply to the conversation so far, laid out as in training."""
         from vagen_adapters.ppo import episodes
         from vagen_adapters.ppo.generation import SampledReply as Sampled
         from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler
 
         def written(text: str) -> Sampled:
-            ids = (*self._encoder.tokenizer(text, add_special_tokens=False)["input_ids"], self._encoder.end_id)
+            ids = (
+                *self._encoder.tokenizer(text, add_special_tokens=False)["input_ids"],
+                self._encoder.end_id,
+            )
             return Sampled(ids, (0.0,) * len(ids))
 
         episode = episodes.PPOEpisode(episodes.LevelSeed(game.seed))
         for number, turn in enumerate(game.turns):
             shown = self._show(game, context, turn.observed, number)
             episode.turns.append(episodes.PlayedTurn(shown, written(turn.reply), turn, ()))
-        for summary in game.summaries:  # only where they stand counts: what they say is in the observations after them
-            episode.summaries[summary.before] = episodes.PlayedSummary(last_shown, written(summary.text))
+        for summary in (
+            game.summaries
+        ):  # only where they stand counts: what they say is in the observations after them
+            episode.summaries[summary.before] = episodes.PlayedSummary(
+                last_shown, written(summary.text)
+            )
         steps, started = episode.steps, time.perf_counter()
-        prompt = episodes.lay_out(episodes.remembered(steps, len(steps), context), (), last_shown).prompt
+        prompt = episodes.lay_out(
+            episodes.remembered(steps, len(steps), context), (), last_shown
+        ).prompt
         sampling = SampleSettings(temperature=0.0, top_p=1.0, max_tokens=limit)
         (answer,) = TransformersSampler(self._model, self._encoder).sample([prompt], sampling, [0])
         ending: Ending = "stop" if answer.ids[-1] == self._encoder.end_id else "length"
         seconds = time.perf_counter() - started
-        call = Call(ending, seconds, 1, prompt_tokens=len(prompt.ids), completion_tokens=len(answer.ids))
+        call = Call(
+            ending, seconds, 1, prompt_tokens=len(prompt.ids), completion_tokens=len(answer.ids)
+        )
         return self._encoder.read(answer.ids), call
 
-    def _show(self, game: Game, context: ContextPolicy, observation: Observation, number: int | None = None) -> Any:
+    def _show(
+        self,
+        game: Game,
+        context: ContextPolicy,
+        observation: Observation,
+        number: int | None = None,
+    ) -> Any:
         """The observation of a turn, by default the present one, as a prompt shows it."""
         summaries = {summary.before: summary.text for summary in game.summaries}
         now = len(game.turns) if number is None else number

@@ -29,13 +29,18 @@ class AnthropicClient(PostingClient):
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
         system, *others = messages
-        asked = [{"role": each["role"], "content": each.get(HIDDEN) or _blocks(each["content"])} for each in others]
+        asked = [
+            {"role": each["role"], "content": each.get(HIDDEN) or _blocks(each["content"])}
+            for each in others
+        ]
         # The end of each prompt is written to the cache, where the next turn's prompt finds it again: what is read is
         # the longest prefix that was written, among the 20 blocks before a mark (a turn adds at most four).
         asked[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
         body: dict[str, Any] = {
             "model": self.model,
-            "system": [{"type": "text", "text": system["content"], "cache_control": {"type": "ephemeral"}}],
+            "system": [
+                {"type": "text", "text": system["content"], "cache_control": {"type": "ephemeral"}}
+            ],
             "messages": asked,
             "max_tokens": sampling.limit,
             **sampling.chosen(),
@@ -50,7 +55,8 @@ class AnthropicClient(PostingClient):
         thoughts = [block.get("thinking") or "" for block in blocks if block["type"] == "thinking"]
         usage = data.get("usage")
         plain, written, read = (
-            count(usage, name) for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+            count(usage, name)
+            for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
         )
         return Answer(
             text,
@@ -69,7 +75,10 @@ def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Convert content to Anthropic's form. The API rejects empty text, so a placeholder stands for it."""
     if isinstance(content, str):
         return [{"type": "text", "text": content if content.strip() else "(no reply)"}]
-    return [dict(part) if part["type"] == "text" else _image(part["image_url"]["url"]) for part in content]
+    return [
+        dict(part) if part["type"] == "text" else _image(part["image_url"]["url"])
+        for part in content
+    ]
 
 
 def _image(url: str) -> dict[str, Any]:

@@ -115,7 +115,9 @@ PASSING = frozenset({401, 403, 404, 409, 425})
 or 404. 409 is retried by OpenAI's own client; 425 is RFC 8470's `Too Early`."""
 
 
-def status_error(status: int, message: str, headers: Mapping[str, str], *, body: str = "") -> EndpointError:
+def status_error(
+    status: int, message: str, headers: Mapping[str, str], *, body: str = ""
+) -> EndpointError:
     """The error for an HTTP status, or the stop reason that its `body` means. APIs answer in JSON; pages are a proxy's.
 
     A refusal (`REJECTED`, `PROXY`) with `retry` is worth a second request, not the waiting that an outage is.
@@ -128,14 +130,21 @@ def status_error(status: int, message: str, headers: Mapping[str, str], *, body:
         kind = Stop.TIMEOUT
     elif status == 429:
         kind = Stop.RATE_LIMITED
-    elif status >= 500 or status in (498, 499):  # Groq's for no capacity, Google's for a request that it cancelled
+    elif status >= 500 or status in (
+        498,
+        499,
+    ):  # Groq's for no capacity, Google's for a request that it cancelled
         kind = Stop.SERVER_ERROR
     else:
         # 413 is nginx's for what is larger than its limit: the next request is as large.
         retry = status in PASSING or (is_page and status != 413)
-        return EndpointError(Stop.PROXY if is_page else Stop.REJECTED, words, retry=retry, status=status)
+        return EndpointError(
+            Stop.PROXY if is_page else Stop.REJECTED, words, retry=retry, status=status
+        )
     after = retry_after(headers)
-    return EndpointError(kind, words, after=retry_delay(body) if after is None else after, status=status)
+    return EndpointError(
+        kind, words, after=retry_delay(body) if after is None else after, status=status
+    )
 
 
 _DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
@@ -157,7 +166,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     then = _date(headers.get("retry-after"))
     if then is None:
         return None
-    now = _date(headers.get("date")) or datetime.now(UTC)  # by the endpoint's own clock, where it tells it
+    now = _date(headers.get("date")) or datetime.now(
+        UTC
+    )  # by the endpoint's own clock, where it tells it
     return max(0.0, (then - now).total_seconds())
 
 

@@ -56,7 +56,9 @@ class RunBudget(Budget):
     def worst(self, agent: str, prompt: int, completion: int) -> tuple[float, int]:
         """Dollars and tokens that a request may take."""
         price = self.prices.get(agent)
-        dollars = price.dearest_input * prompt / 1e6 + price.output * completion / 1e6 if price else 0.0
+        dollars = (
+            price.dearest_input * prompt / 1e6 + price.output * completion / 1e6 if price else 0.0
+        )
         return dollars, prompt + completion
 
     async def admit(self, episode: int, dollars: float, tokens: int) -> None:
@@ -68,7 +70,9 @@ class RunBudget(Budget):
             return
         while self._expected:
             others = [sum(each) for each in zip(*self._expected.values(), strict=True)]
-            if not self.exceeded_by(self.dollars + others[0] + dollars, self.tokens + int(others[1]) + tokens):
+            if not self.exceeded_by(
+                self.dollars + others[0] + dollars, self.tokens + int(others[1]) + tokens
+            ):
                 break
             await self._freeing()
         self._expected[episode] = dollars, tokens
@@ -93,7 +97,8 @@ class RunBudget(Budget):
         """
         dollars, tokens = self.worst(agent, prompt, completion)
         while self.exceeded_by(
-            self.dollars + self._reserved_dollars + dollars, self.tokens + self._reserved_tokens + tokens
+            self.dollars + self._reserved_dollars + dollars,
+            self.tokens + self._reserved_tokens + tokens,
         ):
             if not self._reserved_tokens:
                 raise EndpointError(Stop.SPENT, self._refusal(dollars, tokens), retry=False)
@@ -104,7 +109,11 @@ class RunBudget(Budget):
 
     def _refusal(self, dollars: float, tokens: int) -> str:
         if self.max_dollars is not None and self.dollars + dollars > self.max_dollars:
-            cap, spent, more = f"${self.max_dollars:g}", f"${self.dollars:.4f}", f"cost ${dollars:.4f}"
+            cap, spent, more = (
+                f"${self.max_dollars:g}",
+                f"${self.dollars:.4f}",
+                f"cost ${dollars:.4f}",
+            )
         else:
             cap, spent, more = f"{self.max_tokens} tokens", str(self.tokens), f"take {tokens}"
         return f"the budget of {cap} is spent: {spent} so far, and the next request may {more}"
@@ -133,7 +142,9 @@ def picture_tokens(height: int, width: int) -> tuple[int, int]:
     85 and 170 for each 512 pixels a side, Gemini 258 for each 768); the worst is all of it.
     """
     patches = -(-height // 14) * -(-width // 14)
-    tiles = 85 + 170 * -(-height // 512) * -(-width // 512) + 258 * -(-height // 384) * -(-width // 384)
+    tiles = (
+        85 + 170 * -(-height // 512) * -(-width // 512) + 258 * -(-height // 384) * -(-width // 384)
+    )
     return max(height * width // 750, 85), patches + tiles
 
 
@@ -148,8 +159,12 @@ def prompt_tokens(messages: Sequence[Message], picture: tuple[int, int]) -> tupl
                 size += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
             else:
                 pictures += 1
-        size += 8 + (len(json.dumps(message[HIDDEN])) if HIDDEN in message else 0)  # 8 for a role and its marks
-    return size // BYTES_A_TOKEN + pictures * picture[0], size // FEWEST_BYTES_A_TOKEN + pictures * picture[1] + 64
+        size += 8 + (
+            len(json.dumps(message[HIDDEN])) if HIDDEN in message else 0
+        )  # 8 for a role and its marks
+    return size // BYTES_A_TOKEN + pictures * picture[
+        0
+    ], size // FEWEST_BYTES_A_TOKEN + pictures * picture[1] + 64
 
 
 def text_tokens(text: str) -> int:

@@ -13,7 +13,14 @@ from google.genai import errors, types
 from pydantic import ValidationError
 
 from vagen_adapters.context import HIDDEN, Message
-from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of, in_a_line, status_error
+from vagen_benchmarks.clients.base import (
+    Answer,
+    Sampling,
+    count,
+    ending_of,
+    in_a_line,
+    status_error,
+)
 from vagen_benchmarks.clients.http import SdkClient
 from vagen_benchmarks.errors import EndpointError
 
@@ -22,7 +29,9 @@ class GeminiClient(SdkClient):
     """A model of the Gemini API."""
 
     def _make_sdk(self, http: httpx2.AsyncClient) -> Any:
-        version = re.search(r"/(v1(beta|alpha)?)/*$", self._url or "")  # which the SDK adds by itself
+        version = re.search(
+            r"/(v1(beta|alpha)?)/*$", self._url or ""
+        )  # which the SDK adds by itself
         options = types.HttpOptions(
             base_url=self._url[: version.start()] if self._url and version else self._url,
             api_version=version and version[1],
@@ -37,12 +46,16 @@ class GeminiClient(SdkClient):
         contents: Any = [_content(message) for message in messages[1:]]
         config = _config(str(messages[0]["content"]), sampling)
         try:
-            made = await sdk.models.generate_content(model=self.model, contents=contents, config=config)
+            made = await sdk.models.generate_content(
+                model=self.model, contents=contents, config=config
+            )
         except errors.APIError as error:
             if isinstance(error.response, httpx2.Response):
                 return error.response
             words = error.message or str(error)
-            raise status_error(int(error.code or 0), words, {}, body=json.dumps(error.details)) from error
+            raise status_error(
+                int(error.code or 0), words, {}, body=json.dumps(error.details)
+            ) from error
         except (errors.UnknownApiResponseError, ValueError) as error:
             raise EndpointError("nonsense", f"not an answer: {in_a_line(str(error))}") from error
         raw = made.sdk_http_response
@@ -52,7 +65,8 @@ class GeminiClient(SdkClient):
     def _read(self, data: Any) -> Answer:
         usage = data.get("usageMetadata")
         asked, thought, cached, replied = (
-            count(usage, f"{name}TokenCount") for name in ("prompt", "thoughts", "cachedContent", "candidates")
+            count(usage, f"{name}TokenCount")
+            for name in ("prompt", "thoughts", "cachedContent", "candidates")
         )
         candidates = data.get("candidates")
         if not candidates:
@@ -64,7 +78,9 @@ class GeminiClient(SdkClient):
         text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
         thoughts = "".join(part.get("text") or "" for part in parts if part.get("thought"))
         # A reply that is empty isn't counted; one that isn't, and for which there is no number, is counted by us.
-        written = None if usage is None or (replied is None and text) else (replied or 0) + (thought or 0)
+        written = (
+            None if usage is None or (replied is None and text) else (replied or 0) + (thought or 0)
+        )
         ending = ending_of(candidate.get("finishReason"), text)
         signed = text and any(part.get("thought") or part.get("thoughtSignature") for part in parts)
         hidden = parts if signed else None
@@ -73,10 +89,14 @@ class GeminiClient(SdkClient):
 
 def _config(system: str, sampling: Sampling) -> types.GenerateContentConfig:
     """The settings of a request. Raises EndpointError for those that Google's SDK refuses."""
-    thinking: dict[str, Any] = {"thinking_level": sampling.effort.upper()} if sampling.effort else {}
+    thinking: dict[str, Any] = (
+        {"thinking_level": sampling.effort.upper()} if sampling.effort else {}
+    )
     if (sampling.extra or {}).get("include_thoughts"):
         thinking["include_thoughts"] = True
-    extra = {name: value for name, value in (sampling.extra or {}).items() if name != "include_thoughts"}
+    extra = {
+        name: value for name, value in (sampling.extra or {}).items() if name != "include_thoughts"
+    }
     more: dict[str, Any] = {**sampling.chosen(), **extra}
     try:
         if thinking:
@@ -97,7 +117,9 @@ def _content(message: Message) -> types.Content:
     role = "model" if message["role"] == "assistant" else "user"
     content = message["content"]
     if HIDDEN in message:  # JSON mode reads signatures as base64
-        return types.Content.model_validate_json(json.dumps({"role": role, "parts": message[HIDDEN]}))
+        return types.Content.model_validate_json(
+            json.dumps({"role": role, "parts": message[HIDDEN]})
+        )
     if isinstance(content, str):
         return types.Content(role=role, parts=[types.Part.from_text(text=content or "(no reply)")])
     return types.Content(role=role, parts=[_part(part) for part in content])

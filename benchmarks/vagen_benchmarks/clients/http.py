@@ -40,15 +40,21 @@ def trusted_certificates() -> ssl.SSLContext:
     Raises:
         ProtocolError: the file isn't there or holds no certificates.
     """
-    bundle = os.environ.get("REQUESTS_CA_BUNDLE")  # requests' name for it, which httpx2 doesn't read
+    bundle = os.environ.get(
+        "REQUESTS_CA_BUNDLE"
+    )  # requests' name for it, which httpx2 doesn't read
     file = os.environ.get("SSL_CERT_FILE")
     if file and not Path(file).is_file():
-        raise ProtocolError(f"SSL_CERT_FILE={file} is no file; unset it or name a file of certificates")
+        raise ProtocolError(
+            f"SSL_CERT_FILE={file} is no file; unset it or name a file of certificates"
+        )
     if not bundle or file or os.environ.get("SSL_CERT_DIR"):
         return httpx2.create_ssl_context()
     try:
         is_folder = Path(bundle).is_dir()
-        return ssl.create_default_context(capath=bundle if is_folder else None, cafile=None if is_folder else bundle)
+        return ssl.create_default_context(
+            capath=bundle if is_folder else None, cafile=None if is_folder else bundle
+        )
     except OSError as error:
         raise ProtocolError(
             f"REQUESTS_CA_BUNDLE={bundle} can't be read: {error}; name a file of certificates"
@@ -66,13 +72,17 @@ class BoundedClient(httpx2.AsyncClient):
             verify=trust,
             timeout=httpx2.Timeout(timeout, connect=min(timeout, LONGEST_CONNECT)),
             # The run's own concurrency is the limit; the SDKs' default pool of 1,000 would queue beyond it.
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT),
+            limits=httpx2.Limits(
+                max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT
+            ),
         )
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request and read its answer. Raises TooLargeError for one that doesn't end."""
         # The SDKs ask for redirects where their caller says nothing.
-        response = await super().send(request, **{**options, "stream": True, "follow_redirects": False})
+        response = await super().send(
+            request, **{**options, "stream": True, "follow_redirects": False}
+        )
         pieces, size = [], 0
         try:
             async for piece in response.aiter_bytes():
@@ -82,8 +92,12 @@ class BoundedClient(httpx2.AsyncClient):
                 pieces.append(piece)
         finally:
             await response.aclose()
-        headers = [(name, value) for name, value in response.headers.multi_items() if name not in _PACKING]
-        return httpx2.Response(response.status_code, headers=headers, content=b"".join(pieces), request=request)
+        headers = [
+            (name, value) for name, value in response.headers.multi_items() if name not in _PACKING
+        ]
+        return httpx2.Response(
+            response.status_code, headers=headers, content=b"".join(pieces), request=request
+        )
 
 
 _PACKING = ("content-encoding", "content-length", "transfer-encoding")
@@ -106,12 +120,22 @@ class SdkClient(Client):
     """
 
     def __init__(
-        self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
+        self,
+        model: str,
+        *,
+        key: str,
+        base_url: str | None,
+        timeout: float,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.model, self._key, self._url = model, key, base_url
         self._timeout, self._headers = timeout, dict(headers or {})
-        is_plain = (base_url or "").startswith("http:")  # needs no certificates, wherever the environment says they are
-        self._trust = httpx2.create_ssl_context(trust_env=False) if is_plain else trusted_certificates()
+        is_plain = (base_url or "").startswith(
+            "http:"
+        )  # needs no certificates, wherever the environment says they are
+        self._trust = (
+            httpx2.create_ssl_context(trust_env=False) if is_plain else trusted_certificates()
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._http: BoundedClient | None = None
         self._sdk: Any = None
@@ -141,7 +165,9 @@ class SdkClient(Client):
     async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
         sdk = self._of_loop()
         try:
-            async with asyncio.timeout(self._timeout):  # httpx2's own limit begins anew with each byte
+            async with asyncio.timeout(
+                self._timeout
+            ):  # httpx2's own limit begins anew with each byte
                 response = await self._send(sdk, encodable(messages), sampling)
         except EndpointError:
             raise
@@ -187,7 +213,9 @@ class PostingClient(SdkClient):
         body = self._body(messages, sampling)
         try:
             # The SDK's call for endpoints without types: any field may be sent, any answer comes back.
-            response: httpx2.Response = await sdk.post(self.path, body=body, cast_to=httpx2.Response)
+            response: httpx2.Response = await sdk.post(
+                self.path, body=body, cast_to=httpx2.Response
+            )
         except self.status_errors as error:
             response = error.response  # type: ignore[attr-defined]
         return response
@@ -209,11 +237,15 @@ def transport_error(error: BaseException) -> Exception:
         message = f"{type(each).__name__}: {each}" if str(each) else type(each).__name__
         if isinstance(each, TooLargeError):
             return EndpointError("nonsense", f"not an answer: {each}", retry=False)
-        if isinstance(each, TimeoutError | httpx2.TimeoutException) and not isinstance(each, httpx2.ConnectTimeout):
+        if isinstance(each, TimeoutError | httpx2.TimeoutException) and not isinstance(
+            each, httpx2.ConnectTimeout
+        ):
             return EndpointError("timeout", "no whole answer in time")
         if isinstance(each, httpx2.DecodingError):
             return EndpointError("nonsense", f"not an answer: it can't be unpacked: {each}")
-        if isinstance(each, httpx2.RemoteProtocolError) and not re.search("disconnected|closed connection", message):
+        if isinstance(each, httpx2.RemoteProtocolError) and not re.search(
+            "disconnected|closed connection", message
+        ):
             return EndpointError("nonsense", f"not an answer in HTTP: {each}")
         if isinstance(each, httpx2.TransportError | httpx2.InvalidURL | OSError):
             return EndpointError("unreachable", _root(each) or message)

@@ -48,7 +48,11 @@ class OpenAIClient(PostingClient):
         sent = [{**message, **message.get(HIDDEN, {})} for message in messages]
         for message in sent:
             message.pop(HIDDEN, None)
-        body: dict[str, Any] = {"model": self.model, "messages": sent, self._token_field: sampling.limit}
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": sent,
+            self._token_field: sampling.limit,
+        }
         body.update(sampling.chosen())
         if sampling.effort is not None:
             body["reasoning_effort"] = sampling.effort
@@ -59,20 +63,32 @@ class OpenAIClient(PostingClient):
     def _read(self, data: Any) -> Answer:
         choices = data["choices"]
         choice = next((each for each in choices if each.get("index") == 0), choices[0])
-        if isinstance(choice.get("error"), Mapping):  # a proxy's, whose provider broke off; it is no empty reply
+        if isinstance(
+            choice.get("error"), Mapping
+        ):  # a proxy's, whose provider broke off; it is no empty reply
             raise error_of(choice["error"])
         finish = str(choice.get("finish_reason")).lower()
         if finish in FINISH["broken"]:
             raise error_of({"message": f"the reply broke off: its finish_reason is {finish}"})
         message = choice["message"]
-        content = message.get("content") if "content" in message or "tool_calls" in message else message.get("refusal")
+        content = (
+            message.get("content")
+            if "content" in message or "tool_calls" in message
+            else message.get("refusal")
+        )
         refusal, thought = message.get("refusal"), _thought(message)
-        if isinstance(content, list):  # some servers answer in parts, and some of these are thoughts
+        if isinstance(
+            content, list
+        ):  # some servers answer in parts, and some of these are thoughts
             kinds = [part.get("type") if isinstance(part, Mapping) else "" for part in content]
             of_kind = list(zip(kinds, content, strict=True))
             thought = thought or _text_of([part for kind, part in of_kind if kind in _THOUGHTS])
-            refusal = refusal or _text_of([part.get("refusal") for kind, part in of_kind if kind == "refusal"])
-            content = _joined([part for kind, part in of_kind if kind not in (*_THOUGHTS, "refusal")])
+            refusal = refusal or _text_of(
+                [part.get("refusal") for kind, part in of_kind if kind == "refusal"]
+            )
+            content = _joined(
+                [part for kind, part in of_kind if kind not in (*_THOUGHTS, "refusal")]
+            )
         if not isinstance(content, str | None):
             raise TypeError("its content is not text")
         text = content or (refusal if isinstance(refusal, str) else "")
@@ -101,7 +117,9 @@ class OpenAIClient(PostingClient):
 
 def _written(usage: Any) -> int | None:
     """Tokens of the reply and its reasoning: some, as xAI, count what was reasoned in the total alone."""
-    asked, written, total = (count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total"))
+    asked, written, total = (
+        count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total")
+    )
     hidden = count(usage, "completion_tokens_details", "reasoning_tokens")
     if written is None or asked is None or total is None or not hidden:
         return written
@@ -116,7 +134,14 @@ def _thought(message: Mapping[str, Any]) -> str:
     return ""
 
 
-_SHOWN = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "thinking_blocks", "reasoning_details")
+_SHOWN = (
+    "reasoning_content",
+    "reasoning",
+    "thinking",
+    "reasoning_text",
+    "thinking_blocks",
+    "reasoning_details",
+)
 
 
 def _text_of(value: Any) -> str:
@@ -133,7 +158,13 @@ def _joined(parts: Sequence[Any]) -> str:
     """Return the text of parts: strings, objects with `text`, or lists of these. Raises TypeError."""
     texts = []
     for part in parts:
-        text = _joined(part) if isinstance(part, list) else part.get("text") if isinstance(part, Mapping) else part
+        text = (
+            _joined(part)
+            if isinstance(part, list)
+            else part.get("text")
+            if isinstance(part, Mapping)
+            else part
+        )
         if not isinstance(text, str | None):
             raise TypeError("a part of its content is not text")
         texts.append(text or "")

@@ -23,7 +23,9 @@ class OpenAIResponsesClient(PostingClient):
 
     def check(self, sampling: Sampling) -> None:
         if sampling.seed is not None:
-            raise ProtocolError(f"the Responses API takes no seed; leave --seed out for {self.model}")
+            raise ProtocolError(
+                f"the Responses API takes no seed; leave --seed out for {self.model}"
+            )
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
         system, *others = messages
@@ -48,7 +50,11 @@ class OpenAIResponsesClient(PostingClient):
         written = "".join(part["text"] for part in parts if part["type"] == "output_text")
         refusal = "".join(part["refusal"] for part in parts if part["type"] == "refusal")
         reasoning = [item for item in output if item["type"] == "reasoning"]
-        thoughts = [part["text"] for item in reasoning for part in item.get("content") or item.get("summary") or ()]
+        thoughts = [
+            part["text"]
+            for item in reasoning
+            for part in item.get("content") or item.get("summary") or ()
+        ]
         text, usage = written or refusal, data.get("usage")
         cut = (data.get("incomplete_details") or {}).get("reason")
         return Answer(

@@ -97,39 +97,55 @@ class Model:
             asked: fields of `Sampling`; `None` leaves one to the model, a temperature of `"none"` to the endpoint.
         """
         given = {name: value for name, value in (asked or {}).items() if value is not None}
-        own = {"max_tokens": self.max_tokens or Sampling.max_tokens, "reasoning_tokens": self.reasoning_tokens}
+        own = {
+            "max_tokens": self.max_tokens or Sampling.max_tokens,
+            "reasoning_tokens": self.reasoning_tokens,
+        }
         heat = {} if isinstance(self.temperature, bool) else {"temperature": self.temperature}
         sampling = {**own, **heat, "effort": self.effort, **given}
         if sampling.get("temperature") == "none":
             sampling["temperature"] = None
         if self.temperature is False:
             sampling.update(temperature=None, top_p=None)
-        return Sampling(**{**sampling, "extra": {**(self.extra or {}), **given.get("extra", {})} or None})
+        return Sampling(
+            **{**sampling, "extra": {**(self.extra or {}), **given.get("extra", {})} or None}
+        )
 
     def key(self) -> str:
         """The key from the environment. Raises ProtocolError if it must be there and isn't."""
         key = os.environ.get(self.provider.key, "")
         if not key and self.provider.key_required:
-            raise ProtocolError(f"{self.name} needs a key: set the environment variable {self.provider.key}")
+            raise ProtocolError(
+                f"{self.name} needs a key: set the environment variable {self.provider.key}"
+            )
         return key
 
-    def client(self, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None) -> Client:
+    def client(
+        self, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
+    ) -> Client:
         """A client of it. Raises ProtocolError if its extra or its key is missing, or the URL isn't one."""
         name, extra, _ = CLIENTS[self.provider.client]
         try:
-            made = getattr(importlib.import_module(f"vagen_benchmarks.clients.{self.provider.client}_client"), name)
+            made = getattr(
+                importlib.import_module(f"vagen_benchmarks.clients.{self.provider.client}_client"),
+                name,
+            )
         except ImportError as error:
             missing = getattr(error, "missing", "") or error.name
             raise ProtocolError(
                 f"{self.name} needs the Python module {missing!r}, which is not installed. "
                 f'Install it with: pip install "vagen-envs[{extra}]"'
             ) from error
-        more: dict[str, Any] = {"token_field": self.provider.token_field} if self.provider.token_field else {}
+        more: dict[str, Any] = (
+            {"token_field": self.provider.token_field} if self.provider.token_field else {}
+        )
         key, headers = self.key(), expanded(headers or {})
         if self.provider.key_header:
             headers[self.provider.key_header] = key
         url = checked_url(base_url or self.provider.base_url)
-        client: Client = made(self.id, key=key, base_url=url, timeout=timeout, headers=headers, **more)
+        client: Client = made(
+            self.id, key=key, base_url=url, timeout=timeout, headers=headers, **more
+        )
         return client
 
 
@@ -151,7 +167,9 @@ def checked_url(url: str | None) -> str | None:
         return url
     except ValidationError as error:
         why = error.errors()[0]["msg"]
-        raise ProtocolError(f"the URL {url!r} is not valid: {why}; write it like http://localhost:8000/v1") from error
+        raise ProtocolError(
+            f"the URL {url!r} is not valid: {why}; write it like http://localhost:8000/v1"
+        ) from error
 
 
 class Registry:
@@ -215,9 +233,15 @@ class Registry:
                 where = replace(where, key_required=where.key_header is not None)
             return Model(name, where, model_id)
         if name.endswith(".py"):
-            raise ProtocolError(f"agent {name!r} is a file; name the class or function in it, as in {name}:MyAgent")
+            raise ProtocolError(
+                f"agent {name!r} is a file; name the class or function in it, as in {name}:MyAgent"
+            )
         if Path(name).is_dir():
-            raise ProtocolError(f"agent {name!r} is a folder without a model's config.json; name one of vagen train")
+            raise ProtocolError(
+                f"agent {name!r} is a folder without a model's config.json; name one of vagen train"
+            )
         known = [*self.models, *(f"{name}:MODEL" for name in self.providers)]
         meant = did_you_mean(name, ["oracle", "random", *known])
-        raise ProtocolError(f"unknown agent {name!r}.{meant} An agent of your own is named FILE.py:NAME")
+        raise ProtocolError(
+            f"unknown agent {name!r}.{meant} An agent of your own is named FILE.py:NAME"
+        )

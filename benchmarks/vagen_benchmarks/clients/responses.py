@@ -28,7 +28,9 @@ def read_answer(response: httpx2.Response, reader: Callable[[Any], Answer]) -> A
     status = response.status_code
     if 300 <= status < 400:
         where = response.headers.get("location", "nowhere")
-        raise EndpointError("rejected", f"HTTP {status}: it redirects to {where:.200}", retry=False, status=status)
+        raise EndpointError(
+            "rejected", f"HTTP {status}: it redirects to {where:.200}", retry=False, status=status
+        )
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -37,18 +39,27 @@ def read_answer(response: httpx2.Response, reader: Callable[[Any], Answer]) -> A
         raise EndpointError("nonsense", f"not an answer: {_seen(response, text)}") from error
     if status >= 400:
         raise _status_error(response, text, data)
-    message = _error_in(data) if isinstance(data, Mapping) else None  # proxies say so with a status of 200
+    message = (
+        _error_in(data) if isinstance(data, Mapping) else None
+    )  # proxies say so with a status of 200
     if message is not None:
         raise error_of(message)
     try:
         return reader(data)
     except (TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise EndpointError("nonsense", f"not an answer ({error!r}): {in_a_line(text):.300}") from error
+        raise EndpointError(
+            "nonsense", f"not an answer ({error!r}): {in_a_line(text):.300}"
+        ) from error
 
 
 def _seen(response: httpx2.Response, text: str) -> str:
     """What came instead of JSON, in words."""
-    kind = response.headers.get("content-type", "application/octet-stream").partition(";")[0].strip().lower()
+    kind = (
+        response.headers.get("content-type", "application/octet-stream")
+        .partition(";")[0]
+        .strip()
+        .lower()
+    )
     if text.lstrip().startswith("data:") or kind == "text/event-stream":
         return "it is a stream of events, which nobody asked for"
     if title := _TITLE.search(text):
@@ -61,10 +72,17 @@ def _error_in(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
     error = data.get("error")
     if data.get("object") == "error":
         error = data
-    elif isinstance(error, str) and error and not data.keys() & {"choices", "content", "candidates"}:
+    elif (
+        isinstance(error, str) and error and not data.keys() & {"choices", "content", "candidates"}
+    ):
         error = {"message": error}
     told = data.get("base_resp")  # MiniMax's
-    if not error and isinstance(told, Mapping) and told.get("status_code") and not data.get("choices"):
+    if (
+        not error
+        and isinstance(told, Mapping)
+        and told.get("status_code")
+        and not data.get("choices")
+    ):
         error = {"message": f"{told.get('status_msg')} ({told['status_code']})"}
     return error if isinstance(error, Mapping) and error else None
 

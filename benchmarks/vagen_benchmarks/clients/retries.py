@@ -69,7 +69,9 @@ class CircuitBreaker:
             if now > self.down_since + self.patience and self._why is not None:
                 why = self._why
                 message = f"{why} (waited {self.patience:.0f} s)"
-                raise EndpointError(why.kind, message, retry=False, status=why.status, hopeless=True)
+                raise EndpointError(
+                    why.kind, message, retry=False, status=why.status, hopeless=True
+                )
             if now >= self._next_probe:
                 self._schedule(now)
                 return
@@ -94,7 +96,9 @@ class CircuitBreaker:
             return False
         now = time.monotonic()
         if self.down_since is None:
-            is_down = error.kind is Stop.UNREACHABLE or error.status in DOWN or len(self._failing) > 1
+            is_down = (
+                error.kind is Stop.UNREACHABLE or error.status in DOWN or len(self._failing) > 1
+            )
             if not is_down:
                 return False
             self.down_since, self._wait = now, FIRST_PROBE
@@ -132,7 +136,9 @@ class Pace:
         if self._rate == float("inf") and self._shut_until <= time.monotonic():
             return
         async with self._head:
-            while (left := max(self._last + 1 / self._rate, self._shut_until) - time.monotonic()) > 0:
+            while (
+                left := max(self._last + 1 / self._rate, self._shut_until) - time.monotonic()
+            ) > 0:
                 await asyncio.sleep(min(left, 0.5))
             self._last = time.monotonic()
 
@@ -190,7 +196,9 @@ class Retries:
         patience: seconds that an outage or a rate limit is waited for.
     """
 
-    def __init__(self, attempts: int = 6, first_wait: float = 1.0, patience: float = 3600.0) -> None:
+    def __init__(
+        self, attempts: int = 6, first_wait: float = 1.0, patience: float = 3600.0
+    ) -> None:
         self.attempts, self.first_wait, self.patience = attempts, first_wait, patience
         self.breaker, self.pace = CircuitBreaker(patience), Pace()
         self.has_answered = False
@@ -209,7 +217,9 @@ class Retries:
             self.pace.rebind()
         request = _Request()
         repeat = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception(lambda error: isinstance(error, EndpointError) and error.retry),
+            retry=tenacity.retry_if_exception(
+                lambda error: isinstance(error, EndpointError) and error.retry
+            ),
             wait=lambda _: request.pause,
             stop=tenacity.stop_never,
             reraise=True,
@@ -235,7 +245,11 @@ class Retries:
         """The error with what follows from it: `retry`, `hopeless`, and the pause before the next attempt."""
         if error.kind is Stop.SPENT:
             return error
-        if not self.has_answered and error.kind is not Stop.RATE_LIMITED and self._is_wrong(request, error):
+        if (
+            not self.has_answered
+            and error.kind is not Stop.RATE_LIMITED
+            and self._is_wrong(request, error)
+        ):
             error.retry, error.hopeless = False, True
             return error
         if not error.retry:
@@ -244,7 +258,9 @@ class Retries:
         if error.kind is Stop.RATE_LIMITED and self.patience > 0:
             self.breaker.succeeded(request.at)
             left = request.waiting_since + self.patience - time.monotonic()
-            request.pause = self.pace.refused(request.at, min(error.after or 0.0, LONGEST_WAIT, max(0.0, left)))
+            request.pause = self.pace.refused(
+                request.at, min(error.after or 0.0, LONGEST_WAIT, max(0.0, left))
+            )
             error.retry, error.hopeless = left > 0, left <= 0
             return error
         if error.kind in (Stop.REJECTED, Stop.PROXY):

@@ -29,11 +29,19 @@ class TransformersClient(Client):
     pictures: ClassVar[PictureForm] = "pil"
 
     def __init__(
-        self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
+        self,
+        model: str,
+        *,
+        key: str,
+        base_url: str | None,
+        timeout: float,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         try:
             self._processor: Any = Family.read(model).processor
-            self._model: Any = transformers.AutoModelForImageTextToText.from_pretrained(model, dtype="auto")
+            self._model: Any = transformers.AutoModelForImageTextToText.from_pretrained(
+                model, dtype="auto"
+            )
         except (OSError, ValueError, TrainingConfigError) as error:
             raise ProtocolError(
                 f"{model!r} holds no vision-language model that transformers can load: {error}"
@@ -43,7 +51,9 @@ class TransformersClient(Client):
 
     def check(self, sampling: Sampling) -> None:
         if sampling.seed is not None or sampling.effort is not None:
-            raise ProtocolError("a model in this process takes neither --seed nor --effort; leave them out")
+            raise ProtocolError(
+                "a model in this process takes neither --seed nor --effort; leave them out"
+            )
 
     def check_reasoning(self) -> None:
         raise ProtocolError(
@@ -63,16 +73,26 @@ class TransformersClient(Client):
             return_tensors="pt",
         ).to(self._model.device)
         warm = sampling.temperature is not None and sampling.temperature > 0
-        heat = {"temperature": sampling.temperature, "top_p": sampling.top_p or 1.0, "top_k": 0} if warm else {}
+        heat = (
+            {"temperature": sampling.temperature, "top_p": sampling.top_p or 1.0, "top_k": 0}
+            if warm
+            else {}
+        )
         with self._busy, torch.inference_mode():
             output = self._model.generate(
-                **inputs, max_new_tokens=sampling.limit, do_sample=warm, **heat, **(sampling.extra or {})
+                **inputs,
+                max_new_tokens=sampling.limit,
+                do_sample=warm,
+                **heat,
+                **(sampling.extra or {}),
             )
         asked = inputs["input_ids"].shape[1]
         written = output[0, asked:]
         text = self._processor.decode(written, skip_special_tokens=True)
         ends = self._model.generation_config.eos_token_id
-        ended = len(written) > 0 and int(written[-1]) in (ends if isinstance(ends, list) else [ends])
+        ended = len(written) > 0 and int(written[-1]) in (
+            ends if isinstance(ends, list) else [ends]
+        )
         ending: Ending = "stop" if ended and text else "empty" if ended else "length"
         return Answer(text, ending, asked, len(written))
 

@@ -27,49 +27,79 @@ JUDGING = ("judge", "gate", "weighting", "penalty")
 def bench(
     given: typer.Context,
     protocol: Annotated[
-        str | None, typer.Option("--protocol", "-p", help="`paper`, `paper-representations`, `strategies` or a file.")
+        str | None,
+        typer.Option(
+            "--protocol", "-p", help="`paper`, `paper-representations`, `strategies` or a file."
+        ),
     ] = None,
-    env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")] = None,
+    env: Annotated[
+        Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")
+    ] = None,
     agent: Annotated[
-        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, `blind`, a model, `FILE.py:NAME` …")
+        Names,
+        typer.Option(
+            "--agent", "-a", help="`oracle`, `random`, `blind`, a model, `FILE.py:NAME` …"
+        ),
     ] = None,
     split: options.Split = "test",
     episodes: Annotated[
         int | None,
-        typer.Option("--episodes", "-n", min=1, help="Seeds a task; each environment's own number by default."),
+        typer.Option(
+            "--episodes",
+            "-n",
+            min=1,
+            help="Seeds a task; each environment's own number by default.",
+        ),
     ] = None,
     first_seed: options.FirstSeed = 0,
     repeats: Annotated[int, typer.Option(min=1, help="How often each agent plays each seed.")] = 1,
     strategy: Annotated[Names, typer.Option(help="A reasoning strategy; may be repeated.")] = None,
     option: OptionPairs = None,
     folder: Annotated[
-        Path | None, typer.Option("--out", help="The run folder, new or empty. `runs/<time>` by default.")
+        Path | None,
+        typer.Option("--out", help="The run folder, new or empty. `runs/<time>` by default."),
     ] = None,
     base_url: options.BaseUrl = None,
     models: options.Models = None,
     profile: Annotated[
-        str | None, typer.Option(help="How the model writes: `tagged`, `thinking`, `untagged`, `native`.")
+        str | None,
+        typer.Option(help="How the model writes: `tagged`, `thinking`, `untagged`, `native`."),
     ] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Of a reply; 400 unless the registry says.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Of a reply; 400 unless the registry says.")
+    ] = None,
     reasoning_tokens: Annotated[
-        int | None, typer.Option(min=0, help="What it may think beyond its reply; the registry says.")
+        int | None,
+        typer.Option(min=0, help="What it may think beyond its reply; the registry says."),
     ] = None,
     temperature: Annotated[
-        str | None, typer.Option(help="Of sampling; `none` leaves it to the endpoint. The registry says.")
+        str | None,
+        typer.Option(help="Of sampling; `none` leaves it to the endpoint. The registry says."),
     ] = None,
     top_p: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Of sampling.")] = None,
-    effort: Annotated[str | None, typer.Option(help="How hard it thinks, as its provider says it: `low` …")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the endpoint's sampling, not of the levels.")] = None,
-    extra: Annotated[Names, typer.Option(help="A further field of each request, NAME=JSON; may be repeated.")] = None,
+    effort: Annotated[
+        str | None, typer.Option(help="How hard it thinks, as its provider says it: `low` …")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the endpoint's sampling, not of the levels.")
+    ] = None,
+    extra: Annotated[
+        Names, typer.Option(help="A further field of each request, NAME=JSON; may be repeated.")
+    ] = None,
     header: options.Header = None,
     max_dollars: options.MaxDollars = None,
     max_total_tokens: options.MaxTotalTokens = None,
     context: Annotated[
-        Names, typer.Option(help="What prompts show of earlier turns: `all`, `last:2`, `answers` …; may be repeated.")
+        Names,
+        typer.Option(
+            help="What prompts show of earlier turns: `all`, `last:2`, `answers` …; may be repeated."
+        ),
     ] = None,
     judge: Annotated[
         str | None,
-        typer.Option(help="Judge what agents say: `rule`, `llm:MODEL`, `FILE.py:CLASS` …, as `vagen judge` does."),
+        typer.Option(
+            help="Judge what agents say: `rule`, `llm:MODEL`, `FILE.py:CLASS` …, as `vagen judge` does."
+        ),
     ] = None,
     gate: options.Gate = True,
     weighting: options.Weighting = "plain",
@@ -87,7 +117,11 @@ def bench(
 
     Example: `vagen bench -e sokoban -e frozenlake -a gpt-5-mini -a random -n 32`
     """
-    arguments = {**locals(), "temperature": read_temperature(temperature), "extra": parse_options(extra) or None}
+    arguments = {
+        **locals(),
+        "temperature": read_temperature(temperature),
+        "extra": parse_options(extra) or None,
+    }
     plan = load_plan(protocol) if protocol else None
     if plan is not None:
         _refuse_beside_protocol(given)
@@ -108,7 +142,11 @@ def bench(
         raise ProtocolError("no environment can be made here; see above for what each lacks")
     own, how = baselines_of(tasks), {name: arguments[name] for name in HOW}
     sampling = {name: arguments[name] for name in SAMPLING if arguments[name] is not None}
-    contexts = [plan.context] if plan else [ContextPolicy.parse(text) for text in dict.fromkeys(context or ["all"])]
+    contexts = (
+        [plan.context]
+        if plan
+        else [ContextPolicy.parse(text) for text in dict.fromkeys(context or ["all"])]
+    )
     asked = asked_by(
         how,
         profile=profile,
@@ -130,7 +168,18 @@ def bench(
 
 
 SAID_BY_PROTOCOL = frozenset(
-    {"env", "split", "episodes", "first_seed", "strategy", "option", "max_tokens", "temperature", "top_p", "context"}
+    {
+        "env",
+        "split",
+        "episodes",
+        "first_seed",
+        "strategy",
+        "option",
+        "max_tokens",
+        "temperature",
+        "top_p",
+        "context",
+    }
 ).union(JUDGING)
 
 
@@ -169,7 +218,11 @@ def resume(
     changed = {name: value for name, value in locals().items() if name in HOW and value is not None}
     run_read = RunFolder(folder)
     if any(entry["event"] == "rescore" for entry in run_read.journal()):
-        raise RunFolderError(f"{folder} was scored again from another run; resume that one, then rescore it")
-    begun: Mapping[str, Any] = next((each for each in reversed(run_read.journal()) if each["event"] == "asked"), {})
+        raise RunFolderError(
+            f"{folder} was scored again from another run; resume that one, then rescore it"
+        )
+    begun: Mapping[str, Any] = next(
+        (each for each in reversed(run_read.journal()) if each["event"] == "asked"), {}
+    )
     how = {name: begun.get(name) for name in HOW} | changed
     raise typer.Exit(play_job(made_again(run_read, how)))

@@ -22,16 +22,24 @@ from vagen_benchmarks.runs.run_folder import RunFolder, storing
 
 
 def diagnose_command(
-    agent: Annotated[list[str], typer.Option("--agent", "-a", help="An agent of `vagen bench`; may be repeated.")],
-    env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated.")] = None,
-    levels: Annotated[int, typer.Option("--levels", "-n", min=2, help="Levels per environment.")] = 64,
+    agent: Annotated[
+        list[str], typer.Option("--agent", "-a", help="An agent of `vagen bench`; may be repeated.")
+    ],
+    env: Annotated[
+        Names, typer.Option("--env", "-e", help="An environment; may be repeated.")
+    ] = None,
+    levels: Annotated[
+        int, typer.Option("--levels", "-n", min=2, help="Levels per environment.")
+    ] = 64,
     split: options.Split = "test",
     first_seed: options.FirstSeed = 0,
     option: OptionPairs = None,
     base_url: options.BaseUrl = None,
     models: options.Models = None,
     concurrency: options.Concurrency = 16,
-    folder: Annotated[Path | None, typer.Option("--out", help="The run folder; the same again continues it.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="The run folder; the same again continues it.")
+    ] = None,
 ) -> None:
     """Find out why an agent fails: perception, prediction, planning or format.
 
@@ -43,7 +51,9 @@ def diagnose_command(
     Example: `vagen diagnose -a gpt-5-mini -e sokoban -n 64`
     """
     ids = [resolve_id(name) for name in env or ["sokoban", "frozenlake"]]
-    tasks = diagnosis_tasks(ids, {"representation": "structured", **parse_options(option)}, split, first_seed, levels)
+    tasks = diagnosis_tasks(
+        ids, {"representation": "structured", **parse_options(option)}, split, first_seed, levels
+    )
     how = {"base_url": base_url, "models": models, "concurrency": concurrency}
     job = make_job(folder, tasks, make_agents(agent, asked_by(how), models), how=how)
     code = play_job(job)
@@ -61,7 +71,12 @@ def diagnose_command(
 
 
 def _print(found: list[Diagnosis]) -> None:
-    figures = [*(f"lost by\n{cause}" for cause in CAUSES), "solved from\nimage", "solved from\ntext", "levels"]
+    figures = [
+        *(f"lost by\n{cause}" for cause in CAUSES),
+        "solved from\nimage",
+        "solved from\ntext",
+        "levels",
+    ]
     table = make_table(["agent", "environment"], figures)
     for one in found:
         shares = [f"{one.causes[cause].value:.0%}" for cause in CAUSES]

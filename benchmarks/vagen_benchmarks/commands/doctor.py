@@ -31,13 +31,21 @@ def envs() -> None:
         try:
             env = gym.make(env_id, disable_env_checker=True)
         except (VagenError, ImportError) as error:
-            table.add_row(env_id, "", "", "", Text(visible(" ".join(str(error).splitlines())), "yellow"))
+            table.add_row(
+                env_id, "", "", "", Text(visible(" ".join(str(error).splitlines())), "yellow")
+            )
             continue
         inner = env.unwrapped
         assert isinstance(inner, VagenEnv)
         height, width, _ = inner.observation_space["image"].shape or (0, 0, 0)
         turns = f"{inner.config.max_turns} × {inner.config.max_actions_per_turn}"
-        table.add_row(env_id, f"{width}×{height}", turns, inner.grammar.actions.summary(), Text("ready", "green"))
+        table.add_row(
+            env_id,
+            f"{width}×{height}",
+            turns,
+            inner.grammar.actions.summary(),
+            Text("ready", "green"),
+        )
         env.close()
     out.print(table)
 
@@ -57,7 +65,13 @@ def doctor() -> None:
             meter.advance(finding.what in vagen_envs.ENV_IDS)
     table = make_table(["", "what", "found", "fix"], show_header=False)
     for finding in findings:
-        mark = Text("✓", "green") if finding.ok else Text("✗", "red") if finding.needed else Text("–", "yellow")
+        mark = (
+            Text("✓", "green")
+            if finding.ok
+            else Text("✗", "red")
+            if finding.needed
+            else Text("–", "yellow")
+        )
         table.add_row(mark, finding.what, finding.found, "" if finding.ok else finding.fix)
     out.print(table)
     raise typer.Exit(any(finding.needed and not finding.ok for finding in findings))
@@ -97,14 +111,20 @@ def _environment(env_id: str) -> Iterator[DoctorFinding]:
         finally:
             env.close()
     except MissingExtraError as error:  # not asked for: nothing is broken
-        yield DoctorFinding(env_id, False, f"no {error.missing}", f'pip install "vagen-envs[{error.extra}]"')
+        yield DoctorFinding(
+            env_id, False, f"no {error.missing}", f'pip install "vagen-envs[{error.extra}]"'
+        )
         return
     except Exception as error:
-        yield DoctorFinding(env_id, False, "doesn't work", str(error) or type(error).__name__, needed=True)
+        yield DoctorFinding(
+            env_id, False, "doesn't work", str(error) or type(error).__name__, needed=True
+        )
         return
     height, width, _ = frame.shape  # type: ignore[union-attr]
     seconds = time.perf_counter() - began
-    yield DoctorFinding(env_id, True, f"{width}×{height} picture, a turn in {seconds:.2f} s", needed=True)
+    yield DoctorFinding(
+        env_id, True, f"{width}×{height} picture, a turn in {seconds:.2f} s", needed=True
+    )
     for option, lacking, fix in missing:
         yield DoctorFinding(f"{env_id} with {option}", False, f"missing: {lacking}", fix)
 
@@ -130,4 +150,6 @@ def _provider(provider: Provider) -> DoctorFinding:
         return DoctorFinding(what, False, f"no {sdk}", f'pip install "vagen-envs[{extra}]"')
     if provider.key_required and not os.environ.get(provider.key):
         return DoctorFinding(what, False, f"{provider.key} is not set", f"export {provider.key}=…")
-    return DoctorFinding(what, True, f"{provider.key} is set" if provider.key_required else "needs no key")
+    return DoctorFinding(
+        what, True, f"{provider.key} is set" if provider.key_required else "needs no key"
+    )

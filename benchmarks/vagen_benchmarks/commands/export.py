@@ -23,12 +23,24 @@ from vagen_envs.errors import did_you_mean
 
 def export(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
-    path: Annotated[Path, typer.Argument(metavar="OUT", help="A file that ends with .parquet or .jsonl.")],
-    form: Annotated[str, typer.Option(help="`chat`: samples to fine-tune on; `turns`: a table for analysis.")] = "chat",
-    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent's episodes.")] = None,
-    solved: Annotated[bool, typer.Option("--solved", help="Only episodes that were solved.")] = False,
-    min_return: Annotated[float | None, typer.Option(help="Only episodes of at least this return.")] = None,
-    context: Annotated[str, typer.Option(help="What chat samples show of the past: `all`, `last:2` …")] = "all",
+    path: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A file that ends with .parquet or .jsonl.")
+    ],
+    form: Annotated[
+        str, typer.Option(help="`chat`: samples to fine-tune on; `turns`: a table for analysis.")
+    ] = "chat",
+    agent: Annotated[
+        str | None, typer.Option("--agent", "-a", help="Only this agent's episodes.")
+    ] = None,
+    solved: Annotated[
+        bool, typer.Option("--solved", help="Only episodes that were solved.")
+    ] = False,
+    min_return: Annotated[
+        float | None, typer.Option(help="Only episodes of at least this return.")
+    ] = None,
+    context: Annotated[
+        str, typer.Option(help="What chat samples show of the past: `all`, `last:2` …")
+    ] = "all",
     trust: TrustModules = False,
 ) -> None:
     """Export a run as chat samples for fine-tuning (Hugging Face format) or as a table of turns.

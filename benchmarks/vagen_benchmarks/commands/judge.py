@@ -50,10 +50,13 @@ JudgeName = Annotated[
     ),
 ]
 # Options of an LLM judge.
-Cache = Annotated[Path | None, typer.Option(help="File of an LLM judge's replies, kept between calls.")]
+Cache = Annotated[
+    Path | None, typer.Option(help="File of an LLM judge's replies, kept between calls.")
+]
 MaxDollars = Annotated[float | None, typer.Option(help="An LLM judge stops asking at this cost.")]
 Prices = Annotated[
-    tuple[float, float] | None, typer.Option("--price", help="Dollars per million prompt and completion tokens.")
+    tuple[float, float] | None,
+    typer.Option("--price", help="Dollars per million prompt and completion tokens."),
 ]
 BaseUrl = Annotated[str | None, typer.Option(help="Of an LLM judge's OpenAI-compatible endpoint.")]
 Concurrency = Annotated[int, typer.Option(min=1, help="An LLM judge's requests in flight.")]
@@ -65,7 +68,9 @@ def _llm(price: tuple[float, float] | None, base_url: str | None, **others: Any)
 
 @app.command("calibrate")
 def calibrate_command(
-    file: Annotated[Path, typer.Argument(help="A JSON file of labelled statements, see docs/judges.md.")],
+    file: Annotated[
+        Path, typer.Argument(help="A JSON file of labelled statements, see docs/judges.md.")
+    ],
     judge: JudgeName = "rule-direct",
     misses: Annotated[int, typer.Option(help="Show so many statements that were misjudged.")] = 0,
     cache: Cache = None,
@@ -78,12 +83,19 @@ def calibrate_command(
 
     Example: `vagen judge calibrate statements.json --judge rule --misses 5`
     """
-    llm = _llm(price, cache=cache, max_dollars=max_dollars, base_url=base_url, concurrency=concurrency)
+    llm = _llm(
+        price, cache=cache, max_dollars=max_dollars, base_url=base_url, concurrency=concurrency
+    )
     made = named_judge(judge, **llm)
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        states = {name: State.from_json(each.get("json", each)) for name, each in data["states"].items()}
-        rows = [(Statement(row["part"], row["text"], states[row["state"]]), row["label"]) for row in data["statements"]]
+        states = {
+            name: State.from_json(each.get("json", each)) for name, each in data["states"].items()
+        }
+        rows = [
+            (Statement(row["part"], row["text"], states[row["state"]]), row["label"])
+            for row in data["statements"]
+        ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BenchError(
             f"{file} is no file of labelled statements ({type(error).__name__}: {error}); write JSON with `states` and "
@@ -110,14 +122,20 @@ def calibrate_command(
 @app.command("rescore")
 def rescore_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
-    into: Annotated[Path | None, typer.Option(help="A new run folder; RUN-JUDGE by default.")] = None,
+    into: Annotated[
+        Path | None, typer.Option(help="A new run folder; RUN-JUDGE by default.")
+    ] = None,
     judge: JudgeName = "rule",
     gate: options.Gate = True,
     weighting: options.Weighting = "plain",
     penalty: options.Penalty = "",
-    beta_grounding: Annotated[float, typer.Option(help="What a score of 1 adds to the reward.")] = 0.5,
+    beta_grounding: Annotated[
+        float, typer.Option(help="What a score of 1 adds to the reward.")
+    ] = 0.5,
     beta_world_modeling: Annotated[float, typer.Option(help="The same of the other part.")] = 0.5,
-    sentences: Annotated[int, typer.Option(help="Show so many of the most rewarded sentences.")] = 5,
+    sentences: Annotated[
+        int, typer.Option(help="Show so many of the most rewarded sentences.")
+    ] = 5,
     cache: Cache = None,
     max_dollars: MaxDollars = None,
     price: Prices = None,
@@ -133,25 +151,38 @@ def rescore_command(
     """
     settings = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     betas = {"grounding": beta_grounding, "world_modeling": beta_world_modeling}
-    llm = _llm(price, cache=cache, max_dollars=max_dollars, base_url=base_url, concurrency=concurrency)
+    llm = _llm(
+        price, cache=cache, max_dollars=max_dollars, base_url=base_url, concurrency=concurrency
+    )
     scoring = make_scoring({**settings, "betas": betas}, **llm)
     assert scoring is not None
     source = RunFolder(run)
     if trust:
         import_environments(source.protocol.tasks)
-    into = into or run.with_name(f"{run.name}-{re.sub('[^A-Za-z0-9.-]+', '-', scoring.reward.judge.name)}")
+    into = into or run.with_name(
+        f"{run.name}-{re.sub('[^A-Za-z0-9.-]+', '-', scoring.reward.judge.name)}"
+    )
     found = len(source.index())
     if source.damaged and not found:
-        raise RunFolderError(f"all lines of {source.episodes_file} are damaged: restore it, or play the run again")
+        raise RunFolderError(
+            f"all lines of {source.episodes_file} are damaged: restore it, or play the run again"
+        )
     try:
         into.mkdir(parents=True)
     except OSError as error:
-        raise RunFolderError(f"{into} can't be made ({error.strerror}); name another with --into") from error
+        raise RunFolderError(
+            f"{into} can't be made ({error.strerror}); name another with --into"
+        ) from error
     judged: list[tuple[str, str, Turn, TurnScores]] = []
     try:
-        with RunWriter(into, source.protocol) as writer, Meter("judging episodes", found, console=err) as meter:
+        with (
+            RunWriter(into, source.protocol) as writer,
+            Meter("judging episodes", found, console=err) as meter,
+        ):
             judge = scoring.reward.judge.name
-            writer.note("rescore", source=str(run.name), **{**settings, "judge": judge, "betas": betas})
+            writer.note(
+                "rescore", source=str(run.name), **{**settings, "judge": judge, "betas": betas}
+            )
             episodes = iter(source.episodes())
             while batch := list(itertools.islice(episodes, EPISODES_AT_ONCE)):
                 judged += _rescore(source, batch, scoring, writer)
@@ -176,23 +207,32 @@ def _rescore(
 ) -> list[tuple[str, str, Turn, TurnScores]]:
     env_options = {task.label: task.options for task in source.protocol.tasks}
     pictures = [
-        {name: Picture.from_png(source.pictures.get(name)) for name in sorted(episode.picture_names())}
+        {
+            name: Picture.from_png(source.pictures.get(name))
+            for name in sorted(episode.picture_names())
+        }
         for episode in episodes
     ]
     played = [
-        [Turn.from_json(turn, own) for turn in episode.turns] for episode, own in zip(episodes, pictures, strict=True)
+        [Turn.from_json(turn, own) for turn in episode.turns]
+        for episode, own in zip(episodes, pictures, strict=True)
     ]
     found: dict[int, list[tuple[Turn, TurnScores]]] = {}
     for task in {episode.task for episode in episodes}:
         of_task = [i for i, episode in enumerate(episodes) if episode.task == task]
-        scored = iter(scoring.scored([turn for i in of_task for turn in played[i]], env_options.get(task, {})))
+        scored = iter(
+            scoring.scored([turn for i in of_task for turn in played[i]], env_options.get(task, {}))
+        )
         found |= {i: [next(scored) for _ in played[i]] for i in of_task}
     judged = []
     for i, episode in enumerate(episodes):
         turns = [turn.to_json() for turn, _ in found[i]]
         writer.add(Episode.from_json({**episode.to_json(), "turns": turns}), pictures[i].values())
         names = (episode.agent, episode.task.removeprefix("vagen/"))
-        judged += [(*names, Turn.from_json(turn), scores) for turn, (_, scores) in zip(turns, found[i], strict=True)]
+        judged += [
+            (*names, Turn.from_json(turn), scores)
+            for turn, (_, scores) in zip(turns, found[i], strict=True)
+        ]
     return judged
 
 
@@ -217,7 +257,9 @@ def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
         table.add_row(*key, *counts, f"{unread:.0%}", mean, *varied)
     out.print(table)
     if not found:
-        out.print("no reply of this run has an <observation> or a <prediction>: there is nothing to judge")
+        out.print(
+            "no reply of this run has an <observation> or a <prediction>: there is nothing to judge"
+        )
     if unscored:
         fix = "if the judge's server failed, check --base-url, key and model, and rescore into a new folder (--into)"
         out.print(f"the last that went unscored: {unscored}; {fix}")
@@ -226,7 +268,9 @@ def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
 def _print_sentences(judged: list[tuple[str, str, Turn, TurnScores]], count: int) -> None:
     """What was rewarded most. A sentence that is true of most states says little about any."""
     turns, scores = [turn for _, _, turn, _ in judged], [each for *_, each in judged]
-    table = make_table(["most rewarded sentences"], ["sentence", "score in all", "true of the run's states"])
+    table = make_table(
+        ["most rewarded sentences"], ["sentence", "score in all", "true of the run's states"]
+    )
     for row in rewarded_sentences(turns, scores, RuleJudge("claims"), count):
         table.add_row(row.sentence, str(row.count), f"{row.value:.1f}", f"{row.truth_rate:.0%}")
     if table.row_count:

@@ -27,7 +27,9 @@ SHOWN = 200
 """Characters of a reply that are shown."""
 
 models = typer.Typer(
-    no_args_is_help=False, rich_markup_mode="markdown", help="List known models, or try one. Example: `vagen models`"
+    no_args_is_help=False,
+    rich_markup_mode="markdown",
+    help="List known models, or try one. Example: `vagen models`",
 )
 
 
@@ -39,14 +41,34 @@ def list_models(
     """List the models that `vagen bench --agent` knows, and whether their keys are set. Example: `vagen models`."""
     if context.invoked_subcommand is not None:
         return
-    table = make_table(["name", "id", "tokens", "temperature", "profile", "$/M in, cached, out", "key"])
+    table = make_table(
+        ["name", "id", "tokens", "temperature", "profile", "$/M in, cached, out", "key"]
+    )
     for name, model in Registry(own).models.items():
         sampling = model.sampling()
         provider = model.provider
-        key = "set" if os.environ.get(provider.key) else f"{provider.key} missing" if provider.key_required else "–"
+        key = (
+            "set"
+            if os.environ.get(provider.key)
+            else f"{provider.key} missing"
+            if provider.key_required
+            else "–"
+        )
         heat = "–" if sampling.temperature is None else f"{sampling.temperature:g}"
-        tokens = f"{sampling.max_tokens} + {sampling.reasoning_tokens}" if sampling.reasoning_tokens else "400"
-        table.add_row(name, f"{provider.name}:{model.id}", tokens, heat, model.profile.name, _price(model), key)
+        tokens = (
+            f"{sampling.max_tokens} + {sampling.reasoning_tokens}"
+            if sampling.reasoning_tokens
+            else "400"
+        )
+        table.add_row(
+            name,
+            f"{provider.name}:{model.id}",
+            tokens,
+            heat,
+            model.profile.name,
+            _price(model),
+            key,
+        )
     out.print(table)
 
 
@@ -59,10 +81,14 @@ def _price(model: Model) -> str:
 
 @models.command("try")
 def try_model(
-    name: Annotated[str, typer.Argument(metavar="MODEL", help="A model of the registry, or PROVIDER:MODEL.")],
+    name: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A model of the registry, or PROVIDER:MODEL.")
+    ],
     base_url: options.BaseUrl = None,
     own: options.Models = None,
-    env: Annotated[str, typer.Option("--env", "-e", help="The environment to play.")] = "frozenlake",
+    env: Annotated[
+        str, typer.Option("--env", "-e", help="The environment to play.")
+    ] = "frozenlake",
     strategy: Annotated[str, typer.Option(help="The reasoning strategy.")] = "free_think",
     option: OptionPairs = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 120.0,
@@ -78,7 +104,9 @@ def try_model(
     agent = ChatAgent(model, base_url=base_url, timeout=timeout, attempts=2, patience=0.0)
     profiles = list(registry.profiles.values())
     try:
-        tried = _fit(agent, profiles, resolve_id(env), {"strategy": strategy, **parse_options(option)})
+        tried = _fit(
+            agent, profiles, resolve_id(env), {"strategy": strategy, **parse_options(option)}
+        )
     except EndpointError as error:
         (advice,) = advise({(Stop(error.kind).value, str(error)): 1})
         raise EndpointError(error.kind, f"{error}; {advice.fix}") from error
@@ -94,7 +122,9 @@ def try_model(
     if best.fits:
         out.print(f"\nThe profile that fits {name} is {best.profile.name}:", style="green", end=" ")
         words = ["vagen", "bench", "-a", name, "--profile", best.profile.name]
-        words += ["--base-url", base_url] if base_url else []  # without it a key would go to the provider
+        words += (
+            ["--base-url", base_url] if base_url else []
+        )  # without it a key would go to the provider
         words += ["--models", str(own)] if own else []
         words += [word for pair in option or [] for word in ("-o", pair)]
         out.print(shlex.join(words), soft_wrap=True, markup=False)
@@ -120,14 +150,18 @@ class _Tried:
         return all(turn.parsed.format_correct for _, turn in self.played)
 
 
-def _fit(agent: ChatAgent, profiles: Sequence[Profile], env_id: str, options: Mapping[str, Any]) -> list[_Tried]:
+def _fit(
+    agent: ChatAgent, profiles: Sequence[Profile], env_id: str, options: Mapping[str, Any]
+) -> list[_Tried]:
     """Ask with the first profile, and with those that would have fitted what came, until one does.
 
     Raises:
         EndpointError: there is no reply to be had.
     """
     envs: list[Any] = [
-        gym.make(env_id, disable_env_checker=True, **{"max_turns": TURNS, **profile.options, **options}).unwrapped
+        gym.make(
+            env_id, disable_env_checker=True, **{"max_turns": TURNS, **profile.options, **options}
+        ).unwrapped
         for profile in profiles
     ]
     first, *others = zip(profiles, envs, strict=True)
@@ -173,7 +207,11 @@ def _score(profile: Profile, env: VagenEnv, tried: _Tried) -> float:
 def _seen(reply: Reply) -> str:
     call = reply.call
     assert call is not None
-    hidden = f" (and {len(call.reasoning)} characters of reasoning in a field of its own)" if call.reasoning else ""
+    hidden = (
+        f" (and {len(call.reasoning)} characters of reasoning in a field of its own)"
+        if call.reasoning
+        else ""
+    )
     cut = ", cut at the limit of tokens" if call.ending == "length" else ""
     return f"{reply.text[:SHOWN]!r}{'…' if len(reply.text) > SHOWN else ''}{hidden}{cut}"
 

@@ -18,7 +18,10 @@ EXIT_FAILED_EPISODES, EXIT_BAD_INPUT, EXIT_STOPPED, EXIT_INTERRUPTED = 1, 2, 3, 
 Names = list[str] | None
 
 OptionPairs = Annotated[
-    Names, typer.Option("--option", "-o", help="An option of the environments, NAME=VALUE; may be repeated.")
+    Names,
+    typer.Option(
+        "--option", "-o", help="An option of the environments, NAME=VALUE; may be repeated."
+    ),
 ]
 TrustModules = Annotated[
     bool, typer.Option("--trust", help="Import the modules of own environments that the run names.")
@@ -29,24 +32,48 @@ FirstSeed = Annotated[int, typer.Option(min=0, help="The first of the seeds.")]
 # How a run is played, which may change from one call to the next (`vagen_benchmarks.runs.job.HOW`).
 BaseUrl = Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")]
 Models = Annotated[Path | None, typer.Option("--models", help="A TOML file of your own models.")]
-Header = Annotated[Names, typer.Option(help="A further header, NAME=VALUE; `$VARIABLE` is filled in when it is sent.")]
-Concurrency = Annotated[int | None, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")]
-Timeout = Annotated[float | None, typer.Option(min=0.1, help="Seconds for one request and its whole answer.")]
-Attempts = Annotated[int | None, typer.Option(min=1, help="Requests for one reply before its episode fails.")]
-Patience = Annotated[float | None, typer.Option(min=0.0, help="Seconds that an outage is waited for.")]
-GiveUpAfter = Annotated[int | None, typer.Option(min=1, help="Stop when so many episodes in a row have failed.")]
-MaxDollars = Annotated[float | None, typer.Option(min=0.0, help="Begin no request that could cost more.")]
-MaxTotalTokens = Annotated[int | None, typer.Option(min=1, help="Begin no request that could take more.")]
+Header = Annotated[
+    Names,
+    typer.Option(help="A further header, NAME=VALUE; `$VARIABLE` is filled in when it is sent."),
+]
+Concurrency = Annotated[
+    int | None, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")
+]
+Timeout = Annotated[
+    float | None, typer.Option(min=0.1, help="Seconds for one request and its whole answer.")
+]
+Attempts = Annotated[
+    int | None, typer.Option(min=1, help="Requests for one reply before its episode fails.")
+]
+Patience = Annotated[
+    float | None, typer.Option(min=0.0, help="Seconds that an outage is waited for.")
+]
+GiveUpAfter = Annotated[
+    int | None, typer.Option(min=1, help="Stop when so many episodes in a row have failed.")
+]
+MaxDollars = Annotated[
+    float | None, typer.Option(min=0.0, help="Begin no request that could cost more.")
+]
+MaxTotalTokens = Annotated[
+    int | None, typer.Option(min=1, help="Begin no request that could take more.")
+]
 
 # How reasoning is judged.
 Gate = Annotated[
-    bool | None, typer.Option("--gate/--no-gate", help="Judge only turns of correct format with an executed action.")
+    bool | None,
+    typer.Option(
+        "--gate/--no-gate", help="Judge only turns of correct format with an executed action."
+    ),
 ]
 Weighting = Annotated[
     str | None,
-    typer.Option(help="`plain`: the judge's own score. `contrast`: claims are paid in contrast to peer states."),
+    typer.Option(
+        help="`plain`: the judge's own score. `contrast`: claims are paid in contrast to peer states."
+    ),
 ]
-Penalty = Annotated[str | None, typer.Option(help="`paper`: fine frequent sentences with a low score.")]
+Penalty = Annotated[
+    str | None, typer.Option(help="`paper`: fine frequent sentences with a low score.")
+]
 
 
 def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
@@ -59,9 +86,13 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
     for pair in pairs or ():
         name, found, value = pair.partition("=")
         if not found or not name:
-            raise ProtocolError(f"option {pair!r} is not valid: write NAME=VALUE, such as max_turns=5")
+            raise ProtocolError(
+                f"option {pair!r} is not valid: write NAME=VALUE, such as max_turns=5"
+            )
         try:
-            options[name.strip()] = json.loads({"None": "null", "True": "true", "False": "false"}.get(value, value))
+            options[name.strip()] = json.loads(
+                {"None": "null", "True": "true", "False": "false"}.get(value, value)
+            )
         except ValueError:
             options[name.strip()] = value
     return options
@@ -76,5 +107,7 @@ def read_temperature(text: str | None) -> float | str | None:
     except ValueError:
         heat = -1.0
     if not 0.0 <= heat < math.inf:
-        raise ProtocolError(f"temperature {text!r} is not valid: give a number of at least 0, or none")
+        raise ProtocolError(
+            f"temperature {text!r} is not valid: give a number of at least 0, or none"
+        )
     return heat

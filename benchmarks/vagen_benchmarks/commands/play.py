@@ -19,15 +19,20 @@ from vagen_benchmarks.runs.protocol import make_task, resolve_id
 
 def play(
     env: Annotated[str, typer.Argument(metavar="ENV", help="An environment, such as `sokoban`.")],
-    seed: Annotated[int | None, typer.Option(help="The level's seed; a new one each time by default.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The level's seed; a new one each time by default.")
+    ] = None,
     split: Annotated[
         str | None, typer.Option(help="`train`, `val` or `test`; `test` with --out, else `train`.")
     ] = None,
     option: OptionPairs = None,
     folder: Annotated[
-        Path | None, typer.Option("--out", help="Store the episodes in this run folder, new or empty.")
+        Path | None,
+        typer.Option("--out", help="Store the episodes in this run folder, new or empty."),
     ] = None,
-    episodes: Annotated[int, typer.Option("--episodes", "-n", min=1, help="Number of episodes, with --out.")] = 8,
+    episodes: Annotated[
+        int, typer.Option("--episodes", "-n", min=1, help="Number of episodes, with --out.")
+    ] = 8,
     name: Annotated[str, typer.Option(help="The player's name, with --out.")] = "me",
 ) -> None:
     """Play an environment yourself, with actions or with whole replies as a model writes them.

@@ -28,7 +28,9 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 def visible(text: str) -> str:
     """Text from outside without what steers a terminal: escape codes, bidirectional controls, lone surrogates."""
     # U+2400 and on picture the control characters: `␛` for an escape, which a terminal would obey.
-    return _UNSEEN.sub(lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text)
+    return _UNSEEN.sub(
+        lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text
+    )
 
 
 class _Plain(Console):
@@ -44,7 +46,9 @@ class _Plain(Console):
         return super().render_str(visible(text), **options)
 
 
-out = _Plain(width=None if sys.stdout.isatty() else 180)  # a file has no width; 80 would break the tables
+out = _Plain(
+    width=None if sys.stdout.isatty() else 180
+)  # a file has no width; 80 would break the tables
 err = _Plain(stderr=True)
 
 
@@ -63,7 +67,9 @@ def tally(meter: Meter) -> Callable[[Episode], None]:
     counts: Counter[str] = Counter()
 
     def told(episode: Episode) -> None:
-        counts.update(played=1, solved=int(episode.success), failed=int(episode.failure is not None))
+        counts.update(
+            played=1, solved=int(episode.success), failed=int(episode.failure is not None)
+        )
         failed = f", {counts['failed']} failed" if counts["failed"] else ""
         name = f"{visible(episode.agent)} on {episode.task.removeprefix('vagen/')}"
         meter.advance(note=f"{counts['solved']} of {counts['played']} solved{failed}; {name}")
@@ -88,7 +94,9 @@ def print_usage(bills: Mapping[str, Usage]) -> None:
             continue
         dollars = "price unknown" if bill.dollars is None else f"${bill.dollars:.4f}"
         cached = f", {bill.cached_tokens / max(1, bill.prompt_tokens):.0%} of them cached"
-        counted = f"; token counts of {bill.estimated} replies are estimates" if bill.estimated else ""
+        counted = (
+            f"; token counts of {bill.estimated} replies are estimates" if bill.estimated else ""
+        )
         out.print(
             f"{agent}: {dollars}, {bill.requests:,} replies, {bill.prompt_tokens:,} prompt tokens{cached}, "
             f"{bill.completion_tokens:,} completion tokens{counted}",
@@ -109,7 +117,9 @@ def print_unread(summary: Summary, bills: Mapping[str, Usage]) -> None:
         if row["errors"].get("cut short", 0) >= UNREAD:
             fix = "replies end at their limit of tokens: --max-tokens, --reasoning-tokens"
         where = f"{row['task'].removeprefix('vagen/')}, {row['agent']}"
-        words = f"{where}: only {row['valid']:.0%} of its turns had an answer that could be read; {fix}"
+        words = (
+            f"{where}: only {row['valid']:.0%} of its turns had an answer that could be read; {fix}"
+        )
         out.print(words, style="yellow", soft_wrap=True)
 
 
@@ -118,7 +128,17 @@ def print_table(summary: Summary) -> None:
     table = Table(box=None, header_style="bold")
     table.add_column("environment", overflow="fold", max_width=48)
     table.add_column("agent", no_wrap=True)
-    for name in ("success", "95 %", "return", "turns", "valid", "effective", "episodes", "levels", "failed"):
+    for name in (
+        "success",
+        "95 %",
+        "return",
+        "turns",
+        "valid",
+        "effective",
+        "episodes",
+        "levels",
+        "failed",
+    ):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("own metrics")
     rows, titles = summary.rows(), task_titles(summary.protocol)
@@ -149,7 +169,10 @@ def print_table(summary: Summary) -> None:
         where = f"{row['task'].removeprefix('vagen/')}, {row['agent']}"
         if row["unscored"]:
             reason = visible(row["unscored_reason"])
-            out.print(f"{where}: {row['unscored']} statements are unscored, the last: {reason}", style="yellow")
+            out.print(
+                f"{where}: {row['unscored']} statements are unscored, the last: {reason}",
+                style="yellow",
+            )
         ended = {name: share for name, share in row["errors"].items() if name in EARLY and share}
         if ended:
             shares = ", ".join(f"{share:.0%} by {name}" for name, share in ended.items())
@@ -170,18 +193,27 @@ def print_plan(summary: Summary) -> None:
         return
     made = plan_table(plan, summary.rows())
     title = f"protocol {plan.name}; † published result; below each score its 95 % interval"
-    table = Table(box=None, header_style="bold", title=title, title_justify="left", padding=(0, 1, 0, 0))
+    table = Table(
+        box=None, header_style="bold", title=title, title_justify="left", padding=(0, 1, 0, 0)
+    )
     table.add_column("", no_wrap=True)
     for group, name in made.columns:
         heading = re.sub(r"(?<=[a-z])(?=[A-Z])", "\n", group)  # "PrimitiveSkill" in two lines
-        table.add_column(f"{heading}\n{name}" if group else name, justify="right", no_wrap=True, vertical="bottom")
+        table.add_column(
+            f"{heading}\n{name}" if group else name,
+            justify="right",
+            no_wrap=True,
+            vertical="bottom",
+        )
     for row in made.rows:
         style = "dim" if row.published else ""
         name = f"{row.name} †" if row.published else row.name
         table.add_row(name, *(_figure(value) for value in row.values), style=style)
     out.print(table)
     if altered := plan.altered():
-        out.print(f"{FLAG} this isn't the package's protocol {plan.name}: {altered}", style="yellow")
+        out.print(
+            f"{FLAG} this isn't the package's protocol {plan.name}: {altered}", style="yellow"
+        )
 
 
 def _figure(figure: Estimate | None) -> str:

@@ -24,7 +24,9 @@ from vagen_benchmarks.sharing.files import edits
 
 def view(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a folder of runs.")],
-    page: Annotated[Path | None, typer.Option("--out", help="The page to write; by default in the folder.")] = None,
+    page: Annotated[
+        Path | None, typer.Option("--out", help="The page to write; by default in the folder.")
+    ] = None,
     browser: Annotated[bool, typer.Option(help="Open it in a browser, or only write it.")] = True,
 ) -> None:
     """Write and open the report of a run, or an overview of a folder of runs.
@@ -36,15 +38,21 @@ def view(
         with Meter("writing the report", len(folder.index()), console=err) as meter:
             report = write_report(folder, page, progress=meter.advance).resolve()
     else:
-        with Meter("reading runs", sum(1 for _ in run.rglob("protocol.json")), console=err) as meter:
-            report = write_overview(run, page or run / "index.html", progress=meter.advance).resolve()
+        with Meter(
+            "reading runs", sum(1 for _ in run.rglob("protocol.json")), console=err
+        ) as meter:
+            report = write_overview(
+                run, page or run / "index.html", progress=meter.advance
+            ).resolve()
     out.print(f"report: {report}", soft_wrap=True)
     if browser and not webbrowser.open(report.as_uri()):
         err.print("no browser was found; open the file on a machine that has one")
 
 
 def compare(
-    one: Annotated[str, typer.Argument(metavar="RUN[@AGENT]", help="A run folder, and which of its agents.")],
+    one: Annotated[
+        str, typer.Argument(metavar="RUN[@AGENT]", help="A run folder, and which of its agents.")
+    ],
     other: Annotated[str, typer.Argument(metavar="RUN[@AGENT]", help="The other.")],
 ) -> None:
     """Compare two agents on the same levels: wins, losses, and the difference with its interval and p-value.
@@ -56,7 +64,11 @@ def compare(
     """
     first, second = read_side(one), read_side(other)
     for path, folder in {side.folder.path: side.folder for side in (first, second)}.items():
-        print_findings(f"{path} was changed after it was written; see vagen verify {path}", edits(folder), "red")
+        print_findings(
+            f"{path} was changed after it was written; see vagen verify {path}",
+            edits(folder),
+            "red",
+        )
     print_comparison(first, second)
 
 
@@ -99,7 +111,9 @@ def print_comparison(first: Side, second: Side) -> None:
     if any(line.lost for line in lines):
         out.print(LOST, style="yellow")
     if sampled := sampling_differences(first, second):
-        out.print(f"the models were asked differently (1 / 2): {'; '.join(sampled)}", style="yellow")
+        out.print(
+            f"the models were asked differently (1 / 2): {'; '.join(sampled)}", style="yellow"
+        )
 
 
 LOST = (

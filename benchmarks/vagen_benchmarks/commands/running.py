@@ -14,7 +14,15 @@ from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.agents.human import Human
 from vagen_benchmarks.commands.options import EXIT_FAILED_EPISODES, EXIT_INTERRUPTED, EXIT_STOPPED
-from vagen_benchmarks.commands.printing import err, out, print_plan, print_table, print_unread, print_usage, tally
+from vagen_benchmarks.commands.printing import (
+    err,
+    out,
+    print_plan,
+    print_table,
+    print_unread,
+    print_usage,
+    tally,
+)
 from vagen_benchmarks.commands.results import print_contexts
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_report
@@ -34,12 +42,22 @@ def play_job(job: Job, *, new: bool = False) -> int:
         folder.note("asked", **_written(job.how))
         outcome = Outcome()
         interrupted, say = False, functools.partial(err.print, style="yellow", soft_wrap=True)
-        by_hand = any(isinstance(agent, Human) for agent in job.agents)  # a bar would disturb the input
-        with Meter("episodes", total, done=done, console=Console(quiet=True) if by_hand else err) as meter:
+        by_hand = any(
+            isinstance(agent, Human) for agent in job.agents
+        )  # a bar would disturb the input
+        with Meter(
+            "episodes", total, done=done, console=Console(quiet=True) if by_hand else err
+        ) as meter:
             try:
                 told = tally(meter)
                 outcome = run(
-                    folder, job.agents, policy=job.policy, skipped=job.skipped, scoring=job.scoring, told=told, say=say
+                    folder,
+                    job.agents,
+                    policy=job.policy,
+                    skipped=job.skipped,
+                    scoring=job.scoring,
+                    told=told,
+                    say=say,
                 )
             except KeyboardInterrupt:
                 interrupted = True
@@ -54,9 +72,16 @@ def play_job(job: Job, *, new: bool = False) -> int:
     resume_helps = _print_failures(outcome.failures, job.agents)
     if interrupted or outcome.reason:
         err.print("stopped:", style="red", end=" ")
-        err.print(f"{outcome.reason or 'interrupted'}; go on with: vagen resume {job.path}", soft_wrap=True)
+        err.print(
+            f"{outcome.reason or 'interrupted'}; go on with: vagen resume {job.path}",
+            soft_wrap=True,
+        )
     elif outcome.failed:
-        again = "vagen resume {} plays them again" if resume_helps else "then play them again: vagen resume {}"
+        again = (
+            "vagen resume {} plays them again"
+            if resume_helps
+            else "then play them again: vagen resume {}"
+        )
         err.print(again.format(job.path), soft_wrap=True)
     out.print(f"report: {report.resolve()}", soft_wrap=True)
     if interrupted:
@@ -81,7 +106,14 @@ def _written(how: Mapping[str, Any]) -> dict[str, Any]:
     url, models = how.get("base_url"), how.get("models")
     if url is not None:
         parts = urlsplit(url)
-        query = urlencode([each for each in parse_qsl(parts.query) if "version" in each[0]])  # others may hold a key
+        query = urlencode(
+            [each for each in parse_qsl(parts.query) if "version" in each[0]]
+        )  # others may hold a key
         url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
     headers = [pair for pair in how.get("header") or () if "$" in pair]  # others may hold a key
-    return {**how, "base_url": url, "models": models and str(Path(models).resolve()), "header": headers or None}
+    return {
+        **how,
+        "base_url": url,
+        "models": models and str(Path(models).resolve()),
+        "header": headers or None,
+    }

@@ -21,25 +21,44 @@ if TYPE_CHECKING:
 
 
 def serve(
-    env: Annotated[list[str] | None, typer.Option("--env", "-e", help="May be repeated; all by default.")] = None,
-    host: Annotated[str, typer.Option(help="Where to listen. Others than loopback need a key.")] = "127.0.0.1",
+    env: Annotated[
+        list[str] | None, typer.Option("--env", "-e", help="May be repeated; all by default.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Where to listen. Others than loopback need a key.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")] = 8765,
-    workers: Annotated[int, typer.Option(min=1, help="Worker processes, or actors.")] = os.cpu_count() or 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Worker processes, or actors.")
+    ] = os.cpu_count() or 1,
     max_sessions: Annotated[int, typer.Option(min=1, help="Sessions at once.")] = 1024,
     client_sessions: Annotated[
         int | None,
-        typer.Option(min=1, help="Sessions of one key; without keys, of one address. By default its share, or half."),
+        typer.Option(
+            min=1,
+            help="Sessions of one key; without keys, of one address. By default its share, or half.",
+        ),
     ] = None,
-    lease: Annotated[float, typer.Option(min=1.0, help="Seconds without a request that end a session.")] = 300.0,
-    call_cpu: Annotated[float, typer.Option(min=0.0, help="CPU seconds of a reset or a turn; 0 for no bound.")] = 10.0,
-    worker_memory: Annotated[int, typer.Option(min=0, help="MiB of data of a worker process; 0 for no bound.")] = 4096,
+    lease: Annotated[
+        float, typer.Option(min=1.0, help="Seconds without a request that end a session.")
+    ] = 300.0,
+    call_cpu: Annotated[
+        float, typer.Option(min=0.0, help="CPU seconds of a reset or a turn; 0 for no bound.")
+    ] = 10.0,
+    worker_memory: Annotated[
+        int, typer.Option(min=0, help="MiB of data of a worker process; 0 for no bound.")
+    ] = 4096,
     offer: Annotated[
         list[str] | None,
-        typer.Option(help="OPTION=NAME:VALUE; clients that set OPTION to NAME get VALUE. May be repeated."),
+        typer.Option(
+            help="OPTION=NAME:VALUE; clients that set OPTION to NAME get VALUE. May be repeated."
+        ),
     ] = None,
     ray: Annotated[
         str | None,
-        typer.Option(help="Workers are actors of the Ray cluster at this address; `auto` for this machine's."),
+        typer.Option(
+            help="Workers are actors of the Ray cluster at this address; `auto` for this machine's."
+        ),
     ] = None,
 ) -> None:
     """Serve environments over WebSockets, to `vagen_adapters.service.client` and others.
@@ -49,7 +68,9 @@ def serve(
 
     Example: `vagen serve --port 8000`
     """
-    from vagen_adapters.service.server import serve as serve_pool  # first: it names the extra that is missing
+    from vagen_adapters.service.server import (
+        serve as serve_pool,
+    )  # first: it names the extra that is missing
     from vagen_adapters.service.client import KEY_VARIABLE  # isort: skip
     from vagen_adapters.service.limits import Limits
     from vagen_adapters.service.sessions import ServiceConfig
@@ -82,7 +103,9 @@ def read_offers(offers: Sequence[str]) -> dict[str, dict[str, str]]:
         option, found, rest = text.partition("=")
         name, colon, value = rest.partition(":")
         if not (option and found and name and colon and value):
-            raise BenchError(f"--offer {text!r} is not OPTION=NAME:VALUE; write dataset=icons:/data/icons.jsonl")
+            raise BenchError(
+                f"--offer {text!r} is not OPTION=NAME:VALUE; write dataset=icons:/data/icons.jsonl"
+            )
         read.setdefault(option, {})[name] = value
     return read
 
@@ -92,11 +115,15 @@ def _make_pool(address: str | None, workers: int, limits: Limits) -> Pool:
         from vagen_adapters.service.local_pool import local_pool
 
         return local_pool(workers, limits=limits)
-    from vagen_adapters.service.ray_pool import ray_pool  # first: it names the extra that is missing
+    from vagen_adapters.service.ray_pool import (
+        ray_pool,
+    )  # first: it names the extra that is missing
     import ray  # isort: skip
 
     try:
         ray.init(address=address, log_to_driver=False)
     except ConnectionError as error:
-        raise BenchError(f"no Ray cluster answers at {address} ({error}); start one (`ray start --head`)") from None
+        raise BenchError(
+            f"no Ray cluster answers at {address} ({error}); start one (`ray start --head`)"
+        ) from None
     return ray_pool(workers, limits=limits)

@@ -16,7 +16,10 @@ from vagen_benchmarks.sharing.verify import verify as verify_run
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 Trusted = Annotated[
-    bool, typer.Option("--trust", help="Make any environment and option that the run names. For your own runs.")
+    bool,
+    typer.Option(
+        "--trust", help="Make any environment and option that the run names. For your own runs."
+    ),
 ]
 
 
@@ -51,8 +54,12 @@ def verify(run_folder: RunArgument, trust: Trusted = False) -> None:
 
 
 def leaderboard(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders of one protocol.")],
-    page: Annotated[Path, typer.Option("--out", help="The page to write.")] = Path("leaderboard.html"),
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN…", help="Run folders of one protocol.")
+    ],
+    page: Annotated[Path, typer.Option("--out", help="The page to write.")] = Path(
+        "leaderboard.html"
+    ),
     trust: Trusted = False,
 ) -> None:
     """Verify runs of one protocol and write a page that ranks their agents.
@@ -62,4 +69,6 @@ def leaderboard(
 
     Example: `vagen leaderboard runs/a runs/b --out leaderboard.html`
     """
-    out.print(f"leaderboard: {write_leaderboard(runs, page, trusted=trust).resolve()}", soft_wrap=True)
+    out.print(
+        f"leaderboard: {write_leaderboard(runs, page, trusted=trust).resolve()}", soft_wrap=True
+    )

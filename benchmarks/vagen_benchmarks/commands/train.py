@@ -27,26 +27,39 @@ if TYPE_CHECKING:
 
 
 def train(
-    recipe: Annotated[str, typer.Option(help="Such as `vagen-base`, or the path of a TOML file of your own.")],
+    recipe: Annotated[
+        str, typer.Option(help="Such as `vagen-base`, or the path of a TOML file of your own.")
+    ],
     out: Annotated[Path, typer.Option(help="Where checkpoints and the trained model go.")],
     env: Annotated[
         list[str] | None,
         typer.Option(
-            "--env", "-e", help="An environment, or a JSON table of one as in `[[environments]]`; may be repeated."
+            "--env",
+            "-e",
+            help="An environment, or a JSON table of one as in `[[environments]]`; may be repeated.",
         ),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="The policy's folder or name; the recipe's by default.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The policy's folder or name; the recipe's by default.")
+    ] = None,
     option: OptionPairs = None,
     setting: Annotated[
-        list[str] | None, typer.Option("--set", "-s", help="A setting of the trainer, NAME=VALUE; may be repeated.")
+        list[str] | None,
+        typer.Option("--set", "-s", help="A setting of the trainer, NAME=VALUE; may be repeated."),
     ] = None,
     resume: Annotated[Path | None, typer.Option(help="A checkpoint to go on from.")] = None,
     without_reasoning_reward: Annotated[
-        bool, typer.Option("--without-reasoning-reward", help="Leave out the reward for reasoning that a recipe has.")
+        bool,
+        typer.Option(
+            "--without-reasoning-reward",
+            help="Leave out the reward for reasoning that a recipe has.",
+        ),
     ] = False,
     judge: Annotated[
         str | None,
-        typer.Option(help="Judge of the reasoning: `rule`, `llm-structured:MODEL`, both, or `FILE.py:CLASS`."),
+        typer.Option(
+            help="Judge of the reasoning: `rule`, `llm-structured:MODEL`, both, or `FILE.py:CLASS`."
+        ),
     ] = None,
     gate: options.Gate = None,
     weighting: options.Weighting = None,
@@ -68,16 +81,22 @@ def train(
     settings = parse_options(setting)
     for name in settings:
         if name in ("environments", "output_dir"):
-            raise TrainingConfigError(f"--set {name}: the command has an option of its own for it, --env or --out")
+            raise TrainingConfigError(
+                f"--set {name}: the command has an option of its own for it, --env or --out"
+            )
     for name, value in {**chosen.settings, **settings}.items():
         check_setting(name, value)
     environments = _environments(env or chosen.environments, parse_options(option))
     if not environments:
-        raise TrainingConfigError(f"recipe {recipe} names no environments; give --env, such as --env sokoban")
+        raise TrainingConfigError(
+            f"recipe {recipe} names no environments; give --env, such as --env sokoban"
+        )
     wanted = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     given = {name: value for name, value in wanted.items() if value is not None}
     if without_reasoning_reward and given:
-        raise TrainingConfigError(f"--{next(iter(given))} contradicts --without-reasoning-reward; leave one out")
+        raise TrainingConfigError(
+            f"--{next(iter(given))} contradicts --without-reasoning-reward; leave one out"
+        )
     if resume is None:
         check_out(out)
     config = _config(chosen, environments, out, settings)
@@ -94,7 +113,11 @@ def _environments(entries: Sequence[Any], options: Mapping[str, Any]) -> list[di
     tables = []
     for entry in entries:
         try:
-            table = json.loads(entry) if isinstance(entry, str) and entry.lstrip().startswith("{") else entry
+            table = (
+                json.loads(entry)
+                if isinstance(entry, str) and entry.lstrip().startswith("{")
+                else entry
+            )
         except ValueError as error:
             raise TrainingConfigError(f"--env {entry} is no JSON table: {error}") from error
         table = {"id": table} if isinstance(table, str) else dict(table)
@@ -123,7 +146,9 @@ def _scores(config: Any, recipe: Recipe, given: Mapping[str, Any]) -> dict[str, 
     return scores
 
 
-def _config(recipe: Recipe, environments: Sequence[Any], out: Path, settings: Mapping[str, Any]) -> Any:
+def _config(
+    recipe: Recipe, environments: Sequence[Any], out: Path, settings: Mapping[str, Any]
+) -> Any:
     from transformers.integrations import get_reporting_integration_callbacks
 
     try:
@@ -135,7 +160,10 @@ def _config(recipe: Recipe, environments: Sequence[Any], out: Path, settings: Ma
         raise
     except (ImportError, RuntimeError) as error:  # a tracker's library that is missing
         raise TrainingConfigError(f"report_to: {in_short(error)}") from error
-    except (TypeError, ValueError) as error:  # transformers' and Python's, of values that can't be read
+    except (
+        TypeError,
+        ValueError,
+    ) as error:  # transformers' and Python's, of values that can't be read
         wanted = " ".join(f"-s {name}={value}" for name, value in settings.items()) or "no -s"
         words = " ".join(str(error).split())
         if "use_cpu" in words:  # transformers' only sign that there is no GPU
@@ -151,7 +179,9 @@ def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
     out = Path(config.output_dir)
-    with errors_as(TrainingConfigError, f"{model} can't be loaded or trained", "check the folder and settings"):
+    with errors_as(
+        TrainingConfigError, f"{model} can't be loaded or trained", "check the folder and settings"
+    ):
         trainer = MultiTurnPPOTrainer(model, config, score=score or None)
     try:
         trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
@@ -160,7 +190,11 @@ def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
         err.print(f"stopped: {go_on(out)}", soft_wrap=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     environments = [{"id": task.environment.id, "options": task.options} for task in config.tasks]
-    card = {"environments": environments, "max_tokens": config.max_tokens, "context": config.context}
+    card = {
+        "environments": environments,
+        "max_tokens": config.max_tokens,
+        "context": config.context,
+    }
     with writing(out):
         (out / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     trainer.accelerator.end_training()  # a process group that is left standing may abort the process

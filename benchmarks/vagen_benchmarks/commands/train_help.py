@@ -29,22 +29,32 @@ def train_epilog() -> str:
 
 
 def _top_comment(path: Path) -> str:
-    lines = itertools.takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
+    lines = itertools.takewhile(
+        lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines()
+    )
     return " ".join(line.lstrip("# ") for line in lines)
 
 
 def _settings(path: Path, class_name: str) -> list[str]:
     """`name` (default): description, for each entry under `Attributes:` in the docstring of a dataclass."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name)
+    found = next(
+        node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name
+    )
     defaults = {
         node.target.id: ast.unparse(node.value)
         for node in found.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Name)
+        and node.value is not None
     }
     text = inspect.cleandoc(ast.get_docstring(found) or "").partition("Attributes:\n")[2]
     section = re.split(r"\n(?=\S)", text, maxsplit=1)[0]
-    entries = [" ".join(entry.split()) for entry in re.split(r"\n {4}(?=\S)", "\n" + section) if entry.strip()]
+    entries = [
+        " ".join(entry.split())
+        for entry in re.split(r"\n {4}(?=\S)", "\n" + section)
+        if entry.strip()
+    ]
     return [_entry(entry, defaults) for entry in entries]
 
 
@@ -53,6 +63,8 @@ def _entry(entry: str, defaults: dict[str, str]) -> str:
     shown = []
     for name in names.split(", "):
         default = defaults.get(name, "")
-        is_shown = 0 < len(default) <= SHOWN_DEFAULT and not default.startswith(("field", "dataclasses"))
+        is_shown = 0 < len(default) <= SHOWN_DEFAULT and not default.startswith(
+            ("field", "dataclasses")
+        )
         shown.append(f"`{name}={default}`" if is_shown else f"`{name}`")
     return f"{', '.join(shown)}: {description}"

@@ -16,7 +16,10 @@ def check_model(model: str) -> None:
     from transformers import AutoConfig
 
     folder = Path(model)
-    if (folder / "config.json").is_file() and not [*folder.glob("*.safetensors"), *folder.glob("*.bin")]:
+    if (folder / "config.json").is_file() and not [
+        *folder.glob("*.safetensors"),
+        *folder.glob("*.bin"),
+    ]:
         raise TrainingConfigError(f"{model} holds a config.json but no weights (*.safetensors)")
     if (folder / "adapter_config.json").is_file():
         raise TrainingConfigError(
@@ -25,7 +28,9 @@ def check_model(model: str) -> None:
         )
     for file in sorted(folder.glob("*.safetensors")):
         with (
-            errors_as(TrainingConfigError, f"{file} can't be read", "it may be cut off, so copy it anew"),
+            errors_as(
+                TrainingConfigError, f"{file} can't be read", "it may be cut off, so copy it anew"
+            ),
             safe_open(file, framework="pt"),
         ):
             pass
@@ -54,4 +59,8 @@ def go_on(out: Path) -> str:
 
 
 def _holds_model(out: Path) -> bool:
-    return any((out / BEST).glob("*")) or any(out.glob("checkpoint-*")) or (out / "config.json").exists()
+    return (
+        any((out / BEST).glob("*"))
+        or any(out.glob("checkpoint-*"))
+        or (out / "config.json").exists()
+    )

@@ -20,17 +20,25 @@ def warmstart(
     env: Annotated[str, typer.Option("--env", "-e", help="The environment.")],
     out: Annotated[Path, typer.Option(help="The folder of the fine-tuned model.")],
     model: Annotated[str, typer.Option(help="The model's folder or name.")],
-    episodes: Annotated[int, typer.Option(min=1, help="Episodes of the oracle to imitate, once each.")] = 512,
+    episodes: Annotated[
+        int, typer.Option(min=1, help="Episodes of the oracle to imitate, once each.")
+    ] = 512,
     noise: Annotated[
-        float, typer.Option(min=0, max=0.99, help="Share of turns with random actions, which are not imitated.")
+        float,
+        typer.Option(
+            min=0, max=0.99, help="Share of turns with random actions, which are not imitated."
+        ),
     ] = 0.2,
     lora: Annotated[
         dict[str, Any] | None,
         typer.Option(
-            parser=json.loads, help="Train adapters with these settings of peft.LoraConfig, as JSON, and merge them."
+            parser=json.loads,
+            help="Train adapters with these settings of peft.LoraConfig, as JSON, and merge them.",
         ),
     ] = None,
-    learning_rate: Annotated[float | None, typer.Option(min=0, help="By default 1e-5, with --lora 1e-4.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(min=0, help="By default 1e-5, with --lora 1e-4.")
+    ] = None,
     sequences_per_forward: Annotated[int, typer.Option(min=1, help="Fewer need less memory.")] = 2,
     option: OptionPairs = None,
 ) -> None:
@@ -50,12 +58,16 @@ def warmstart(
     check_setting("lora", lora or {})
     check_out(out)
     check_model(model)
-    with errors_as(TrainingConfigError, f"--model {model} can't be read", "give the folder of a whole model"):
+    with errors_as(
+        TrainingConfigError, f"--model {model} can't be read", "give the folder of a whole model"
+    ):
         encoder = ChatEncoder.from_pretrained(model)
         policy = read_policy(model, dtype="auto" if lora else "float32")
     check_finite(policy, model)
     if lora:
-        policy = with_adapters(policy, lora, seed=42)  # as transformers' Trainer, which shuffles by it
+        policy = with_adapters(
+            policy, lora, seed=42
+        )  # as transformers' Trainer, which shuffles by it
     rate = learning_rate or (1e-4 if lora else 1e-5)
     with lock(out):
         loss = warm_start(
@@ -69,4 +81,6 @@ def warmstart(
         with writing(out):
             (policy.merge_and_unload() if lora else policy).save_pretrained(out)
             encoder.save_pretrained(out)
-    typer.echo(f"mean loss {loss:.3f}; {out} holds the model. Try it: vagen bench --agent {out} --env {env}")
+    typer.echo(
+        f"mean loss {loss:.3f}; {out} holds the model. Try it: vagen bench --agent {out} --env {env}"
+    )

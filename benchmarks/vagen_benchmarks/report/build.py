@@ -34,14 +34,28 @@ from vagen_rewards.scores import PARTS
 
 CHUNK = 25
 """Episodes a chunk."""
-TURN = ("observed", "reply", "parsed", "executed", "rewards", "metrics", "terminated", "truncated", "result")
+TURN = (
+    "observed",
+    "reply",
+    "parsed",
+    "executed",
+    "rewards",
+    "metrics",
+    "terminated",
+    "truncated",
+    "result",
+)
 """What the page shows of a turn, besides its states."""
 LARGE_PICTURE = 30_000
 """Bytes of a PNG beyond which the page holds it as WebP instead; the run folder keeps the PNG."""
 
 
 def write_report(
-    run: RunFolder, path: Path | None = None, *, part: str = ".part", progress: Callable[[], None] = lambda: None
+    run: RunFolder,
+    path: Path | None = None,
+    *,
+    part: str = ".part",
+    progress: Callable[[], None] = lambda: None,
 ) -> Path:
     """Write the page of a run and return its path. The page needs no network.
 
@@ -79,7 +93,9 @@ def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> 
             except RunFolderError:
                 missing += 1
                 continue
-            out.write(f'<script type="text/plain" id="p{name[:20]}" data-kind="{kind}">{data}</script>\n')
+            out.write(
+                f'<script type="text/plain" id="p{name[:20]}" data-kind="{kind}">{data}</script>\n'
+            )
         if len(chunk) == CHUNK:
             _write_chunk(out, len(index), chunk)
         progress()
@@ -96,7 +112,9 @@ def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> 
         "chunk": CHUNK,
         "damaged": run.damaged,
         "missing_pictures": missing,
-        "planned": sum(1 for agent in run.protocol.agents for _ in run.protocol.keys(agent["name"])),
+        "planned": sum(
+            1 for agent in run.protocol.agents for _ in run.protocol.keys(agent["name"])
+        ),
     }
 
 
@@ -105,7 +123,8 @@ def _header(run: RunFolder, page: dict[str, Any]) -> dict[str, Any]:
     protocol, plan = run.protocol, Plan.of(run.protocol)
     start = next((entry for entry in reversed(run.journal()) if entry["event"] == "start"), None)
     tasks = [
-        {name: value for name, value in task.items() if name != "system_prompt"} for task in page["protocol"]["tasks"]
+        {name: value for name, value in task.items() if name != "system_prompt"}
+        for task in page["protocol"]["tasks"]
     ]
     conditions = {**page["protocol"], "tasks": tasks, "machine": start}
     labels = [task.label.removeprefix("vagen/") for task in protocol.tasks]
@@ -123,15 +142,21 @@ def _header(run: RunFolder, page: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write_chunk(out: TextIO, written: int, episodes: list[dict[str, Any]]) -> None:
-    packed = base64.b64encode(gzip.compress(json.dumps(episodes, separators=(",", ":")).encode(), 6, mtime=0))
-    out.write(f'<script type="text/plain" id="c{(written - 1) // CHUNK}">{packed.decode()}</script>\n')
+    packed = base64.b64encode(
+        gzip.compress(json.dumps(episodes, separators=(",", ":")).encode(), 6, mtime=0)
+    )
+    out.write(
+        f'<script type="text/plain" id="c{(written - 1) // CHUNK}">{packed.decode()}</script>\n'
+    )
     episodes.clear()
 
 
 def _entry(episode: Episode) -> list[Any]:
     """What the list of episodes shows of one, as short as can be: there may be thousands."""
     codes = {problem["code"] for turn in episode.turns for problem in turn["parsed"]["problems"]}
-    endings = {f"ended by {call['ending']}" for call in episode.calls if call and call["ending"] != "stop"}
+    endings = {
+        f"ended by {call['ending']}" for call in episode.calls if call and call["ending"] != "stop"
+    }
     return [
         *(getattr(episode, name) for name in ("task", "agent", "seed", "repeat")),
         episode.failure.kind if episode.failure else "",
@@ -139,7 +164,9 @@ def _entry(episode: Episode) -> list[Any]:
         round(episode.score, 4),
         len(episode.turns),
         sorted(codes | endings),
-        [] if episode.failure else [ERRORS.index(name) for name in ERRORS if name in errors_of(episode)],
+        []
+        if episode.failure
+        else [ERRORS.index(name) for name in ERRORS if name in errors_of(episode)],
     ]
 
 
@@ -151,11 +178,17 @@ def _slim(episode: Episode) -> dict[str, Any]:
         kept = {name: turn[name] for name in TURN}
         kept["states"] = [_described(turn["before"]), _described(turn["after"])]
         kept["verdicts"] = [  # no value where the judge failed
-            {"part": part, "value": turn["metrics"].get(part), "reason": turn["metrics"][f"{part}_reason"]}
+            {
+                "part": part,
+                "value": turn["metrics"].get(part),
+                "reason": turn["metrics"][f"{part}_reason"],
+            }
             for part in PARTS
             if f"{part}_reason" in turn["metrics"]
         ]
-        kept["own"] = {name: value for name, value in turn["metrics"].items() if name not in NOT_OWN}
+        kept["own"] = {
+            name: value for name, value in turn["metrics"].items() if name not in NOT_OWN
+        }
         shown = call and {name: value for name, value in call.items() if name != "hidden"}
         turns.append({**kept, "call": shown, "summary": summaries.get(number)})
     level = episode.turns[0]["level"] if episode.turns else None
@@ -165,7 +198,9 @@ def _slim(episode: Episode) -> dict[str, Any]:
 def _described(state: dict[str, Any]) -> dict[str, Any]:
     """A state as a grid of symbols, where it has one, and field by field."""
     grid = None
-    with contextlib.suppress(VagenError, NotImplementedError):  # a state of a package that isn't here, or no grid
+    with contextlib.suppress(
+        VagenError, NotImplementedError
+    ):  # a state of a package that isn't here, or no grid
         grid = State.from_json(state).symbolic()
     texts = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

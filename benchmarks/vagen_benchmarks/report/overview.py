@@ -17,7 +17,9 @@ CHANGING = ("protocol.json", "episodes.jsonl", "journal.jsonl")
 """The files that change while a run is played."""
 
 
-def write_overview(folder: Path, page: Path, *, progress: Callable[[], None] = lambda: None) -> Path:
+def write_overview(
+    folder: Path, page: Path, *, progress: Callable[[], None] = lambda: None
+) -> Path:
     """Write the page of a folder of runs, and the reports of those that have changed since theirs was written.
 
     Args:
@@ -30,7 +32,9 @@ def write_overview(folder: Path, page: Path, *, progress: Callable[[], None] = l
     """
     found = sorted({path.parent for path in folder.rglob("protocol.json")})
     if not found:
-        raise RunFolderError(f"{folder} holds no run; play one with vagen bench --out {folder / 'NAME'}")
+        raise RunFolderError(
+            f"{folder} holds no run; play one with vagen bench --out {folder / 'NAME'}"
+        )
     runs = []
     for path in found:
         runs.append(_shown(folder, path, page))
@@ -49,10 +53,17 @@ def _shown(folder: Path, path: Path, page: Path) -> dict[str, Any]:
         rows = summarise(run).rows()
         if not _is_new(run):
             write_report(run, part=".seen.part")
-    except (RunFolderError, ValueError, KeyError, TypeError) as error:  # somebody else's, or of another version
+    except (
+        RunFolderError,
+        ValueError,
+        KeyError,
+        TypeError,
+    ) as error:  # somebody else's, or of another version
         return {"name": name, "error": str(error), "begun": "", "going": False}
     calls = [entry for entry in run.journal() if entry["event"] in ("start", "end")]
-    begun = next((str(call.get("at", "")) for call in reversed(calls) if call["event"] == "start"), "")
+    begun = next(
+        (str(call.get("at", "")) for call in reversed(calls) if call["event"] == "start"), ""
+    )
     last = calls[-1] if calls else {"event": ""}
     titles = task_titles(run.protocol)
     sums = {

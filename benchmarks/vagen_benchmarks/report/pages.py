@@ -22,7 +22,9 @@ _ENVIRONMENT = Environment(
     loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 _ENVIRONMENT.globals["asset"] = _asset
-_ENVIRONMENT.policies["json.dumps_kwargs"] = {}  # Jinja sorts keys by default; tables keep the order of the run
+_ENVIRONMENT.policies[
+    "json.dumps_kwargs"
+] = {}  # Jinja sorts keys by default; tables keep the order of the run
 
 
 def render(template: str, file: TextIO, **context: Any) -> None:

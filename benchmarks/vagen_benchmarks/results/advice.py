@@ -13,7 +13,14 @@ from pathlib import Path
 from vagen_benchmarks.stop_reasons import Stop
 
 RESUME_HELPS = frozenset(
-    {Stop.UNREACHABLE, Stop.TIMEOUT, Stop.RATE_LIMITED, Stop.SERVER_ERROR, Stop.NONSENSE, Stop.ENVIRONMENT}
+    {
+        Stop.UNREACHABLE,
+        Stop.TIMEOUT,
+        Stop.RATE_LIMITED,
+        Stop.SERVER_ERROR,
+        Stop.NONSENSE,
+        Stop.ENVIRONMENT,
+    }
 )
 """Causes that may disappear by themselves. All others need the fix before a resume."""
 
@@ -51,4 +58,7 @@ def advise(failures: Mapping[tuple[str, str], int], key: str = "the key") -> lis
 @functools.cache
 def _fixes() -> list[tuple[str, re.Pattern[str], str]]:
     entries = tomllib.loads(FIXES.read_text(encoding="utf-8"))["fix"]
-    return [(each.get("kind", ""), re.compile(each["says"], re.IGNORECASE), each["do"]) for each in entries]
+    return [
+        (each.get("kind", ""), re.compile(each["says"], re.IGNORECASE), each["do"])
+        for each in entries
+    ]

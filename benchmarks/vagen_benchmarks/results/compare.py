@@ -76,7 +76,8 @@ def read_side(place: str) -> Side:
     if not agent:
         if len(agents) > 1:
             raise ProtocolError(
-                f"{path} has {len(agents)} agents; say which: " + ", ".join(f"{path}@{a}" for a in agents)
+                f"{path} has {len(agents)} agents; say which: "
+                + ", ".join(f"{path}@{a}" for a in agents)
             )
         agent = agents[0]
     if agent not in agents:
@@ -87,15 +88,25 @@ def read_side(place: str) -> Side:
     scorers: set[str] = set()
     for each in folder.episodes():
         if each.agent == agent and each.failure is None:
-            played[each.task, each.seed, each.repeat] = (each.content or f"seed {each.seed}", each.success, each.score)
-            scorers.update(f"{each.task}: {turn['metrics'].get('scorer', '')}" for turn in each.turns)
+            played[each.task, each.seed, each.repeat] = (
+                each.content or f"seed {each.seed}",
+                each.success,
+                each.score,
+            )
+            scorers.update(
+                f"{each.task}: {turn['metrics'].get('scorer', '')}" for turn in each.turns
+            )
     conditions["scorers"] = sorted(scorers)  # an environment may choose one by what is installed
-    planned = frozenset((task.label, seed, repeat) for _, task, seed, repeat in folder.protocol.keys(agent))
+    planned = frozenset(
+        (task.label, seed, repeat) for _, task, seed, repeat in folder.protocol.keys(agent)
+    )
     return Side(
         folder,
         f"{agent} ({path})",
         conditions,
-        {name: each for name, each in entry.items() if name not in WHO} if "sampling" in entry else {},
+        {name: each for name, each in entry.items() if name not in WHO}
+        if "sampling" in entry
+        else {},
         played,
         planned,
     )
@@ -103,16 +114,26 @@ def read_side(place: str) -> Side:
 
 def read_conditions(folder: RunFolder) -> dict[str, Any]:
     """What a run was played under, whoever played."""
-    protocol = {name: value for name, value in folder.protocol.to_json().items() if name not in ("agents", "scoring")}
+    protocol = {
+        name: value
+        for name, value in folder.protocol.to_json().items()
+        if name not in ("agents", "scoring")
+    }
     return {**protocol, "judged by": folder.judged_by() or {}}
 
 
-def refuse_differing(one: str, first: Mapping[str, Any], other: str, second: Mapping[str, Any]) -> None:
+def refuse_differing(
+    one: str, first: Mapping[str, Any], other: str, second: Mapping[str, Any]
+) -> None:
     """Raise ProtocolError, saying in what they differ, unless both conditions are the same."""
     if differing := differences(first, second):
         listed = "\n  ".join(differing[:8])
         is_judge = all(each.startswith("judged by") for each in differing)
-        fix = "score both with one judge: vagen judge rescore RUN" if is_judge else "play both with the same options"
+        fix = (
+            "score both with one judge: vagen judge rescore RUN"
+            if is_judge
+            else "play both with the same options"
+        )
         raise ProtocolError(
             f"these runs can't be compared, their protocols differ ({one} / {other}):\n  {listed}\n{fix}"
         )
@@ -127,7 +148,9 @@ def compare(one: Side, other: Side) -> list[Pairs]:
     refuse_differing(one.name, one.conditions, other.name, other.conditions)
     shared = [play for play in one.episodes if play in other.episodes]
     if not shared:
-        raise ProtocolError(f"{one.name} and {other.name} have no level in common that both played to the end")
+        raise ProtocolError(
+            f"{one.name} and {other.name} have no level in common that both played to the end"
+        )
     lost = sorted((one.planned & other.planned) - {*shared})
 
     def of(task: str, plays: list[Play]) -> list[Play]:
@@ -150,15 +173,21 @@ def _pairs(task: str, plays: list[Play], lost: list[Play], one: Side, other: Sid
     names = {play[:2]: level for play, level in zip(plays, levels, strict=True)}
     gone = [names.get(play[:2], f"{play[0]} seed {play[1]}") for play in lost]
     gains = [second[2] - first[2] for first, second in zip(firsts, seconds, strict=True)]
-    apart = by_level(zip(levels, (float(second) - float(first) for first, second in solved), strict=True))
+    apart = by_level(
+        zip(levels, (float(second) - float(first) for first, second in solved), strict=True)
+    )
 
     def difference_if(*wins: bool | None) -> Estimate:
         """With the lost plays as won by one of the two, or left out; what a side has a score for stays what it is."""
         sides = []
-        for side, mine, wins_lost in zip((one, other), zip(*solved, strict=True), wins, strict=True):
+        for side, mine, wins_lost in zip(
+            (one, other), zip(*solved, strict=True), wins, strict=True
+        ):
             told = list(zip(levels, map(float, mine), strict=True))
             if wins_lost is not None:
-                results = (side.episodes[play][1] if play in side.episodes else wins_lost for play in lost)
+                results = (
+                    side.episodes[play][1] if play in side.episodes else wins_lost for play in lost
+                )
                 told += zip(gone, map(float, results), strict=True)
             sides.append(by_level(told))
         return difference(*sides)

@@ -18,7 +18,10 @@ def task_options(task: Task) -> str:
 
 def task_titles(protocol: Protocol) -> dict[str, str]:
     """By label, the label without `vagen/` and with the options that it leaves out."""
-    return {task.label: f"{task.label.removeprefix('vagen/')} {task_options(task)}".strip() for task in protocol.tasks}
+    return {
+        task.label: f"{task.label.removeprefix('vagen/')} {task_options(task)}".strip()
+        for task in protocol.tasks
+    }
 
 
 def agent_settings(described: Mapping[str, Any]) -> str:

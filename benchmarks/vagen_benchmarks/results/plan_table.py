@@ -54,11 +54,18 @@ def plan_table(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> PlanTable:
     made = []
     for agent in agents:
         for value in plan.values:
-            known = [_score(scores.get((labels.get((id(each), value), ""), agent)), each) for each in columns]
+            known = [
+                _score(scores.get((labels.get((id(each), value), ""), agent)), each)
+                for each in columns
+            ]
             figures = tuple(_with_averages(known, groups))
-            made.append(Row(agent if value is None else f"{agent}, {value}", figures, published=False))
+            made.append(
+                Row(agent if value is None else f"{agent}, {value}", figures, published=False)
+            )
     for name, values in plan.data.get("published", {}).items():
-        estimates: list[Estimate | None] = [Estimate(each, math.nan, math.nan, 0, 0.0) for each in values]
+        estimates: list[Estimate | None] = [
+            Estimate(each, math.nan, math.nan, 0, 0.0) for each in values
+        ]
         estimates += [None] * (len(columns) - len(values))
         made.append(Row(name, tuple(_with_averages(estimates, groups)), published=True))
     shown: list[tuple[str, str]] = []
@@ -79,10 +86,14 @@ def _score(row: Mapping[str, Any] | None, column: Mapping[str, Any]) -> Estimate
     low, high = (math.nan if each is None else each for each in row["metric_bounds"][metric])
     levels = row["levels"]
     freedom = max(1.0, levels - 1.0)
-    return Estimate(row["metrics"][metric], low, high, levels, levels, freedom, row["drawn"], row["flagged"])
+    return Estimate(
+        row["metrics"][metric], low, high, levels, levels, freedom, row["drawn"], row["flagged"]
+    )
 
 
-def _with_averages(known: Sequence[Estimate | None], groups: Mapping[str, Sequence[int]]) -> list[Estimate | None]:
+def _with_averages(
+    known: Sequence[Estimate | None], groups: Mapping[str, Sequence[int]]
+) -> list[Estimate | None]:
     """Adds the mean of each group of several columns, and the mean over the groups, as VAGEN's table 2 does."""
     values: list[Estimate | None] = []
     averages: list[Estimate | None] = []

@@ -59,7 +59,11 @@ def wilson(successes: float, trials: float, quantile: float = Z95) -> tuple[floa
         return 0.0, 1.0
     rate, square = successes / trials, quantile * quantile
     middle = (rate + square / (2 * trials)) / (1 + square / trials)
-    half = quantile / (1 + square / trials) * math.sqrt(rate * (1 - rate) / trials + square / (4 * trials * trials))
+    half = (
+        quantile
+        / (1 + square / trials)
+        * math.sqrt(rate * (1 - rate) / trials + square / (4 * trials * trials))
+    )
     low = 0.0 if successes == 0 else max(0.0, middle - half)
     high = 1.0 if successes == trials else min(1.0, middle + half)
     return low, high
@@ -166,20 +170,30 @@ def combined(parts: Sequence[Estimate]) -> Estimate:
         draws.setdefault(each.drawn or f"{i}", []).append(each)
 
     def reach(distance: Callable[[Estimate], float]) -> tuple[float, float]:
-        errors = [(math.fsum(distance(each) / t95(each.freedom) for each in draw)) ** 2 for draw in draws.values()]
+        errors = [
+            (math.fsum(distance(each) / t95(each.freedom) for each in draw)) ** 2
+            for draw in draws.values()
+        ]
         freedoms = [min(each.freedom for each in draw) for draw in draws.values()]
         total = math.fsum(errors)
         if total == 0 or not math.isfinite(total):
             return total, 1.0
-        freedom = total**2 / math.fsum(error**2 / free for error, free in zip(errors, freedoms, strict=True))
+        freedom = total**2 / math.fsum(
+            error**2 / free for error, free in zip(errors, freedoms, strict=True)
+        )
         return t95(freedom) * math.sqrt(total) / count, freedom
 
-    (down, below), (up, above) = reach(lambda each: each.value - each.low), reach(lambda each: each.high - each.value)
+    (down, below), (up, above) = (
+        reach(lambda each: each.value - each.low),
+        reach(lambda each: each.high - each.value),
+    )
     levels = sum(max(each.levels for each in draw) for draw in draws.values())
     effective = math.fsum(max(each.effective for each in draw) for draw in draws.values())
     drawn = parts[0].drawn if len(draws) == 1 else ""
     flagged = any(each.flagged for each in parts)
-    return Estimate(value, value - down, value + up, levels, effective, min(below, above), drawn, flagged)
+    return Estimate(
+        value, value - down, value + up, levels, effective, min(below, above), drawn, flagged
+    )
 
 
 def difference(one: Sequence[Cluster], other: Sequence[Cluster]) -> Estimate:
@@ -189,7 +203,9 @@ def difference(one: Sequence[Cluster], other: Sequence[Cluster]) -> Estimate:
     10, with the intervals by level).
     """
     first, second = rate(one), rate(other)
-    shared = _correlation([each / size for each, size in one], [each / size for each, size in other])
+    shared = _correlation(
+        [each / size for each, size in one], [each / size for each, size in other]
+    )
     gain = second.value - first.value
 
     def reach(a: float, b: float) -> float:
@@ -197,7 +213,9 @@ def difference(one: Sequence[Cluster], other: Sequence[Cluster]) -> Estimate:
 
     low = gain - reach(second.value - second.low, first.high - first.value)
     high = gain + reach(second.high - second.value, first.value - first.low)
-    return Estimate(gain, low, high, first.levels, min(first.effective, second.effective), first.levels - 1.0)
+    return Estimate(
+        gain, low, high, first.levels, min(first.effective, second.effective), first.levels - 1.0
+    )
 
 
 def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
@@ -230,5 +248,7 @@ def pass_at(k: int, tries: int, successes: int) -> float:
         ValueError: `k` isn't from 1 to `tries`.
     """
     if not 1 <= k <= tries:
-        raise ValueError(f"pass@{k} can't be estimated from {tries} tries: k must be from 1 to {tries}")
+        raise ValueError(
+            f"pass@{k} can't be estimated from {tries} tries: k must be from 1 to {tries}"
+        )
     return 1.0 - math.comb(tries - successes, k) / math.comb(tries, k)

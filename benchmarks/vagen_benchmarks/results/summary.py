@@ -45,7 +45,10 @@ class AtTurn:
             self.judged[part] += [float(metrics[part])] if part in metrics else []
 
     def row(self) -> dict[str, Any]:
-        shares = {name: getattr(self, name) / self.count for name in ("well_formed", "valid", "effective", "reward")}
+        shares = {
+            name: getattr(self, name) / self.count
+            for name in ("well_formed", "valid", "effective", "reward")
+        }
         judged = {part: fmean(values) if values else None for part, values in self.judged.items()}
         return {"turns": self.count, **shares, **judged}
 
@@ -112,14 +115,18 @@ class Cell:
             self.failures[episode.failure.kind] += 1
             self.lost.append((episode.seed, level))
             return
-        self.plays.append(EpisodeOutcome(episode.seed, level, episode.success, episode.score, len(episode.turns)))
+        self.plays.append(
+            EpisodeOutcome(episode.seed, level, episode.success, episode.score, len(episode.turns))
+        )
         self.errors.update(errors_of(episode))
         for i, turn in enumerate(episode.turns):
             if i == len(self.by_turn):
                 self.by_turn.append(AtTurn())
             self.by_turn[i].add(turn)
             own = turn["metrics"]
-            self.unscored += [str(own.get(f"{part}_reason", "")) for part in PARTS if f"{part}_unscored" in own]
+            self.unscored += [
+                str(own.get(f"{part}_reason", "")) for part in PARTS if f"{part}_unscored" in own
+            ]
             self.problems.update({problem["code"] for problem in turn["parsed"]["problems"]})
         for name, value in (episode.turns[-1]["metrics"] if episode.turns else {}).items():
             if isinstance(value, str) and name not in NOT_OWN:
@@ -135,7 +142,10 @@ class Cell:
         """
         turns, played = sum(each.count for each in self.by_turn), len(self.plays)
         successes, judged = sum(each.success for each in self.plays), self._judged()
-        success, returned = self._success(), average(by_level((each.level, each.score) for each in self.plays))
+        success, returned = (
+            self._success(),
+            average(by_level((each.level, each.score) for each in self.plays)),
+        )
         metrics, passed, usage = self._metrics(), self._pass_at(), self.usage
         failed, missing = sum(self.failures.values()), len(self.planned - self.seen)
 
@@ -159,7 +169,10 @@ class Cell:
             "flagged": failed + missing > FLAGGED * (played + failed + missing),
             **dict(zip(("return", "return_low", "return_high"), _bounds(returned), strict=True)),
             "turns": share(turns, played),
-            **{name: share(sum(getattr(each, name) for each in self.by_turn), turns) for name in SHARES},
+            **{
+                name: share(sum(getattr(each, name) for each in self.by_turn), turns)
+                for name in SHARES
+            },
             "by_turn": [each.row() for each in self.by_turn],
             "judged": judged,
             "unscored": len(self.unscored),
@@ -168,7 +181,9 @@ class Cell:
             "failures": dict(self.failures),
             "problems": dict(sorted(self.problems.items(), key=lambda each: (-each[1], each[0]))),
             "errors": {
-                name: None if name in JUDGED_ERRORS and JUDGED_ERRORS[name] not in judged else share(count, played)
+                name: None
+                if name in JUDGED_ERRORS and JUDGED_ERRORS[name] not in judged
+                else share(count, played)
                 for name, count in {each: self.errors[each] for each in ERRORS}.items()
             },
             "solved_by_turn": self._solved_by_turn(),
@@ -177,7 +192,10 @@ class Cell:
             "metrics": {name: each.value for name, each in metrics.items()},
             "metric_bounds": {name: _bounds(each)[1:] for name, each in metrics.items()},
             "labels": {name: ", ".join(sorted(values)) for name, values in self.labels.items()},
-            **{name: getattr(usage, name) for name in ("prompt_tokens", "cached_tokens", "completion_tokens")},
+            **{
+                name: getattr(usage, name)
+                for name in ("prompt_tokens", "cached_tokens", "completion_tokens")
+            },
             "dollars": usage.dollars if usage.requests else None,
             "counted_by_us": usage.estimated,
             "seconds_per_reply": fmean(self.seconds) if self.seconds else None,
@@ -185,13 +203,18 @@ class Cell:
 
     def _judged(self) -> dict[str, float]:
         """The mean score of each part that a judge has scored."""
-        values = {part: [value for each in self.by_turn for value in each.judged[part]] for part in PARTS}
+        values = {
+            part: [value for each in self.by_turn for value in each.judged[part]] for part in PARTS
+        }
         return {part: fmean(scores) for part, scores in values.items() if scores}
 
     def _solved_by_turn(self) -> list[float]:
         """The share of episodes solved by the end of turn 1, 2, … ."""
         solved, played = [each.turns for each in self.plays if each.success], len(self.plays)
-        return [sum(turns <= turn for turns in solved) / played for turn in range(1, max(solved, default=0) + 1)]
+        return [
+            sum(turns <= turn for turns in solved) / played
+            for turn in range(1, max(solved, default=0) + 1)
+        ]
 
     def _drawn(self) -> str:
         """The draw of the levels, by the first of them: a level is a function of its seed, split and configuration."""
@@ -202,12 +225,18 @@ class Cell:
         """Success among the played, and an interval that what failed or is missing has widened."""
         played = [(each.level, float(each.success)) for each in self.plays]
         found = rate(by_level(played))
-        gone = [*self.lost] + [(seed, f"seed {seed}") for seed, _ in sorted(self.planned - self.seen)]
+        gone = [*self.lost] + [
+            (seed, f"seed {seed}") for seed, _ in sorted(self.planned - self.seen)
+        ]
         if not gone:
             return found
         levels = [self.contents.get(seed, level) for seed, level in gone]
-        low, high = (rate(by_level([*played, *((level, value) for level in levels)])) for value in (0.0, 1.0))
-        return Estimate(found.value, low.low, high.high, found.levels, found.effective, found.freedom)
+        low, high = (
+            rate(by_level([*played, *((level, value) for level in levels)])) for value in (0.0, 1.0)
+        )
+        return Estimate(
+            found.value, low.low, high.high, found.levels, found.effective, found.freedom
+        )
 
     def _metrics(self) -> dict[str, Estimate]:
         """The environment's own metrics at the last turn; 0 for episodes that ended before their first."""
@@ -221,7 +250,11 @@ class Cell:
             tries.setdefault((each.seed, each.level), []).append(each.success)
         fewest = min(map(len, tries.values()), default=0)
         return {
-            k: rate(by_level((level, pass_at(k, len(won), sum(won))) for (_, level), won in tries.items()))
+            k: rate(
+                by_level(
+                    (level, pass_at(k, len(won), sum(won))) for (_, level), won in tries.items()
+                )
+            )
             for k in (1 << i for i in range(fewest.bit_length() if fewest > 1 else 0))
         }
 
@@ -237,9 +270,20 @@ NOT_OWN = {*OWN_METRICS, "reasoning_gated"}.union(
 """Metrics that every environment has."""
 JUDGED_ERRORS = {"grounding wrong": "grounding", "prediction wrong": "world_modeling"}
 """The errors that only a judge can tell, and the part of a reply that it judges."""
-EARLY = tuple(stop.value for stop in Stop if stop.counts and stop not in (Stop.SOLVED, Stop.LOST, Stop.BUDGET))
+EARLY = tuple(
+    stop.value for stop in Stop if stop.counts and stop not in (Stop.SOLVED, Stop.LOST, Stop.BUDGET)
+)
 """The endings that the environment's rules don't know."""
-ERRORS = ("format", "invalid action", "cut short", *JUDGED_ERRORS, "no progress", "lost", "budget", *EARLY)
+ERRORS = (
+    "format",
+    "invalid action",
+    "cut short",
+    *JUDGED_ERRORS,
+    "no progress",
+    "lost",
+    "budget",
+    *EARLY,
+)
 """What goes wrong in an episode, as `errors_of` names it."""
 
 
@@ -259,7 +303,10 @@ def errors_of(episode: Episode) -> set[str]:
             "invalid action": codes & {"unknown_action", "bad_argument", "no_action", "no_answer"},
             "cut short": "too_many_actions" in codes or (call and call["ending"] == "length"),
             "no progress": turn["executed"] and not turn["metrics"]["action_is_effective"],
-            **{name: turn["metrics"].get(part, ACCEPTED) < ACCEPTED for name, part in JUDGED_ERRORS.items()},
+            **{
+                name: turn["metrics"].get(part, ACCEPTED) < ACCEPTED
+                for name, part in JUDGED_ERRORS.items()
+            },
         }
         found.update(name for name, is_so in wrong.items() if is_so)
     return found

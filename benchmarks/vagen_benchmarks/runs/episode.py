@@ -87,16 +87,23 @@ class Episode:
         costs = [None if call is None else call.to_json() for call in calls]
         content = content or (turns[0].level["content"] if turns else "")
         ended = ended or Ended.by_rules(turns[-1])
-        written = [{"before": each.before, "text": each.text, "call": each.call.to_json()} for each in summaries]
+        written = [
+            {"before": each.before, "text": each.text, "call": each.call.to_json()}
+            for each in summaries
+        ]
         return cls(*key, [turn.to_json() for turn in turns], costs, ended, content, written)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read an episode back. Raises RunFolderError for another schema, and for what no run has stored."""
         if data.get("schema") != SCHEMA:
-            raise RunFolderError(f"episode of schema {data.get('schema')!r}; this version reads {SCHEMA}")
+            raise RunFolderError(
+                f"episode of schema {data.get('schema')!r}; this version reads {SCHEMA}"
+            )
         try:
-            episode = cls(**{**data, "ended": Ended(Stop(data["ended"]["kind"]), data["ended"]["message"])})
+            episode = cls(
+                **{**data, "ended": Ended(Stop(data["ended"]["kind"]), data["ended"]["message"])}
+            )
             if not math.isfinite(episode.score):
                 raise ValueError("its return is no number")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -50,7 +50,9 @@ def make_job(
         ProtocolError: an agent can't play a task, two have the same name, or the scoring isn't valid.
     """
     if len({agent.name for agent in agents}) < len(agents):
-        raise ProtocolError(f"two agents have the same name: {', '.join(each.name for each in agents)}; rename one")
+        raise ProtocolError(
+            f"two agents have the same name: {', '.join(each.name for each in agents)}; rename one"
+        )
     for agent in agents:
         for task in tasks:
             agent.check(task.env_id, task.config)
@@ -58,7 +60,9 @@ def make_job(
     limits = {name: how[name] for name in LIMITS if how.get(name) is not None}
     described = tuple(agent.describe() for agent in agents)
     protocol = Protocol(tuple(tasks), described, repeats, plan, judge.describe() if judge else None)
-    return Job(path or new_folder(), protocol, agents, judge, skipped, policy or Policy(**limits), how)
+    return Job(
+        path or new_folder(), protocol, agents, judge, skipped, policy or Policy(**limits), how
+    )
 
 
 def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
@@ -66,7 +70,8 @@ def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
     protocol = run_read.protocol
     tasks = [
         dataclasses.replace(
-            make_task(task.env_id, task.options, task.split, task.first_seed, task.episodes), label=task.label
+            make_task(task.env_id, task.options, task.split, task.first_seed, task.episodes),
+            label=task.label,
         )
         for task in protocol.tasks
     ]
@@ -79,7 +84,13 @@ def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
         context = ContextPolicy.parse(each.get("context", "all"))
         profile = each.get("profile", {}).get("name")
         name = each["name"].removesuffix(f"+{context}") if "context" in each else each["name"]
-        asked = asked_by(how, sampling=sampling, profile=profile, contexts=(context,), labelled=name != each["name"])
+        asked = asked_by(
+            how,
+            sampling=sampling,
+            profile=profile,
+            contexts=(context,),
+            labelled=name != each["name"],
+        )
         agents += make_agents([name], asked, models, baselines_of(tasks))
     starts = [entry for entry in run_read.journal() if entry["event"] == "start"]
     return make_job(
@@ -117,12 +128,26 @@ def parse_headers(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         name, found, value = pair.partition("=")
         if not found or not HEADER_NAME.fullmatch(name) or not value.isprintable():
-            raise ProtocolError(f"header {pair!r} is not valid: write NAME=VALUE, such as api-key=$AZURE_KEY")
+            raise ProtocolError(
+                f"header {pair!r} is not valid: write NAME=VALUE, such as api-key=$AZURE_KEY"
+            )
         if name.lower() in SENDING:
-            raise ProtocolError(f"header {name} is not valid: it says how a request is sent, which is not to be chosen")
+            raise ProtocolError(
+                f"header {name} is not valid: it says how a request is sent, which is not to be chosen"
+            )
         headers[name] = value
     return headers
 
 
-SENDING = frozenset({"content-length", "transfer-encoding", "connection", "accept-encoding", "expect", "te", "upgrade"})
+SENDING = frozenset(
+    {
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "accept-encoding",
+        "expect",
+        "te",
+        "upgrade",
+    }
+)
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

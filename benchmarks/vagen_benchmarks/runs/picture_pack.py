@@ -84,5 +84,7 @@ class PictureWriter(AppendedFile):
     def add(self, pictures: Iterable[tuple[str, bytes]]) -> None:
         """Store pictures, by name and PNG, that are new. They survive the end of the process once this returns."""
         new = {name: png for name, png in pictures if name not in self.stored}
-        self.append(b"".join(b"%b %d\n%b\n" % (name.encode(), len(png), png) for name, png in new.items()))
+        self.append(
+            b"".join(b"%b %d\n%b\n" % (name.encode(), len(png), png) for name, png in new.items())
+        )
         self.stored.update(new)

@@ -25,11 +25,30 @@ from typing import Any, Self
 
 from vagen_adapters.context import ContextPolicy
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.runs.protocol import Protocol, Skipped, Task, differences, make_task, resolve_id, task_label
+from vagen_benchmarks.runs.protocol import (
+    Protocol,
+    Skipped,
+    Task,
+    differences,
+    make_task,
+    resolve_id,
+    task_label,
+)
 from vagen_envs.errors import ConfigError, VagenError, did_you_mean
 
 HERE = Path(__file__).parent / "protocols"
-KEYS = {"about", "split", "first_seed", "options", "axis", "sampling", "context", "scoring", "columns", "published"}
+KEYS = {
+    "about",
+    "split",
+    "first_seed",
+    "options",
+    "axis",
+    "sampling",
+    "context",
+    "scoring",
+    "columns",
+    "published",
+}
 COLUMN_KEYS = {"name", "group", "env", "episodes", "options", "metric", "values"}
 TABLE_KEYS = {"axis": {"option", "values"}, "sampling": {"max_tokens", "temperature", "top_p"}}
 
@@ -60,7 +79,9 @@ class Plan:
         """The values of the axis; `[None]` without one."""
         return self.data["axis"]["values"] if "axis" in self.data else [None]
 
-    def cells(self) -> Iterator[tuple[Mapping[str, Any], str | None, str, dict[str, Any], list[str]]]:
+    def cells(
+        self,
+    ) -> Iterator[tuple[Mapping[str, Any], str | None, str, dict[str, Any], list[str]]]:
         """Column, value of the axis; the task's label, options, and the names of those that tell tasks apart."""
         for value in self.values:
             for column in self.data["columns"]:

@@ -54,7 +54,9 @@ class Seat:
         if self._env is None or self._task != task:
             await self.leave()
             if self._blocks or not is_quick(task.env_id):
-                self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"seat of {self.agent.name}")
+                self._thread = ThreadPoolExecutor(
+                    1, thread_name_prefix=f"seat of {self.agent.name}"
+                )
             self._env, self._task = await self.call(task.make, self.agent.env_options), task
         return self._env
 
@@ -154,11 +156,15 @@ async def _reply(seat: Seat, game: Game) -> Reply:
     if isinstance(reply, str):
         reply = Reply(reply)
     if not isinstance(reply, Reply) or not isinstance(reply.text, str):
-        raise _AgentBrokeError(f"reply() returned a {type(reply).__name__}; it must return a Reply or a string")
+        raise _AgentBrokeError(
+            f"reply() returned a {type(reply).__name__}; it must return a Reply or a string"
+        )
     cost: object = reply.call  # an agent of the user's may return anything
     if not isinstance(cost, Call | None):
         kind = type(cost).__name__
-        raise _AgentBrokeError(f"reply() returned a Reply whose call is a {kind}; it must be a Call or None")
+        raise _AgentBrokeError(
+            f"reply() returned a Reply whose call is a {kind}; it must be a Call or None"
+        )
     return Reply(_paired(reply.text), reply.call)
 
 
@@ -172,5 +178,8 @@ def _paired(text: str) -> str:
 def _asked(agent: Agent, game: Game) -> Reply | str:
     try:
         return agent.reply(game)
-    except (StopIteration, asyncio.CancelledError) as error:  # which futures and tasks interpret themselves
+    except (
+        StopIteration,
+        asyncio.CancelledError,
+    ) as error:  # which futures and tasks interpret themselves
         raise _AgentBrokeError(f"{type(error).__name__}: {error}") from error

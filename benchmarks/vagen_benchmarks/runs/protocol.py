@@ -72,7 +72,9 @@ class Protocol:
     repeats: int = 1
     plan: Mapping[str, Any] | None = None
     scoring: Mapping[str, Any] | None = None
-    versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"vagen-envs": vagen_envs.__version__})
+    versions: Mapping[str, str] = dataclasses.field(
+        default_factory=lambda: {"vagen-envs": vagen_envs.__version__}
+    )
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary with a schema version and the hash of all else."""
@@ -83,10 +85,14 @@ class Protocol:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read a protocol back. Raises ProtocolError if it was written by another schema or changed by hand."""
         if data.get("schema") != SCHEMA:
-            raise ProtocolError(f"protocol of schema {data.get('schema')!r}; this version reads {SCHEMA}")
+            raise ProtocolError(
+                f"protocol of schema {data.get('schema')!r}; this version reads {SCHEMA}"
+            )
         body = {name: value for name, value in data.items() if name != "sha256"}
         if _sha256(body) != data.get("sha256"):
-            raise ProtocolError("the protocol doesn't match its hash; it was changed after the run began")
+            raise ProtocolError(
+                "the protocol doesn't match its hash; it was changed after the run began"
+            )
         tasks = tuple(Task(**task) for task in body["tasks"])
         rest = body["plan"], body.get("scoring")
         return cls(tasks, tuple(body["agents"]), body["repeats"], *rest, body["versions"])
@@ -115,11 +121,16 @@ def task_label(env_id: str, options: Mapping[str, Any], shown: Iterable[str]) ->
 
 def agent_options(described: Mapping[str, Any]) -> dict[str, Any]:
     """What an agent sets of its environments, by its description: of its profile, or of what it was trained on."""
-    return {**(described.get("profile") or {}).get("options", {}), **(described.get("options") or {})}
+    return {
+        **(described.get("profile") or {}).get("options", {}),
+        **(described.get("options") or {}),
+    }
 
 
 def _sha256(data: Any) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 def differing(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -149,7 +160,9 @@ def resolve_id(name: str) -> str:
     """A registered id for what a person may write: `vagen/Sokoban-v0`, `Sokoban-v0` or `sokoban`."""
     if name in gym.registry or ":" in name:
         if ":" in name and "" not in sys.path and str(Path.cwd()) not in sys.path:
-            sys.path.append(str(Path.cwd()))  # a console script's path lacks the folder that it is called in
+            sys.path.append(
+                str(Path.cwd())
+            )  # a console script's path lacks the folder that it is called in
         return name
     wanted = name.lower()
     for env_id in reversed(vagen_envs.ENV_IDS):
@@ -158,8 +171,14 @@ def resolve_id(name: str) -> str:
     known = [short_name(env_id) for env_id in vagen_envs.ENV_IDS]
     near = [each for each in known if wanted and wanted in each]
     # Of a short name for a long one difflib makes nothing: `svgg` and `svgreconstruction` share three letters of 21.
-    near = near or difflib.get_close_matches(wanted, known, 1) or [each for each in known if each[:3] == wanted[:3]]
-    meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else did_you_mean(wanted, known)
+    near = (
+        near
+        or difflib.get_close_matches(wanted, known, 1)
+        or [each for each in known if each[:3] == wanted[:3]]
+    )
+    meant = (
+        f" Did you mean {' or '.join(map(repr, near))}?" if near else did_you_mean(wanted, known)
+    )
     own = "An environment of your own is named MODULE:ID, such as my_env:example/MyEnv-v0"
     raise ProtocolError(f"unknown environment {name!r}.{meant} {own}")
 
@@ -176,7 +195,9 @@ def import_environments(tasks: Iterable[Task]) -> None:
             importlib.import_module(module)
         except ImportError as error:
             fix = "call vagen in its folder or add it to PYTHONPATH"
-            raise ProtocolError(f"{env_id}: the module {module!r} can't be imported ({error}); {fix}") from error
+            raise ProtocolError(
+                f"{env_id}: the module {module!r} can't be imported ({error}); {fix}"
+            ) from error
 
 
 @contextlib.contextmanager
@@ -188,15 +209,21 @@ def _own_code(env_id: str) -> Iterator[None]:
         raise
     except gym.error.Error as error:
         module = sys.modules.get(env_id.rpartition(":")[0])
-        is_folder = module is not None and getattr(module, "__file__", None) is None  # a namespace package
+        is_folder = (
+            module is not None and getattr(module, "__file__", None) is None
+        )  # a namespace package
         fix = " Its module is a folder here; call vagen in that folder" if is_folder else ""
         raise ProtocolError(f"{env_id} can't be made: {error}{fix}") from error
     except TypeError as error:
-        raise ProtocolError(f"{env_id} isn't an environment of this contract ({error!s:.200})") from error
+        raise ProtocolError(
+            f"{env_id} isn't an environment of this contract ({error!s:.200})"
+        ) from error
     except Exception as error:
         if ":" not in env_id:  # such as an extra that isn't installed
             raise
-        raise ProtocolError(f"{env_id} can't be made: {type(error).__name__}: {error}{place_of(error)}") from error
+        raise ProtocolError(
+            f"{env_id} can't be made: {type(error).__name__}: {error}{place_of(error)}"
+        ) from error
 
 
 def make_task(
@@ -226,7 +253,9 @@ def make_task(
     inner = env.unwrapped
     try:
         if not isinstance(inner, VagenEnv):
-            raise ProtocolError(f"{env_id} is a {type(inner).__name__}, not a VagenEnv; use one of `vagen envs`")
+            raise ProtocolError(
+                f"{env_id} is a {type(inner).__name__}, not a VagenEnv; use one of `vagen envs`"
+            )
         with _own_code(env_id):
             env.reset(seed=first_seed)
         return Task(

@@ -49,11 +49,27 @@ class RunFolder:
         if not path.exists():
             raise RunFolderError(f"there is no folder {path}; the current folder is {Path.cwd()}")
         if not (path / "protocol.json").is_file():
-            raise RunFolderError(f"{path} is not a run folder: it has no protocol.json. Name one that vagen bench made")
+            raise RunFolderError(
+                f"{path} is not a run folder: it has no protocol.json. Name one that vagen bench made"
+            )
         try:
-            self.protocol = Protocol.from_json(json.loads((path / "protocol.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, ProtocolError) as error:
-            why = f"it lacks {error}" if isinstance(error, KeyError) else getattr(error, "strerror", None) or error
+            self.protocol = Protocol.from_json(
+                json.loads((path / "protocol.json").read_text(encoding="utf-8"))
+            )
+        except (
+            OSError,
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            RecursionError,
+            ProtocolError,
+        ) as error:
+            why = (
+                f"it lacks {error}"
+                if isinstance(error, KeyError)
+                else getattr(error, "strerror", None) or error
+            )
             raise RunFolderError(f"{path / 'protocol.json'} can't be read: {why}") from error
         self.damaged = 0
         """Damaged lines, known after `index`."""
@@ -91,15 +107,25 @@ class RunFolder:
         for line in self.journal_file.read_bytes().splitlines():
             with contextlib.suppress(ValueError):
                 entries.append(json.loads(line))
-        return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("event"), str)]
+        return [
+            entry
+            for entry in entries
+            if isinstance(entry, dict) and isinstance(entry.get("event"), str)
+        ]
 
     def judged_by(self) -> dict[str, Any] | None:
         """The judge of the turns and its settings, during the run or in a later rescoring. None without a judge."""
-        scoring = next((entry for entry in reversed(self.journal()) if entry["event"] == "rescore"), None)
+        scoring = next(
+            (entry for entry in reversed(self.journal()) if entry["event"] == "rescore"), None
+        )
         judge = scoring["judge"] if scoring else (self.protocol.scoring or {}).get("version")
         scoring = scoring or self.protocol.scoring
         settings = ("betas", "gate", "weighting", "penalty")
-        return None if scoring is None else {"judge": judge, **{name: scoring.get(name) for name in settings}}
+        return (
+            None
+            if scoring is None
+            else {"judge": judge, **{name: scoring.get(name) for name in settings}}
+        )
 
     def lines(self) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
         """Offset, line and its data; `None` where the line isn't a complete episode."""
@@ -124,7 +150,9 @@ def storing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         why = error.strerror or str(error)
-        raise StorageError(f"{path} can't be written: {why}. Fix that, and go on with: vagen resume {path}") from error
+        raise StorageError(
+            f"{path} can't be written: {why}. Fix that, and go on with: vagen resume {path}"
+        ) from error
 
 
 def read_episode(line: bytes | str) -> Episode:
@@ -140,12 +168,16 @@ def lock(path: Path) -> IO[str]:
         path.mkdir(parents=True, exist_ok=True)
         file = (path / ".lock").open("w")
     except OSError as error:
-        raise RunFolderError(f"{path} can't be written: {error.strerror}. Name another with --out") from error
+        raise RunFolderError(
+            f"{path} can't be written: {error.strerror}. Name another with --out"
+        ) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         file.close()
-        raise RunFolderError(f"another process writes to {path}; wait for it or name another folder") from error
+        raise RunFolderError(
+            f"another process writes to {path}; wait for it or name another folder"
+        ) from error
     except OSError:  # a file system without locks, such as Lustre or some NFS: nothing tells whether others write
         pass
     return file
@@ -165,7 +197,11 @@ class RunWriter(RunFolder):
 
     def __init__(self, path: Path, protocol: Protocol, *, new: bool = False) -> None:
         is_run = (path / "protocol.json").exists()
-        if not is_run and path.is_dir() and any(entry.name not in LEFTOVERS for entry in path.iterdir()):
+        if (
+            not is_run
+            and path.is_dir()
+            and any(entry.name not in LEFTOVERS for entry in path.iterdir())
+        ):
             raise RunFolderError(f"{path} holds files but no run; name a new or an empty folder")
         self._lock_file = lock(path)
         try:
@@ -176,11 +212,17 @@ class RunWriter(RunFolder):
 
     def _open(self, path: Path, protocol: Protocol, new: bool) -> None:
         played = path / "episodes.jsonl"
-        if new and played.exists() and played.stat().st_size:  # a run that was killed before that may begin anew
-            raise RunFolderError(f"{path} holds a run already; go on with: vagen resume {path}, or name a new folder")
+        if (
+            new and played.exists() and played.stat().st_size
+        ):  # a run that was killed before that may begin anew
+            raise RunFolderError(
+                f"{path} holds a run already; go on with: vagen resume {path}, or name a new folder"
+            )
         with storing(path):
             if not (path / "protocol.json").exists():
-                _write_whole(path / "protocol.json", json.dumps(protocol.to_json(), indent=1).encode())
+                _write_whole(
+                    path / "protocol.json", json.dumps(protocol.to_json(), indent=1).encode()
+                )
         super().__init__(path)
         if differing := differences(self.protocol.to_json(), protocol.to_json()):
             listed = "\n  ".join(differing[:8])
@@ -194,7 +236,10 @@ class RunWriter(RunFolder):
         first = str(self.protocol.to_json()["sha256"])
         with storing(path):
             self._pictures = PictureWriter(self.pictures)
-            self._episodes, self._journal = Chain(self.episodes_file, first), Chain(self.journal_file, first)
+            self._episodes, self._journal = (
+                Chain(self.episodes_file, first),
+                Chain(self.journal_file, first),
+            )
         self.finished = self._finished()
 
     def left(self, agent: str) -> list[tuple[str, Task, int, int]]:
@@ -217,7 +262,9 @@ class RunWriter(RunFolder):
         A power cut may lose the last seconds' episodes, which are then played again. May be called from threads.
         """
         stored = self._pictures.stored
-        new = [(picture.sha256, picture.png) for picture in pictures if picture.sha256 not in stored]
+        new = [
+            (picture.sha256, picture.png) for picture in pictures if picture.sha256 not in stored
+        ]
         line = json.dumps(redact_errors(episode.to_json(), self._keys), separators=(",", ":"))
         with self._writing, storing(self.path):
             self._pictures.add(new)
@@ -258,7 +305,9 @@ def new_folder() -> Path:
         except FileExistsError:
             continue
         except OSError as error:
-            raise RunFolderError(f"{path} can't be written: {error.strerror}. Name another with --out") from error
+            raise RunFolderError(
+                f"{path} can't be written: {error.strerror}. Name another with --out"
+            ) from error
         return path
     raise RunFolderError(f"runs/{name} exists ten thousand times; name another with --out")
 

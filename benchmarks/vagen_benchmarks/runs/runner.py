@@ -120,13 +120,17 @@ class _Run:
     outcome: Outcome = field(default_factory=Outcome)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     failed_in_row: int = 0
-    stored: RunBudget = field(default_factory=RunBudget)  # spending of this call that is in the folder
+    stored: RunBudget = field(
+        default_factory=RunBudget
+    )  # spending of this call that is in the folder
     disk: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "disk"))
     judges: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(32, "judge"))
 
     def begin(self, agents: Sequence[Agent], skipped: Sequence[Skipped]) -> None:
         """Write the start to the journal and load the budget with what earlier calls have spent."""
-        self.folder.note("start", at=_now(), skipped=[vars(entry) for entry in skipped], **_machine())
+        self.folder.note(
+            "start", at=_now(), skipped=[vars(entry) for entry in skipped], **_machine()
+        )
         prices = {agent.name: agent.price for agent in agents if agent.calls_a_model}
         self.budget = RunBudget(prices, self.policy.max_dollars, self.policy.max_total_tokens)
         for episode in self.folder.all_episodes() if prices else ():
@@ -173,7 +177,9 @@ class _Run:
         try:
             for _ in range(count):
                 seats.append(asyncio.create_task(self._sit(agent, waiting)))
-                await asyncio.sleep(0)  # a seat sends its request before the next one makes its environment
+                await asyncio.sleep(
+                    0
+                )  # a seat sends its request before the next one makes its environment
             left: set[asyncio.Task[Any]] = set(seats)
             while left:
                 done, left = await asyncio.wait({*left, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -199,11 +205,18 @@ class _Run:
                     played = await play(seat, planned)
                 except Stopped:
                     break
-                if agent.calls_a_model and not isinstance(agent, AsyncAgent):  # which counts its calls by itself
-                    self.budget.add(agent.name, [None if call is None else call.to_json() for call in played.calls])
+                if agent.calls_a_model and not isinstance(
+                    agent, AsyncAgent
+                ):  # which counts its calls by itself
+                    self.budget.add(
+                        agent.name,
+                        [None if call is None else call.to_json() for call in played.calls],
+                    )
                 if self.scoring is not None:
                     options = planned[1].options
-                    judged = await loop.run_in_executor(self.judges, self.scoring.scored, played.turns, options)
+                    judged = await loop.run_in_executor(
+                        self.judges, self.scoring.scored, played.turns, options
+                    )
                     played.turns = [turn for turn, _ in judged]
                 spent = played.ended is not None and played.ended.kind is Stop.SPENT
                 if played.turns or not spent:  # else nothing was played or paid
@@ -215,13 +228,17 @@ class _Run:
     async def _store(self, agent: Agent, planned: PlannedEpisode, played: PlayedEpisode) -> None:
         key, task, seed, repeat = planned
         name = (key, agent.name, task.label, task.split, seed, repeat)
-        episode = Episode.played(name, played.turns, played.calls, played.ended, played.content, played.summaries)
+        episode = Episode.played(
+            name, played.turns, played.calls, played.ended, played.content, played.summaries
+        )
         pictures = [picture for turn in played.turns for picture in turn.pictures]
         if is_quick(task.env_id):  # small pictures, mostly encoded for the model already
             self.folder.add(episode, pictures)
             await asyncio.sleep(0)  # an agent that never waits leaves the loop no other moment
         else:  # encoding a simulator's pictures takes milliseconds
-            await asyncio.get_running_loop().run_in_executor(self.disk, self.folder.add, episode, pictures)
+            await asyncio.get_running_loop().run_in_executor(
+                self.disk, self.folder.add, episode, pictures
+            )
         self.stored.add(agent.name, episode.all_calls)
         self.told(episode)
 
@@ -238,7 +255,9 @@ class _Run:
         if played.hopeless:
             self._end(ended.message)
         elif self.failed_in_row >= self.policy.give_up_after:
-            self._end(f"{self.failed_in_row} episodes in a row failed, the last with: {ended.message}")
+            self._end(
+                f"{self.failed_in_row} episodes in a row failed, the last with: {ended.message}"
+            )
         return None
 
     def _end(self, reason: str) -> None:
@@ -250,7 +269,9 @@ def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine in a thread with its own event loop, since a notebook's thread has a running one already."""
     loop = asyncio.new_event_loop()
     task = loop.create_task(work)
-    thread = threading.Thread(target=asyncio.Runner(loop_factory=lambda: loop).run, args=(_ended(task),), daemon=True)
+    thread = threading.Thread(
+        target=asyncio.Runner(loop_factory=lambda: loop).run, args=(_ended(task),), daemon=True
+    )
     thread.start()
     try:
         while thread.is_alive():
@@ -281,5 +302,9 @@ def _now() -> str:
 def _machine() -> dict[str, Any]:
     """Facts for readers of the results, which don't depend on them."""
     versions = {name: metadata.version(name) for name in ("gymnasium", "numpy", "pillow", "openai")}
-    system = {"python": platform.python_version(), "platform": platform.platform(), "cpus": os.cpu_count()}
+    system = {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+    }
     return {**system, "versions": versions}

@@ -36,10 +36,16 @@ class RunScoring:
     def describe(self) -> dict[str, Any]:
         """What of it belongs to the protocol."""
         made = self.reward.describe()
-        own = {name: value for name, value in self.settings.items() if name not in ("llm", "version", "betas", *PARTS)}
+        own = {
+            name: value
+            for name, value in self.settings.items()
+            if name not in ("llm", "version", "betas", *PARTS)
+        }
         return {**own, "version": made["judge"], "betas": made["betas"]}
 
-    def scored(self, turns: Sequence[Turn], env_options: Mapping[str, Any]) -> list[tuple[Turn, TurnScores]]:
+    def scored(
+        self, turns: Sequence[Turn], env_options: Mapping[str, Any]
+    ) -> list[tuple[Turn, TurnScores]]:
         """The turns with verdicts, reasons and reward terms, and their scores. Blocks; may be called from threads.
 
         Args:
@@ -68,13 +74,20 @@ def make_scoring(settings: Mapping[str, Any] | None, **llm: Any) -> RunScoring |
             "the scoring names no judge: give judge = 'rule' or another of `vagen judge`, and betas = "
             "{grounding = …, world_modeling = …} if not 0.5"
         )
-    options = {**MEASURED, **{name: value for name, value in settings.items() if name not in ("version", "betas")}}
+    options = {
+        **MEASURED,
+        **{name: value for name, value in settings.items() if name not in ("version", "betas")},
+    }
     betas = {**dict.fromkeys(PARTS, 0.5), **settings.get("betas", {})}
     for part, beta in betas.items():
         if not REWARD.admits(beta):
-            raise ProtocolError(f"the scoring's beta of {part} is {shown(beta)}; it must be {REWARD}")
+            raise ProtocolError(
+                f"the scoring's beta of {part} is {shown(beta)}; it must be {REWARD}"
+            )
     try:
         judge = named_judge(settings["judge"], **llm)
-        return RunScoring(options, ReasoningReward.from_options({**options, **betas, "judge": judge}))
+        return RunScoring(
+            options, ReasoningReward.from_options({**options, **betas, "judge": judge})
+        )
     except JudgeConfigError as error:
         raise ProtocolError(f"the scoring is not valid: {error}") from error

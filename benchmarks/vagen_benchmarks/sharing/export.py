@@ -55,7 +55,9 @@ def export(
         ProtocolError: the path has another ending, or Parquet is asked for without pyarrow.
     """
     episodes = (episode for episode in run.episodes() if episode.failure is None and keep(episode))
-    made = _turns(episodes) if form == "turns" else _samples(run, episodes, context or ContextPolicy())
+    made = (
+        _turns(episodes) if form == "turns" else _samples(run, episodes, context or ContextPolicy())
+    )
     rows = map(encodable, made)
     if path.suffix == ".jsonl":
         return _write_lines(rows, path)
@@ -82,7 +84,9 @@ def _turns(episodes: Iterable[Episode]) -> Iterator[dict[str, Any]]:
                 "problems": [problem["code"] for problem in turn["parsed"]["problems"]],
                 "well_formed": turn["parsed"]["well_formed"],
                 **{name: turn["metrics"][name] for name in sorted(OWN_METRICS)},
-                "metrics": json.dumps({k: v for k, v in turn["metrics"].items() if k not in OWN_METRICS}),
+                "metrics": json.dumps(
+                    {k: v for k, v in turn["metrics"].items() if k not in OWN_METRICS}
+                ),
                 **{name: json.dumps(turn[name]) for name in ("before", "after")},
                 "ended": episode.ended.kind,
                 **{name: call and call[name] for name in CALL},
@@ -90,20 +94,34 @@ def _turns(episodes: Iterable[Episode]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _samples(run: RunFolder, episodes: Iterable[Episode], context: ContextPolicy) -> Iterator[dict[str, Any]]:
+def _samples(
+    run: RunFolder, episodes: Iterable[Episode], context: ContextPolicy
+) -> Iterator[dict[str, Any]]:
     prompts = {task.label: task.system_prompt for task in run.protocol.tasks}
     for episode in episodes:
         if not episode.turns:  # it ended before its first
             continue
-        pictures = {name: Picture.from_png(run.pictures.get(name)) for name in episode.picture_names()}
+        pictures = {
+            name: Picture.from_png(run.pictures.get(name)) for name in episode.picture_names()
+        }
         turns = [Turn.from_json(turn, pictures) for turn in episode.turns]
         summaries = {each["before"]: each["text"] for each in episode.summaries}
         for _, end in context.sequences(len(turns)):
-            messages = chat_messages(prompts[episode.task], turns[:end], context=context, summaries=summaries)
+            messages = chat_messages(
+                prompts[episode.task], turns[:end], context=context, summaries=summaries
+            )
             if context.summarises_before(end) and end in summaries:
-                asked = {"role": "user", "content": [{"type": "text", "text": summary_request(context)}]}
+                asked = {
+                    "role": "user",
+                    "content": [{"type": "text", "text": summary_request(context)}],
+                }
                 messages += [asked, {"role": "assistant", "content": summaries[end]}]
-            yield {**_flat(messages), **_facts(episode), "success": episode.success, "return": episode.score}
+            yield {
+                **_flat(messages),
+                **_facts(episode),
+                "success": episode.success,
+                "return": episode.score,
+            }
 
 
 def _flat(messages: list[Message]) -> dict[str, Any]:
@@ -114,8 +132,13 @@ def _flat(messages: list[Message]) -> dict[str, Any]:
         content = message["content"]
         if not isinstance(content, str):
             shown = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
-            images += [{"bytes": base64.b64decode(url.partition(",")[2]), "path": None} for url in shown]
-            parts = [{"type": "text", "text": part["text"]} if part["type"] == "text" else _IMAGE for part in content]
+            images += [
+                {"bytes": base64.b64decode(url.partition(",")[2]), "path": None} for url in shown
+            ]
+            parts = [
+                {"type": "text", "text": part["text"]} if part["type"] == "text" else _IMAGE
+                for part in content
+            ]
         else:  # a reply that quotes a placeholder shows no picture
             parts = [{"type": "text", "text": content.replace(IMAGE_PLACEHOLDER, "")}]
         texts.append({"role": message["role"], "content": parts})
@@ -142,7 +165,9 @@ def _write_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
         for row in rows:
             count += 1
             images = [base64.b64encode(image["bytes"]).decode() for image in row.get("images", ())]
-            file.write(json.dumps({**row, **({"images": images} if "images" in row else {})}) + "\n")
+            file.write(
+                json.dumps({**row, **({"images": images} if "images" in row else {})}) + "\n"
+            )
     return count
 
 
@@ -156,7 +181,9 @@ def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, form: Form) -> in
             "or write .jsonl"
         ) from error
     schema = _chat_schema(pa) if form == "chat" else _turns_schema(pa)
-    path.parent.mkdir(parents=True, exist_ok=True)  # not before: without pyarrow nothing is left behind
+    path.parent.mkdir(
+        parents=True, exist_ok=True
+    )  # not before: without pyarrow nothing is left behind
     count = 0
     with pq.ParquetWriter(path, schema) as writer:
         while batch := [row for _, row in zip(range(BATCH), rows, strict=False)]:
@@ -167,10 +194,27 @@ def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, form: Form) -> in
 
 def _turns_schema(pa: Any) -> Any:
     kinds = {
-        pa.string(): ("agent", "task", "split", "reply", "rewards", "metrics", "ended", "before", "after", "ending"),
+        pa.string(): (
+            "agent",
+            "task",
+            "split",
+            "reply",
+            "rewards",
+            "metrics",
+            "ended",
+            "before",
+            "after",
+            "ending",
+        ),
         pa.int64(): ("seed", "repeat", "turn", *(name for name in CALL if name.endswith("tokens"))),
         pa.float64(): ("reward", "dollars"),
-        pa.bool_(): ("well_formed", *sorted(OWN_METRICS), "terminated", "truncated", "tokens_counted_by_us"),
+        pa.bool_(): (
+            "well_formed",
+            *sorted(OWN_METRICS),
+            "terminated",
+            "truncated",
+            "tokens_counted_by_us",
+        ),
         pa.list_(pa.string()): ("executed", "problems"),
     }
     return pa.schema([(name, kind) for kind, names in kinds.items() for name in names])

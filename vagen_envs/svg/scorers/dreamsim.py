@@ -66,9 +66,15 @@ class DreamSimScorer(FeatureScorer[tuple[Tensor, Tensor]]):
 
         self._device = device
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # it reports there, where a service's caller reads
-                self._dreamsim, self._preprocess = dreamsim.dreamsim(cache_dir=str(folder), device=device)
-            dino = timm.create_model("vit_small_patch16_224.dino", checkpoint_path=str(folder / DINO_SMALL))
+            with contextlib.redirect_stdout(
+                sys.stderr
+            ):  # it reports there, where a service's caller reads
+                self._dreamsim, self._preprocess = dreamsim.dreamsim(
+                    cache_dir=str(folder), device=device
+                )
+            dino = timm.create_model(
+                "vit_small_patch16_224.dino", checkpoint_path=str(folder / DINO_SMALL)
+            )
         except Exception as error:  # whatever the packages raise
             raise ScorerError(
                 f"the packages can't read the weights in {folder} ({type(error).__name__}: {error}); "
@@ -76,16 +82,30 @@ class DreamSimScorer(FeatureScorer[tuple[Tensor, Tensor]]):
             ) from error
         self._dino = dino.eval().requires_grad_(False).to(device)
         means = timm.data.resolve_model_data_config(dino)
-        self._mean, self._std = (torch.tensor(means[name]).view(1, 3, 1, 1).to(device) for name in ("mean", "std"))
-        self.version = f"dreamsim-{version('dreamsim')}-ensemble+dino-vits16-timm-{timm.__version__}"
+        self._mean, self._std = (
+            torch.tensor(means[name]).view(1, 3, 1, 1).to(device) for name in ("mean", "std")
+        )
+        self.version = (
+            f"dreamsim-{version('dreamsim')}-ensemble+dino-vits16-timm-{timm.__version__}"
+        )
 
     def features(self, pictures: Sequence[Pixels]) -> list[tuple[Tensor, Tensor]]:
-        batch = torch.cat([self._preprocess(Image.fromarray(each)) for each in pictures]).to(self._device)
+        batch = torch.cat([self._preprocess(Image.fromarray(each)) for each in pictures]).to(
+            self._device
+        )
         with torch.inference_mode():
             dream = self._dreamsim.embed(batch)
             dino = self._dino((batch - self._mean) / self._std)
         return list(zip(dream.cpu(), dino.cpu(), strict=True))
 
-    def compare(self, target: tuple[Tensor, Tensor], picture: tuple[Tensor, Tensor]) -> Mapping[str, float]:
-        dream, dino = (float(functional.cosine_similarity(a, b, dim=0)) for a, b in zip(target, picture, strict=True))
-        return {"dreamsim": min(1.0, max(0.0, dream)), "dino": min(1.0, max(0.0, (dino + 1.0) / 2.0))}
+    def compare(
+        self, target: tuple[Tensor, Tensor], picture: tuple[Tensor, Tensor]
+    ) -> Mapping[str, float]:
+        dream, dino = (
+            float(functional.cosine_similarity(a, b, dim=0))
+            for a, b in zip(target, picture, strict=True)
+        )
+        return {
+            "dreamsim": min(1.0, max(0.0, dream)),
+            "dino": min(1.0, max(0.0, (dino + 1.0) / 2.0)),
+        }

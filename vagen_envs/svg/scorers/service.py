@@ -73,7 +73,9 @@ class RemoteScorer:
         self._address = address
         self.name, self.version = self._ask(None)
         if expected not in ("auto", self.name):
-            raise ScorerError(f"the service at {address} serves {self.name!r}, not scorer={expected!r}; ask for that")
+            raise ScorerError(
+                f"the service at {address} serves {self.name!r}, not scorer={expected!r}; ask for that"
+            )
 
     def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> _Scores:
         scores: _Scores = self._ask((list(targets), list(pictures)))
@@ -85,7 +87,9 @@ class RemoteScorer:
                 connection.send(request)
                 good, answer = connection.recv()
         except (OSError, EOFError) as error:
-            raise ScorerError(f"no scorer service answers at {self._address} ({error}); start one") from error
+            raise ScorerError(
+                f"no scorer service answers at {self._address} ({error}); start one"
+            ) from error
         if not good:
             raise ScorerError(f"the scorer service failed: {answer}")
         return answer
@@ -135,7 +139,9 @@ def _score(scorer: Scorer, waiting: queue.Queue[_Request]) -> None:
 def _serve(address: str, *arguments: str) -> None:
     scorer = make_scorer(*arguments)
     listener, waiting = Listener(address, "AF_UNIX", backlog=128), queue.Queue[_Request]()
-    threading.Thread(target=_receive, args=(listener, (scorer.name, scorer.version), waiting), daemon=True).start()
+    threading.Thread(
+        target=_receive, args=(listener, (scorer.name, scorer.version), waiting), daemon=True
+    ).start()
     threading.Thread(target=_score, args=(scorer, waiting), daemon=True).start()
 
 

@@ -76,18 +76,31 @@ class Recipe:
             TrainingConfigError: there are no environments, here or in the recipe.
         """
         if isinstance(environments, str):
-            raise TrainingConfigError(f"environments={environments!r} is not valid: it must be a list")
-        tables = [{"id": entry} if isinstance(entry, str) else entry for entry in environments or self.environments]
+            raise TrainingConfigError(
+                f"environments={environments!r} is not valid: it must be a list"
+            )
+        tables = [
+            {"id": entry} if isinstance(entry, str) else entry
+            for entry in environments or self.environments
+        ]
         if not tables:
-            raise TrainingConfigError(f"recipe {self.name} names no environments; give at least one")
+            raise TrainingConfigError(
+                f"recipe {self.name} names no environments; give at least one"
+            )
         tables = [_merged(self.environment, table) for table in tables]
-        settings = _merged(self.settings, self._overrides([str(table.get("id")) for table in tables]))
+        settings = _merged(
+            self.settings, self._overrides([str(table.get("id")) for table in tables])
+        )
         settings = _for_estimator(settings, changes.get("advantage"))
         return {**settings, "environments": tables, "output_dir": output_dir, **changes}
 
     def _overrides(self, ids: Sequence[str]) -> dict[str, Any]:
         first, *others = [self.overrides.get(env_id, {}) for env_id in ids]
-        found = {name: entry for name, entry in first.items() if all(other.get(name) == entry for other in others)}
+        found = {
+            name: entry
+            for name, entry in first.items()
+            if all(other.get(name) == entry for other in others)
+        }
         default = self.settings.get("max_tokens", 0)
         longest = max(self.overrides.get(env_id, {}).get("max_tokens", default) for env_id in ids)
         return {**found, **({"max_tokens": longest} if longest else {})}
@@ -115,7 +128,9 @@ def _load(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
         raise TrainingConfigError(f"unknown recipe {name!r}.{did_you_mean(name, recipe_names())}")
     name = str(Path(name).resolve())
     if name in above:
-        raise TrainingConfigError(f"recipe {name} extends itself: {' → '.join((*above, name))}; change an `extends`")
+        raise TrainingConfigError(
+            f"recipe {name} extends itself: {' → '.join((*above, name))}; change an `extends`"
+        )
     own = _read(Path(name))
     extended = own.pop("extends", None)
     if extended is None:
@@ -135,7 +150,10 @@ def _for_estimator(settings: Mapping[str, Any], advantage: Any) -> dict[str, Any
     from vagen_adapters.ppo.config import ESTIMATORS, entries_of
 
     known = entries_of(advantage) if advantage in [*ESTIMATORS] else {}
-    return {**settings, "advantage_settings": {name: entry for name, entry in own.items() if name in known}}
+    return {
+        **settings,
+        "advantage_settings": {name: entry for name, entry in own.items() if name in known},
+    }
 
 
 def _read(path: Path) -> dict[str, Any]:

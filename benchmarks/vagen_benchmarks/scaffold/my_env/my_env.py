@@ -35,7 +35,9 @@ class MyEnvConfig(EnvConfig):
     level_fields: ClassVar[tuple[str, ...]] = ("size",)  # the options that a level depends on
 
     prompt_pack: str = str(Path(__file__).parent / "prompts")
-    size: Annotated[int, Whole(3, 8), Open()] = 5  # its bounds; `Open`: a client of a server may set it
+    size: Annotated[int, Whole(3, 8), Open()] = (
+        5  # its bounds; `Open`: a client of a server may set it
+    )
     """Rows and columns; 3 to 8."""
 
 
@@ -54,7 +56,9 @@ class MyEnvState(State):
         return (f"the player is at {self.player}", f"the target is at {self.target}")
 
     def structured(self) -> str:
-        return f"{{player: {self.player}, target: {self.target}, grid_size: {(self.size, self.size)}}}"
+        return (
+            f"{{player: {self.player}, target: {self.target}, grid_size: {(self.size, self.size)}}}"
+        )
 
 
 class MyEnv(VagenEnv):
@@ -80,7 +84,9 @@ class MyEnv(VagenEnv):
         # content belongs to the split: then no level of the training split is in the test split.
         cells = range(self.config.size**2)
         for _ in range(10_000):
-            self.player, self.target = (divmod(cell, self.config.size) for cell in stream.sample(cells, 2))
+            self.player, self.target = (
+                divmod(cell, self.config.size) for cell in stream.sample(cells, 2)
+            )
             if split_of(self._board()) == split:
                 return
         raise LevelError(f"no board of split {split!r} in 10,000 draws; raise size")
@@ -89,7 +95,9 @@ class MyEnv(VagenEnv):
         size = self.config.size
         cells = [(row, column) for row in range(size) for column in range(size)]
         board = bytes((cell == self.player) + 2 * (cell == self.target) for cell in cells)
-        return b"my_env" + canonical(board, size, size)  # equal for boards that are equal up to symmetry
+        return b"my_env" + canonical(
+            board, size, size
+        )  # equal for boards that are equal up to symmetry
 
     def _content(self) -> str:
         return content_hash(self._board())
