@@ -171,7 +171,7 @@ def test_options_as_files_give_them():
         {"judge": "rule-direct", "weighting": "plain", "penalty": "paper"}
     )
     assert reward.describe() == {
-        "judge": "rule:direct:3",
+        "judge": "rule:direct:4",
         "betas": {"grounding": 0.5, "world_modeling": 0.5},
         "gate": True,
         "weighting": "plain",
