@@ -7,7 +7,7 @@ from typing import Any
 import anthropic
 
 from vagen_adapters.context import HIDDEN, Message
-from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
+from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of, name_in
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.errors import ProtocolError
 
@@ -68,6 +68,7 @@ class AnthropicClient(PostingClient):
             written,
             count(usage, "output_tokens_details", "thinking_tokens"),
             blocks if text and any(block["type"] in THINKING for block in blocks) else None,
+            served=name_in(data, "model"),
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from vagen_adapters.context import Message, PictureForm
 from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.redaction import redact
 from vagen_benchmarks.stop_reasons import Stop, is_permanent, recognise
 
 Ending = Literal["stop", "length", "refusal", "filtered", "empty"]
@@ -64,6 +65,8 @@ class Answer:
         reasoning_tokens: of what was written, hidden reasoning.
         hidden: JSON. The reply with its hidden reasoning as the provider gave it, which the same client takes back
             under `vagen_adapters.context.HIDDEN` of a message; `None` if there is no reasoning or no reply.
+        served: the model that answered, as the endpoint names it.
+        fingerprint: the endpoint's name for the state of that model or for the provider behind it.
     """
 
     text: str
@@ -75,6 +78,8 @@ class Answer:
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     hidden: Any = None
+    served: str | None = None
+    fingerprint: str | None = None
 
 
 class Client(ABC):
@@ -106,7 +111,7 @@ LONGEST_MESSAGE = 1000
 
 def in_a_line(text: str) -> str:
     """An error's words as one line, which isn't endless."""
-    text = " ".join(text[: 10 * LONGEST_MESSAGE].split())
+    text = " ".join(redact(text)[: 10 * LONGEST_MESSAGE].split())
     return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"
 
 
@@ -192,6 +197,16 @@ def count(usage: Any, *names: str) -> int | None:
     if isinstance(usage, bool) or not isinstance(usage, int) or not 0 <= usage < MOST_TOKENS:
         return None
     return usage
+
+
+LONGEST_NAME = 200
+"""Characters of the names of models."""
+
+
+def name_in(data: Any, *fields: str) -> str | None:
+    """The names in these fields of an answer, with spaces between; `None` if it has none of them."""
+    names = [data.get(field) for field in fields]
+    return " ".join(name[:LONGEST_NAME] for name in names if isinstance(name, str) and name) or None
 
 
 FINISH: dict[str, list[str]] = tomllib.loads(

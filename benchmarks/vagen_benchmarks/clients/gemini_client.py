@@ -19,6 +19,7 @@ from vagen_benchmarks.clients.base import (
     count,
     ending_of,
     in_a_line,
+    name_in,
     status_error,
 )
 from vagen_benchmarks.clients.http import SdkClient
@@ -71,7 +72,7 @@ class GeminiClient(SdkClient):
         candidates = data.get("candidates")
         if not candidates:
             if (data.get("promptFeedback") or {}).get("blockReason"):
-                return Answer("", "filtered", asked, 0)
+                return Answer("", "filtered", asked, 0, served=name_in(data, "modelVersion"))
             raise KeyError("candidates")
         candidate = candidates[0]
         parts = (candidate.get("content") or {}).get("parts") or []
@@ -84,7 +85,18 @@ class GeminiClient(SdkClient):
         ending = ending_of(candidate.get("finishReason"), text)
         signed = text and any(part.get("thought") or part.get("thoughtSignature") for part in parts)
         hidden = parts if signed else None
-        return Answer(text, ending, asked, written, thoughts or None, cached, None, thought, hidden)
+        return Answer(
+            text,
+            ending,
+            asked,
+            written,
+            thoughts or None,
+            cached,
+            None,
+            thought,
+            hidden,
+            served=name_in(data, "modelVersion"),
+        )
 
 
 def _config(system: str, sampling: Sampling) -> types.GenerateContentConfig:

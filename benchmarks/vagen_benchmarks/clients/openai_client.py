@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import openai
 
 from vagen_adapters.context import HIDDEN, Message
-from vagen_benchmarks.clients.base import FINISH, Answer, Sampling, count, ending_of
+from vagen_benchmarks.clients.base import FINISH, Answer, Sampling, count, ending_of, name_in
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.clients.responses import error_of
 from vagen_benchmarks.errors import ProtocolError
@@ -112,6 +112,8 @@ class OpenAIClient(PostingClient):
             count(usage, "prompt_tokens_details", "cache_write_tokens"),
             count(usage, "completion_tokens_details", "reasoning_tokens"),
             hidden if hidden and text else None,
+            served=name_in(data, "model"),
+            fingerprint=name_in(data, "system_fingerprint", "provider"),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from pydantic import HttpUrl, ValidationError
 
 from vagen_benchmarks.clients.base import Client, Sampling
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.redaction import note_headers, note_secret, note_url
 from vagen_envs.errors import did_you_mean
 from vagen_rewards.usage import Price
 
@@ -118,6 +120,7 @@ class Model:
             raise ProtocolError(
                 f"{self.name} needs a key: set the environment variable {self.provider.key}"
             )
+        note_secret(self.provider.key, key)
         return key
 
     def client(
@@ -142,6 +145,7 @@ class Model:
         key, headers = self.key(), expanded(headers or {})
         if self.provider.key_header:
             headers[self.provider.key_header] = key
+        note_headers(headers)
         url = checked_url(base_url or self.provider.base_url)
         client: Client = made(
             self.id, key=key, base_url=url, timeout=timeout, headers=headers, **more
@@ -161,14 +165,16 @@ def expanded(headers: Mapping[str, str]) -> dict[str, str]:
 
 def checked_url(url: str | None) -> str | None:
     """Return the URL if it is valid. Raises ProtocolError otherwise."""
+    note_url(url)
     try:
         if url is not None:
             HttpUrl(url)
         return url
     except ValidationError as error:
         why = error.errors()[0]["msg"]
+        shown = re.sub(r"//[^/]*@", "//", url or "").partition("?")[0]
         raise ProtocolError(
-            f"the URL {url!r} is not valid: {why}; write it like http://localhost:8000/v1"
+            f"the URL {shown!r} is not valid: {why}; write it like http://localhost:8000/v1"
         ) from error
 
 

@@ -83,9 +83,7 @@ def bench(
     seed: Annotated[
         int | None, typer.Option(help="Of the endpoint's sampling, not of the levels.")
     ] = None,
-    extra: Annotated[
-        Names, typer.Option(help="A further field of each request, NAME=JSON; may be repeated.")
-    ] = None,
+    extra: options.Extra = None,
     header: options.Header = None,
     max_dollars: options.MaxDollars = None,
     max_total_tokens: options.MaxTotalTokens = None,
@@ -201,6 +199,7 @@ def resume(
     base_url: options.BaseUrl = None,
     models: options.Models = None,
     header: options.Header = None,
+    extra: options.Extra = None,
     max_dollars: options.MaxDollars = None,
     max_total_tokens: options.MaxTotalTokens = None,
     concurrency: options.Concurrency = None,
@@ -211,7 +210,9 @@ def resume(
 ) -> None:
     """Continue an interrupted run with its original options; options given here replace them.
 
-    Agents, sampling and environments are read from the run folder. Exit codes are those of `vagen bench`.
+    Agents, sampling and environments are read from the run folder. It holds no secrets: keys are read from the
+    environment again, and `--header` and `--extra` that were given as they are must be given again. Exit codes are
+    those of `vagen bench`.
 
     Example: `vagen resume runs/20260101-120000`
     """
@@ -225,4 +226,4 @@ def resume(
         (each for each in reversed(run_read.journal()) if each["event"] == "asked"), {}
     )
     how = {name: begun.get(name) for name in HOW} | changed
-    raise typer.Exit(play_job(made_again(run_read, how)))
+    raise typer.Exit(play_job(made_again(run_read, how, parse_options(extra))))

@@ -36,6 +36,12 @@ Header = Annotated[
     Names,
     typer.Option(help="A further header, NAME=VALUE; `$VARIABLE` is filled in when it is sent."),
 ]
+Extra = Annotated[
+    Names,
+    typer.Option(
+        help="A further field of each request, NAME=JSON; may be repeated. `$VARIABLE` in secret ones is filled in."
+    ),
+]
 Concurrency = Annotated[
     int | None, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")
 ]
@@ -87,7 +93,7 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
         name, found, value = pair.partition("=")
         if not found or not name:
             raise ProtocolError(
-                f"option {pair!r} is not valid: write NAME=VALUE, such as max_turns=5"
+                f"option {pair.partition(':')[0]!r} is not valid: write NAME=VALUE, such as max_turns=5"
             )
         try:
             options[name.strip()] = json.loads(

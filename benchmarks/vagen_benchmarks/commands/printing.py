@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from vagen_benchmarks.meter import Meter
+from vagen_benchmarks.redaction import redact
 from vagen_benchmarks.results.labels import task_titles
 from vagen_benchmarks.results.plan_table import plan_table
 from vagen_benchmarks.results.stats import Estimate
-from vagen_benchmarks.results.summary import EARLY, FLAG, Summary
+from vagen_benchmarks.results.summary import EARLY, FLAG, Summary, served_names
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.sharing.files import SHOWN
@@ -34,7 +35,7 @@ def visible(text: str) -> str:
 
 
 class _Plain(Console):
-    """A console on which strings are neither markup nor emoji nor escape codes, whoever wrote them.
+    """A console on which strings are neither markup nor emoji nor escape codes, whoever wrote them, and hold no key.
 
     An error may hold [/INST], an agent be called openai:llama:7b, and a model write what moves the cursor.
     """
@@ -43,7 +44,7 @@ class _Plain(Console):
         super().__init__(markup=False, emoji=False, highlight=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(visible(text), **options)
+        return super().render_str(visible(redact(text)), **options)
 
 
 out = _Plain(
@@ -179,6 +180,18 @@ def print_table(summary: Summary) -> None:
             out.print(f"{where}: ended early, {shares}", style="yellow")
 
 
+def print_served(summary: Summary) -> None:
+    """Print which models answered, by their endpoints, and mark an agent that several answered for."""
+    for agent, served in served_names(summary.rows()).items():
+        if len(served) > 1:
+            names = ", ".join(f"{name} ({count:,} replies)" for name, count in served.items())
+            out.print(f"{agent}: {MIXED} {len(served)} models answered: {names}", style="yellow")
+        else:
+            out.print(f"{agent}: answered by {next(iter(served))}", soft_wrap=True)
+
+
+MIXED = "≠"
+"""Marks an agent whose replies more than one model has written, by the names that the endpoint gives."""
 VALID = "valid: turns whose actions could all be read; effective: turns in which an action changed the state"
 FLAGGED_CELLS = (
     f"{FLAG} more than 2 % of the episodes failed or weren't played; the interval counts them as lost for its lower "

@@ -18,6 +18,7 @@ from vagen_benchmarks.commands.printing import (
     err,
     out,
     print_plan,
+    print_served,
     print_table,
     print_unread,
     print_usage,
@@ -25,6 +26,7 @@ from vagen_benchmarks.commands.printing import (
 )
 from vagen_benchmarks.commands.results import print_contexts
 from vagen_benchmarks.meter import Meter
+from vagen_benchmarks.redaction import WITHHELD, is_reference
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.advice import advise
 from vagen_benchmarks.results.summary import summarise
@@ -68,6 +70,7 @@ def play_job(job: Job, *, new: bool = False) -> int:
     if not (interrupted or outcome.reason):
         print_contexts(job.path, job.agents)
     print_usage(outcome.usage)
+    print_served(summary)
     print_unread(summary, outcome.usage)
     resume_helps = _print_failures(outcome.failures, job.agents)
     if interrupted or outcome.reason:
@@ -110,7 +113,8 @@ def _written(how: Mapping[str, Any]) -> dict[str, Any]:
             [each for each in parse_qsl(parts.query) if "version" in each[0]]
         )  # others may hold a key
         url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
-    headers = [pair for pair in how.get("header") or () if "$" in pair]  # others may hold a key
+    pairs = [pair.partition("=") for pair in how.get("header") or ()]
+    headers = [f"{name}={value if is_reference(value) else WITHHELD}" for name, _, value in pairs]
     return {
         **how,
         "base_url": url,

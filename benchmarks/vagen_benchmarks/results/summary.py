@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -101,6 +101,7 @@ class Cell:
     labels: dict[str, set[str]] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     seconds: list[float] = field(default_factory=list)
+    served: Counter[str] = field(default_factory=Counter)
 
     def add(self, episode: Episode) -> None:
         self.split = episode.split
@@ -111,6 +112,7 @@ class Cell:
         for call in episode.all_calls:
             self.usage.add(call)
             self.seconds.append(call["seconds"])
+            self.served.update([call["served"]] if call.get("served") else [])
         if episode.failure is not None:
             self.failures[episode.failure.kind] += 1
             self.lost.append((episode.seed, level))
@@ -199,6 +201,7 @@ class Cell:
             "dollars": usage.dollars if usage.requests else None,
             "counted_by_us": usage.estimated,
             "seconds_per_reply": fmean(self.seconds) if self.seconds else None,
+            "served": dict(self.served),
         }
 
     def _judged(self) -> dict[str, float]:
@@ -309,6 +312,15 @@ def errors_of(episode: Episode) -> set[str]:
             },
         }
         found.update(name for name, is_so in wrong.items() if is_so)
+    return found
+
+
+def served_names(rows: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
+    """The models that answered for each agent, as endpoints name them, with their replies."""
+    found: dict[str, Counter[str]] = {}
+    for row in rows:
+        if row["served"]:
+            found.setdefault(row["agent"], Counter()).update(row["served"])
     return found
 
 

@@ -22,7 +22,15 @@ from vagen_envs.pictures import Picture
 from vagen_envs.turn import IMAGE_PLACEHOLDER, Turn
 
 Form = Literal["turns", "chat"]
-CALL = ("ending", "prompt_tokens", "completion_tokens", "cached_tokens", "dollars")
+CALL = (
+    "ending",
+    "prompt_tokens",
+    "completion_tokens",
+    "cached_tokens",
+    "dollars",
+    "served",
+    "fingerprint",
+)
 """What a turn's row says of its call."""
 BATCH = 200
 """Rows written at a time, so that memory doesn't grow with the run."""
@@ -205,6 +213,8 @@ def _turns_schema(pa: Any) -> Any:
             "before",
             "after",
             "ending",
+            "served",
+            "fingerprint",
         ),
         pa.int64(): ("seed", "repeat", "turn", *(name for name in CALL if name.endswith("tokens"))),
         pa.float64(): ("reward", "dollars"),
