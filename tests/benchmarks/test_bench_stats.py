@@ -227,7 +227,7 @@ def test_different_protocols_are_not_compared(tmp_path, other, said):
         ("hm", {"format", "invalid action", "budget"}),
         (GOOD.replace("Up", "Fly"), {"invalid action", "budget"}),
         (GOOD.replace("Up", ""), {"invalid action", "budget"}),
-        (GOOD.replace("Up", "Up,Up,Up,Up"), {"cut short", "no progress", "budget"}),
+        (GOOD.replace("Up", "Up,Up,Up,Up"), {"too many actions", "no progress", "budget"}),
     ],
 )
 def test_what_went_wrong_is_read_off_the_turns(tmp_path, reply, errors):

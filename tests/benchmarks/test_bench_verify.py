@@ -37,7 +37,7 @@ class Flaky(Random):
         if game.seed == 2:
             raise EndpointError("server_error", "HTTP 500: gone", retry=False)
         if game.seed == 3 and game.turns:
-            raise EndpointError("context full", "HTTP 400: maximum context length", retry=False)
+            raise EndpointError("overflow", "HTTP 400: maximum context length", retry=False)
         return super().reply(game)
 
 

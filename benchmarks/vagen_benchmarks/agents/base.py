@@ -97,6 +97,7 @@ class Call:
         hidden: the reply with its hidden reasoning as the provider gave it (JSON), if the context policy sends it back.
         served: the model that answered, as the endpoint names it.
         fingerprint: the endpoint's name for the state of that model or for the provider behind it.
+        said: the endpoint's words for an ending that it told by an HTTP status.
     """
 
     ending: Ending
@@ -113,6 +114,7 @@ class Call:
     hidden: Any = None
     served: str | None = None
     fingerprint: str | None = None
+    said: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}

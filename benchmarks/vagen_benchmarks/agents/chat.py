@@ -10,7 +10,7 @@ from typing import Any
 
 from vagen_adapters.context import ContextPolicy, Message, chat_messages, summary_messages
 from vagen_benchmarks.agents.base import AsyncAgent, Call, ContextSummary, Game, Ledger, Reply
-from vagen_benchmarks.clients.base import Answer, Sampling
+from vagen_benchmarks.clients.base import Answer, Ending, Sampling
 from vagen_benchmarks.clients.budget import RunBudget, picture_tokens, prompt_tokens, text_tokens
 from vagen_benchmarks.clients.registry import Model, Profile
 from vagen_benchmarks.clients.retries import Retries
@@ -209,6 +209,7 @@ class ChatAgent(AsyncAgent):
             hidden=None if self.context.reasoning == "drop" else answer.hidden,
             served=answer.served,
             fingerprint=answer.fingerprint,
+            said=answer.said,
         )
 
     async def _asked(
@@ -281,6 +282,9 @@ class ChatAgent(AsyncAgent):
             return await self._client.ask(messages, sent), request
         except EndpointError as error:
             error.args = (redact(str(error)),)
+            if ending := BLOCKED.get(error.kind):
+                # A status for what other providers say in a field of their answer: the reply that it would be.
+                return Answer("", ending, 0, 0, said=str(error)), request
             spent = error.kind is Stop.TIMEOUT  # nobody knows what became of it
             if spent:
                 self.budget.spend(*held)
@@ -289,6 +293,10 @@ class ChatAgent(AsyncAgent):
         finally:
             self._in_flight -= 1
             self.budget.release(held)
+
+
+BLOCKED: dict[Stop, Ending] = {Stop.FILTERED: "filtered", Stop.REFUSED: "refused"}
+"""Errors of an endpoint that are the end of a reply."""
 
 
 def _sent(extra: Mapping[str, Any]) -> dict[str, Any]:

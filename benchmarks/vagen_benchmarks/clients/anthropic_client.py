@@ -60,7 +60,7 @@ class AnthropicClient(PostingClient):
         )
         return Answer(
             text,
-            ending_of(data["stop_reason"], text),
+            ending_of(text, data["stop_reason"]),
             None if plain is None else plain + (written or 0) + (read or 0),
             count(usage, "output_tokens"),
             "\n".join(thoughts) or None,

@@ -17,9 +17,10 @@ from vagen_benchmarks.errors import EndpointError
 from vagen_benchmarks.redaction import redact
 from vagen_benchmarks.stop_reasons import Stop, is_permanent, recognise
 
-Ending = Literal["stop", "length", "refusal", "filtered", "empty"]
-"""How a reply came to its end: by itself, at the limit of tokens, as a refusal, cut by the provider's filter,
-or before it began. Each is played as the reply it is."""
+Ending = Literal["stop", "cut", "refused", "filtered", "overflow", "empty"]
+"""How a reply came to its end: by itself, at its limit of tokens, as a refusal, taken or cut by the provider's filter,
+where the context was full, or before it began. Each is played as the reply it is; those of
+`stop_reasons.ENDING_STOPS` end the episode."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Answer:
             under `vagen_adapters.context.HIDDEN` of a message; `None` if there is no reasoning or no reply.
         served: the model that answered, as the endpoint names it.
         fingerprint: the endpoint's name for the state of that model or for the provider behind it.
+        said: the endpoint's words for an ending that it told by an HTTP status.
     """
 
     text: str
@@ -80,6 +82,7 @@ class Answer:
     hidden: Any = None
     served: str | None = None
     fingerprint: str | None = None
+    said: str | None = None
 
 
 class Client(ABC):
@@ -215,16 +218,33 @@ FINISH: dict[str, list[str]] = tomllib.loads(
 """Providers' words for how a reply ended, by what they mean."""
 
 
-def ending_of(finish: Any, text: str, *, refused: bool = False) -> Ending:
-    """How a reply ended, from the provider's word for it."""
-    word = str(finish).lower()
-    if refused or word == "refusal":
-        return "refusal"
-    if word in FINISH["length"]:
-        return "length"
-    if word in FINISH["filtered"]:
-        return "filtered"
-    return "stop" if text else "empty"
+def ending_of(text: str, *finish: Any, refused: bool = False, filtered: bool = False) -> Ending:
+    """How a reply ended.
+
+    Args:
+        text: of the reply.
+        finish: the provider's words for it; a router also hands on those of the provider behind it.
+        refused: whether a field says so.
+        filtered: whether metadata says so, which matters where there is no text.
+    """
+    words = {str(word).lower() for word in finish}
+    named: tuple[Ending, ...] = ("refused", "filtered", "overflow", "cut")
+    found = next((ending for ending in named if words.intersection(FINISH[ending])), None)
+    if refused or found == "refused":
+        return "refused"
+    if found is not None:
+        return found
+    if text:
+        return "stop"
+    return "filtered" if filtered else "empty"
+
+
+def says_filtered(metadata: Any) -> bool:
+    """Whether metadata has `"filtered": true` anywhere, as Azure's content filter results do."""
+    if isinstance(metadata, Mapping):
+        is_so = metadata.get("filtered") is True
+        return is_so or any(says_filtered(each) for each in metadata.values())
+    return isinstance(metadata, list) and any(says_filtered(each) for each in metadata)
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -82,7 +82,7 @@ class GeminiClient(SdkClient):
         written = (
             None if usage is None or (replied is None and text) else (replied or 0) + (thought or 0)
         )
-        ending = ending_of(candidate.get("finishReason"), text)
+        ending = ending_of(text, candidate.get("finishReason"))
         signed = text and any(part.get("thought") or part.get("thoughtSignature") for part in parts)
         hidden = parts if signed else None
         return Answer(

@@ -9,7 +9,15 @@ from urllib.parse import urlsplit
 import openai
 
 from vagen_adapters.context import HIDDEN, Message
-from vagen_benchmarks.clients.base import FINISH, Answer, Sampling, count, ending_of, name_in
+from vagen_benchmarks.clients.base import (
+    FINISH,
+    Answer,
+    Sampling,
+    count,
+    ending_of,
+    name_in,
+    says_filtered,
+)
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.clients.responses import error_of
 from vagen_benchmarks.errors import ProtocolError
@@ -96,7 +104,15 @@ class OpenAIClient(PostingClient):
         if isinstance(calls, list) and calls and isinstance(calls[0].get("function"), Mapping):
             called = calls[0]["function"]
             text = tool_call_reply(str(called["name"]), called.get("arguments") or "", text)
-        ending = ending_of(finish, text, refused=bool(refusal))
+        ending = ending_of(
+            text,
+            finish,
+            choice.get("native_finish_reason"),  # OpenRouter's, of the provider behind it
+            refused=bool(refusal),
+            filtered=says_filtered(
+                [choice.get("content_filter_results"), data.get("prompt_filter_results")]
+            ),
+        )
         usage = data.get("usage")
         cached = count(usage, "prompt_cache_hit_tokens")  # DeepSeek's
         hidden = {name: message[name] for name in _SHOWN if message.get(name)}

@@ -59,7 +59,7 @@ class OpenAIResponsesClient(PostingClient):
         cut = (data.get("incomplete_details") or {}).get("reason")
         return Answer(
             text,
-            ending_of(cut, text, refused=bool(refusal)),
+            ending_of(text, cut, refused=bool(refusal)),
             count(usage, "input_tokens"),
             count(usage, "output_tokens"),
             "\n".join(thoughts) or None,

@@ -212,7 +212,7 @@ def _seen(reply: Reply) -> str:
         if call.reasoning
         else ""
     )
-    cut = ", cut at the limit of tokens" if call.ending == "length" else ""
+    cut = ", cut at the limit of tokens" if call.ending == "cut" else ""
     return f"{reply.text[:SHOWN]!r}{'…' if len(reply.text) > SHOWN else ''}{hidden}{cut}"
 
 
@@ -221,6 +221,6 @@ def _why_none(tried: _Tried) -> str:
     calls = [reply.call for reply in replies if reply.call is not None]
     if all(call.reasoning for call in calls) and not any(reply.text for reply in replies):
         return "The server returns all text as reasoning: start it with the model's own reasoning parser, or with none."
-    if any(call.ending == "length" for call in calls):
+    if any(call.ending == "cut" for call in calls):
         return "The replies reach the token limit: raise --max-tokens or --reasoning-tokens."
     return "It may need a larger --max-tokens, or another way to serve it."

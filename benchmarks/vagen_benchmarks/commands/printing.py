@@ -17,7 +17,7 @@ from vagen_benchmarks.redaction import redact
 from vagen_benchmarks.results.labels import task_titles
 from vagen_benchmarks.results.plan_table import plan_table
 from vagen_benchmarks.results.stats import Estimate
-from vagen_benchmarks.results.summary import EARLY, FLAG, Summary, served_names
+from vagen_benchmarks.results.summary import COUNTED_AS, FLAG, STOPS, Summary, served_names
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.sharing.files import SHOWN
@@ -109,14 +109,24 @@ UNREAD = 0.5
 """Share of turns with a readable answer below which a warning is printed."""
 
 
+UNREAD_BY = {
+    "cut": "replies end at their limit of tokens: --max-tokens, --reasoning-tokens",
+    "refused": "the model or its provider refuses these prompts: another model or provider",
+    "filtered": "the provider's filter takes these prompts or replies: its settings, or another provider",
+    "empty": "replies are empty: --max-tokens, --reasoning-tokens, or how the model is served",
+}
+"""What to do where most episodes have such replies."""
+
+
 def print_unread(summary: Summary, bills: Mapping[str, Usage]) -> None:
     """Warn of models whose answers mostly could not be read: their score then measures their format or their server."""
     for row in summary.rows():
         if row["agent"] not in bills or row["valid"] is None or row["valid"] >= UNREAD:
             continue
         fix = f"vagen models try {row['agent']} says which profile fits how it writes, or how it is served"
-        if row["errors"].get("cut short", 0) >= UNREAD:
-            fix = "replies end at their limit of tokens: --max-tokens, --reasoning-tokens"
+        shares = {name: share for name, share in row["errors"].items() if name in UNREAD_BY}
+        most = max(shares, key=lambda name: shares[name] or 0.0)
+        fix = UNREAD_BY[most] if (shares[most] or 0.0) >= UNREAD else fix
         where = f"{row['task'].removeprefix('vagen/')}, {row['agent']}"
         words = (
             f"{where}: only {row['valid']:.0%} of its turns had an answer that could be read; {fix}"
@@ -174,10 +184,21 @@ def print_table(summary: Summary) -> None:
                 f"{where}: {row['unscored']} statements are unscored, the last: {reason}",
                 style="yellow",
             )
-        ended = {name: share for name, share in row["errors"].items() if name in EARLY and share}
-        if ended:
-            shares = ", ".join(f"{share:.0%} by {name}" for name, share in ended.items())
-            out.print(f"{where}: ended early, {shares}", style="yellow")
+    print_stops(rows, titles)
+
+
+def print_stops(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> None:
+    """Print which share of episodes had each stop reason, and how those count; nothing if there was none."""
+    if not any(row["errors"][name] for row in rows for name in STOPS):
+        return
+    table = make_table(["share of episodes with", ""], STOPS)
+    for row in rows:
+        shares = (_percent(row["errors"][name]) for name in STOPS)
+        table.add_row(titles.get(row["task"], row["task"]), row["agent"], *shares)
+    out.print(table)
+    for words in dict.fromkeys(COUNTED_AS.values()):
+        names = ", ".join(name for name, counts in COUNTED_AS.items() if counts == words)
+        out.print(f"{names}: {words}", style="dim")
 
 
 def print_served(summary: Summary) -> None:

@@ -18,7 +18,7 @@ from vagen_benchmarks.redaction import redact
 from vagen_benchmarks.runs.episode import Ended
 from vagen_benchmarks.runs.journal import OWN_REQUEST, EpisodeLedger, hash_of
 from vagen_benchmarks.runs.protocol import Task
-from vagen_benchmarks.stop_reasons import Stop
+from vagen_benchmarks.stop_reasons import ENDING_STOPS, Stop
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import SimulatorError, place_of
 from vagen_envs.registration import declared
@@ -150,7 +150,11 @@ async def _turns(
         played.turns.append(info["turn"])
         played.calls.append(reply.call)
         game.now = info["turn"].result
-        return bool(terminated or truncated)
+        stop = ENDING_STOPS.get(reply.call.ending) if reply.call else None
+        if stop and reply.call and not info["turn"].success:
+            said = reply.call.said or f"the endpoint's reply is {reply.call.ending}"
+            played.ended = Ended(stop, said)
+        return bool(terminated or truncated or played.ended)
 
     over = False
     try:

@@ -24,7 +24,7 @@ from vagen_benchmarks.runs.playing import PlannedEpisode, PlayedEpisode, Seat, i
 from vagen_benchmarks.runs.protocol import Skipped
 from vagen_benchmarks.runs.run_folder import RunWriter
 from vagen_benchmarks.runs.scoring import RunScoring
-from vagen_benchmarks.stop_reasons import Stop
+from vagen_benchmarks.stop_reasons import ENDING_STOPS, Stop
 from vagen_rewards.usage import Usage
 
 
@@ -248,7 +248,8 @@ class _Run:
         if ended.kind is Stop.SPENT:  # left for a larger budget
             return self._end(ended.message)
         self.outcome.count(ended)
-        if ended.kind.counts and played.turns:
+        is_blocked = ended.kind in ENDING_STOPS.values() and len(played.turns) < 2
+        if ended.kind.counts and not is_blocked:
             self.failed_in_row = 0
             return None
         self.failed_in_row += 1  # an endpoint that refuses every first prompt isn't set up for this

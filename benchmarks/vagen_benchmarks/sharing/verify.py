@@ -32,7 +32,7 @@ from vagen_benchmarks.runs.protocol import (
 )
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import HERE, edits, missing_findings, picture_findings, plain
-from vagen_benchmarks.stop_reasons import Stop
+from vagen_benchmarks.stop_reasons import ENDING_STOPS, Stop
 from vagen_envs.errors import ConfigError, VagenError
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_rewards.scores import PARTS
@@ -259,7 +259,10 @@ def _ending_findings(episode: Episode, over: bool) -> list[str]:
         return [f"it is recorded as ended by {episode.ended.kind}, but the environment went on"]
     if not over:
         return []
-    last = episode.turns[-1]
+    last, call = episode.turns[-1], episode.calls[-1]
+    stop = ENDING_STOPS.get(call["ending"]) if call else None
+    if stop is episode.ended.kind and not last["metrics"]["success"]:
+        return []
     rules = (
         Stop.SOLVED
         if last["metrics"]["success"]
