@@ -229,7 +229,8 @@ def test_key_is_sent_and_written_nowhere(tmp_path, endpoint, capfd):
     """Even an endpoint that echoes it in an error doesn't get it into a file."""
     steps = [(401, {"x": "y"}), {"oops": KEY}, (400, {}, {"error": {"message": f"no {KEY}"}})]
     endpoint.script = lambda number, body: steps[min(number, 2)]
-    play(tmp_path, endpoint.url, episodes=3, policy=Policy(concurrency=1))
+    asked = {"episodes": 3, "policy": Policy(concurrency=1), "key_from": "OPENAI_API_KEY"}
+    play(tmp_path, endpoint.url, **asked)
     assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
     from vagen_benchmarks.report import write_report
 

@@ -35,6 +35,7 @@ class ChatAgent(AsyncAgent):
         first_wait: seconds before the second attempt; it doubles, with jitter.
         patience: seconds that an outage is waited for.
         headers: further ones of each request; `$NAME` in them is taken from the environment.
+        key_from: the environment variable of the key, if not the provider's own or for another host than its.
 
     Raises:
         ProtocolError: the provider's SDK or its key is missing, or it can't be asked for this.
@@ -54,6 +55,7 @@ class ChatAgent(AsyncAgent):
         first_wait: float = 1.0,
         patience: float = 3600.0,
         headers: Mapping[str, str] | None = None,
+        key_from: str | None = None,
     ) -> None:
         self.context = context or ContextPolicy()
         self.name = f"{model.name}+{self.context}" if labelled else model.name
@@ -66,7 +68,8 @@ class ChatAgent(AsyncAgent):
         self.profile = profile or model.profile
         self.env_options = self.profile.options
         self.budget = RunBudget({self.name: self.price})
-        self._client = model.client(base_url, timeout, headers)
+        self._client = model.client(base_url, timeout, headers, key_from)
+        self.withheld_key = model.withheld_key(base_url, key_from)
         self._client.check(self.sampling)
         if self.context.reasoning != "drop":
             self._client.check_reasoning()

@@ -42,8 +42,11 @@ class OpenAIClient(PostingClient):
     def __init__(self, model: str, *, token_field: str = "max_tokens", **options: Any) -> None:  # noqa: S107
         super().__init__(model, **options)
         self._token_field = token_field
+        self._returns_reasoning = False
+        self._thought_field: str | None = None
 
     def check_reasoning(self) -> None:
+        self._returns_reasoning = True
         host = urlsplit(self._url or "https://api.openai.com").hostname or ""
         if host.endswith((".openai.com", ".azure.com")):
             raise ProtocolError(
@@ -56,6 +59,11 @@ class OpenAIClient(PostingClient):
         sent = [{**message, **message.get(HIDDEN, {})} for message in messages]
         for message in sent:
             message.pop(HIDDEN, None)
+            field = self._thought_field
+            if field and message["role"] == "assistant" and not message.keys() & {*_SHOWN}:
+                message[field] = (
+                    " "  # some providers want reasoning with every reply, and take a blank
+                )
         body: dict[str, Any] = {
             "model": self.model,
             "messages": sent,
@@ -116,6 +124,9 @@ class OpenAIClient(PostingClient):
         usage = data.get("usage")
         cached = count(usage, "prompt_cache_hit_tokens")  # DeepSeek's
         hidden = {name: message[name] for name in _SHOWN if message.get(name)}
+        if self._returns_reasoning and not self._thought_field:
+            texts = (name for name, value in hidden.items() if isinstance(value, str))
+            self._thought_field = next(texts, None)
         if isinstance(message.get("content"), list) and thought and not hidden:
             hidden = {"content": message["content"]}
         return Answer(

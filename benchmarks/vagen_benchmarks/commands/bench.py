@@ -60,14 +60,13 @@ def bench(
         typer.Option("--out", help="The run folder, new or empty. `runs/<time>` by default."),
     ] = None,
     base_url: options.BaseUrl = None,
+    key_from: options.KeyFrom = None,
     models: options.Models = None,
     profile: Annotated[
         str | None,
         typer.Option(help="How the model writes: `tagged`, `thinking`, `untagged`, `native`."),
     ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Of a reply; 400 unless the registry says.")
-    ] = None,
+    max_tokens: options.MaxTokens = None,
     reasoning_tokens: Annotated[
         int | None,
         typer.Option(min=0, help="What it may think beyond its reply; the registry says."),
@@ -197,6 +196,7 @@ def _refuse_beside_protocol(given: typer.Context) -> None:
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     base_url: options.BaseUrl = None,
+    key_from: options.KeyFrom = None,
     models: options.Models = None,
     header: options.Header = None,
     extra: options.Extra = None,

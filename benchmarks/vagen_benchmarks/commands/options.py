@@ -31,6 +31,15 @@ FirstSeed = Annotated[int, typer.Option(min=0, help="The first of the seeds.")]
 
 # How a run is played, which may change from one call to the next (`vagen_benchmarks.runs.job.HOW`).
 BaseUrl = Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")]
+KeyFrom = Annotated[
+    str | None,
+    typer.Option(
+        help="The environment variable of the key. OPENAI_API_KEY goes to other hosts than OpenAI's only by this."
+    ),
+]
+MaxTokens = Annotated[
+    int | None, typer.Option(min=1, help="Of a reply; 400 unless the registry says.")
+]
 Models = Annotated[Path | None, typer.Option("--models", help="A TOML file of your own models.")]
 Header = Annotated[
     Names,

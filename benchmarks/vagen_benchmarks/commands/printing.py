@@ -196,6 +196,8 @@ def print_stops(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
         shares = (_percent(row["errors"][name]) for name in STOPS)
         table.add_row(titles.get(row["task"], row["task"]), row["agent"], *shares)
     out.print(table)
+    if any(row["errors"]["overflow"] for row in rows):
+        out.print("overflow: --context last:8 shows the model fewer earlier turns", style="yellow")
     for words in dict.fromkeys(COUNTED_AS.values()):
         names = ", ".join(name for name, counts in COUNTED_AS.items() if counts == words)
         out.print(f"{names}: {words}", style="dim")

@@ -42,6 +42,7 @@ def play_job(job: Job, *, new: bool = False) -> int:
         if done := len(folder.finished):
             out.print(f"{job.path}: {done} of {total} episodes are there already")
         folder.note("asked", **_written(job.how))
+        print_withheld_keys(job.agents)
         outcome = Outcome()
         interrupted, say = False, functools.partial(err.print, style="yellow", soft_wrap=True)
         by_hand = any(
@@ -94,14 +95,28 @@ def play_job(job: Job, *, new: bool = False) -> int:
 
 def _print_failures(failures: Mapping[tuple[str, str], int], agents: Sequence[Agent]) -> bool:
     """Print each cause of failure with its count and fix. Return whether a second attempt alone may help."""
-    keys = {agent.model.provider.key for agent in agents if isinstance(agent, ChatAgent)}
-    advice = advise(failures, " or ".join(sorted(filter(None, keys))) or "the key")
+    advice = advise(failures, key_named(agents))
     if advice:
         err.print(f"{sum(failures.values())} episode(s) failed and have no score:", style="red")
     for cause in advice:
         err.print(f"  {cause.count} × {cause.what}", soft_wrap=True)
         err.print(f"    {cause.fix}", style="yellow", soft_wrap=True)
     return all(cause.resume_helps for cause in advice)
+
+
+def print_withheld_keys(agents: Sequence[Agent]) -> None:
+    """Say which keys are set and not sent, since the host isn't their provider's."""
+    models = [agent for agent in agents if isinstance(agent, ChatAgent)]
+    for words in dict.fromkeys(agent.withheld_key for agent in models if agent.withheld_key):
+        err.print(words, style="yellow", soft_wrap=True)
+
+
+def key_named(agents: Sequence[Agent]) -> str:
+    """The environment variable of the agents' key, for advice."""
+    models = [agent for agent in agents if isinstance(agent, ChatAgent)]
+    keys = sorted({agent.model.provider.key for agent in models if agent.model.provider.key})
+    how = next((agent.withheld_key for agent in models if agent.withheld_key), "")
+    return (" or ".join(keys) or "the key") + (f" ({how})" if how else "")
 
 
 def _written(how: Mapping[str, Any]) -> dict[str, Any]:

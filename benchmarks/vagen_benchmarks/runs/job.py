@@ -113,7 +113,7 @@ def made_again(
     )
 
 
-ASKED = ("base_url", "timeout", "attempts", "patience")
+ASKED = ("base_url", "key_from", "timeout", "attempts", "patience")
 LIMITS = ("concurrency", "give_up_after", "max_dollars", "max_total_tokens")
 HOW = (*ASKED, *LIMITS, "models", "header")
 """What may change from one call of a run to the next: options of `vagen bench` and `vagen resume`."""
