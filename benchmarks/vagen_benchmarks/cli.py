@@ -21,6 +21,7 @@ from vagen_benchmarks.commands import (
     results,
     serve,
     sharing,
+    table,
     train,
     warmstart,
 )
@@ -96,7 +97,7 @@ TRAIN, ENVIRONMENTS = "Train", "Environments and setup"
 
 for panel, commands in {
     BENCHMARK: (bench.bench, bench.resume),
-    RESULTS: (results.view, results.compare, export.export),
+    RESULTS: (results.view, results.compare, table.table, export.export),
     SHARE: (sharing.verify, sharing.leaderboard),
     TRAIN: (warmstart.warmstart,),
     ENVIRONMENTS: (doctor.envs, play.play, serve.serve, doctor.doctor),

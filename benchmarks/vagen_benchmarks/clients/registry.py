@@ -138,9 +138,10 @@ class Model:
         variable = key_from or self.provider.key
         key = os.environ.get(variable, "")
         note_secret(variable, key)
-        if not key and (key_from or self.provider.key_required):
+        is_sent = key_from is not None or self.provider.owns(base_url)
+        if not key and is_sent and (key_from or self.provider.key_required):
             raise ProtocolError(f"{self.name} needs a key: set the environment variable {variable}")
-        return key if key_from or self.provider.owns(base_url) else ""
+        return key if is_sent else ""
 
     def withheld_key(self, base_url: str | None, key_from: str | None) -> str:
         """What to say where a key is set and isn't sent; empty otherwise."""

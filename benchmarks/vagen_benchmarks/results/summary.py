@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from vagen_benchmarks.results.stats import Estimate, average, by_level, pass_at, rate
@@ -204,6 +204,8 @@ class Cell:
             "dollars": usage.dollars if usage.requests else None,
             "counted_by_us": usage.estimated,
             "seconds_per_reply": fmean(self.seconds) if self.seconds else None,
+            "seconds_median": median(self.seconds) if self.seconds else None,
+            "seconds_p95": _p95(self.seconds),
             "served": dict(self.served),
         }
 
@@ -263,6 +265,11 @@ class Cell:
             )
             for k in (1 << i for i in range(fewest.bit_length() if fewest > 1 else 0))
         }
+
+
+def _p95(values: Sequence[float]) -> float | None:
+    """The smallest value that 95 % of them don't exceed."""
+    return sorted(values)[math.ceil(0.95 * len(values)) - 1] if values else None
 
 
 def _bounds(found: Estimate) -> list[float | None]:
