@@ -45,7 +45,9 @@ EXTRAS = {
 
 
 def main() -> None:
-    """Run the command. Errors of this package are one message and exit code 2, or 3 if a run can't be stored."""
+    """Run the command. Errors of this package are one message and exit code 2, or 3 if a run can't
+    be stored.
+    """
     logging.lastResort = _log_handler()
     note_environment()
     try:
@@ -89,7 +91,9 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Benchmark, judge and train vision-language agents. Example: `vagen bench -e frozenlake -a oracle -a random`."""
+    """Benchmark, judge and train vision-language agents. Example: `vagen bench -e frozenlake -a
+    oracle -a random`.
+    """
 
 
 BENCHMARK, RESULTS, SHARE = "Benchmark models", "Look at results", "Check and share runs"

@@ -22,12 +22,16 @@ _CONSOLE = Console(
 
 
 class Meter:
-    """A bar in a terminal, a line now and then in a log; both with an estimate of the end. Both go to stderr."""
+    """A bar in a terminal, a line now and then in a log; both with an estimate of the end. Both go
+    to stderr.
+    """
 
     def __init__(
         self, what: str, total: int, *, done: int = 0, console: Console | None = None
     ) -> None:
-        """Start at `done` of `total` steps of `what`; earlier steps don't count for the remaining time."""
+        """Start at `done` of `total` steps of `what`; earlier steps don't count for the remaining
+        time.
+        """
         self._console = console or _CONSOLE
         text = [
             TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[note]")
@@ -38,7 +42,8 @@ class Meter:
             console=self._console,
             transient=True,
             disable=not self._console.is_terminal,
-            # Episodes end in bursts. Over rich's 30 s the time to go jumps between minutes and hours.
+            # Episodes end in bursts. Over rich's 30 s the time to go jumps between minutes and
+            # hours.
             speed_estimate_period=86400.0,
         )
         self._bar.add_task(what, total=total, completed=done, note="")

@@ -1,8 +1,9 @@
-"""Keys are never written or printed: whatever was given as one is replaced by its name, wherever it turns up.
+"""Keys are never written or printed: whatever was given as one is replaced by its name, wherever it
+turns up.
 
-Secrets are known by value. `note_…` functions take them in where they are given; `redact` is called where text comes
-from outside (`clients.responses`, `runs.playing`), where files are written (`runs.run_folder`) and where something is
-printed (`commands.printing`).
+Secrets are known by value. `note_…` functions take them in where they are given; `redact` is called
+where text comes from outside (`clients.responses`, `runs.playing`), where files are written
+(`runs.run_folder`) and where something is printed (`commands.printing`).
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def redacted(value: Any) -> Any:
 
 
 def note_secret(name: str, value: str) -> None:
-    """Redact a value from now on under this name, and the parts that a header such as `Bearer KEY` has."""
+    """Redact a value from now on under this name, and the parts that a header such as `Bearer KEY`
+    has.
+    """
     for part in dict.fromkeys((value, _SCHEME.sub("", value), *value.split())):
         if part not in _known and _is_secret(part):
             _known.update(dict.fromkeys(_forms(part), name))
@@ -72,7 +75,9 @@ def note_environment() -> None:
 
 
 def note_url(url: str | None) -> None:
-    """Redact what a URL holds beside its address: a password, and parameters other than a version."""
+    """Redact what a URL holds beside its address: a password, and parameters other than a
+    version.
+    """
     try:
         parts = urlsplit(url or "")
     except ValueError:  # no URL, which whoever uses it says
@@ -95,7 +100,8 @@ def note_headers(headers: Mapping[str, str]) -> None:
 
 
 def filled(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a request with `$NAME` in secret ones replaced from the environment; all that is secret is redacted.
+    """Fields of a request with `$NAME` in secret ones replaced from the environment; all that is
+    secret is redacted.
 
     Raises:
         KeyError: a variable isn't set.
@@ -117,7 +123,9 @@ def _filled(value: Any, name: str, secret: bool = False) -> Any:
 
 
 def withheld(value: Any, name: str = "", secret: bool = False) -> Any:
-    """Fields of a request as a protocol stores them: secrets by their names, references to variables as they are."""
+    """Fields of a request as a protocol stores them: secrets by their names, references to
+    variables as they are.
+    """
     secret = secret or _is_secret_field(name)
     if isinstance(value, Mapping):
         return {each: withheld(inner, each, secret) for each, inner in value.items()}
@@ -170,7 +178,9 @@ def _is_secret(value: str) -> bool:
 
 
 def _forms(value: str) -> set[str]:
-    """A value as it stands in text, in JSON, in JSON within JSON, in Python's source, in a URL and on a page."""
+    """A value as it stands in text, in JSON, in JSON within JSON, in Python's source, in a URL and
+    on a page.
+    """
     once = {value, quote(value, safe=""), html.escape(value), repr(value)[1:-1]}
     for _ in range(2):
         once |= {

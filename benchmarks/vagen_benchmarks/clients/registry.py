@@ -1,4 +1,6 @@
-"""The registry of models: names, providers, profiles, limits and prices, from `models.toml` and the user's own file."""
+"""The registry of models: names, providers, profiles, limits and prices, from `models.toml` and the
+user's own file.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ class Provider:
         key_required: whether it must be set.
         key_header: the header that carries it, if not the one of the provider's SDK.
         token_field: the request's name for the limit of tokens, if not the client's own.
-        hosts: domains that the key is sent to; any where there are none. Another host gets one if it is asked for.
+        hosts: domains that the key is sent to; any where there are none. Another host gets one if
+            it is asked for.
         example_url: what an address looks like where each user has another, which must be given.
     """
 
@@ -68,8 +71,10 @@ class Profile:
     """How a model writes its replies, as far as its tokens and its server have a say in it.
 
     Attributes:
-        options: of the environment: tags and layout. What a run asks of an environment itself goes before them.
-        hidden: whether reasoning in a field of its own counts as the thought. Earlier replies are then sent without it.
+        options: of the environment: tags and layout. What a run asks of an environment itself goes
+            before them.
+        hidden: whether reasoning in a field of its own counts as the thought. Earlier replies are
+            then sent without it.
     """
 
     name: str = "tagged"
@@ -108,7 +113,8 @@ class Model:
         """Return the given value, else the model's, else the endpoint's.
 
         Args:
-            asked: fields of `Sampling`; `None` leaves one to the model, a temperature of `"none"` to the endpoint.
+            asked: fields of `Sampling`; `None` leaves one to the model, a temperature of `"none"`
+                to the endpoint.
         """
         given = {name: value for name, value in (asked or {}).items() if value is not None}
         own = {
@@ -130,7 +136,8 @@ class Model:
 
         Args:
             base_url: where it would be sent.
-            key_from: another variable that holds it, or the provider's own for a host that isn't its provider's.
+            key_from: another variable that holds it, or the provider's own for a host that isn't
+                its provider's.
 
         Raises:
             ProtocolError: it must be there and isn't.
@@ -158,7 +165,9 @@ class Model:
         headers: Mapping[str, str] | None = None,
         key_from: str | None = None,
     ) -> Client:
-        """A client of it. Raises ProtocolError if its extra or its key is missing, or the URL isn't one."""
+        """A client of it. Raises ProtocolError if its extra or its key is missing, or the URL isn't
+        one.
+        """
         if base_url is None and self.provider.example_url:
             raise ProtocolError(
                 f"{self.name} needs its address: --base-url, such as {self.provider.example_url}"
@@ -190,12 +199,15 @@ class Model:
 
 
 def expanded(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers with `$NAME` in their values replaced from the environment. Raises ProtocolError for what isn't set."""
+    """Headers with `$NAME` in their values replaced from the environment. Raises ProtocolError for
+    what isn't set.
+    """
     try:
         return {name: Template(value).substitute(os.environ) for name, value in headers.items()}
     except (KeyError, ValueError) as error:
         raise ProtocolError(
-            f"a header names an environment variable that isn't set ({error}); set it, or write $$ for a dollar sign"
+            f"a header names an environment variable that isn't set ({error}); set it, or write "
+            "$$ for a dollar sign"
         ) from error
 
 
@@ -238,7 +250,8 @@ class Registry:
         for name, fields in data.get("providers", {}).items():
             if fields["client"] not in CLIENTS:
                 raise ValueError(
-                    f"provider {name!r} has client {fields['client']!r}.{did_you_mean(fields['client'], CLIENTS)}"
+                    f"provider {name!r} has client "
+                    f"{fields['client']!r}.{did_you_mean(fields['client'], CLIENTS)}"
                 )
             self.providers[name] = Provider(name, **fields)
         for name, fields in data.get("profiles", {}).items():

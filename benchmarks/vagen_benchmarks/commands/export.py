@@ -29,8 +29,9 @@ def export(
     form: Annotated[
         str | None,
         typer.Option(
-            help="`summary` (default for .csv): the rows of `vagen table`; `episodes`: a row each; `turns`: a row a "
-            "turn; `chat` (default for others): samples to fine-tune on."
+            help="`summary` (default for .csv): the rows of `vagen table`; `episodes`: a row "
+            "each; `turns`: a row a turn; `chat` (default for others): samples to fine-tune "
+            "on."
         ),
     ] = None,
     agent: Annotated[
@@ -47,10 +48,11 @@ def export(
     ] = "all",
     trust: TrustModules = False,
 ) -> None:
-    """Export a run as a table (`.csv`), as a table of turns, or as chat samples for fine-tuning (Hugging Face format).
+    """Export a run as a table (`.csv`), as a table of turns, or as chat samples for fine-tuning
+    (Hugging Face format).
 
-    Episodes that failed are left out of turns and samples. To train on the samples, play the training split:
-    `vagen bench -a oracle --split train`.
+    Episodes that failed are left out of turns and samples. To train on the samples, play the
+    training split: `vagen bench -a oracle --split train`.
 
     Example: `vagen export runs/a samples.parquet --solved`
     """

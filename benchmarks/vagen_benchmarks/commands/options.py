@@ -34,7 +34,8 @@ BaseUrl = Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpo
 KeyFrom = Annotated[
     str | None,
     typer.Option(
-        help="The environment variable of the key. OPENAI_API_KEY goes to other hosts than OpenAI's only by this."
+        help="The environment variable of the key. OPENAI_API_KEY goes to other hosts than "
+        "OpenAI's only by this."
     ),
 ]
 MaxTokens = Annotated[
@@ -48,7 +49,8 @@ Header = Annotated[
 Extra = Annotated[
     Names,
     typer.Option(
-        help="A further field of each request, NAME=JSON; may be repeated. `$VARIABLE` in secret ones is filled in."
+        help="A further field of each request, NAME=JSON; may be repeated. `$VARIABLE` in secret "
+        "ones is filled in."
     ),
 ]
 Concurrency = Annotated[
@@ -83,7 +85,8 @@ Gate = Annotated[
 Weighting = Annotated[
     str | None,
     typer.Option(
-        help="`plain`: the judge's own score. `contrast`: claims are paid in contrast to peer states."
+        help="`plain`: the judge's own score. `contrast`: claims are paid in contrast to peer "
+        "states."
     ),
 ]
 Penalty = Annotated[
@@ -92,7 +95,8 @@ Penalty = Annotated[
 
 
 def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
-    """`["max_turns=5", "split=val"]` to keyword options; values are JSON, None, True or False where they can be.
+    """`["max_turns=5", "split=val"]` to keyword options; values are JSON, None, True or False where
+    they can be.
 
     Raises:
         ProtocolError: one has no `=`.
@@ -102,7 +106,8 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
         name, found, value = pair.partition("=")
         if not found or not name:
             raise ProtocolError(
-                f"option {pair.partition(':')[0]!r} is not valid: write NAME=VALUE, such as max_turns=5"
+                f"option {pair.partition(':')[0]!r} is not valid: write NAME=VALUE, such as "
+                "max_turns=5"
             )
         try:
             options[name.strip()] = json.loads(
@@ -114,7 +119,9 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
 
 
 def read_temperature(text: str | None) -> float | str | None:
-    """A number, or `none` for leaving it to the endpoint. Raises ProtocolError for anything else."""
+    """A number, or `none` for leaving it to the endpoint. Raises ProtocolError for anything
+    else.
+    """
     if text is None or text.lower() == "none":
         return text and "none"
     try:

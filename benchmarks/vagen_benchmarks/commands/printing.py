@@ -27,7 +27,9 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 
 
 def visible(text: str) -> str:
-    """Text from outside without what steers a terminal: escape codes, bidirectional controls, lone surrogates."""
+    """Text from outside without what steers a terminal: escape codes, bidirectional controls, lone
+    surrogates.
+    """
     # U+2400 and on picture the control characters: `␛` for an escape, which a terminal would obey.
     return _UNSEEN.sub(
         lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text
@@ -35,9 +37,11 @@ def visible(text: str) -> str:
 
 
 class _Plain(Console):
-    """A console on which strings are neither markup nor emoji nor escape codes, whoever wrote them, and hold no key.
+    """A console on which strings are neither markup nor emoji nor escape codes, whoever wrote them,
+    and hold no key.
 
-    An error may hold [/INST], an agent be called openai:llama:7b, and a model write what moves the cursor.
+    An error may hold [/INST], an agent be called openai:llama:7b, and a model write what moves the
+    cursor.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -99,8 +103,8 @@ def print_usage(bills: Mapping[str, Usage]) -> None:
             f"; token counts of {bill.estimated} replies are estimates" if bill.estimated else ""
         )
         out.print(
-            f"{agent}: {dollars}, {bill.requests:,} replies, {bill.prompt_tokens:,} prompt tokens{cached}, "
-            f"{bill.completion_tokens:,} completion tokens{counted}",
+            f"{agent}: {dollars}, {bill.requests:,} replies, {bill.prompt_tokens:,} prompt "
+            f"tokens{cached}, {bill.completion_tokens:,} completion tokens{counted}",
             soft_wrap=True,
         )
 
@@ -119,11 +123,16 @@ UNREAD_BY = {
 
 
 def print_unread(summary: Summary, bills: Mapping[str, Usage]) -> None:
-    """Warn of models whose answers mostly could not be read: their score then measures their format or their server."""
+    """Warn of models whose answers mostly could not be read: their score then measures their format
+    or their server.
+    """
     for row in summary.rows():
         if row["agent"] not in bills or row["valid"] is None or row["valid"] >= UNREAD:
             continue
-        fix = f"vagen models try {row['agent']} says which profile fits how it writes, or how it is served"
+        fix = (
+            f"vagen models try {row['agent']} says which profile fits how it writes, or how it "
+            "is served"
+        )
         shares = {name: share for name, share in row["errors"].items() if name in UNREAD_BY}
         most = max(shares, key=lambda name: shares[name] or 0.0)
         fix = UNREAD_BY[most] if (shares[most] or 0.0) >= UNREAD else fix
@@ -188,7 +197,9 @@ def print_table(summary: Summary) -> None:
 
 
 def print_stops(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> None:
-    """Print which share of episodes had each stop reason, and how those count; nothing if there was none."""
+    """Print which share of episodes had each stop reason, and how those count; nothing if there was
+    none.
+    """
     if not any(row["errors"][name] for row in rows for name in STOPS):
         return
     table = make_table(["share of episodes with", ""], STOPS)
@@ -204,7 +215,9 @@ def print_stops(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
 
 
 def print_served(summary: Summary) -> None:
-    """Print which models answered, by their endpoints, and mark an agent that several answered for."""
+    """Print which models answered, by their endpoints, and mark an agent that several answered
+    for.
+    """
     for agent, served in served_names(summary.rows()).items():
         if len(served) > 1:
             names = ", ".join(f"{name} ({count:,} replies)" for name, count in served.items())
@@ -214,11 +227,16 @@ def print_served(summary: Summary) -> None:
 
 
 MIXED = "≠"
-"""Marks an agent whose replies more than one model has written, by the names that the endpoint gives."""
-VALID = "valid: turns whose actions could all be read; effective: turns in which an action changed the state"
+"""Marks an agent whose replies more than one model has written, by the names that the endpoint
+gives.
+"""
+VALID = (
+    "valid: turns whose actions could all be read; effective: turns in which an action changed "
+    "the state"
+)
 FLAGGED_CELLS = (
-    f"{FLAG} more than 2 % of the episodes failed or weren't played; the interval counts them as lost for its lower "
-    "end and as won for its upper end"
+    f"{FLAG} more than 2 % of the episodes failed or weren't played; the interval counts them as "
+    "lost for its lower end and as won for its upper end"
 )
 
 

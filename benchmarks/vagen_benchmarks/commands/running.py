@@ -94,7 +94,9 @@ def play_job(job: Job, *, new: bool = False) -> int:
 
 
 def _print_failures(failures: Mapping[tuple[str, str], int], agents: Sequence[Agent]) -> bool:
-    """Print each cause of failure with its count and fix. Return whether a second attempt alone may help."""
+    """Print each cause of failure with its count and fix. Return whether a second attempt alone may
+    help.
+    """
     advice = advise(failures, key_named(agents))
     if advice:
         err.print(f"{sum(failures.values())} episode(s) failed and have no score:", style="red")
@@ -120,7 +122,9 @@ def key_named(agents: Sequence[Agent]) -> str:
 
 
 def _written(how: Mapping[str, Any]) -> dict[str, Any]:
-    """What the journal keeps: a URL without its password, and a file by a path that holds elsewhere, too."""
+    """What the journal keeps: a URL without its password, and a file by a path that holds
+    elsewhere, too.
+    """
     url, models = how.get("base_url"), how.get("models")
     if url is not None:
         parts = urlsplit(url)

@@ -29,10 +29,12 @@ def table(
         bool, typer.Option(help="Count failed episodes as not solved instead of as unscored.")
     ] = False,
 ) -> None:
-    """Make one table of several runs: models by environments, difficulties, strategies and contexts.
+    """Make one table of several runs: models by environments, difficulties, strategies and
+    contexts.
 
-    Rows of one environment, difficulty and strategy are compared by a paired test on the same levels. Where the runs'
-    protocols differ beyond that, the column is left out, and the option that differs is named.
+    Rows of one environment, difficulty and strategy are compared by a paired test on the same
+    levels. Where the runs' protocols differ beyond that, the column is left out, and the option
+    that differs is named.
 
     Example: `vagen table runs/a runs/b --out results.tex`
     """

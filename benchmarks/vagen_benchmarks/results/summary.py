@@ -24,7 +24,9 @@ ACCEPTED = 0.5
 
 @dataclass
 class AtTurn:
-    """What the turns of one number have in common: how many there are and, among them, how many are so."""
+    """What the turns of one number have in common: how many there are and, among them, how many are
+    so.
+    """
 
     count: int = 0
     well_formed: int = 0
@@ -63,7 +65,9 @@ SHARES = ("valid", "effective", "well_formed")
 FLAGGED = 0.02
 """The share of failed and missing episodes beyond which a cell is marked wherever it is shown."""
 FLAG = "‡"
-"""Marks a score that more of its episodes than that could move, since they failed or are missing."""
+"""Marks a score that more of its episodes than that could move, since they failed or are
+missing.
+"""
 
 
 class EpisodeOutcome(NamedTuple):
@@ -78,10 +82,11 @@ class EpisodeOutcome(NamedTuple):
 
 @dataclass
 class Cell:
-    """What an agent did on a task. Failed episodes widen the interval of success and have no part in other numbers.
+    """What an agent did on a task. Failed episodes widen the interval of success and have no part
+    in other numbers.
 
-    `planned` has seed and repeat of every episode that the protocol names. With `failed_as_misses` a failed episode
-    is one that was not solved.
+    `planned` has seed and repeat of every episode that the protocol names. With `failed_as_misses`
+    a failed episode is one that was not solved.
     """
 
     task: str
@@ -141,8 +146,8 @@ class Cell:
     def row(self) -> dict[str, Any]:
         """The numbers of the table. Rates and means are `None` where nothing was played.
 
-        `low` and `high` bound success: at 95 %, with what failed or is missing counted as lost for the one and as won
-        for the other.
+        `low` and `high` bound success: at 95 %, with what failed or is missing counted as lost for
+        the one and as won for the other.
         """
         turns, played = sum(each.count for each in self.by_turn), len(self.plays)
         successes, judged = sum(each.success for each in self.plays), self._judged()
@@ -225,7 +230,9 @@ class Cell:
         ]
 
     def _drawn(self) -> str:
-        """The draw of the levels, by the first of them: a level is a function of its seed, split and configuration."""
+        """The draw of the levels, by the first of them: a level is a function of its seed, split
+        and configuration.
+        """
         first = min(self.contents, default=None)
         return "" if first is None else f"{self.split} {first} {self.contents[first]}"
 
@@ -247,12 +254,16 @@ class Cell:
         )
 
     def _metrics(self) -> dict[str, Estimate]:
-        """The environment's own metrics at the last turn; 0 for episodes that ended before their first."""
+        """The environment's own metrics at the last turn; 0 for episodes that ended before their
+        first.
+        """
         early = [(each.level, 0.0) for each in self.plays if not each.turns]
         return {name: average(by_level([*values, *early])) for name, values in self.metrics.items()}
 
     def _pass_at(self) -> dict[int, Estimate]:
-        """pass@k for k = 1, 2, 4, … up to the tries that every seed had; empty if seeds were played once."""
+        """pass@k for k = 1, 2, 4, … up to the tries that every seed had; empty if seeds were played
+        once.
+        """
         tries: dict[tuple[int, str], list[bool]] = {}
         for each in self.plays:
             tries.setdefault((each.seed, each.level), []).append(each.success)
@@ -273,7 +284,9 @@ def _p95(values: Sequence[float]) -> float | None:
 
 
 def _bounds(found: Estimate) -> list[float | None]:
-    """Value and interval, with `None` where a number is missing: JSON has neither NaN nor infinity."""
+    """Value and interval, with `None` where a number is missing: JSON has neither NaN nor
+    infinity.
+    """
     return [each if math.isfinite(each) else None for each in (found.value, found.low, found.high)]
 
 
@@ -284,7 +297,9 @@ NOT_OWN = {*OWN_METRICS, "reasoning_gated"}.union(
 JUDGED_ERRORS = {"grounding wrong": "grounding", "prediction wrong": "world_modeling"}
 """The errors that only a judge can tell, and the part of a reply that it judges."""
 STOPS = ("filtered", "refused", "overflow", "empty", "cut", "unclear answer", "format")
-"""Stop reasons of episodes and replies that say more of a model's provider or its writing than of its play."""
+"""Stop reasons of episodes and replies that say more of a model's provider or its writing than of
+its play.
+"""
 COUNTED_AS = {
     **dict.fromkeys(STOPS[:3], "the episode ends and counts as not solved"),
     **dict.fromkeys(STOPS[3:6], "the reply counts as it is: a turn without what could not be read"),
@@ -307,11 +322,12 @@ ERRORS = (
 def errors_of(episode: Episode) -> set[str]:
     """What went wrong in an episode, read off its end and its turns.
 
-    `filtered`, `refused`, `overflow`, `empty`, `cut`: a reply ended so, or the episode. `unclear answer`: an answer says
-    more than the actions to execute. `format`: a reply wasn't well formed. `invalid action`: an action was refused, or
-    there was none. `too many actions`: actions beyond the maximum were dropped. `grounding wrong`, `prediction wrong`:
-    the judge, if there is one, scored the statement below `ACCEPTED`. `no progress`: actions were executed and none
-    changed anything. And, unsolved, how it ended, as `Stop` has it.
+    `filtered`, `refused`, `overflow`, `empty`, `cut`: a reply ended so, or the episode. `unclear
+    answer`: an answer says more than the actions to execute. `format`: a reply wasn't well formed.
+    `invalid action`: an action was refused, or there was none. `too many actions`: actions beyond
+    the maximum were dropped. `grounding wrong`, `prediction wrong`: the judge, if there is one,
+    scored the statement below `ACCEPTED`. `no progress`: actions were executed and none changed
+    anything. And, unsolved, how it ended, as `Stop` has it.
     """
     found = set() if episode.success else {str(episode.ended.kind)}
     found.update(call["ending"] for call in episode.calls if call and call["ending"] in STOPS)
@@ -342,7 +358,9 @@ def served_names(rows: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
 
 
 class Summary:
-    """The cells of a run, filled an episode at a time. What the protocol names and the run lacks is counted."""
+    """The cells of a run, filled an episode at a time. What the protocol names and the run lacks is
+    counted.
+    """
 
     def __init__(self, protocol: Protocol, *, failed_as_misses: bool = False) -> None:
         self.protocol, self._misses = protocol, failed_as_misses
@@ -370,8 +388,8 @@ def summarise(run: RunFolder, *, failed_as_misses: bool = False) -> Summary:
 
     Args:
         run: any.
-        failed_as_misses: whether an episode that failed by its endpoint, its environment or its budget counts as not
-            solved, and not as one that has no score.
+        failed_as_misses: whether an episode that failed by its endpoint, its environment or its
+            budget counts as not solved, and not as one that has no score.
     """
     summary = Summary(run.protocol, failed_as_misses=failed_as_misses)
     for episode in run.episodes():

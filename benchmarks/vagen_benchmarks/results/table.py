@@ -1,7 +1,9 @@
-"""Rows of a table across runs: a row for each model on each environment, difficulty, strategy and context.
+"""Rows of a table across runs: a row for each model on each environment, difficulty, strategy and
+context.
 
-Rows are compared in groups, the table's columns: one environment under one difficulty and one strategy. Runs whose
-protocols differ beyond that can't be compared there; that column is refused, and the others stay.
+Rows are compared in groups, the table's columns: one environment under one difficulty and one
+strategy. Runs whose protocols differ beyond that can't be compared there; that column is refused,
+and the others stay.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ class TableRow:
         column: environment, difficulty and strategy.
         figures: everything that is known of it, by name, in the order of the files that hold it.
         plays: level's content and success of each scored episode.
-        rank: one more than the rows of its column that a paired test finds better; `None` for agents that see the
-            state and for rows with too many failures.
+        rank: one more than the rows of its column that a paired test finds better; `None` for
+            agents that see the state and for rows with too many failures.
     """
 
     run: str
@@ -72,7 +74,9 @@ class TableRow:
 
 @dataclass(frozen=True, order=True)
 class Column:
-    """What rows have in common. `label` has the further options that tell tasks of one run apart."""
+    """What rows have in common. `label` has the further options that tell tasks of one run
+    apart.
+    """
 
     environment: str
     difficulty: str

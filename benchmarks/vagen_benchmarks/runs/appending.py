@@ -7,7 +7,9 @@ from pathlib import Path
 
 
 class AppendedFile:
-    """A file that one process appends to. What a killed process wrote incompletely after `complete` is cut off."""
+    """A file that one process appends to. What a killed process wrote incompletely after `complete`
+    is cut off.
+    """
 
     def __init__(self, path: Path, complete: int) -> None:
         self._file = path.open("ab", buffering=0)

@@ -48,7 +48,8 @@ def make_job(
     """A run of these agents on these tasks, in a new folder `runs/<time>` if no path is given.
 
     Raises:
-        ProtocolError: an agent can't play a task, two have the same name, or the scoring isn't valid.
+        ProtocolError: an agent can't play a task, two have the same name, or the scoring isn't
+            valid.
     """
     if len({agent.name for agent in agents}) < len(agents):
         raise ProtocolError(
@@ -69,7 +70,8 @@ def make_job(
 def made_again(
     run_read: RunFolder, how: Mapping[str, Any], extra: Mapping[str, Any] | None = None
 ) -> Job:
-    """The run of a folder, made as it was made at first. What has become different since is met by RunWriter.
+    """The run of a folder, made as it was made at first. What has become different since is met by
+    RunWriter.
 
     `extra` are the secret fields of requests, which a run folder doesn't hold.
     """
@@ -116,7 +118,9 @@ def made_again(
 ASKED = ("base_url", "key_from", "timeout", "attempts", "patience")
 LIMITS = ("concurrency", "give_up_after", "max_dollars", "max_total_tokens")
 HOW = (*ASKED, *LIMITS, "models", "header")
-"""What may change from one call of a run to the next: options of `vagen bench` and `vagen resume`."""
+"""What may change from one call of a run to the next: options of `vagen bench` and `vagen
+resume`.
+"""
 
 
 def asked_by(how: Mapping[str, Any], **more: Any) -> Asked:
@@ -137,16 +141,18 @@ def parse_headers(pairs: Sequence[str]) -> dict[str, str]:
         name, found, value = pair.partition("=")
         if not found or not HEADER_NAME.fullmatch(name) or not value.isprintable():
             raise ProtocolError(
-                f"header {re.split('[=:]', pair)[0]!r} is not valid: write NAME=VALUE, such as api-key=$AZURE_KEY"
+                f"header {re.split('[=:]', pair)[0]!r} is not valid: write NAME=VALUE, such as "
+                "api-key=$AZURE_KEY"
             )
         if name.lower() in SENDING:
             raise ProtocolError(
-                f"header {name} is not valid: it says how a request is sent, which is not to be chosen"
+                f"header {name} is not valid: it says how a request is sent, which is not to be "
+                "chosen"
             )
         if value == WITHHELD:
             raise ProtocolError(
-                f"header {name} was no variable, so the run folder doesn't hold its value; give it again: "
-                f"--header {name}=…"
+                f"header {name} was no variable, so the run folder doesn't hold its value; give "
+                f"it again: --header {name}=…"
             )
         headers[name] = value
     return headers

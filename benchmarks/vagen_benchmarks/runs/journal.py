@@ -1,11 +1,14 @@
-"""The journal of a run, `journal.jsonl`: its starts and ends, and every request and reply when it was made.
+"""The journal of a run, `journal.jsonl`: its starts and ends, and every request and reply when it
+was made.
 
-From it a run that was killed knows what it has spent, and an episode that was under way goes on at its turn.
+From it a run that was killed knows what it has spent, and an episode that was under way goes on at
+its turn.
 
 start, end    of the runner
 begin         an episode, anew, or with `turns` that were replayed from the journal
 request       number, episode, and the tokens and dollars that it may take at most
-reply         its request, episode, turn, text and cost (`Call`); `summary` for one of the context policy's
+reply         its request, episode, turn, text and cost (`Call`); `summary` for one of the context
+              policy's
 failed        its request and why; `spent` where the endpoint may have charged for it
 """
 
@@ -138,7 +141,8 @@ class Spent:
 
     Attributes:
         usage: of each episode's agent, by the names of `agents`.
-        unanswered: requests without a reply: the process was killed, or the answer didn't come in time.
+        unanswered: requests without a reply: the process was killed, or the answer didn't come in
+            time.
         dollars, tokens: that those may have taken at most.
         requests: all that were made.
         failed: those that were answered by an error.
@@ -154,7 +158,9 @@ class Spent:
 
 
 def spending(journal: Iterable[Mapping[str, Any]], agents: Mapping[str, str]) -> Spent:
-    """What the requests and replies of a journal add up to. `agents` has the agent of each episode's key."""
+    """What the requests and replies of a journal add up to. `agents` has the agent of each
+    episode's key.
+    """
     found = Spent()
     open_: dict[int, Mapping[str, Any]] = {}
 

@@ -32,10 +32,11 @@ R = TypeVar("R")
 
 
 class Seat:
-    """Plays one episode after the other, and keeps its environment for the next episode of the same task.
+    """Plays one episode after the other, and keeps its environment for the next episode of the same
+    task.
 
-    An environment that isn't quick, or an agent that blocks, gets a thread of the seat's own: a simulator must not
-    change threads.
+    An environment that isn't quick, or an agent that blocks, gets a thread of the seat's own: a
+    simulator must not change threads.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -160,7 +161,8 @@ async def _turns(
     try:
         for kept in ledger.kept:
             if over or kept.seen != hash_of(game.now):
-                # Another version of a simulator, or another machine: what was played isn't repeated exactly.
+                # Another version of a simulator, or another machine: what was played isn't repeated
+                # exactly.
                 raise _NotRepeatedError
             if kept.summary:
                 game.summaries.append(ContextSummary(len(game.turns), kept.text, kept.call))

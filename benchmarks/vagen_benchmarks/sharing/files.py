@@ -1,4 +1,6 @@
-"""Whether a run's files are as a run left them and fit each other: what can be told without playing anything."""
+"""Whether a run's files are as a run left them and fit each other: what can be told without playing
+anything.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,10 @@ def scored_findings(run: RunFolder) -> Iterator[str]:
     counted = sum(int(entry.get("scored") or 0) for entry in run.journal())
     there = sum(episode.failure is None for episode in run.all_episodes())
     if there < counted:
-        yield f"the journal has counted {counted} scored episodes, and {there} are there: some were removed"
+        yield (
+            f"the journal has counted {counted} scored episodes, and {there} are there: some "
+            "were removed"
+        )
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,8 @@ class Attempts:
         replayed: stored attempts that a later one replaced, since they failed.
         continued: episodes that went on at their turn after the run was killed or stopped.
         dropped: attempts that began and weren't stored, because the run was killed or stopped.
-        unanswered: requests whose reply never came, because the run was killed or the reply was too late.
+        unanswered: requests whose reply never came, because the run was killed or the reply was too
+            late.
         rescored: whether the run is a copy of another with new scores.
     """
 

@@ -12,7 +12,9 @@ from vagen_benchmarks.results.summary import FLAG, STOPS
 from vagen_benchmarks.results.table import ResultsTable, TableRow
 
 MIXED = "≠"
-"""Marks a row whose replies more than one model has written, by the names that the endpoint gives."""
+"""Marks a row whose replies more than one model has written, by the names that the endpoint
+gives.
+"""
 NONE = "–"
 Cells = list[list[str]]
 
@@ -62,14 +64,16 @@ FORMS: dict[str, Callable[[ResultsTable], str]] = {
 }
 ENDINGS = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
 NOTES = (
-    f"Success in percent with its 95 % interval, and the rank: one more than the models that a paired permutation test "
-    f"on the same levels finds better (p < 0.05). {FLAG}: more than 2 % of the episodes failed. {MIXED}: more than one "
-    "model answered."
+    "Success in percent with its 95 % interval, and the rank: one more than the models that a "
+    f"paired permutation test on the same levels finds better (p < 0.05). {FLAG}: more than 2 % "
+    f"of the episodes failed. {MIXED}: more than one model answered."
 )
 
 
 def success_cells(table: ResultsTable) -> Cells:
-    """A row for each model, run and context, and a column for each environment, difficulty and strategy."""
+    """A row for each model, run and context, and a column for each environment, difficulty and
+    strategy.
+    """
     players = list(dict.fromkeys(_player(row) for row in table.rows))
     names = _names(players)
     found = {(_player(row), row.column): row for row in table.rows}
@@ -116,7 +120,9 @@ def _player(row: TableRow) -> tuple[str, str, str]:
 
 
 def _names(players: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], str]:
-    """Short names that tell players apart: the model, its context if it isn't all, its run if it has several."""
+    """Short names that tell players apart: the model, its context if it isn't all, its run if it
+    has several.
+    """
     plain = {player: player[0] for player in players}
     for player in players:
         if player[1] not in ("", "all"):
@@ -167,7 +173,9 @@ _LATEX = {
 
 
 def latex_text(text: str) -> str:
-    """Text with the characters that LaTeX reads as commands written as text; others than ASCII are dropped."""
+    """Text with the characters that LaTeX reads as commands written as text; others than ASCII are
+    dropped.
+    """
     shown = (
         _LATEX.get(each, each if each.isascii() and each.isprintable() else "?") for each in text
     )
