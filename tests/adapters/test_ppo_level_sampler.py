@@ -275,3 +275,71 @@ def test_the_uniform_sampler_learns_nothing():
     sampler.update(group_of("easy", 1, [True, False]))
     assert sampler.levels(range(20), 0) == levels
     assert sampler.state() == {}
+
+
+UNIFORM = [
+    ("packs", 1),
+    ("hard", 0),
+    ("easy", 0),
+    ("packs", 1),
+    ("hard", 0),
+    ("packs", 0),
+    ("hard", 0),
+    ("hard", 0),
+    ("packs", 0),
+    ("hard", 0),
+    ("easy", 0),
+    ("hard", 0),
+]
+REPLAYED = [0, 13, 0, 0, 0, 0, 0, 0, 0, 11, 0, 0, 0, 0, 0, 12, 0, 12, 0, 0, 0, 0, 0, 11]
+
+
+def test_levels_are_the_same_on_every_machine():
+    """Fixed by the seed: a training can be made again, and its levels are those of its paper."""
+    tasks = [*PAIR, *task("packs", 2, ("default", "terse"))]
+    uniform = LevelSampler(tasks, 3, 1).levels(range(12), 0)
+    named = [(level.environment, level.prompts) for level in uniform]
+    assert named == UNIFORM
+    sampler = DifficultySampler(task("lone", 1), 3, 1)
+    for seed in (11, 12, 13):
+        sampler.update(group_of("lone", seed, [True, False]))
+    replayed = [level.seed for level in sampler.levels(range(24), 0)]
+    assert [seed if seed < 100 else 0 for seed in replayed] == REPLAYED
+    one, other = (LevelSampler(tasks, seed, 1).levels(range(12), 0) for seed in (3, 4))
+    assert [level.environment for level in one] != [level.environment for level in other]
+    assert [level.prompts for level in one] != [level.prompts for level in other]
+
+
+def test_every_group_of_a_rollout_counts():
+    """After a replayed level the rollout's other groups are read too, and tokens decay as counts do."""
+    sampler, other = DifficultySampler(PAIR, 0, 4), DifficultySampler(PAIR, 0, 4)
+    for each in (sampler, other):
+        each.update(group_of("easy", 1, [True, False, False, False], tokens=30))
+    group = group_of("easy", 2, [True, True, True, True], tokens=10, number=1)
+    sampler.update([*group_of("easy", 1, [False] * 4), *group])
+    other.update(group)
+    assert success(sampler, "easy") == success(other, "easy")
+    assert sampler.state()["easy"]["tokens"] == pytest.approx(0.8 * 4 * 30 + 4 * 10)
+    other.update([*group_of("hard", 7, [True], number=0), *group_of("hard", 8, [False], number=1)])
+    assert other.state()["hard"] | {"tokens": 0} == {
+        "successes": 1.0,
+        "failures": 1.0,
+        "tokens": 0,
+        "mixed": (),
+    }
+
+
+def test_an_episode_costs_one_token_at_least():
+    """Half a token an episode is what one whose reply was cut to nothing counts as beside others."""
+    sampler = DifficultySampler([*task("short", 1), *task("long", 1)], 0, 1)
+    for name, tokens in (("short", 1), ("long", 4)):
+        sampler.update(group_of(name, 5, [True, False], tokens=tokens, number=0))
+    record = sampler.state()
+    spreads = [sampler.records[name].spread for name in ("short", "long")]
+    costs = [
+        max(1.0, record[name]["tokens"] / (record[name]["successes"] + record[name]["failures"]))
+        for name in ("short", "long")
+    ]
+    gains = [spread / cost for spread, cost in zip(spreads, costs, strict=True)]
+    assert costs == pytest.approx([1.0, 4.0])
+    assert sampler.shares() == pytest.approx([0.1 + 0.8 * gain / sum(gains) for gain in gains])
