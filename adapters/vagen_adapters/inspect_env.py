@@ -19,6 +19,7 @@ from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages
 from vagen_adapters.env_thread import running, start
 from vagen_adapters.episode_metrics import reward_terms
 from vagen_adapters.errors import not_importable
+from vagen_adapters.prompt_check import prompt_hash, require_prompt_of
 from vagen_adapters.rows import check_names, make_from_row, seeds_of
 from vagen_envs import ENV_IDS
 from vagen_envs.core import Turn, VagenEnv
@@ -70,6 +71,7 @@ def levels(
         gym.make(env_id, disable_env_checker=True, split=split, **options)
     ) as made:
         env = cast(VagenEnv, made.unwrapped)
+        says = prompt_hash(env.system_prompt)
         for seed in seeds_of(env, first_seed, num_levels):
             name = f"{split}/{seed}"
             level = (
@@ -85,6 +87,7 @@ def levels(
                     "split": split,
                     "seed": seed,
                     "options": options,
+                    "prompt_hash": says,
                     "level": level,
                 },
             )
@@ -122,6 +125,7 @@ def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
         make = make_own if asked == own else make_from_row
         async with running(make, level["env_id"], level["options"]) as (made, call):
             env = cast(VagenEnv, made.unwrapped)
+            require_prompt_of(made, level["env_id"], level.get("prompt_hash"), level["options"])
             now = await call(start, made, level["seed"], level["split"])
             try:
                 while not ended:
