@@ -39,19 +39,20 @@ class VagenEnv(Forkable):
     """A vision environment played by writing text.
 
     Action: any string. Observation: `{"image": uint8 (height, width, 3), "text": str}`; without
-    `"image"` under `observation="text"`. `info` holds after `reset` `state` and `level`, after `step`
-    also `turn`, the whole `Turn`. The system prompt is `system_prompt`.
+    `"image"` under `observation="text"`. `info` holds after `reset` `state` and `level`, after
+    `step` also `turn`, the whole `Turn`. The system prompt is `system_prompt`.
 
-    A seed names a level of a split. Where levels are generated, `level_count` is `None` and any seed gives one.
-    Where they are published data, `level_count` is their number in the split, and the seeds 0, 1, 2, … play them
-    in the data's order, then again from the first. `level=i`, as an option of `gym.make` or in
-    `reset(options={"level": i})`, plays level `i`, which is that of seed `i`, and refuses one that isn't there.
-    An environment with published data implements `_level_count` and takes its level from `_published` in `_load`;
-    a level that can't be played raises LevelError there.
+    A seed names a level of a split. Where levels are generated, `level_count` is `None` and any
+    seed gives one. Where they are published data, `level_count` is their number in the split, and
+    the seeds 0, 1, 2, … play them in the data's order, then again from the first. `level=i`, as an
+    option of `gym.make` or in `reset(options={"level": i})`, plays level `i`, which is that of seed
+    `i`, and refuses one that isn't there. An environment with published data implements
+    `_level_count` and takes its level from `_published` in `_load`; a level that can't be played
+    raises LevelError there.
 
     Args:
-        render_mode: `None`, `"rgb_array"` or `"ansi"`. `gym.make` also takes `"human"`, for which Gymnasium shows a
-            window (needs the extra `human`).
+        render_mode: `None`, `"rgb_array"` or `"ansi"`. `gym.make` also takes `"human"`, for which
+            Gymnasium shows a window (needs the extra `human`).
         preset: a named set of options, the paper's by default.
         options: fields of the environment's configuration class.
 
@@ -103,7 +104,9 @@ class VagenEnv(Forkable):
 
     @functools.cached_property
     def observation_space(self) -> spaces.Dict:  # type: ignore[override]
-        """What observations are. Made when it is asked for: it holds five arrays as large as a picture."""
+        """What observations are. Made when it is asked for: it holds five arrays as large as a
+        picture.
+        """
         seen: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
         if self._looks:
             seen["image"] = spaces.Box(0, 255, self._shape, np.uint8)
@@ -128,7 +131,9 @@ class VagenEnv(Forkable):
 
     @property
     def true_state(self) -> State:
-        """The true state, whatever the observation shows. Raises EpisodeOverError before the first reset."""
+        """The true state, whatever the observation shows. Raises EpisodeOverError before the first
+        reset.
+        """
         if not hasattr(self, "_state"):
             raise EpisodeOverError(f"{self.id} has no state yet; call reset() first")
         return self._state
@@ -139,10 +144,12 @@ class VagenEnv(Forkable):
         """Begin an episode.
 
         Args:
-            seed: the level's seed. Without one, the next seed of the environment's own stream is taken.
-            options: `{"split": …}` draws levels from another split than the configured one, `{"level": …}` plays that
-                level, whatever the seed. Both hold for later resets, such as a vector environment's automatic ones,
-                until another is named; a seed, too, names another level. `None` names nothing.
+            seed: the level's seed. Without one, the next seed of the environment's own stream is
+                taken.
+            options: `{"split": …}` draws levels from another split than the configured one,
+                `{"level": …}` plays that level, whatever the seed. Both hold for later resets, such
+                as a vector environment's automatic ones, until another is named; a seed, too, names
+                another level. `None` names nothing.
 
         Raises:
             ConfigError: the seed or an option is not valid, or the split has fewer levels.
@@ -162,7 +169,8 @@ class VagenEnv(Forkable):
         gym.Env.reset(self, seed=seed)
         split, drawn = choice.split, seed if choice.level is None else choice.level
         if drawn is None:
-            # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
+            # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then
+            # share a level.
             drawn = int(self.np_random.integers(2**31))
         self._load_level(split, drawn, self._load)
         self.level = {"split": split, "seed": drawn, "content": self._content()}
@@ -242,7 +250,8 @@ class VagenEnv(Forkable):
         return self._view_text() if self.render_mode == "ansi" else self._look().pixels.copy()
 
     def oracle_reply(self) -> str:
-        """A full reply that brings the episode nearer to its end; observation and prediction are true.
+        """A full reply that brings the episode nearer to its end; observation and prediction are
+        true.
 
         Raises:
             EpisodeOverError: there was no reset yet.
@@ -269,8 +278,8 @@ class VagenEnv(Forkable):
         actions, called = self._actions(), self.config.action_names
         if not hasattr(actions, "summary"):
             raise ConfigError(
-                f"{type(self).__name__}._actions() returned a {type(actions).__name__}; it must return Names(…), "
-                "Calls(…) or another ActionGrammar"
+                f"{type(self).__name__}._actions() returned a {type(actions).__name__}; it must "
+                "return Names(…), Calls(…) or another ActionGrammar"
             )
         if not called:
             return actions

@@ -1,6 +1,7 @@
 """Which levels the resets of an environment draw from.
 
-Gymnasium's automatic resets call `reset()` without options, so what a reset names has to hold for those after it.
+Gymnasium's automatic resets call `reset()` without options, so what a reset names has to hold for
+those after it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from vagen_envs.seeding import SPLITS, Split
 
 @dataclass(frozen=True)
 class LevelChoice:
-    """A split, and the number of one of its levels, or `None` where seeds choose among all of them."""
+    """A split, and the number of one of its levels, or `None` where seeds choose among all of
+    them.
+    """
 
     split: Split
     level: int | None = None
@@ -31,8 +34,8 @@ class LevelChoice:
     ) -> LevelChoice:
         """The choice of a reset that names these options, and of the resets after it.
 
-        A level is held until another is named. A seed names one, and so does another split, whose levels are other
-        ones: then the configured level counts again.
+        A level is held until another is named. A seed names one, and so does another split, whose
+        levels are other ones: then the configured level counts again.
         """
         released = seed is not None or "split" in named
         level = configured_level if released else self.level
@@ -42,7 +45,8 @@ class LevelChoice:
         """Raise ConfigError unless the level is among the `count` levels of the split."""
         if self.level is not None and count is not None and self.level >= count:
             raise ConfigError(
-                f"{env_id}: there is no level={self.level}: the split {self.split!r} has {count}, counted from 0"
+                f"{env_id}: there is no level={self.level}: the split {self.split!r} has "
+                f"{count}, counted from 0"
             )
 
     def to_json(self) -> list[Any]:

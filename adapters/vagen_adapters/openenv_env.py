@@ -95,13 +95,16 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
         prompt_hash: str | None = None,
         **_: Any,
     ) -> VagenObservation:
-        """Start the level of this seed and split, level number `level` of published data, or the session's next one.
+        """Start the level of this seed and split, level number `level` of published data, or the
+        session's next one.
 
         A split or level holds for the session's later resets until another is named.
 
-        A client that plays rows of `vagen_adapters.rows.levels` sends their `env_id` and `prompt_hash`, too.
+        A client that plays rows of `vagen_adapters.rows.levels` sends their `env_id` and
+        `prompt_hash`, too.
 
-        Raises ConfigError for another seed, split or level than there is, and for a row of another environment.
+        Raises ConfigError for another seed, split or level than there is, and for a row of another
+        environment.
         """
         require_prompt_of(self.env, env_id, prompt_hash)
         observation, info = self.env.reset(seed=seed, options={"split": split, "level": level})
@@ -144,7 +147,9 @@ def _base64(picture: Picture | None) -> str | None:
 
 
 class VagenClient(EnvClient[VagenAction, VagenObservation, VagenState]):
-    """A session: `async with VagenClient(base_url=…) as env`, or `with VagenClient(base_url=…).sync() as env`."""
+    """A session: `async with VagenClient(base_url=…) as env`, or `with
+    VagenClient(base_url=…).sync() as env`.
+    """
 
     def _step_payload(self, action: VagenAction) -> dict[str, Any]:
         return action.model_dump()
@@ -172,11 +177,12 @@ def create_app(
     Args:
         env_id: such as `"vagen/Sokoban-v0"`.
         max_sessions: concurrent sessions; further clients are refused with `CAPACITY_REACHED`.
-        session_timeout: seconds without a message after which a session ends. A client that vanished behind an open
-            connection would otherwise keep its place for good.
-        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
-            reward. None adds nothing.
-        options: for `gym.make`. An unknown id and invalid options raise here and not in the first session.
+        session_timeout: seconds without a message after which a session ends. A client that
+            vanished behind an open connection would otherwise keep its place for good.
+        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to
+            the environment's reward. None adds nothing.
+        options: for `gym.make`. An unknown id and invalid options raise here and not in the first
+            session.
     """
     check_names(env_id, options, create_app)
     factory = functools.partial(VagenEnvironment, env_id, reasoning, **options)

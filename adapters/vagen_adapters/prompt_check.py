@@ -1,7 +1,8 @@
 """Whether an environment is the one whose prompt a row shows.
 
-Libraries take the prompt from a row and the environment from elsewhere: a factory, a server, another version of this
-package. A model that reads the rules of one and plays the other trains without an error.
+Libraries take the prompt from a row and the environment from elsewhere: a factory, a server,
+another version of this package. A model that reads the rules of one and plays the other trains
+without an error.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def require_prompt_of(
         options: the row's, for the message only.
 
     Raises:
-        ConfigError: the prompt is of another id, or says something else. The message names both environments.
+        ConfigError: the prompt is of another id, or says something else. The message names both
+            environments.
     """
     core: VagenEnv = env.unwrapped  # type: ignore[assignment]
     own_id = core.id if core.spec is None else core.spec.id
@@ -49,8 +51,9 @@ def require_prompt_of(
     own_options = {} if core.spec is None else core.spec.kwargs
     theirs = _named(env_id or own_id, options, hashed)
     raise ConfigError(
-        f"the row's prompt is of {theirs}, but the environment is {_named(own_id, own_options, here)}; "
-        "make the rows with levels(…) of the environment's own id and options"
+        f"the row's prompt is of {theirs}, but the environment is "
+        f"{_named(own_id, own_options, here)}; make the rows with levels(…) of the environment's "
+        "own id and options"
     )
 
 

@@ -36,7 +36,8 @@ class VagenText(BaseTextEnv):
 
     Args:
         env_config: SkyRL's configuration of the environment class; unused.
-        extras: a row of `levels`: `env_id`, `split`, `seed`, `options`, `reasoning` and `prompt_hash`.
+        extras: a row of `levels`: `env_id`, `split`, `seed`, `options`, `reasoning` and
+            `prompt_hash`.
     """
 
     def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:

@@ -56,14 +56,17 @@ REPLY_AS_TOOL_CALL: dict[str, Any] = {
         },
     },
 }
-"""A tokenizer's `response_template` for Qwen's chat templates that turns every reply into a call of `play`.
+"""A tokenizer's `response_template` for Qwen's chat templates that turns every reply into a call of
+`play`.
 
-TRL asks for one more reply after each turn. Set `max_tool_calling_iterations` to the number of turns, so that only the
-reply after the last turn isn't played."""
+TRL asks for one more reply after each turn. Set `max_tool_calling_iterations` to the number of
+turns, so that only the reply after the last turn isn't played."""
 
 
 class Batch:
-    """Counts the episodes of TRL's current batch: TRL resets all, plays them, and asks all for their rewards."""
+    """Counts the episodes of TRL's current batch: TRL resets all, plays them, and asks all for
+    their rewards.
+    """
 
     def __init__(self) -> None:
         self._waiting: WeakSet[TRLEnvironment] = WeakSet()  # for the question about their reward
@@ -77,26 +80,31 @@ class Batch:
         self._waiting.add(episode)
 
     def end(self, episode: TRLEnvironment, was_played: bool) -> None:
-        """Count an episode that is asked for its reward, and warn if it is the last of a batch without turns."""
+        """Count an episode that is asked for its reward, and warn if it is the last of a batch
+        without turns.
+        """
         self._waiting.discard(episode)
         self._ended += 1
         self._played += was_played
         if not self._waiting and not self._played:
             warnings.warn(
-                f"none of the batch's {self._ended} episodes played a turn: no reply called the tool `play`. Set the "
-                "tokenizer's response_template to vagen_adapters.trl_env.REPLY_AS_TOOL_CALL, which takes every reply "
-                "for a call, or train a model that calls tools; check that max_completion_length has room for a whole reply",
+                f"none of the batch's {self._ended} episodes played a turn: no reply called the "
+                "tool `play`. Set the tokenizer's response_template to "
+                "vagen_adapters.trl_env.REPLY_AS_TOOL_CALL, which takes every reply for a call, "
+                "or train a model that calls tools; check that max_completion_length has room "
+                "for a whole reply",
                 stacklevel=2,
             )
 
 
 class TRLEnvironment:
-    """An environment for TRL: `reset` starts a level, `play` is the model's tool, `get_reward` is the return.
+    """An environment for TRL: `reset` starts a level, `play` is the model's tool, `get_reward` is
+    the return.
 
     Args:
         env: an id such as `"vagen/Sokoban-v0"`, or an environment, with or without wrappers.
-        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
-            reward. None adds nothing.
+        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to
+            the environment's reward. None adds nothing.
         context: can only be `"all"`: TRL appends observations to the conversation.
         options: for `gym.make`, if `env` is an id.
 
@@ -133,11 +141,12 @@ class TRLEnvironment:
         prompt_hash: str | None = None,
         **_: Any,
     ) -> Content:
-        """Start the level of a row of `levels`. Returns the first observation, which TRL appends to the prompt.
+        """Start the level of a row of `levels`. Returns the first observation, which TRL appends to
+        the prompt.
 
         Raises:
-            ConfigError: the row has no seed, though all replies of a group must play the same level, or its prompt is
-                that of another environment.
+            ConfigError: the row has no seed, though all replies of a group must play the same
+                level, or its prompt is that of another environment.
         """
         if seed is None:
             raise ConfigError(
@@ -154,7 +163,8 @@ class TRLEnvironment:
         """Play one turn and receive the next observation.
 
         Args:
-            reply: Your complete reply for this turn, in exactly the format that the instructions ask for.
+            reply: Your complete reply for this turn, in exactly the format that the instructions
+                ask for.
 
         Returns:
             The next observation.
@@ -191,16 +201,20 @@ class TRLEnvironment:
 
 
 def content(observation: Observation) -> Content:
-    """Convert an observation to a message's content: parts if it has a picture, as chat templates expect, else text."""
+    """Convert an observation to a message's content: parts if it has a picture, as chat templates
+    expect, else text.
+    """
     parts = observation_parts(observation, "pil")
     return parts if observation.picture is not None else "".join(part["text"] for part in parts)
 
 
 def levels(env_id: str, **settings: Any) -> Dataset:
-    """Return levels as a dataset for TRL; `env_id` is also a row's `environment`, for a dictionary of factories.
+    """Return levels as a dataset for TRL; `env_id` is also a row's `environment`, for a dictionary
+    of factories.
 
-    Takes the arguments of `vagen_adapters.rows.levels` without `reasoning`, which is an argument of `TRLEnvironment`.
-    Pass the same options of `gym.make` to `TRLEnvironment`: its `reset` refuses a row whose prompt is another one.
+    Takes the arguments of `vagen_adapters.rows.levels` without `reasoning`, which is an argument of
+    `TRLEnvironment`. Pass the same options of `gym.make` to `TRLEnvironment`: its `reset` refuses a
+    row whose prompt is another one.
     """
     user = {"role": "user", "content": ""}
     return Dataset.from_list(
@@ -208,7 +222,8 @@ def levels(env_id: str, **settings: Any) -> Dataset:
             {
                 "prompt": [*prompt, user],
                 "environment": env_id,
-                "env_id": env_id,  # TRL keeps `environment` to itself where there are several factories
+                # TRL keeps `environment` to itself where there are several factories
+                "env_id": env_id,
                 "split": row["split"],
                 "seed": row["seed"],
                 "options": json.dumps(row["options"], default=str),
