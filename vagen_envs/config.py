@@ -221,7 +221,9 @@ class EnvConfig:
 
     @classmethod
     def of_reset(cls, options: Mapping[str, Any] | None, env_id: str) -> dict[str, Any]:
-        """The split and the level that the options of a reset ask for. Raises ConfigError."""
+        """The split and the level that the options of a reset name, without those that are None.
+        Raises ConfigError.
+        """
         if options is not None and not isinstance(options, Mapping):
             raise ConfigError(f"{env_id}: reset options are a dictionary, not {shown(options)}")
         known = ("split", "level")
@@ -234,6 +236,7 @@ class EnvConfig:
             return {
                 name: cls._read(name, plain_integer(value))
                 for name, value in (options or {}).items()
+                if value is not None
             }
         except ConfigError as error:
             raise ConfigError(f"{env_id}: {error}") from None

@@ -19,13 +19,14 @@ import numpy as np
 
 from vagen_envs.errors import SimulatorError, SnapshotError, VagenError, place_of
 from vagen_envs.hooks import EnvironmentHooks
+from vagen_envs.level_choice import LevelChoice
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action
 from vagen_envs.seeding import SPLITS, HashStream, Split, content_hash
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_envs.turn import Executed, Observation, State
 
-VERSION = 2
+VERSION = 3
 """Version of the form of a snapshot."""
 
 _MAGIC = "vagen-snapshot"
@@ -50,6 +51,7 @@ class Forkable(EnvironmentHooks):
     _shape: tuple[int, ...]
     _loaded: tuple[Split, int] | None = None
     """Split and seed of the level that is loaded."""
+    _choice: LevelChoice
     _made_with: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
@@ -59,7 +61,8 @@ class Forkable(EnvironmentHooks):
         return env
 
     def snapshot(self) -> bytes:
-        """This moment: the episode, its pictures and random numbers, the stream of next seeds.
+        """This moment: the episode, its pictures and random numbers, the stream of next seeds and
+        their split.
 
         An environment of the same id and options takes it over with `restore`, in any process.
         Wrappers and the random numbers of spaces aren't part of it.
@@ -77,7 +80,8 @@ class Forkable(EnvironmentHooks):
             level = [self.level[name] for name in ("split", "seed", "content")]
             counts = [self._turns, self._steps, self._running]
             episode = [*level, *counts, self._observed.text, world, state, pixels]
-        body = [self.np_random_seed, self.np_random.bit_generator.state, episode]
+        generator = self.np_random.bit_generator.state
+        body = [self.np_random_seed, generator, episode, self._choice.to_json()]
         try:
             rest = json.dumps(body, separators=(",", ":")).encode("ascii")
         except (TypeError, ValueError) as error:
@@ -92,11 +96,13 @@ class Forkable(EnvironmentHooks):
             SnapshotError: the bytes aren't a snapshot of this id and these options, or they are
                 damaged. Where only the inside is wrong there is no running episode any more.
             SimulatorError: the simulator broke.
+            EnvClosedError: the environment was closed.
         """
+        self._require_open()
         body = _unpack(self._heading, snapshot)
         try:
-            seed, state, episode = body
-            generator = _generator_at(seed, state)
+            seed, state, episode, named = body
+            generator, choice = _generator_at(seed, state), LevelChoice.from_json(named)
             if episode is None:
                 for name in ("_observed", "_state", "level"):
                     self.__dict__.pop(name, None)
@@ -110,6 +116,7 @@ class Forkable(EnvironmentHooks):
                 f"{str(error)[:200]}); restore one that this version's snapshot() gave"
             ) from error
         self._np_random_seed, self._np_random = seed, generator
+        self._choice = choice
 
     def _restore_episode(self, episode: list[Any]) -> None:
         split, seed, content, turns, steps, running, text, world, state, pixels = episode

@@ -95,12 +95,11 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
         """Start the level of this seed and split, level number `level` of published data, or the
         session's next one.
 
+        A split or level holds for the session's later resets until another is named.
+
         Raises ConfigError for another seed, split or level than there is.
         """
-        options = {
-            name: value for name, value in (("split", split), ("level", level)) if value is not None
-        }
-        observation, info = self.env.reset(seed=seed, options=options)
+        observation, info = self.env.reset(seed=seed, options={"split": split, "level": level})
         self._update_state(info, episode_id=episode_id, step_count=0)
         return VagenObservation(text=observation["text"], png=_base64(self._core.observed.picture))
 
