@@ -242,7 +242,8 @@ class VagenEnv(Forkable):
         """The picture (`rgb_array`) or the state as text (`ansi`)."""
         if self.render_mode is None:
             gym.logger.warn(
-                f'render() of {self.id} without a render mode; use gym.make("{self.id}", render_mode=…)'
+                f"render() of {self.id} without a render mode; "
+                f'use gym.make("{self.id}", render_mode=…)'
             )
             return None
         if not hasattr(self, "_state"):

@@ -103,7 +103,8 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
         """
         if not levels:
             raise LevelError(
-                f'{self.id}: this split has no level; use another split, split_by="content" or more data'
+                f'{self.id}: this split has no level; use another split, split_by="content" or '
+                "more data"
             )
         return levels[self._level_seed % len(levels)]
 

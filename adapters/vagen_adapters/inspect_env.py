@@ -358,7 +358,8 @@ def task_of(env_id: str) -> Callable[..., Task]:
         split: `train`, `val` or `test`; splits share no level.
         first_seed: sample `i` is the level of seed `first_seed + i`.
         num_levels: number of samples; by default 100, or all levels of published data.
-        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_adapters.context`.
+        context: what a prompt shows of earlier turns, such as `"last:2"`; see
+            `vagen_adapters.context`.
         judge: judge of the statements, see `reasoning`; `""` for none.
         gate, weighting, penalty: see `reasoning`.
         options: of the environment, as for `gym.make`.

@@ -1,7 +1,7 @@
 """PettingZoo: several agents, each with its own `VagenEnv`, that play in rounds.
 
 >>> from vagen_adapters.pettingzoo_env import parallel_env
->>> env = parallel_env("vagen/Sokoban-v0", agents=4)  # four agents at the same level, each on its own board
+>>> env = parallel_env("vagen/Sokoban-v0", agents=4)  # the same level, a board each
 """
 
 from __future__ import annotations

@@ -51,9 +51,12 @@ BEHIND = 170
 PALM = 115
 """The hand is as wide as this to either side, and mustn't come down on the drawers above."""
 _FIX = (
-    "Download ManiSkill's assets, `python -m mani_skill.utils.download_asset ycb` and `… download_asset "
-    f"partnet_mobility/{CABINET}`, and give the folder `data` that they are in (in ~/.maniskill, or in what "
-    'MS_ASSET_DIR says); or leave assets="" for the scene made of simple shapes, which needs no download'
+    "Download ManiSkill's assets, `python -m mani_skill.utils.download_asset ycb` and `… "
+    "download_asset "
+    f"partnet_mobility/{CABINET}`, and give the folder `data` that they are in (in ~/.maniskill, "
+    "or in what "
+    'MS_ASSET_DIR says); or leave assets="" for the scene made of simple shapes, which needs no '
+    "download"
 )
 
 

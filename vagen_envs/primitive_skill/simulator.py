@@ -54,11 +54,15 @@ LOWEST = np.array([-2.8973, -1.7628, -2.8973, -3.0718, -2.8973, -0.0175, -2.8973
 HIGHEST = np.array([2.8973, 1.7628, 2.8973, -0.0698, 2.8973, 3.7525, 2.8973])
 """Limits of the seven joints, in radians, from the Panda's URDF."""
 _VULKAN_FIX = (
-    "SAPIEN draws with Vulkan, and no driver here can do it. On a machine without a GPU install Mesa 23.1 or newer: "
-    "on Debian 12 add the suite `bookworm-backports main` to your apt sources and run, as root, `apt-get update && "
-    "apt-get install -y --no-install-recommends -t bookworm-backports mesa-vulkan-drivers libgl1 libglib2.0-0` "
+    "SAPIEN draws with Vulkan, and no driver here can do it. On a machine without a GPU install "
+    "Mesa 23.1 or newer: "
+    "on Debian 12 add the suite `bookworm-backports main` to your apt sources and run, as root, "
+    "`apt-get update && "
+    "apt-get install -y --no-install-recommends -t bookworm-backports mesa-vulkan-drivers "
+    "libgl1 libglib2.0-0` "
     "(in a clone, `sh scripts/setup_vulkan.sh` does both); on Debian 13 and Ubuntu 24.04 "
-    "`apt-get install mesa-vulkan-drivers`. A driver elsewhere is named by VK_DRIVER_FILES=/path/to/lvp_icd.json. "
+    "`apt-get install mesa-vulkan-drivers`. A driver elsewhere is named by "
+    "VK_DRIVER_FILES=/path/to/lvp_icd.json. "
     'Without pictures, with observation="text", none is needed'
 )
 

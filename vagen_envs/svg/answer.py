@@ -113,7 +113,8 @@ def trace(pixels: Pixels) -> str:
 
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "PNG")
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {pixels.shape[1]} {pixels.shape[0]}">'
+    view_box = f"0 0 {pixels.shape[1]} {pixels.shape[0]}"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view_box}">'
     svg = ""
     for speckle, difference, precision in (
         (4, 16, 6),

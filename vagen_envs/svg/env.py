@@ -170,7 +170,8 @@ class SvgEnv(VagenEnv):
         icons = self._icons(split)
         if not icons:
             raise LevelError(
-                f"the split {split!r} of dataset={config.dataset!r} has no icon of {config.min_shapes} to "
+                f"the split {split!r} of dataset={config.dataset!r} has no icon of "
+                f"{config.min_shapes} to "
                 f'{config.max_shapes} shapes; use another split, or split_by="content"'
             )
         at = self._published(range(len(icons)))

@@ -18,9 +18,22 @@ from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.verifiers.detection import REPORTED, answered_boxes, metric_name, true_boxes
 
 REFLECTIVE_WORDS = (
-    "re-check", "re-evaluate", "re-examine", "re-think", "recheck", "reevaluate", "reexamine", "rethink",
-    "reevaluation", "check again", "think again", "try again", "verify", "wait", "yet",
-)  # fmt: skip
+    "re-check",
+    "re-evaluate",
+    "re-examine",
+    "re-think",
+    "recheck",
+    "reevaluate",
+    "reexamine",
+    "rethink",
+    "reevaluation",
+    "check again",
+    "think again",
+    "try again",
+    "verify",
+    "wait",
+    "yet",
+)
 """The 15 words and phrases of appendix H."""
 
 _REFLECTIVE = re.compile(

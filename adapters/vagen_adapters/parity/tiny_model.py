@@ -37,7 +37,8 @@ CHAT_TEMPLATE = """\
 {%- for message in messages -%}
 <|im_start|>{{ message.role }}
 {% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content -%}
-{% if part.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ part.text }}{% endif %}
+{% if part.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>
+{%- else %}{{ part.text }}{% endif %}
 {%- endfor %}{% endif %}<|im_end|>
 {% endfor -%}
 {% if add_generation_prompt %}<|im_start|>assistant
