@@ -96,7 +96,7 @@ class OpenAIClient(PostingClient):
 
 
 def _said(message: Mapping[str, Any]) -> tuple[str | None, Any, str]:
-    """Content, refusal and hidden reasoning of a message. Raises TypeError if its content isn't text."""
+    """Content, refusal and hidden reasoning of a message. TypeError if its content isn't text."""
     has_content = "content" in message or "tool_calls" in message
     content = message.get("content") if has_content else message.get("refusal")
     refusal = message.get("refusal")
