@@ -273,8 +273,12 @@ def reasoning(
         options: of the environment, which its states are drawn with where information is asked for.
     """
     reward = ReasoningReward(
-        judge, gate=gate, weighting=weighting, penalty=penalty or None, env_options=options
-    )  # type: ignore[arg-type]
+        judge,
+        gate=gate,
+        weighting=weighting,
+        penalty=penalty or None,  # type: ignore[arg-type]
+        env_options=options,
+    )
 
     async def score(state: TaskState, target: Target) -> Score:
         turns, ended = played(state)

@@ -149,13 +149,9 @@ def print_table(summary: Summary) -> None:
     ):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("own metrics")
-    rows, titles = summary.rows(), task_titles(summary.protocol)
+    rows = summary.rows()
+    titles = task_titles(summary.protocol)
     for row in rows:
-        own = [
-            f"{name} {value:.0f}" if (value or 0) > 100 else f"{name} {_number(value)}"
-            for name, value in {**row["metrics"], **row["judged"]}.items()
-        ]
-        own += [f"{name} {value}" for name, value in row["labels"].items()]
         table.add_row(
             titles.get(row["task"], row["task"]),
             row["agent"],
@@ -166,7 +162,7 @@ def print_table(summary: Summary) -> None:
             *(_percent(row[name]) for name in ("valid", "effective")),
             *(str(row[name]) for name in ("played", "levels")),
             str(row["failed"]) + (f" +{row['missing']} not played" if row["missing"] else ""),
-            ", ".join(own),
+            _own_metrics(row),
         )
     out.print(table)
     if any(row["played"] for row in rows):
@@ -174,17 +170,31 @@ def print_table(summary: Summary) -> None:
     if any(row["flagged"] for row in rows):
         out.print(FLAGGED_CELLS, style="yellow")
     for row in rows:
-        where = f"{row['task'].removeprefix('vagen/')}, {row['agent']}"
-        if row["unscored"]:
-            reason = visible(row["unscored_reason"])
-            out.print(
-                f"{where}: {row['unscored']} statements are unscored, the last: {reason}",
-                style="yellow",
-            )
-        ended = {name: share for name, share in row["errors"].items() if name in EARLY and share}
-        if ended:
-            shares = ", ".join(f"{share:.0%} by {name}" for name, share in ended.items())
-            out.print(f"{where}: ended early, {shares}", style="yellow")
+        _print_notes(row)
+
+
+def _own_metrics(row: Mapping[str, Any]) -> str:
+    """The environment's own metrics, the judged parts and the labels of a row."""
+    own = []
+    for name, value in {**row["metrics"], **row["judged"]}.items():
+        own.append(f"{name} {value:.0f}" if (value or 0) > 100 else f"{name} {_number(value)}")
+    own += [f"{name} {value}" for name, value in row["labels"].items()]
+    return ", ".join(own)
+
+
+def _print_notes(row: Mapping[str, Any]) -> None:
+    """Print what was not scored in a row, and how its episodes ended early."""
+    where = f"{row['task'].removeprefix('vagen/')}, {row['agent']}"
+    if row["unscored"]:
+        reason = visible(row["unscored_reason"])
+        out.print(
+            f"{where}: {row['unscored']} statements are unscored, the last: {reason}",
+            style="yellow",
+        )
+    ended = {name: share for name, share in row["errors"].items() if name in EARLY and share}
+    if ended:
+        shares = ", ".join(f"{share:.0%} by {name}" for name, share in ended.items())
+        out.print(f"{where}: ended early, {shares}", style="yellow")
 
 
 VALID = (
