@@ -134,7 +134,8 @@ class EnvConfig:
     but for those that are given as well. `None` leaves everything at its default."""
 
     def __init_subclass__(cls) -> None:
-        inherited, own = cls.__mro__[1].presets, cls.__dict__.get("presets", {})  # type: ignore[attr-defined]
+        inherited = cls.__mro__[1].presets  # type: ignore[attr-defined]
+        own = cls.__dict__.get("presets", {})
         cls.presets = {
             name: {**inherited.get(name, {}), **own.get(name, {})} for name in {**inherited, **own}
         }

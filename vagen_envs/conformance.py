@@ -199,7 +199,8 @@ def a_snapshot_brings_the_moment_back(factory: Factory, seeds: Sequence[int]) ->
             env.reset(options={"split": SPLITS[turns]})  # so its stream has moved
             if env.config.max_turns > 1:
                 _step(env, "nothing" if turns else env.oracle_reply())
-            snapshot, seen = env.snapshot(), env.observed
+            snapshot = env.snapshot()
+            seen = env.observed
             after = _follows(env)
             other.reset(seed=seed + 1)
             for one, where in ((env, "here"), (other, "in another instance")):

@@ -167,7 +167,8 @@ class VagenEnv(Forkable):
         choice.require(self._level_count(choice.split), self.id)
         self._choice = choice
         gym.Env.reset(self, seed=seed)
-        split, drawn = choice.split, seed if choice.level is None else choice.level
+        split = choice.split
+        drawn = seed if choice.level is None else choice.level
         if drawn is None:
             # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then
             # share a level.
@@ -276,7 +277,8 @@ class VagenEnv(Forkable):
 
     def _named_actions(self) -> ActionGrammar:
         """The environment's actions under the names that the configuration gives them."""
-        actions, called = self._actions(), self.config.action_names
+        actions = self._actions()
+        called = self.config.action_names
         if not hasattr(actions, "summary"):
             raise ConfigError(
                 f"{type(self).__name__}._actions() returned a {type(actions).__name__}; it must "

@@ -73,9 +73,11 @@ class Forkable(EnvironmentHooks):
         episode: list[Any] | None = None
         if hasattr(self, "_observed"):
             world = self._guarded(self._snapshot)
-            state, pixels = None, None
+            state = None
+            pixels = None
             if not self.looks_when_restored:
-                state, picture = self._state.to_json(), self._observed.picture
+                state = self._state.to_json()
+                picture = self._observed.picture
                 pixels = picture and base64.b64encode(picture.pixels.tobytes()).decode()
             level = [self.level[name] for name in ("split", "seed", "content")]
             counts = [self._turns, self._steps, self._running]
@@ -102,7 +104,8 @@ class Forkable(EnvironmentHooks):
         body = _unpack(self._heading, snapshot)
         try:
             seed, state, episode, named = body
-            generator, choice = _generator_at(seed, state), LevelChoice.from_json(named)
+            generator = _generator_at(seed, state)
+            choice = LevelChoice.from_json(named)
             if episode is None:
                 for name in ("_observed", "_state", "level"):
                     self.__dict__.pop(name, None)
@@ -115,7 +118,8 @@ class Forkable(EnvironmentHooks):
                 f"{self.id}: the snapshot's inside is wrong ({type(error).__name__}: "
                 f"{str(error)[:200]}); restore one that this version's snapshot() gave"
             ) from error
-        self._np_random_seed, self._np_random = seed, generator
+        self._np_random_seed = seed
+        self._np_random = generator
         self._choice = choice
 
     def _restore_episode(self, episode: list[Any]) -> None:
@@ -131,7 +135,9 @@ class Forkable(EnvironmentHooks):
         if running and (turns >= config.max_turns or steps >= config.max_steps):
             raise ValueError("the budget is spent, but the episode goes on")
         self.level = {"split": split, "seed": seed, "content": content}
-        self._turns, self._steps, self._played = turns, steps, []
+        self._turns = turns
+        self._steps = steps
+        self._played = []
         if self.looks_when_restored:
             self._restore(world)
             self._state = self._guarded(self._extract)
@@ -203,7 +209,8 @@ class Forkable(EnvironmentHooks):
         """Load `self.level`, by `load` if given, unless it is `_loaded`. ValueError if its content
         is another now.
         """
-        split, seed = self.level["split"], self.level["seed"]
+        split = self.level["split"]
+        seed = self.level["seed"]
         if self._loaded != (split, seed):
             self._load_level(split, seed, load or self._load)
         if self._content() != self.level["content"]:
@@ -212,7 +219,8 @@ class Forkable(EnvironmentHooks):
     def _load_level(
         self, split: Split, seed: int, load: Callable[[HashStream, Split], None]
     ) -> None:
-        self._level_seed, self._loaded = seed, None
+        self._level_seed = seed
+        self._loaded = None
         self._guarded(load, HashStream(self.id, self.config.level_key(), split).child(seed), split)
         self._loaded = (split, seed)
 

@@ -73,7 +73,10 @@ def _body(index: int, thing: HouseObject) -> str:
 
 def _building(house: House) -> Iterator[str]:
     """Walls, skirting, rug and shadows."""
-    wide, deep, thick, wall = house.width, house.depth, 10, Tint(house.wall)
+    wide = house.width
+    deep = house.depth
+    thick = 10
+    wall = Tint(house.wall)
     sides = [
         (-thick, deep, wide + thick, deep + thick),
         (-thick, -thick, wide + thick, 0),

@@ -245,7 +245,8 @@ def _boards_of(file: Path) -> Iterator[tuple[int, str]]:
             board = "\n".join(rows)
             if any(sign in board for sign in "@+$*."):
                 yield began, board
-            rows, began = [], 0
+            rows = []
+            began = 0
 
 
 def _rows(line: str) -> list[str]:
@@ -304,7 +305,8 @@ def _checked(rows: str) -> _Board:
     if not players & inside:
         raise _Unplayable("with a gap in the wall")
     floor = spread(players, inside, width)
-    boxes, targets = _where(grid, "$*") & floor, _where(grid, ".+*") & floor
+    boxes = _where(grid, "$*") & floor
+    targets = _where(grid, ".+*") & floor
     if _where(grid, "$") & inside & ~floor:
         raise _Unplayable("with a box that the player can't reach")
     if boxes.bit_count() != targets.bit_count() or not boxes:
@@ -335,7 +337,8 @@ def _cut(grid: str, floor: int, width: int) -> _Board:
     """
     places = [divmod(at, width) for at, sign in enumerate(grid) if sign == "#" or floor >> at & 1]
     columns = [column for _, column in places]
-    left, right = min(columns), max(columns) + 1
+    left = min(columns)
+    right = max(columns) + 1
     walled = "".join(sign if floor >> at & 1 else "#" for at, sign in enumerate(grid))
     return tuple(
         walled[row * width + left : row * width + right]

@@ -76,7 +76,8 @@ class SvgText:
 
 def _last_document(text: str) -> tuple[int, int] | None:
     """Start and end of the last `<svg>` that is closed; it may contain others."""
-    found, opened = None, list[int]()
+    found = None
+    opened = list[int]()
     for match in _TAG.finditer(text):
         if match["close"] and opened:
             found = opened.pop(), match.end()

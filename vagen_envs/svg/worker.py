@@ -94,7 +94,8 @@ def _options() -> Any:
     It is called by resvg's default family, which stands in for all families that aren't there.
     """
     options = usvg.Options.default()
-    options.dpi, options.font_size = 96.0, 16.0
+    options.dpi = 96.0
+    options.font_size = 16.0
     font = TTFont(ImageFont.load_default(16).path)  # type: ignore[union-attr]
     for record in font["name"].names:
         if record.nameID == 1:
