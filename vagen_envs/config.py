@@ -134,7 +134,8 @@ class EnvConfig:
     but for those that are given as well. `None` leaves everything at its default."""
 
     def __init_subclass__(cls) -> None:
-        inherited, own = cls.__mro__[1].presets, cls.__dict__.get("presets", {})  # type: ignore[attr-defined]
+        inherited = cls.__mro__[1].presets  # type: ignore[attr-defined]
+        own = cls.__dict__.get("presets", {})
         cls.presets = {
             name: {**inherited.get(name, {}), **own.get(name, {})} for name in {**inherited, **own}
         }
@@ -221,7 +222,9 @@ class EnvConfig:
 
     @classmethod
     def of_reset(cls, options: Mapping[str, Any] | None, env_id: str) -> dict[str, Any]:
-        """The split and the level that the options of a reset ask for. Raises ConfigError."""
+        """The split and the level that the options of a reset name, without those that are None.
+        Raises ConfigError.
+        """
         if options is not None and not isinstance(options, Mapping):
             raise ConfigError(f"{env_id}: reset options are a dictionary, not {shown(options)}")
         known = ("split", "level")
@@ -234,6 +237,7 @@ class EnvConfig:
             return {
                 name: cls._read(name, plain_integer(value))
                 for name, value in (options or {}).items()
+                if value is not None
             }
         except ConfigError as error:
             raise ConfigError(f"{env_id}: {error}") from None

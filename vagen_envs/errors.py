@@ -80,6 +80,10 @@ class EpisodeOverError(VagenError, RuntimeError):
     """`step` was called before `reset`, or after the episode ended."""
 
 
+class EnvClosedError(VagenError, RuntimeError):
+    """An environment was used after `close`."""
+
+
 class ReplyTypeError(VagenError, TypeError):
     """The action given to `step` is not a string."""
 

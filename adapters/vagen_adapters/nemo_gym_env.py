@@ -83,6 +83,7 @@ class LevelRow(BaseModel):
     split: Split | None = None
     options: dict[str, Any] | None = None
     reasoning: dict[str, Any] | None = None
+    prompt_hash: str | None = None
 
 
 class NeMoSession:
@@ -105,7 +106,9 @@ class NeMoSession:
         """Start the level of a row."""
         try:
             level = LevelRow.model_validate(row)
-            self._env = rows.make_from_row(level.env_id, level.options, level.reasoning)
+            self._env = rows.make_from_row(
+                level.env_id, level.options, level.reasoning, level.prompt_hash
+            )
         except ValidationError as error:
             raise ConfigError(
                 f"the row does not describe a level: {error}; make rows with "

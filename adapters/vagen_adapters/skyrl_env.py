@@ -36,7 +36,8 @@ class VagenText(BaseTextEnv):
 
     Args:
         env_config: SkyRL's configuration of the environment class; unused.
-        extras: a row of `levels`: `env_id`, `split`, `seed`, `options` and `reasoning`.
+        extras: a row of `levels`: `env_id`, `split`, `seed`, `options`, `reasoning` and
+            `prompt_hash`.
     """
 
     def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
@@ -46,9 +47,8 @@ class VagenText(BaseTextEnv):
             raise ConfigError(
                 f"extras {sorted(self.extras)} lack {missing}; pass a row of levels(…)"
             )
-        self._env = rows.make_from_row(
-            self.extras["env_id"], self.extras.get("options"), self.extras.get("reasoning")
-        )
+        asked = (self.extras.get(name) for name in ("options", "reasoning", "prompt_hash"))
+        self._env = rows.make_from_row(self.extras["env_id"], *asked)
         self.max_turns = self._core.config.max_turns
         self.turns_played: list[Turn] = []
 

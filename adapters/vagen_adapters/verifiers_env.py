@@ -21,6 +21,7 @@ from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages
 from vagen_adapters.env_thread import running, start
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
+from vagen_adapters.prompt_check import require_prompt_of
 from vagen_adapters.rows import check_names, levels, make_from_row, require_whole_context
 from vagen_envs.core import Observation, Turn
 from vagen_envs.seeding import Split
@@ -60,6 +61,8 @@ class LevelData(vf.TaskData):
     split: Split
     seed: int
     options: dict[str, Any]
+    prompt_hash: str | None = None
+    """What the system prompt says, see `vagen_adapters.prompt_check`."""
 
 
 class LevelTask(vf.Task[LevelData]):
@@ -170,6 +173,7 @@ class Play(vf.Env[PlayConfig]):
             if is_own
             else make_from_row(data.env_id, options)
         )
+        require_prompt_of(made, data.env_id, data.prompt_hash, options)
         return with_reasoning(made, self.config.reasoning)
 
     async def run(self, task: LevelTask, agents: vf.Agents) -> None:

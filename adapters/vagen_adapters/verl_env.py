@@ -75,7 +75,8 @@ class VagenAgentLoop(AgentLoopBase):
         up.
         """
         level = kwargs["extra_info"]
-        asked = level["env_id"], level.get("options"), level.get("reasoning") or None
+        named = (level.get(name) for name in ("options", "reasoning", "prompt_hash"))
+        asked = level["env_id"], *(value or None for value in named)
         async with running(rows.make_from_row, *asked) as (env, call):
             now = await call(start, env, int(level["seed"]), level["split"])
             return await self._play(env, call, [*kwargs["raw_prompt"], _user(now)], sampling_params)

@@ -108,7 +108,8 @@ def read_boxes(text: str) -> list[Box]:
 
 def bracketed(text: str) -> str | None:
     """From the first `[` to the last `]`."""
-    first, last = text.find("["), text.rfind("]")
+    first = text.find("[")
+    last = text.rfind("]")
     return text[first : last + 1] if 0 <= first < last else None
 
 
@@ -124,7 +125,8 @@ def _literal(text: str) -> object:
 def _box(entry: object, number: int) -> Box:
     if not isinstance(entry, dict):
         raise NotBoxesError(f"entry {number} is not a dictionary")
-    edges, label = entry.get("bbox_2d", ()), entry.get("label", "")
+    edges = entry.get("bbox_2d", ())
+    label = entry.get("label", "")
     if not _EDGES.admits(edges):
         raise NotBoxesError(f"bbox_2d of entry {number} is not a list of four numbers, all finite")
     if not isinstance(label, str):

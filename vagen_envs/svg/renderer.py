@@ -100,7 +100,8 @@ class Renderer:
                     drawing: Drawing = worker.call(text, size)
                 return drawing
             except WorkerDied as death:
-                at_work, starting = at_work + death.during, starting + (not death.during)
+                at_work = at_work + death.during
+                starting = starting + (not death.during)
                 ended = -worker.process.returncode
                 if death.during and ended in _TEXTS_FAULT:
                     spent = ended == signal.SIGPROF

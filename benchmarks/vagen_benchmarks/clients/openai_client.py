@@ -89,31 +89,9 @@ class OpenAIClient(PostingClient):
         if finish in FINISH["broken"]:
             raise error_of({"message": f"the reply broke off: its finish_reason is {finish}"})
         message = choice["message"]
-        content = (
-            message.get("content")
-            if "content" in message or "tool_calls" in message
-            else message.get("refusal")
-        )
-        refusal, thought = message.get("refusal"), _thought(message)
-        if isinstance(
-            content, list
-        ):  # some servers answer in parts, and some of these are thoughts
-            kinds = [part.get("type") if isinstance(part, Mapping) else "" for part in content]
-            of_kind = list(zip(kinds, content, strict=True))
-            thought = thought or _text_of([part for kind, part in of_kind if kind in _THOUGHTS])
-            refusal = refusal or _text_of(
-                [part.get("refusal") for kind, part in of_kind if kind == "refusal"]
-            )
-            content = _joined(
-                [part for kind, part in of_kind if kind not in (*_THOUGHTS, "refusal")]
-            )
-        if not isinstance(content, str | None):
-            raise TypeError("its content is not text")
+        content, refusal, thought = _said(message)
         text = content or (refusal if isinstance(refusal, str) else "")
-        calls = message.get("tool_calls")
-        if isinstance(calls, list) and calls and isinstance(calls[0].get("function"), Mapping):
-            called = calls[0]["function"]
-            text = tool_call_reply(str(called["name"]), called.get("arguments") or "", text)
+        text = _with_call(message, text)
         ending = ending_of(
             text,
             finish,
@@ -144,6 +122,36 @@ class OpenAIClient(PostingClient):
             served=name_in(data, "model"),
             fingerprint=name_in(data, "system_fingerprint", "provider"),
         )
+
+
+def _said(message: Mapping[str, Any]) -> tuple[str | None, Any, str]:
+    """Content, refusal and hidden reasoning of a message. TypeError if its content isn't text."""
+    has_content = "content" in message or "tool_calls" in message
+    content = message.get("content") if has_content else message.get("refusal")
+    refusal = message.get("refusal")
+    thought = _thought(message)
+    if isinstance(content, list):  # some servers answer in parts, and some of these are thoughts
+        kinds = [part.get("type") if isinstance(part, Mapping) else "" for part in content]
+        of_kind = list(zip(kinds, content, strict=True))
+        thought = thought or _text_of([part for kind, part in of_kind if kind in _THOUGHTS])
+        refusal = refusal or _text_of(
+            [part.get("refusal") for kind, part in of_kind if kind == "refusal"]
+        )
+        content = _joined([part for kind, part in of_kind if kind not in (*_THOUGHTS, "refusal")])
+    if not isinstance(content, str | None):
+        raise TypeError("its content is not text")
+    return content, refusal, thought
+
+
+def _with_call(message: Mapping[str, Any], text: str) -> str:
+    """The text with the first tool call, if the message has one, as a reply."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list) or not calls:
+        return text
+    called = calls[0].get("function")
+    if not isinstance(called, Mapping):
+        return text
+    return tool_call_reply(str(called["name"]), called.get("arguments") or "", text)
 
 
 def _written(usage: Any) -> int | None:

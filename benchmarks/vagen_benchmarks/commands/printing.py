@@ -17,7 +17,7 @@ from vagen_benchmarks.redaction import redact
 from vagen_benchmarks.results.labels import task_titles
 from vagen_benchmarks.results.plan_table import plan_table
 from vagen_benchmarks.results.stats import Estimate
-from vagen_benchmarks.results.summary import COUNTED_AS, FLAG, STOPS, Summary, served_names
+from vagen_benchmarks.results.summary import COUNTED_AS, FLAG, MIXED, STOPS, Summary, served_names
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.sharing.files import SHOWN
@@ -161,13 +161,9 @@ def print_table(summary: Summary) -> None:
     ):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("own metrics")
-    rows, titles = summary.rows(), task_titles(summary.protocol)
+    rows = summary.rows()
+    titles = task_titles(summary.protocol)
     for row in rows:
-        own = [
-            f"{name} {value:.0f}" if (value or 0) > 100 else f"{name} {_number(value)}"
-            for name, value in {**row["metrics"], **row["judged"]}.items()
-        ]
-        own += [f"{name} {value}" for name, value in row["labels"].items()]
         table.add_row(
             titles.get(row["task"], row["task"]),
             row["agent"],
@@ -178,7 +174,7 @@ def print_table(summary: Summary) -> None:
             *(_percent(row[name]) for name in ("valid", "effective")),
             *(str(row[name]) for name in ("played", "levels")),
             str(row["failed"]) + (f" +{row['missing']} not played" if row["missing"] else ""),
-            ", ".join(own),
+            _own_metrics(row),
         )
     out.print(table)
     if any(row["played"] for row in rows):
@@ -186,14 +182,23 @@ def print_table(summary: Summary) -> None:
     if any(row["flagged"] for row in rows):
         out.print(FLAGGED_CELLS, style="yellow")
     for row in rows:
-        where = f"{row['task'].removeprefix('vagen/')}, {row['agent']}"
         if row["unscored"]:
+            where = f"{row['task'].removeprefix('vagen/')}, {row['agent']}"
             reason = visible(row["unscored_reason"])
             out.print(
                 f"{where}: {row['unscored']} statements are unscored, the last: {reason}",
                 style="yellow",
             )
     print_stops(rows, titles)
+
+
+def _own_metrics(row: Mapping[str, Any]) -> str:
+    """The environment's own metrics, the judged parts and the labels of a row."""
+    own = []
+    for name, value in {**row["metrics"], **row["judged"]}.items():
+        own.append(f"{name} {value:.0f}" if (value or 0) > 100 else f"{name} {_number(value)}")
+    own += [f"{name} {value}" for name, value in row["labels"].items()]
+    return ", ".join(own)
 
 
 def print_stops(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> None:
@@ -226,10 +231,6 @@ def print_served(summary: Summary) -> None:
             out.print(f"{agent}: answered by {next(iter(served))}", soft_wrap=True)
 
 
-MIXED = "≠"
-"""Marks an agent whose replies more than one model has written, by the names that the endpoint
-gives.
-"""
 VALID = (
     "valid: turns whose actions could all be read; effective: turns in which an action changed "
     "the state"

@@ -64,6 +64,8 @@ SHARES = ("valid", "effective", "well_formed")
 """What `AtTurn` counts of a cell's turns."""
 FLAGGED = 0.02
 """The share of failed and missing episodes beyond which a cell is marked wherever it is shown."""
+MIXED = "≠"
+"""Marks an agent whose replies more than one model has written, by the endpoint's names."""
 FLAG = "‡"
 """Marks a score that more of its episodes than that could move, since they failed or are
 missing.

@@ -236,7 +236,8 @@ def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, form: Form) -> in
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ProtocolError(
-            f'{path} needs the Python module {error.name!r}. Install it with: pip install "vagen-envs[export]", '
+            f"{path} needs the Python module {error.name!r}. Install it with: pip install "
+            '"vagen-envs[export]", '
             "or write .jsonl"
         ) from error
     schema = _chat_schema(pa) if form == "chat" else _turns_schema(pa)

@@ -8,13 +8,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from vagen_benchmarks.results.summary import FLAG, STOPS
+from vagen_benchmarks.results.summary import FLAG, MIXED, STOPS
 from vagen_benchmarks.results.table import ResultsTable, TableRow
 
-MIXED = "≠"
-"""Marks a row whose replies more than one model has written, by the names that the endpoint
-gives.
-"""
 NONE = "–"
 Cells = list[list[str]]
 
