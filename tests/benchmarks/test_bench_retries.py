@@ -94,11 +94,19 @@ def test_pauses_are_jittered(play):
     assert len(pauses) == 3
 
 
-@pytest.mark.parametrize(("after", "waited"), [(7.0, 7.0), (0.0, 0.0), (86_400.0, 60.0)])
+@pytest.mark.parametrize(("after", "waited"), [(7.0, 7.0), (0.0, 0.0), (3_000.0, 60.0)])
 def test_retry_after_is_obeyed_to_a_minute(play, after, waited):
     endpoint = Endpoint({**FAULT, "after": after}, None)
     assert play(Retries().call(endpoint.ask)) == ("answer", 2)
     assert endpoint.gaps == [pytest.approx(waited)]
+
+
+@pytest.mark.parametrize("after", [3_601.0, 86_400.0, 2.5e11])
+def test_a_wait_beyond_patience_is_an_error_at_once(play, after):
+    endpoint = Endpoint({**FAULT, "after": after}, None)
+    caught = play(failure(Retries(), endpoint))
+    assert (len(endpoint.asked), caught.hopeless) == (1, True)
+    assert "asks to wait" in str(caught)
 
 
 def test_what_cannot_pass_is_not_tried_again(play):

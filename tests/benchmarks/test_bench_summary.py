@@ -226,8 +226,8 @@ def test_problems_count_turns_by_code_the_most_frequent_first():
         (Stop.SOLVED, [turn(codes=["bad_argument"])], [None], {"invalid action"}),
         (Stop.SOLVED, [turn(codes=["no_action"], executed=())], [None], {"invalid action"}),
         (Stop.SOLVED, [turn(codes=["no_answer"], executed=())], [None], {"invalid action"}),
-        (Stop.SOLVED, [turn(codes=["too_many_actions"])], [call()], {"cut short"}),
-        (Stop.SOLVED, [turn(), turn()], [call(), call("length")], {"cut short"}),
+        (Stop.SOLVED, [turn(codes=["too_many_actions"])], [call()], {"too many actions"}),
+        (Stop.SOLVED, [turn(), turn()], [call(), call("cut")], {"cut"}),
         (Stop.SOLVED, [turn(action_is_effective=False)], [None], {"no progress"}),
         (Stop.SOLVED, [turn(action_is_effective=False, executed=())], [None], set()),
         (Stop.SOLVED, [turn(grounding=0.5, world_modeling=0.49)], [None], {"prediction wrong"}),
@@ -240,7 +240,7 @@ def test_errors_of_an_episode(stop, turns, calls, expected):
 
 def test_errors_are_shares_of_scored_episodes():
     row = row_of(outcomes(Stop.SOLVED, Stop.LOST, Stop.LOST, Stop.CONTEXT, Stop.TIMEOUT))
-    assert (row["errors"]["lost"], row["errors"]["context full"]) == (0.5, 0.25)
+    assert (row["errors"]["lost"], row["errors"]["overflow"]) == (0.5, 0.25)
     assert "timeout" not in row["errors"]
 
 
