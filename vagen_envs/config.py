@@ -129,6 +129,10 @@ class EnvConfig:
     """Every episode plays this level of the split, counted from 0 (see `VagenEnv`); `None` lets
     seeds choose.
     """
+    num_levels: Annotated[int | None, OrNone(Whole(1, 2**31)), Open()] = None
+    """Episodes play the first so many levels of the split only: a seed stands for its remainder. A
+    small policy learns few levels long before it learns to play ever new ones (Cobbe et al. 2020,
+    Procgen)."""
     difficulty: Annotated[Literal[0, 1, 2, 3, 4, 5] | None, Open()] = None
     """A rung of the environment's ladder, 0 the easiest: it sets the options that are listed there,
     but for those that are given as well. `None` leaves everything at its default."""

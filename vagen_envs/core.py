@@ -22,6 +22,7 @@ from vagen_envs.forking import Forkable
 from vagen_envs.level_choice import LevelChoice
 from vagen_envs.prompting import PromptPack, Prompts
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem, grammar_of
+from vagen_envs.seeding import Split
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
 from vagen_envs.turn import IMAGE_PLACEHOLDER, Executed, Observation, RewardTerm, State, Turn
 
@@ -119,8 +120,10 @@ class VagenEnv(Forkable):
 
     @property
     def level_count(self) -> int | None:
-        """How many levels the configured split has; `None` where they are generated."""
-        return self._level_count(self.config.split)
+        """How many levels of the configured split are played; `None` where they are generated and
+        `num_levels` doesn't say.
+        """
+        return self._count(self.config.split)
 
     @property
     def observed(self) -> Observation:
@@ -164,7 +167,8 @@ class VagenEnv(Forkable):
                 raise ConfigError(f"{self.id}: seed={shown(seed)} is not valid: it must be {SEED}")
         named = self.config.of_reset(options, self.id)
         choice = self._choice.renamed(named, seed, self.config.level)
-        choice.require(self._level_count(choice.split), self.id)
+        count = self._count(choice.split)
+        choice.require(count, self.id)
         self._choice = choice
         gym.Env.reset(self, seed=seed)
         split = choice.split
@@ -173,6 +177,8 @@ class VagenEnv(Forkable):
             # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then
             # share a level.
             drawn = int(self.np_random.integers(2**31))
+        if self.config.num_levels is not None and count:
+            drawn %= count
         self._load_level(split, drawn, self._load)
         self.level = {"split": split, "seed": drawn, "content": self._content()}
         self._turns = 0
@@ -294,6 +300,13 @@ class VagenEnv(Forkable):
             return Names(*actions.names, called=called)
         except ValueError as error:
             raise ConfigError(f"{self.id}: {error}") from None
+
+    def _count(self, split: Split) -> int | None:
+        """How many levels of a split are played; None where there is no end of them."""
+        published, most = self._level_count(split), self.config.num_levels
+        if published is None:
+            return most
+        return published if most is None else min(published, most)
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
         if len(reply) <= MAX_TEXT_LENGTH:

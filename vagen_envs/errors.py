@@ -114,6 +114,18 @@ class ScorerError(VagenError, RuntimeError):
     """A scorer of SVG drawings lacks its weights, or they are not the expected ones."""
 
 
+class NotBoxesError(ValueError):
+    """A text isn't a list of boxes. The message says why."""
+
+
+class SvgError(ValueError):
+    """The SVG isn't drawn; the message tells its author why."""
+
+
+class RendererError(VagenError, RuntimeError):
+    """The drawing process can't be started. It is not a failure of the agent."""
+
+
 _SHOWN = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = 200
 _SHOWN.maxlist = _SHOWN.maxtuple = _SHOWN.maxdict = 20

@@ -23,6 +23,7 @@ from vagen_adapters.context import (
     observation_parts,
     summary_messages,
 )
+from vagen_adapters.ends import ends_of
 from vagen_adapters.env_thread import start
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
@@ -336,8 +337,7 @@ class VagenAgent(GymnasiumAgent):
             responses_create_params=params,
             response=response,
             reward=sum(turn.reward for turn in turns),
-            terminated=step.terminated,
-            truncated=not step.terminated,
+            **ends_of(turns),
             mask_sample=bool(broke),
             failure_kind=BROKEN if broke else None,
             failure_reason=broke or None,

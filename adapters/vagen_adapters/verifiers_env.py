@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages, summary_messages
+from vagen_adapters.ends import ends_of
 from vagen_adapters.env_thread import running, start
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
@@ -225,7 +226,8 @@ def record(trace: vf.Trace, turns: Sequence[Turn], weights: Mapping[str, float])
     """
     for name, value in reward_terms(turns).items():
         trace.record_reward(name, value, weights.get(name, 1.0))
-    trace.record_metrics(episode_metrics(turns))
+    ends = {name: float(value) for name, value in ends_of(turns).items()}
+    trace.record_metrics({**episode_metrics(turns), **ends})
     trace.info["turns"] = [turn.to_json() for turn in turns]
 
 

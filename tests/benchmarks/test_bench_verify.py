@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
-from vagen_benchmarks.errors import EndpointError, ProtocolError
+from vagen_benchmarks.errors import EndpointError, NotVerifiedError, ProtocolError
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.picture_pack import PicturePack, PictureWriter
 from vagen_benchmarks.runs.plans import Plan, load_plan
@@ -22,7 +22,7 @@ from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runs.runner import run
 from vagen_benchmarks.runs.scoring import make_scoring
 from vagen_benchmarks.sharing.files import Attempts, count_attempts
-from vagen_benchmarks.sharing.leaderboard import NotVerifiedError, write_leaderboard
+from vagen_benchmarks.sharing.leaderboard import write_leaderboard
 from vagen_benchmarks.sharing.verify import verify
 
 EPISODES = 6

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vagen_envs.bounds import Number, Several
+from vagen_envs.errors import NotBoxesError
 from vagen_envs.replies import Action, Refused
 from vagen_envs.seeding import HashStream
 
@@ -77,10 +78,6 @@ class Box(NamedTuple):
     def area(self) -> float:
         """0 for a box that is turned inside out."""
         return max(0.0, self.x2 - self.x1) * max(0.0, self.y2 - self.y1)
-
-
-class NotBoxesError(ValueError):
-    """A text isn't a list of boxes. The message says why."""
 
 
 def read_boxes(text: str) -> list[Box]:

@@ -22,6 +22,8 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 from PIL import Image
 
+from vagen_envs.errors import SvgError
+
 MAX_LENGTH = 32_768
 """Characters."""
 MAX_DEPTH = 64
@@ -60,10 +62,6 @@ _UNITS = {
     "rem": 16.0,
     "ex": 8.0,
 }
-
-
-class SvgError(ValueError):
-    """The SVG isn't drawn; the message tells its author why."""
 
 
 def local_name(element: Element) -> str:

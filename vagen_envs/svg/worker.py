@@ -23,7 +23,8 @@ from fontTools.ttLib import TTFont
 from PIL import Image, ImageFont
 from resvg import render, usvg
 
-from vagen_envs.svg.check import SvgError, clean
+from vagen_envs.errors import SvgError
+from vagen_envs.svg.check import clean
 from vagen_envs.svg.marks import letterbox, marks_of
 from vagen_envs.svg.renderer import Drawing
 from vagen_envs.svg.styles import resolve

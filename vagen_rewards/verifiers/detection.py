@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from vagen_envs.errors import MissingExtraError
+from vagen_envs.errors import MissingExtraError, NotBoxesError
 from vagen_envs.replies import last_answer
-from vagen_envs.sample.answer import Box, NotBoxesError, iou, read_boxes
+from vagen_envs.sample.answer import Box, iou, read_boxes
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.errors import VerifierError

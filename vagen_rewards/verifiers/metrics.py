@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vagen_envs.errors import MissingExtraError
-from vagen_envs.sample.answer import Box, NotBoxesError
+from vagen_envs.errors import MissingExtraError, NotBoxesError
+from vagen_envs.sample.answer import Box
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.verifiers.detection import REPORTED, answered_boxes, metric_name, true_boxes

@@ -22,7 +22,7 @@ import httpx2
 from vagen_adapters.context import Message
 from vagen_benchmarks.clients.base import Answer, Client, Sampling, encodable
 from vagen_benchmarks.clients.responses import read_answer
-from vagen_benchmarks.errors import EndpointError, ProtocolError
+from vagen_benchmarks.errors import EndpointError, ProtocolError, TooLargeError
 
 LONGEST_CONNECT = 10.0
 """Seconds."""
@@ -32,10 +32,6 @@ KEPT = 15.0
 """Seconds an idle connection is kept: servers close theirs after a while, and a request may cross
 that.
 """
-
-
-class TooLargeError(Exception):
-    """An answer beyond `LARGEST_ANSWER`."""
 
 
 def trusted_certificates() -> ssl.SSLContext:

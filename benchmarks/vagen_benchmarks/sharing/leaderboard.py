@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.errors import NotVerifiedError
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.report.pages import relative_link, render
@@ -27,10 +27,6 @@ from vagen_rewards.usage import Usage
 
 Figures = tuple[Estimate | None, ...]
 """A score for each column; the last is the mean over them, `None` if one is missing."""
-
-
-class NotVerifiedError(BenchError):
-    """A run isn't what it claims to be, so it has no place on a leaderboard."""
 
 
 def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = False) -> Path:
