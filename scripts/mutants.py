@@ -34,7 +34,7 @@ from mutmut.stats import status_by_exit_code
 from mutmut.utils.file_utils import change_cwd
 
 ROOT = Path(__file__).resolve().parent.parent
-WORK = ROOT / "build" / "mutants"
+WORK = ROOT / "build" / "mutants-tree"
 PACKAGES = {
     "vagen_envs": "vagen_envs",
     "vagen_rewards": "vagen_rewards",
