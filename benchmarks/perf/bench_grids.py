@@ -187,7 +187,7 @@ def test_snapshot(benchmark: Any, any_grid: str) -> None:
 
 
 def test_restore_ours(benchmark: Any, any_grid: str) -> None:
-    """Back by one turn, each time on another level: its picture is drawn anew, as a turn draws its."""
+    """Back by one turn, each time on another level, whose picture is drawn anew."""
     benchmark.group = f"{any_grid}, restore / a turn"
     env: Any = gym.make(any_grid).unwrapped
     benchmark.pedantic(env.restore, setup=moments(env), rounds=1000)

@@ -50,7 +50,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.section(f"ratios on {machine()}")
     terminalreporter.write_line(f"{'what':44} {'ours':>12} {'theirs':>12} {'ratio':>9}   promised")
     for name, pair in groups.items():
-        terminalreporter.write_line(_line(name, *_times(pair), _promises(config, pair)))
+        count = pair["ours"].extra_info.get("count", 1)
+        terminalreporter.write_line(_line(name, *_times(pair), _promises(config, pair), count))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -104,9 +105,11 @@ def _share(mine: float, theirs: float, promise: tuple[str, float]) -> float:
     return 1e6 / mine / value
 
 
-def _line(name: str, mine: float, theirs: float, promises: list[tuple[str, float]]) -> str:
+def _line(
+    name: str, mine: float, theirs: float, promises: list[tuple[str, float]], count: int
+) -> str:
     shares = [_share(mine, theirs, promise) for promise in promises]
-    words = " or ".join(KINDS[kind].format(value) for kind, value in promises)
+    words = " or ".join(KINDS[kind].format(value * count) for kind, value in promises)
     missed = f"  ← missed by {1 / max(shares):.1f}×" if shares and max(shares) < 1 else ""
     against = f"{theirs:9.1f} µs {theirs / mine:8.1f}×" if theirs else f"{'':12} {'':9}"
     return f"{name:44} {mine:9.1f} µs {against}   {words}{missed}"
