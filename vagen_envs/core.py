@@ -233,6 +233,7 @@ class VagenEnv(Forkable):
             self._reward_terms(parsed, executed),
             {
                 "action_is_valid": bool(parsed.actions) and not parsed.refused,
+                "answer_is_unclear": parsed.unclear,
                 "action_is_effective": any(each.effective for each in executed),
                 "success": solved,
                 **self._metrics(),

@@ -14,16 +14,27 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from vagen_envs.replies.special_tokens import in_ascii
-from vagen_envs.replies.tags import Tag, TagNames
-from vagen_envs.replies.vocabulary import TEMPLATES, THINKING_TAGS
+from vagen_envs.replies.tags import Tag, TagNames, in_ascii
+from vagen_envs.replies.vocabulary import THINKING_TAGS
 
 Span = tuple[int, int]
 
-_CHANNEL = (
-    r"<\|channel\|>analysis\b[^<]{0,80}<\|message\|>",
-    r"<\|channel\|>(?:final|commentary)\b",
-)  # gpt-oss'
+_MARKS = (
+    ("brackets", r"\[THINK\]", r"\[/THINK\]"),  # Mistral's
+    ("triangles", r"◁think▷", r"◁/think▷"),  # Kimi's
+    ("start", r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Cohere's
+    ("begin", r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),  # Sky-T1's
+    ("gemma", r"<\|channel>thought\b", r"<channel\|>"),
+    ("unused", r"<unused94>", r"<unused95>"),
+    ("granite", r"\bhere is my thought process:", r"\bhere is my response:"),
+    ("ollama", r"^thinking\.\.\.[ \t]*$", r"^\.\.\.done thinking\.?"),
+    (
+        "channel",  # gpt-oss'
+        r"<\|channel\|>analysis\b[^<]{0,80}<\|message\|>",
+        r"<\|channel\|>(?:final|commentary)\b",
+    ),
+)
+"""How models open and close a thought, beside tags: a name, the opening and the closing."""
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.DOTALL)
 
 
@@ -77,9 +88,7 @@ def find_thinking(text: str, names: TagNames, quoted: Sequence[Span] = ()) -> Th
     for kind, marks in kinds.items():
         closed, opened, doubt, before = _match(marks, nests=kind != "channel")
         spans += closed
-        open_from = (
-            opened if open_from is None else open_from if opened is None else min(opened, open_from)
-        )
+        open_from = min((at for at in (open_from, opened) if at is not None), default=None)
         in_doubt = in_doubt or doubt
         implied = implied or before
     return Thinking(_merged(spans), open_from, in_doubt, implied)
@@ -131,12 +140,8 @@ def _mark_pattern(names: TagNames) -> re.Pattern[str]:
     called = "|".join(
         map(re.escape, [names[0], *(name for name in THINKING_TAGS if name not in names)])
     )
-    kinds = [
-        *((f"m{i}", *marks) for i, marks in enumerate(TEMPLATES["thoughts"])),
-        ("channel", *_CHANNEL),
-    ]
     forms = "|".join(
-        f"(?P<o{kind}>{opening})|(?P<c{kind}>{closing})" for kind, opening, closing in kinds
+        f"(?P<o{kind}>{opening})|(?P<c{kind}>{closing})" for kind, opening, closing in _MARKS
     )
     tag = rf"<\s?(?P<slash>[/\\]?)\s?(?P<tag>{called})(?:\s[^<>]{{0,200}}(?<!/))?\s?>"
     return re.compile(f"{tag}|{forms}", re.IGNORECASE | re.MULTILINE)

@@ -16,7 +16,7 @@ from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_rewards.scores import PARTS
 from vagen_rewards.usage import Usage
 
-OWN_METRICS = frozenset({"action_is_valid", "action_is_effective", "success"})
+OWN_METRICS = frozenset({"action_is_valid", "answer_is_unclear", "action_is_effective", "success"})
 """The metrics that every environment has; others become columns of their own."""
 ACCEPTED = 0.5
 """The judge's score from which on a statement counts as right."""
