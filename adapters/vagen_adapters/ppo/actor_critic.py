@@ -21,6 +21,7 @@ from vagen_adapters.ppo.packed_rows import in_one_row, in_rows
 from vagen_adapters.ppo.scoring import (
     PIECES,
     Distribution,
+    Nucleus,
     SampledTokens,
     as_autocast_rounds,
     pieces_for,
@@ -139,20 +140,22 @@ class ActorCritic(nn.Module):
         mask: Tensor | None = None,
         detach_backbone: bool = False,
         entropies_teach: bool = True,
+        nucleus: Nucleus | None = None,
     ) -> dict[str, Tensor]:
         """The outputs for a batch of B sequences of L tokens.
 
         Args:
             inputs: see `generation.model_inputs`.
-            want: `logprobs` and `entropies` of the policy, (B, L) (see `scoring`); `values`, (B, L + 1), V
+            want: `logprobs`, `entropies` and `log_shares` of the policy, (B, L) (see `scoring`); `values`, (B, L + 1), V
                 before each token and after the last (0 before the first); `reference_logprobs`, (B, L).
             temperature: of the sampler.
             forbidden_ids: that the sampler leaves out.
             mask: (B, L) bool, the tokens whose log-probabilities are wanted; all by default.
             detach_backbone: no gradient flows from the values into a backbone that is shared with the policy.
             entropies_teach: whether gradients flow through the entropies.
+            nucleus: whose `log_shares` are wanted.
         """
-        of_policy = {"logprobs", "entropies"} & set(want)
+        of_policy = {"logprobs", "entropies", "log_shares"} & set(want)
         found: dict[str, Tensor] = {}
         hidden = None
         if of_policy or (self.critic is None and "values" in want):
@@ -170,21 +173,32 @@ class ActorCritic(nn.Module):
             else pieces_for(len(ids), self.config.get_text_config().vocab_size)
         )
 
-        def scores(model: Any, hidden: Tensor) -> dict[str, Tensor]:
+        def scores(
+            model: Any, hidden: Tensor, want: Collection[str], nucleus: Nucleus | None = None
+        ) -> dict[str, Tensor]:
             head, draws = (
                 functools.partial(logits_of, model),
                 Distribution(temperature, forbidden_ids),
             )
             before = tokens.before(hidden)
             return score(
-                want, draws, ids, head, before, pieces=pieces, entropies_teach=entropies_teach
+                want,
+                draws,
+                ids,
+                head,
+                before,
+                pieces=pieces,
+                entropies_teach=entropies_teach,
+                nucleus=nucleus,
             )
 
         if of_policy and hidden is not None:
-            found |= scores(self.policy, hidden)
+            shares = nucleus if "log_shares" in want else None
+            found |= scores(self.policy, hidden, of_policy, shares)
         if "reference_logprobs" in want:
             with torch.no_grad(), self._reference() as reference:
-                found["reference_logprobs"] = scores(reference, self.hidden(reference, inputs))[
+                hidden_then = self.hidden(reference, inputs)
+                found["reference_logprobs"] = scores(reference, hidden_then, ["logprobs"])[
                     "logprobs"
                 ]
         found = {name: tokens.back(entries) for name, entries in found.items()}
