@@ -284,7 +284,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_a_second_one_at_once_is_refuse
     stops = []
     for moment, how in (
         (0, "the same command begins again"),
-        (1, f"--resume {tmp_path / 'checkpoint-1'}"),
+        (1, "from checkpoint-1 with the same command and --resume auto"),
     ):
         stops.append(moment)
         stopped = run(*words)
