@@ -1,7 +1,8 @@
 """What both simulators speak: poses, episodes, and what is visible.
 
-Coordinates are AI2-THOR's: metres, x right, y up, z forward, left-handed; a rotation of 0 looks along z and
-90 along x; a horizon is positive below the horizontal. Everything that judges an episode is written here, once.
+Coordinates are AI2-THOR's: metres, x right, y up, z forward, left-handed; a rotation of 0 looks
+along z and 90 along x; a horizon is positive below the horizontal. Everything that judges an
+episode is written here, once.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ def bearing(pose: Pose, x: float, z: float) -> float:
 
 
 def direction(angle: float) -> str:
-    """A bearing in words: within 45 degrees `ahead`, to 135 `right` or `left`, else `back` (VAGEN's code)."""
+    """A bearing in words: within 45 degrees `ahead`, to 135 `right` or `left`, else `back` (VAGEN's
+    code).
+    """
     if abs(angle) <= 45.0:
         return "ahead"
     if abs(angle) > 135.0:

@@ -12,7 +12,9 @@ NEAREST_START, FARTHEST_START = 2.5, 3.0
 """Metres between the start and the target, as in EB-Navigation."""
 _MOST_POSES = 4000
 _ROUNDED = 1e-4
-"""Metres that poses, which are rounded, may be nearer by. A bound that is a move too low does no harm."""
+"""Metres that poses, which are rounded, may be nearer by. A bound that is a move too low does no
+harm.
+"""
 
 
 def shortest_path(
@@ -24,7 +26,8 @@ def shortest_path(
     threshold: float,
     longest: int,
 ) -> list[str] | None:
-    """Fewest moves, without turning, to within `threshold` of the target, by A*; `None` if it takes over `longest`.
+    """Fewest moves, without turning, to within `threshold` of the target, by A*; `None` if it takes
+    over `longest`.
 
     `blocked` is the simulator's move test; lengths are in metres.
     """

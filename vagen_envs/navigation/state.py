@@ -29,10 +29,11 @@ class NavigationState(State):
         target_distance: horizontal distance from the agent in metres, two decimals.
         target_direction: `ahead`, `right`, `left` or `back`.
         visible_objects: the nearest visible objects, nearest first: type, direction, distance.
-        turned: quarters to the right since the start, 0 to 3. An agent that counts its turns knows it without
-            looking, so no description has it; claims are weighed among states that are alike in it.
-        bearings: of each visible object in whole degrees, to the right of straight ahead. For eyes that are taught: no
-            description has them.
+        turned: quarters to the right since the start, 0 to 3. An agent that counts its turns knows
+            it without looking, so no description has it; claims are weighed among states that are
+            alike in it.
+        bearings: of each visible object in whole degrees, to the right of straight ahead. For eyes
+            that are taught: no description has them.
     """
 
     kind: ClassVar[str] = "navigation"
@@ -71,7 +72,9 @@ class NavigationState(State):
     def alike(
         self, others: Iterable[NavigationState], _options: Mapping[str, Any]
     ) -> list[NavigationState]:
-        """The instruction names the target: "the lamp is ahead" is what "the target is ahead" is in others."""
+        """The instruction names the target: "the lamp is ahead" is what "the target is ahead" is in
+        others.
+        """
 
         def renamed(other: NavigationState) -> NavigationState:
             names = {other.target_type: self.target_type, self.target_type: other.target_type}

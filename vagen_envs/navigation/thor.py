@@ -1,9 +1,10 @@
-"""AI2-THOR behind the same interface as the embedded simulator, and its players: Unity processes, kept for reuse.
+"""AI2-THOR behind the same interface as the embedded simulator, and its players: Unity processes,
+kept for reuse.
 
-`ai2thor` 5.0.0 can hang: for ever if the player dies at its start (its pipe is opened for reading with
-nobody to write), until its timeout if the player dies later, and while sending to a player that never opened
-its pipe. So every call runs in a thread of its own under a watchdog, which looks at the process and at the
-clock, and on trouble kills the player and frees the thread.
+`ai2thor` 5.0.0 can hang: for ever if the player dies at its start (its pipe is opened for reading
+with nobody to write), until its timeout if the player dies later, and while sending to a player
+that never opened its pipe. So every call runs in a thread of its own under a watchdog, which looks
+at the process and at the clock, and on trouble kills the player and frees the thread.
 """
 
 from __future__ import annotations
@@ -45,11 +46,15 @@ GRID_SIZE = 0.1
 """Metres; EB-Navigation's setting. It is no multiple of the step, as there."""
 _POLL = 0.05
 _LAST_WORDS = 0.3
-"""Seconds between two looks at the player, and for which what it wrote before it died is still read."""
+"""Seconds between two looks at the player, and for which what it wrote before it died is still
+read.
+"""
 
 
 class Player:
-    """One Unity process behind ai2thor's Controller, under a watchdog. Raises SimulatorError if it doesn't come up."""
+    """One Unity process behind ai2thor's Controller, under a watchdog. Raises SimulatorError if it
+    doesn't come up.
+    """
 
     def __init__(self, config: NavigationConfig, scene: str) -> None:
         self.config, self.broken = config, ""
@@ -172,7 +177,9 @@ _idle: dict[tuple[int, NavigationConfig], list[Player]] = defaultdict(list)
 
 
 def acquire(config: NavigationConfig, scene: str) -> Player:
-    """A player for one user, one at rest if there is one. Starting one takes up to `thor_start_timeout` seconds."""
+    """A player for one user, one at rest if there is one. Starting one takes up to
+    `thor_start_timeout` seconds.
+    """
     with contextlib.suppress(IndexError):
         while True:
             player = _idle[os.getpid(), config].pop()
@@ -216,7 +223,8 @@ class ThorSimulator:
         if not self._event.metadata["lastActionSuccess"]:
             why = self._event.metadata["errorMessage"]
             raise LevelError(
-                f"the start of the episode in {record.scene} can't be taken up ({why}); correct its agentPose"
+                f"the start of the episode in {record.scene} can't be taken up ({why}); correct "
+                "its agentPose"
             )
 
     @property
@@ -235,7 +243,9 @@ class ThorSimulator:
         return bool(self._event.metadata["lastActionSuccess"])
 
     def blocked(self, pose: Pose, action: str) -> bool:
-        """Whether a move from this pose fails: it is tried, and the agent is put back before its next step."""
+        """Whether a move from this pose fails: it is tried, and the agent is put back before its
+        next step.
+        """
         key = (round(pose.x, 3), round(pose.z, 3), (pose.rotation + MOVES[action]) % 360)
         if key not in self._moves:
             self._away = True
@@ -290,7 +300,9 @@ class ThorSimulator:
 
 
 class ThorLevels:
-    """Levels from a file of episodes. Raises ConfigError if that file or the executable can't be used."""
+    """Levels from a file of episodes. Raises ConfigError if that file or the executable can't be
+    used.
+    """
 
     def __init__(self, config: NavigationConfig) -> None:
         self._config = config
@@ -299,7 +311,8 @@ class ThorLevels:
             Path(config.thor_executable), os.X_OK
         ):
             raise ConfigError(
-                f"thor_executable={config.thor_executable!r} is not valid: it must be a file one can execute"
+                f"thor_executable={config.thor_executable!r} is not valid: it must be a file one "
+                "can execute"
             )
         self._player: Player | None = None
 

@@ -29,7 +29,9 @@ class SokobanSimulator:
         self._steps = dict(zip(ACTIONS, level.steps(), strict=True))
 
     def step(self, action: str) -> int | None:
-        """Move the player. `None` if nothing moved, else by how much the boxes on targets became more (-1, 0, 1)."""
+        """Move the player. `None` if nothing moved, else by how much the boxes on targets became
+        more (-1, 0, 1).
+        """
         step = self._steps[action]
         moved = push(self.level.floor, self.boxes, self.player, step)
         if moved is None:

@@ -1,7 +1,9 @@
-"""What a training takes of each GPU and of the disk, counted from a model's configuration before its weights are read.
+"""What a training takes of each GPU and of the disk, counted from a model's configuration before
+its weights are read.
 
-Weights are counted on torch's meta device. Activations follow from the model's widths; the counts of copies below are
-those that torch's profiler sees in a layer of transformers' decoders (tests/adapters/test_ppo_plan.py).
+Weights are counted on torch's meta device. Activations follow from the model's widths; the counts
+of copies below are those that torch's profiler sees in a layer of transformers' decoders
+(tests/adapters/test_ppo_plan.py).
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ SHARDINGS = ("ddp", "zero2", "fsdp", "zero3")
 RESERVE = 2 * GIB
 """Of a GPU: CUDA's context, the work space of its libraries, and what its allocator can't use."""
 VLLM_SHARE = 0.3
-"""Of a GPU that vLLM takes in the trainer's process unless `gpu_memory_utilization` says otherwise."""
+"""Of a GPU that vLLM takes in the trainer's process unless `gpu_memory_utilization` says
+otherwise.
+"""
 LOGIT_COPIES = 6.6
 """Copies of a piece's logits that live at once; see `scoring`."""
 PICTURES = 0.5
@@ -57,7 +61,9 @@ OTHER_RESULT: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class Machine:
-    """GPUs that are alike: how many, the bytes of each, and how weights are spread over them (`SHARDINGS`)."""
+    """GPUs that are alike: how many, the bytes of each, and how weights are spread over them
+    (`SHARDINGS`).
+    """
 
     gpus: int
     memory: int
@@ -110,7 +116,9 @@ class Plan:
 
     @property
     def disk(self) -> float:
-        """Bytes of all checkpoints, of one that is written before the oldest goes, of the best and the last model."""
+        """Bytes of all checkpoints, of one that is written before the oldest goes, of the best and
+        the last model.
+        """
         return (self.checkpoints + 1) * self.checkpoint + 2 * self.model
 
     def _sum(self, at: str) -> float:
@@ -142,7 +150,9 @@ class _Weights:
 def make_plan(
     model: str, args: MultiTurnPPOConfig, machine: Machine, *, on_gpu: bool = True
 ) -> Plan:
-    """What a training of the model (a folder or a name; its configuration is enough) takes with these settings."""
+    """What a training of the model (a folder or a name; its configuration is enough) takes with
+    these settings.
+    """
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(model)
@@ -179,7 +189,9 @@ def make_plan(
 
 
 def cheapest_change(model: str, args: MultiTurnPPOConfig, machine: Machine) -> str | None:
-    """What makes a training fit that doesn't: one change, weights spread over GPUs, else ever more changes."""
+    """What makes a training fit that doesn't: one change, weights spread over GPUs, else ever more
+    changes.
+    """
 
     def fits(changes: Mapping[str, Any], on: Machine = machine) -> bool:
         try:
@@ -208,7 +220,9 @@ def cheapest_change(model: str, args: MultiTurnPPOConfig, machine: Machine) -> s
 
 
 def _changed(args: MultiTurnPPOConfig, changes: Mapping[str, Any]) -> MultiTurnPPOConfig:
-    """A copy of settings of which only a plan is made: derived ones, such as devices, stay as they are."""
+    """A copy of settings of which only a plan is made: derived ones, such as devices, stay as they
+    are.
+    """
     changed = copy.copy(args)
     for name, value in changes.items():
         setattr(changed, name, value)
@@ -267,7 +281,9 @@ def _bytes(of_frozen: int) -> Any:
 
 
 def _reference(policy: nn.Module, *, half: bool) -> float:
-    """The reference, whose matrices are held as autocast rounds them; norms and embeddings are used whole."""
+    """The reference, whose matrices are held as autocast rounds them; norms and embeddings are used
+    whole.
+    """
     whole = {id(each.weight) for each in policy.modules() if isinstance(each, nn.Embedding)}
     return float(
         sum(
@@ -278,7 +294,9 @@ def _reference(policy: nn.Module, *, half: bool) -> float:
 
 
 def _activations(config: Any, args: MultiTurnPPOConfig) -> tuple[float, float, float]:
-    """Bytes that a micro-batch of the longest sequences holds: of language models, logits and vision towers."""
+    """Bytes that a micro-batch of the longest sequences holds: of language models, logits and
+    vision towers.
+    """
     text = config.get_text_config()
     tokens = args.per_device_train_batch_size * args.max_length
     models = 2 if args.critic_kind == "own" else 1
@@ -286,7 +304,8 @@ def _activations(config: Any, args: MultiTurnPPOConfig) -> tuple[float, float, f
     size = 2 if args.bf16 else 4
     layer = _layer_bytes(text, size)
     if recomputes:
-        # Each layer's input is held in float32; one layer at a time is computed again, with its gradients.
+        # Each layer's input is held in float32; one layer at a time is computed again, with its
+        # gradients.
         held = models * text.num_hidden_layers * 4 * text.hidden_size + 1.5 * layer
     else:
         held = models * text.num_hidden_layers * layer
@@ -297,7 +316,9 @@ def _activations(config: Any, args: MultiTurnPPOConfig) -> tuple[float, float, f
 
 
 def _layer_bytes(text: Any, size: int) -> float:
-    """Bytes that a decoder layer holds of each token for its gradients: norms in float32, products as computed."""
+    """Bytes that a decoder layer holds of each token for its gradients: norms in float32, products
+    as computed.
+    """
     hidden = text.hidden_size
     heads = text.num_attention_heads
     attended = heads * (getattr(text, "head_dim", None) or hidden // heads)
@@ -309,7 +330,9 @@ def _layer_bytes(text: Any, size: int) -> float:
 
 
 def _vision(config: Any, tokens: int) -> float:
-    """Bytes of a vision tower's layer inputs: a token stands for the square of `spatial_merge_size` patches."""
+    """Bytes of a vision tower's layer inputs: a token stands for the square of `spatial_merge_size`
+    patches.
+    """
     vision = getattr(config, "vision_config", None)
     if vision is None or not hasattr(vision, "hidden_size"):
         return 0.0

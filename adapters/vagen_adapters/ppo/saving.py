@@ -1,4 +1,6 @@
-"""What a training leaves behind: whole policies, checkpoints at the ends of rollouts, and a way to go on after signals."""
+"""What a training leaves behind: whole policies, checkpoints at the ends of rollouts, and a way to
+go on after signals.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,9 @@ LIBRARIES = ("vagen-envs", "torch", "transformers", "trl", "peft", "vllm", "gymn
 class SavingTrainer(_BaseTrainer):
     """The part of `MultiTurnPPOTrainer` that writes and reads folders.
 
-    Checkpoints are made at the ends of rollouts only: what was sampled by earlier weights is in none. One that a
-    callback asks for within a rollout waits for its end, and so does the end of a training that comes with it.
+    Checkpoints are made at the ends of rollouts only: what was sampled by earlier weights is in
+    none. One that a callback asks for within a rollout waits for its end, and so does the end of a
+    training that comes with it.
     """
 
     args: MultiTurnPPOConfig
@@ -47,7 +50,9 @@ class SavingTrainer(_BaseTrainer):
 
     @property
     def card(self) -> dict[str, Any]:
-        """How the policy was trained, as JSON: what it plays with, all settings, what the caller told, and versions."""
+        """How the policy was trained, as JSON: what it plays with, all settings, what the caller
+        told, and versions.
+        """
         args = self.args
         settings = args.to_dict()  # transformers leaves tokens out
         return {
@@ -87,7 +92,9 @@ class SavingTrainer(_BaseTrainer):
         return received
 
     def stop_before_rollout(self) -> None:
-        """Raise StoppedBySignalError if a signal has come, once there is a checkpoint of the updates before."""
+        """Raise StoppedBySignalError if a signal has come, once there is a checkpoint of the
+        updates before.
+        """
         if not self.should_stop():
             return
         if self.state.global_step:
@@ -141,8 +148,8 @@ class SavingTrainer(_BaseTrainer):
         """As `Trainer.train`; True resumes from the last checkpoint that is whole, if there is one.
 
         Raises:
-            StoppedBySignalError: with `enable_jit_checkpoint`, once SIGTERM or SIGUSR1 has come and a checkpoint of all
-                updates so far is written.
+            StoppedBySignalError: with `enable_jit_checkpoint`, once SIGTERM or SIGUSR1 has come and
+                a checkpoint of all updates so far is written.
         """
         out = Path(str(self.args.output_dir))
         if resume_from_checkpoint is True:

@@ -1,4 +1,6 @@
-"""SIGTERM and SIGUSR1, by which clusters say that a job's time is over, as a request that a training looks at."""
+"""SIGTERM and SIGUSR1, by which clusters say that a job's time is over, as a request that a
+training looks at.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,15 @@ SIGNALS = tuple(
 
 
 class StoppedBySignalError(TrainingDataError):
-    """A training has ended before its last update because a signal asked for it; it can be resumed."""
+    """A training has ended before its last update because a signal asked for it; it can be
+    resumed.
+    """
 
 
 class StopRequest:
-    """Notes that a signal has come, from `listen` to `restore`. Python only lets the main thread listen."""
+    """Notes that a signal has come, from `listen` to `restore`. Python only lets the main thread
+    listen.
+    """
 
     def __init__(self) -> None:
         self.received: str | None = None

@@ -62,7 +62,8 @@ def train(
     resume: Annotated[
         str | None,
         typer.Option(
-            help="A checkpoint to go on from; `auto` takes the newest whole one, or begins if there is none."
+            help="A checkpoint to go on from; `auto` takes the newest whole one, or begins if "
+            "there is none."
         ),
     ] = None,
     without_reasoning_reward: Annotated[
@@ -95,7 +96,8 @@ def train(
 ) -> None:
     """Train a vision-language model on environments with multi-turn PPO.
 
-    Example: `vagen train --recipe vagen-base -e sokoban --model Qwen/Qwen2.5-VL-3B-Instruct --out runs/ppo`
+    Example: `vagen train --recipe vagen-base -e sokoban --model Qwen/Qwen2.5-VL-3B-Instruct --out
+    runs/ppo`
     """
     need("vagen train", *EXTRA)
     from vagen_adapters.ppo.checkpoints import check_checkpoint, last_checkpoint
@@ -152,7 +154,9 @@ def train(
 
 
 def _environments(entries: Sequence[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Entries of `environments` from names or tables, with full ids, and `options` under those of their own."""
+    """Entries of `environments` from names or tables, with full ids, and `options` under those of
+    their own.
+    """
     tables = []
     for entry in entries:
         try:
@@ -224,8 +228,8 @@ def _config(
         words = " ".join(str(error).split())
         if "use_cpu" in words:  # transformers' only sign that there is no GPU
             raise TrainingConfigError(
-                f"there is no GPU here that can train in bfloat16 ({words}); to train on the CPU add "
-                "-s use_cpu=true -s bf16=false"
+                f"there is no GPU here that can train in bfloat16 ({words}); to train on the CPU "
+                "add -s use_cpu=true -s bf16=false"
             ) from error
         raise TrainingConfigError(f"settings that can't be taken ({wanted}): {words}") from error
     with errors_as(TrainingConfigError, "report_to", "install the tracker, or choose another"):
@@ -256,7 +260,8 @@ def _train(
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if config.process_index == 0:
         finish(out)
-    trainer.accelerator.end_training()  # a process group that is left standing may abort the process
+    # a process group that is left standing may abort the process
+    trainer.accelerator.end_training()
     done, whole = trainer.state.global_step, trainer.state.max_steps
     early = "" if done == whole else f", which a callback ended after update {done} of {whole}"
     typer.echo(f"{config.output_dir} holds the trained model{early}")

@@ -1,4 +1,6 @@
-"""Checks of the folders that `vagen train` and `vagen warmstart` read and write, before anything long begins."""
+"""Checks of the folders that `vagen train` and `vagen warmstart` read and write, before anything
+long begins.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ FINISHED = "finished"
 
 
 def check_model(model: str) -> None:
-    """Raise TrainingConfigError unless `model` is a folder with whole weights, or a name that the hub knows."""
+    """Raise TrainingConfigError unless `model` is a folder with whole weights, or a name that the
+    hub knows.
+    """
     from safetensors import safe_open
     from transformers import AutoConfig
 
@@ -33,7 +37,10 @@ def check_model(model: str) -> None:
             pass
     if (folder / "adapter_config.json").is_file():
         return
-    fault = f"there is no model {model!r}: neither a folder with a config.json nor a name that the hub knows here"
+    fault = (
+        f"there is no model {model!r}: neither a folder with a config.json nor a name that the "
+        "hub knows here"
+    )
     with errors_as(TrainingConfigError, fault, "give the folder of a model of transformers"):
         AutoConfig.from_pretrained(model)
 

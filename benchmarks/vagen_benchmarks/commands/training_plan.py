@@ -18,7 +18,9 @@ SPREAD_BY_FSDP, SPREAD_BY_DEEPSPEED = "ACCELERATE_USE_FSDP", "ACCELERATE_DEEPSPE
 
 
 def machine_of(gibibytes: float | None, gpus: int, sharding: str) -> Machine:
-    """The machine that a plan is made for: as given, else the GPUs of this process's group, or the host's memory."""
+    """The machine that a plan is made for: as given, else the GPUs of this process's group, or the
+    host's memory.
+    """
     import torch
 
     from vagen_adapters.ppo.plan import GIB, Machine
@@ -35,7 +37,9 @@ def machine_of(gibibytes: float | None, gpus: int, sharding: str) -> Machine:
 
 
 def print_plan(model: str, config: Any, machine: Machine, *, on_gpu: bool) -> None:
-    """Print the plan of a training; raise TrainingConfigError, with a change that helps, if it doesn't fit."""
+    """Print the plan of a training; raise TrainingConfigError, with a change that helps, if it
+    doesn't fit.
+    """
     plan = _made(model, config, machine, on_gpu=on_gpu)
     _print(plan)
     if not plan.fits:
