@@ -13,8 +13,9 @@ from vagen_adapters.ppo.plan import GIB, Machine, cheapest_change, make_plan
 LORA = {"r": 8, "target_modules": "all-linear"}
 
 
-def qwen(hidden, layers, heads, keys, inner, words, sections):
+def qwen(hidden, layers, heads, keys, inner, words, sections, vision=(2, 128, 256, 4, [1])):
     """A configuration in Qwen2.5-VL's architecture."""
+    depth, width, inner_vision, heads_vision, whole = vision
     rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sections}
     text = {
         "hidden_size": hidden,
@@ -27,15 +28,21 @@ def qwen(hidden, layers, heads, keys, inner, words, sections):
         "rope_parameters": rope,
     }
     vision = {
-        "depth": 2,
-        "hidden_size": 128,
-        "intermediate_size": 256,
-        "num_heads": 4,
+        "depth": depth,
+        "hidden_size": width,
+        "intermediate_size": inner_vision,
+        "num_heads": heads_vision,
         "out_hidden_size": hidden,
         "patch_size": 14,
-        "fullatt_block_indexes": [1],
+        "fullatt_block_indexes": whole,
     }
     return Qwen2_5_VLConfig(tie_word_embeddings=True, text_config=text, vision_config=vision)
+
+
+def three_b():
+    """The sizes of Qwen2.5-VL-3B."""
+    vision = (32, 1280, 3420, 16, [7, 15, 23, 31])
+    return qwen(2048, 36, 16, 2, 11008, 151936, [16, 24, 24], vision)
 
 
 def allocated(of, args):
@@ -91,28 +98,33 @@ def test_a_plan_is_near_what_torch_allocates(changes, tmp_path):
 def three_billion(tmp_path_factory):
     """The folder of a model as large as Qwen2.5-VL-3B, without its weights."""
     folder = tmp_path_factory.mktemp("3b")
-    qwen(2048, 36, 16, 2, 11008, 151936, [16, 24, 24]).save_pretrained(folder)
+    three_b().save_pretrained(folder)
     return str(folder)
+
+
+USUAL = {
+    "per_device_train_batch_size": 2,
+    "gradient_checkpointing": True,
+    "activation_checkpointing": True,
+}
 
 
 def plan_of(folder, gpus=1, sharding="ddp", **changes):
     args = config(folder, episodes_per_rollout=128, num_envs=32, max_tokens=200, bf16=True)
-    for name, value in {"per_device_train_batch_size": 2, **changes}.items():
+    for name, value in {**USUAL, **changes}.items():
         setattr(args, name, value)
     return make_plan(folder, args, Machine(gpus, 80 * GIB, sharding)), args
 
 
 def test_what_is_held_is_counted_as_by_hand(three_billion):
-    """3.09 billion weights of the language model: 16 bytes for each that is trained, in policy and critic."""
+    """16 bytes for each that is trained, in policy and critic."""
     plan, args = plan_of(three_billion)
     with torch.device("meta"):
-        of = AutoModelForImageTextToText.from_config(
-            qwen(2048, 36, 16, 2, 11008, 151936, [16, 24, 24])
-        )
+        of = AutoModelForImageTextToText.from_config(three_b())
     trained = sum(each.numel() for each in of.parameters())
     assert plan.certain / trained == pytest.approx(16 + 16 + 2.2, rel=0.05)
     assert not plan.fits
-    assert "lora" in cheapest_change(three_billion, args, plan.machine)
+    assert "shared_backbone" in cheapest_change(three_billion, args, plan.machine)
     on_eight = cheapest_change(three_billion, args, Machine(8, 80 * GIB))
     assert on_eight.startswith("FSDP")
     spread, _ = plan_of(three_billion, 8, "fsdp", generation="vllm")
@@ -123,6 +135,7 @@ def test_what_is_held_is_counted_as_by_hand(three_billion):
 def test_a_shared_backbone_is_what_fits_one_gpu(three_billion):
     plan, _ = plan_of(three_billion, shared_backbone=True)
     assert plan.fits
+    assert plan_of(three_billion, 8, shared_backbone=True)[0].fits
     bigger, args = plan_of(three_billion, shared_backbone=True, per_device_train_batch_size=8)
     assert not bigger.fits
     assert cheapest_change(three_billion, args, bigger.machine) == (

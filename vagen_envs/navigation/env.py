@@ -90,7 +90,8 @@ class NavigationEnv(VagenEnv):
         reply, parsed = super()._read(reply)
         if self.config.parsing != "released" or parsed.well_formed or not parsed.actions:
             return reply, parsed
-        start, end = parsed.actions[0].start, parsed.actions[-1].end
+        start = parsed.actions[0].start
+        end = parsed.actions[-1].end
         withheld = Problem(
             "withheld", "nothing was executed because the format is broken", start, end
         )
@@ -127,7 +128,8 @@ class NavigationEnv(VagenEnv):
 
     def _execute(self, action: Action) -> Executed:
         self._last_success = self.simulator.step(ACTIONS[action.name])
-        solved, config = self._solved(), self.config
+        solved = self._solved()
+        config = self.config
         term = (
             RewardTerm("success", config.success_reward)
             if solved
@@ -163,8 +165,11 @@ class NavigationEnv(VagenEnv):
         """A shortest way; the robot first turns to face the target where the actions left allow
         that.
         """
-        config, pose, target = self.config, self.simulator.pose, self.episode.target_position
-        step, threshold = config.step_length, config.success_threshold
+        config = self.config
+        pose = self.simulator.pose
+        target = self.episode.target_position
+        step = config.step_length
+        threshold = config.success_threshold
         longest = max(config.max_steps, config.max_solution_length)
         path = shortest_path(
             pose, target, self.simulator.blocked, step=step, threshold=threshold, longest=longest
@@ -181,7 +186,8 @@ class NavigationEnv(VagenEnv):
         return [action.lower() for action in path]
 
     def imagine(self, actions: Sequence[str]) -> NavigationState:
-        simulator, start = self.simulator, self.simulator.pose
+        simulator = self.simulator
+        start = self.simulator.pose
         try:
             for action in actions:
                 if self._solved():

@@ -57,7 +57,8 @@ class Player:
     """
 
     def __init__(self, config: NavigationConfig, scene: str) -> None:
-        self.config, self.broken = config, ""
+        self.config = config
+        self.broken = ""
         # Made in two steps, so that there is something to kill while the constructor hangs.
         self._controller: Any = Controller.__new__(Controller)
         self._controller.server = None
@@ -107,7 +108,9 @@ class Player:
 
         thread = threading.Thread(target=work, name=f"ai2thor {name}", daemon=True)
         thread.start()
-        why, cause = "it was interrupted", None  # its call would go on beside the next one
+        # its call would go on beside the next one
+        why = "it was interrupted"
+        cause = None
         try:
             why = self._trouble(answer, timeout)
             if not why and (cause := answer.exception()):
@@ -209,7 +212,9 @@ class ThorSimulator:
     """One episode in AI2-THOR."""
 
     def __init__(self, player: Player, record: ThorEpisode, step_length: float) -> None:
-        self._player, self._move, self._y = player, {"moveMagnitude": step_length}, record.y
+        self._player = player
+        self._move = {"moveMagnitude": step_length}
+        self._y = record.y
         self._event = player.reset(record.scene)
         if player.config.multiview:
             camera = player.step("GetMapViewCameraProperties", raise_for_failure=True).metadata[
@@ -231,7 +236,8 @@ class ThorSimulator:
     def pose(self) -> Pose:
         """Where the agent is; its rotation and horizon to the nearest degree."""
         agent = self._event.metadata["agent"]
-        at, rotation = agent["position"], round(agent["rotation"]["y"]) % 360
+        at = agent["position"]
+        rotation = round(agent["rotation"]["y"]) % 360
         return Pose(at["x"], at["z"], rotation, round(agent["cameraHorizon"]))
 
     def step(self, action: str) -> bool:
@@ -333,5 +339,6 @@ class ThorLevels:
     def close(self) -> None:
         """Give the player back."""
         if self._player is not None:
-            player, self._player = self._player, None
+            player = self._player
+            self._player = None
             release(player)

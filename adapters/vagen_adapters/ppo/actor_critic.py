@@ -16,7 +16,13 @@ from torch import Tensor, nn
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.features import as_taken_by
-from vagen_adapters.ppo.introspection import backbone_of, logits_of, read_policy, vision_parameters
+from vagen_adapters.ppo.introspection import (
+    backbone_of,
+    base_of,
+    logits_of,
+    read_policy,
+    vision_parameters,
+)
 from vagen_adapters.ppo.packed_rows import in_one_row, in_rows
 from vagen_adapters.ppo.scoring import (
     PIECES,
@@ -78,17 +84,24 @@ class ActorCritic(nn.Module):
     def from_pretrained(cls, path: str, *, critic: Critic = "own", **options: Any) -> Self:
         """Read the policy from `path`, and the critic's backbone from the same folder.
 
-        If the folder holds a trained critic (`critic.safetensors`), it is read too. `options` are
-        those of transformers' `from_pretrained`.
+        If the folder holds a trained critic (`critic.safetensors`), it is read too. Adapters that it
+        holds are merged into their model. `options` are those of transformers' `from_pretrained`.
         """
         from transformers import AutoModel
 
-        policy = read_policy(path, **options)
-        backbone = AutoModel.from_pretrained(path, **options) if critic == "own" else None
-        model = cls(policy, backbone, values=critic != "none")
+        base = base_of(path)
+        policy = read_policy(base or path, **options)
+        backbone = None
+        if critic == "own":
+            backbone = AutoModel.from_pretrained(base or path, **options)
         trained = Path(path) / CRITIC_FILE
-        if critic != "none" and trained.exists():
-            model.load_critic(trained)
+        state = safetensors.torch.load_file(trained) if trained.exists() else {}
+        if base is not None:
+            policy = _merged(policy, path)
+            backbone = backbone and _merged_critic(backbone, path, state)
+        model = cls(policy, backbone, values=critic != "none")
+        if critic != "none" and state:
+            model.load_critic(trained, state)
         check_finite(model, path)
         return model
 
@@ -308,13 +321,13 @@ class ActorCritic(nn.Module):
                 critic, Path(folder) / CRITIC_FILE, metadata={"format": "pt"}
             )
 
-    def load_critic(self, file: str | Path) -> None:
-        """Read what `save_pretrained` wrote of the critic.
+    def load_critic(self, file: str | Path, state: dict[str, Tensor] | None = None) -> None:
+        """Read what `save_pretrained` wrote of the critic, or take it from `state`.
 
         Raises:
             TrainingConfigError: the file holds a critic with other weights than this one's.
         """
-        state = safetensors.torch.load_file(file)
+        state = safetensors.torch.load_file(file) if state is None else state
         expected = {
             name: tensor.shape
             for name, tensor in self.state_dict().items()
@@ -352,6 +365,39 @@ class ActorCritic(nn.Module):
 
     def _backbones(self) -> list[Any]:
         return [self.policy] if self.critic is None else [self.policy, self.critic]
+
+
+def critic_kind_of(folder: str | Path) -> Critic:
+    """The critic that a folder's `critic.safetensors` is of."""
+    file = Path(folder) / CRITIC_FILE
+    if not file.is_file():
+        return "none"
+    names = safetensors.torch.load_file(file)
+    return "own" if any(name.startswith("critic.") for name in names) else "shared"
+
+
+def _merged(model: Any, folder: str | Path) -> Any:
+    from peft import PeftModel
+
+    return PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
+
+
+def _merged_critic(backbone: Any, folder: str | Path, state: dict[str, Tensor]) -> Any:
+    """The critic's backbone with the adapters that `state` has of it; `state` then has its weights."""
+    from peft import LoraConfig, get_peft_model
+
+    adapters = {
+        name.removeprefix("critic."): state.pop(name)
+        for name in list(state)
+        if name.startswith("critic.")
+    }
+    if not adapters:
+        return backbone
+    wrapped = get_peft_model(backbone, LoraConfig.from_pretrained(str(folder)))
+    wrapped.load_state_dict(adapters, strict=False)
+    merged = wrapped.merge_and_unload()
+    state |= {f"critic.{name}": each for name, each in merged.state_dict().items()}
+    return merged
 
 
 def with_adapters(model: Any, settings: Mapping[str, Any], seed: int) -> Any:

@@ -318,11 +318,25 @@ class MultiTurnPPOConfig(_BaseConfig):
 
     def _check_combinations(self) -> None:
         """Settings that only mean something together with others."""
+        self._check_inherited()
+        self._check_groups()
+        self._check_critic_warmup()
+        self._check_staleness()
+        self._check_generation()
+        self._check_evaluation()
+        if not self.masks_observations:
+            for name in ("ratio_level", "loss_level"):
+                if getattr(self, name) == "turn":
+                    self._refuse(name, "token or sequence: observations are in no turn")
+
+    def _check_inherited(self) -> None:
         for name, (taken, must_be) in REFUSED.items():
             if getattr(self, name) != taken:
                 self._refuse(name, must_be)
         if any(word in str(self.optim) for word in BY_MODULES):
             self._refuse("optim", "an optimiser of parameters, such as adamw_torch_fused")
+
+    def _check_groups(self) -> None:
         if self.episodes_per_rollout % self.group_size != 0:
             self._refuse("episodes_per_rollout", f"a multiple of group_size={self.group_size}")
         if self.episodes_per_rollout < self.minibatches:
@@ -335,6 +349,8 @@ class MultiTurnPPOConfig(_BaseConfig):
             )
         if (self.continuations > 0) != (self.advantage == "vine"):
             self._refuse("continuations", "at least 1 for vine, and 0 for other estimators")
+
+    def _check_critic_warmup(self) -> None:
         if self.critic_warmup_rollouts and self.critic_kind == "none":
             self._refuse("critic_warmup_rollouts", f"0: {self.advantage} has no critic")
         if self.critic_warmup_rollouts >= self.rollouts:
@@ -342,6 +358,8 @@ class MultiTurnPPOConfig(_BaseConfig):
                 "critic_warmup_rollouts",
                 f"less than rollouts={self.rollouts}, or the policy never learns",
             )
+
+    def _check_staleness(self) -> None:
         if self.max_staleness > self.steps_per_rollout:
             self._refuse(
                 "max_staleness", f"at most the {self.steps_per_rollout} updates of a rollout"
@@ -353,6 +371,8 @@ class MultiTurnPPOConfig(_BaseConfig):
                 "max_staleness",
                 "0 without generation=vllm-server: other samplers compute where updates do",
             )
+
+    def _check_generation(self) -> None:
         if self.vllm_options and self.generation == "transformers":
             self._refuse(
                 "vllm_options", "left out without generation=vllm or generation=vllm-server"
@@ -361,16 +381,14 @@ class MultiTurnPPOConfig(_BaseConfig):
             check_entries(
                 "vllm_options", self.vllm_options, {"url": str, "weights_folder": str | Path | None}
             )
+
+    def _check_evaluation(self) -> None:
         rungs = max(len(environment.difficulties) for environment in self.training_environments)
         if self.eval_rollouts and self.eval_episodes < rungs:
             self._refuse(
                 "eval_episodes",
                 f"at least {rungs}, an episode for each of an environment's difficulties",
             )
-        if not self.masks_observations:
-            for name in ("ratio_level", "loss_level"):
-                if getattr(self, name) == "turn":
-                    self._refuse(name, "token or sequence: observations are in no turn")
 
     def _refuse(self, name: str, must_be: str) -> NoReturn:
         raise TrainingConfigError(

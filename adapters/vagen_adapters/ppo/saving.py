@@ -4,6 +4,7 @@ go on after signals.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from importlib import metadata
@@ -48,7 +49,7 @@ class SavingTrainer(_BaseTrainer):
     _stop_waits = False
     _saved: Path | None = None
 
-    @property
+    @functools.cached_property
     def card(self) -> dict[str, Any]:
         """How the policy was trained, as JSON: what it plays with, all settings, what the caller
         told, and versions.

@@ -43,6 +43,7 @@ from vagen_adapters.ppo.experience import (
 )
 from vagen_adapters.ppo.family_checks import check_layout, check_model, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, model_inputs
+from vagen_adapters.ppo.introspection import base_of
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.reasoning import credit_words
@@ -170,7 +171,7 @@ class MultiTurnPPOTrainer(SavingTrainer):
                 actor_critic, self.encoder, turn_by_turn=args.context_policy.turns is not None
             )
         self.worker = RolloutWorker(
-            model,
+            base_of(model) or model,
             args,
             actor_critic,
             self.encoder,
