@@ -22,6 +22,7 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic, with_adapters
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.generation import ROOM
+from vagen_adapters.ppo.introspection import base_of
 from vagen_adapters.ppo.scoring import PIECES
 
 GIB = 2**30
@@ -155,7 +156,7 @@ def make_plan(
     """
     from transformers import AutoConfig
 
-    config = AutoConfig.from_pretrained(model)
+    config = AutoConfig.from_pretrained(base_of(model) or model)
     weights = _weights(config, args)
     text = config.get_text_config()
     spread = machine.gpus if machine.sharding in ("fsdp", "zero3") else 1
