@@ -1,7 +1,9 @@
-"""What Gymnasium's `NumpyToTorch` and `ArrayConversion` leave as it is: texts, and the records in `info`.
+"""What Gymnasium's `NumpyToTorch` and `ArrayConversion` leave as it is: texts, and the records in
+`info`.
 
-Both wrappers convert all that an environment gives. For a text they never end, and for a record they raise (seen with
-Gymnasium 1.4.0). Their function is a `singledispatch`, so a type can say for itself that there is nothing to convert.
+Both wrappers convert all that an environment gives. For a text they never end, and for a record
+they raise (seen with Gymnasium 1.4.0). Their function is a `singledispatch`, so a type can say for
+itself that there is nothing to convert.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ def register_conversions() -> None:
             return tuple(value)
 
         def array(value: np.ndarray[Any, Any], xp: Any, device: Any = None) -> Any:
-            """An array, unless it holds the records of several environments: no library has such arrays."""
+            """An array, unless it holds the records of several environments: no library has such
+            arrays.
+            """
             return value if value.dtype == object else of_iterables(value, xp, device)
 
         for kind in (str, State, Turn):

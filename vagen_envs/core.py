@@ -41,19 +41,20 @@ class VagenEnv(Forkable):
     """A vision environment played by writing text.
 
     Action: any string. Observation: `{"image": uint8 (height, width, 3), "text": str}`; without
-    `"image"` under `observation="text"`. `info` holds after `reset` `state` and `level`, after `step`
-    also `turn`, the whole `Turn`. The system prompt is `system_prompt`.
+    `"image"` under `observation="text"`. `info` holds after `reset` `state` and `level`, after
+    `step` also `turn`, the whole `Turn`. The system prompt is `system_prompt`.
 
-    A seed names a level of a split. Where levels are generated, `level_count` is `None` and any seed gives one.
-    Where they are published data, `level_count` is their number in the split, and the seeds 0, 1, 2, … play them
-    in the data's order, then again from the first. `level=i`, as an option of `gym.make` or in
-    `reset(options={"level": i})`, plays level `i`, which is that of seed `i`, and refuses one that isn't there.
-    An environment with published data implements `_level_count` and takes its level from `_published` in `_load`;
-    a level that can't be played raises LevelError there.
+    A seed names a level of a split. Where levels are generated, `level_count` is `None` and any
+    seed gives one. Where they are published data, `level_count` is their number in the split, and
+    the seeds 0, 1, 2, … play them in the data's order, then again from the first. `level=i`, as an
+    option of `gym.make` or in `reset(options={"level": i})`, plays level `i`, which is that of seed
+    `i`, and refuses one that isn't there. An environment with published data implements
+    `_level_count` and takes its level from `_published` in `_load`; a level that can't be played
+    raises LevelError there.
 
     Args:
-        render_mode: `None`, `"rgb_array"` or `"ansi"`. `gym.make` also takes `"human"`, for which Gymnasium shows a
-            window (needs the extra `human`).
+        render_mode: `None`, `"rgb_array"` or `"ansi"`. `gym.make` also takes `"human"`, for which
+            Gymnasium shows a window (needs the extra `human`).
         preset: a named set of options, the paper's by default.
         options: fields of the environment's configuration class.
 
@@ -107,8 +108,8 @@ class VagenEnv(Forkable):
     def spec(self) -> EnvSpec | None:  # type: ignore[override]
         """What Gymnasium knows of this environment, with its turns as `max_episode_steps`.
 
-        `TimeAwareObservation` and others ask for them. `gym.make` adds no `TimeLimit`: it reads the registered spec,
-        which can't know the turns.
+        `TimeAwareObservation` and others ask for them. `gym.make` adds no `TimeLimit`: it reads the
+        registered spec, which can't know the turns.
         """
         return self._spec
 
@@ -121,7 +122,9 @@ class VagenEnv(Forkable):
 
     @functools.cached_property
     def observation_space(self) -> spaces.Dict:  # type: ignore[override]
-        """What observations are. Made when it is asked for: it holds five arrays as large as a picture."""
+        """What observations are. Made when it is asked for: it holds five arrays as large as a
+        picture.
+        """
         seen: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
         if self._looks:
             seen["image"] = spaces.Box(0, 255, self._shape, np.uint8)
@@ -146,7 +149,9 @@ class VagenEnv(Forkable):
 
     @property
     def true_state(self) -> State:
-        """The true state, whatever the observation shows. Raises EpisodeOverError before the first reset."""
+        """The true state, whatever the observation shows. Raises EpisodeOverError before the first
+        reset.
+        """
         if not hasattr(self, "_state"):
             raise EpisodeOverError(f"{self.id} has no state yet; call reset() first")
         return self._state
@@ -157,9 +162,10 @@ class VagenEnv(Forkable):
         """Begin an episode.
 
         Args:
-            seed: the level's seed. Without one, the next seed of the environment's own stream is taken.
-            options: `{"split": …}` draws this level from another split than the configured one, `{"level": …}`
-                plays that level, whatever the seed.
+            seed: the level's seed. Without one, the next seed of the environment's own stream is
+                taken.
+            options: `{"split": …}` draws this level from another split than the configured one,
+                `{"level": …}` plays that level, whatever the seed.
 
         Raises:
             ConfigError: the seed or an option is not valid, or the split has fewer levels.
@@ -172,7 +178,8 @@ class VagenEnv(Forkable):
             if not SEED.admits(seed):
                 raise ConfigError(f"{self.id}: seed={shown(seed)} is not valid: it must be {SEED}")
         gym.Env.reset(self, seed=seed)
-        # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
+        # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then
+        # share a level.
         drawn = (
             asked
             if asked is not None
@@ -258,7 +265,8 @@ class VagenEnv(Forkable):
         return self._view_text() if self.render_mode == "ansi" else self._look().pixels.copy()
 
     def oracle_reply(self) -> str:
-        """A full reply that brings the episode nearer to its end; observation and prediction are true.
+        """A full reply that brings the episode nearer to its end; observation and prediction are
+        true.
 
         Raises:
             EpisodeOverError: there was no reset yet.
@@ -285,8 +293,8 @@ class VagenEnv(Forkable):
         actions, called = self._actions(), self.config.action_names
         if not hasattr(actions, "summary"):
             raise ConfigError(
-                f"{type(self).__name__}._actions() returned a {type(actions).__name__}; it must return Names(…), "
-                "Calls(…) or another ActionGrammar"
+                f"{type(self).__name__}._actions() returned a {type(actions).__name__}; it must "
+                "return Names(…), Calls(…) or another ActionGrammar"
             )
         if not called:
             return actions
@@ -300,7 +308,9 @@ class VagenEnv(Forkable):
             raise ConfigError(f"{self.id}: {error}") from None
 
     def _asked(self, options: Mapping[str, Any] | None) -> tuple[Split, int | None]:
-        """The split of a reset, and the number of its level if one is asked for. Raises ConfigError."""
+        """The split of a reset, and the number of its level if one is asked for. Raises
+        ConfigError.
+        """
         asked = {
             "split": self.config.split,
             "level": self.config.level,
@@ -309,7 +319,8 @@ class VagenEnv(Forkable):
         split, level, count = asked["split"], asked["level"], self._level_count(asked["split"])
         if level is not None and count is not None and level >= count:
             raise ConfigError(
-                f"{self.id}: there is no level={level}: the split {split!r} has {count}, counted from 0"
+                f"{self.id}: there is no level={level}: the split {split!r} has {count}, counted "
+                "from 0"
             )
         return split, level
 

@@ -3,8 +3,8 @@
 A message states the value, the reason and the fix. Malformed replies of a model are never
 exceptions: they are `Problem`s inside the `Turn`.
 
-Every error can be built from one message alone, as pickle does, and as Gymnasium's `AsyncVectorEnv` does with
-a worker's error: it raises `type(error)(error)`.
+Every error can be built from one message alone, as pickle does, and as Gymnasium's `AsyncVectorEnv`
+does with a worker's error: it raises `type(error)(error)`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _LIBRARIES = frozenset(
 
 
 def place_of(error: BaseException) -> str:
-    """Where in a user's own code an error was raised, as ` (my_env.py, line 66)`; empty where only libraries ran."""
+    """Where in a user's own code an error was raised, as ` (my_env.py, line 66)`; empty where only
+    libraries ran.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     own = [
         each
@@ -95,7 +97,9 @@ class SampleError(VagenError, ValueError):
 
 
 class SnapshotError(VagenError, ValueError):
-    """Bytes given to `restore` are not a snapshot of such an environment, or a moment can't be written down."""
+    """Bytes given to `restore` are not a snapshot of such an environment, or a moment can't be
+    written down.
+    """
 
 
 class ConformanceError(VagenError):

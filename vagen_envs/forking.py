@@ -1,7 +1,7 @@
 """Snapshots, copies and pickles of environments.
 
-A snapshot is a header line, which names the environment and its configuration, and JSON. It holds no pickle: bytes from
-outside are read as data, and refused with one clear error.
+A snapshot is a header line, which names the environment and its configuration, and JSON. It holds
+no pickle: bytes from outside are read as data, and refused with one clear error.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Forkable(EnvironmentHooks):
     def snapshot(self) -> bytes:
         """This moment: the episode, its pictures and random numbers, the stream of next seeds.
 
-        An environment of the same id and options takes it over with `restore`, in any process. Wrappers
-        and the random numbers of spaces aren't part of it.
+        An environment of the same id and options takes it over with `restore`, in any process.
+        Wrappers and the random numbers of spaces aren't part of it.
 
         Raises:
             SnapshotError: `np_random` was replaced by a generator of another kind than Gymnasium's.
@@ -85,11 +85,12 @@ class Forkable(EnvironmentHooks):
         return b"%b%08x\n%b" % (self._heading, zlib.crc32(rest), rest)
 
     def restore(self, snapshot: bytes) -> None:
-        """Go on from the moment that `snapshot()` wrote down here or elsewhere; `observed` is what was seen then.
+        """Go on from the moment that `snapshot()` wrote down here or elsewhere; `observed` is what
+        was seen then.
 
         Raises:
-            SnapshotError: the bytes aren't a snapshot of this id and these options, or they are damaged. Where
-                only the inside is wrong there is no running episode any more.
+            SnapshotError: the bytes aren't a snapshot of this id and these options, or they are
+                damaged. Where only the inside is wrong there is no running episode any more.
             SimulatorError: the simulator broke.
         """
         body = _unpack(self._heading, snapshot)
@@ -105,8 +106,8 @@ class Forkable(EnvironmentHooks):
         except _UNREADABLE as error:
             self._running = False
             raise SnapshotError(
-                f"{self.id}: the snapshot's inside is wrong ({type(error).__name__}: {str(error)[:200]}); "
-                "restore one that this version's snapshot() gave"
+                f"{self.id}: the snapshot's inside is wrong ({type(error).__name__}: "
+                f"{str(error)[:200]}); restore one that this version's snapshot() gave"
             ) from error
         self._np_random_seed, self._np_random = seed, generator
 
@@ -140,7 +141,8 @@ class Forkable(EnvironmentHooks):
 
     @functools.cached_property
     def _heading(self) -> bytes:
-        """What a snapshot begins with. It ends with a digest of all options that could change what follows.
+        """What a snapshot begins with. It ends with a digest of all options that could change what
+        follows.
 
         Environments of equal headings may take over each other's snapshots.
         """
@@ -164,7 +166,8 @@ class Forkable(EnvironmentHooks):
         return _made_again, (type(self), *self._made_with, self.spec, self.snapshot())
 
     def _snapshot(self) -> Any:
-        """What the simulator holds, as JSON, after a level was loaded. By default the actions that were played.
+        """What the simulator holds, as JSON, after a level was loaded. By default the actions that
+        were played.
 
         An environment with a shorter way overrides this and `_restore` together.
         """
@@ -173,8 +176,8 @@ class Forkable(EnvironmentHooks):
     def _restore(self, world: Any) -> None:
         """Put the simulator where `_snapshot` was. By default `self.level` is played again.
 
-        `world` is untrusted: raise KeyError, TypeError or ValueError to reject it. State and observation are restored
-        already, unless `looks_when_restored`.
+        `world` is untrusted: raise KeyError, TypeError or ValueError to reject it. State and
+        observation are restored already, unless `looks_when_restored`.
         """
         actions = self._actions_of(world)
         self._rewind()
@@ -183,12 +186,16 @@ class Forkable(EnvironmentHooks):
             self._played.append(action.text)
 
     def _rewind(self) -> None:
-        """Put `self.level` to its start. It is loaded anew; an override can reset what `_load_again` leaves loaded."""
+        """Put `self.level` to its start. It is loaded anew; an override can reset what
+        `_load_again` leaves loaded.
+        """
         self._loaded = None
         self._load_again()
 
     def _load_again(self, load: Callable[[HashStream, Split], None] | None = None) -> None:
-        """Load `self.level`, by `load` if given, unless it is `_loaded`. ValueError if its content is another now."""
+        """Load `self.level`, by `load` if given, unless it is `_loaded`. ValueError if its content
+        is another now.
+        """
         split, seed = self.level["split"], self.level["seed"]
         if self._loaded != (split, seed):
             self._load_level(split, seed, load or self._load)
@@ -203,7 +210,9 @@ class Forkable(EnvironmentHooks):
         self._loaded = (split, seed)
 
     def _actions_of(self, texts: Any) -> list[Action]:
-        """The actions that a snapshot's texts say. Raises TypeError or ValueError if that can't be."""
+        """The actions that a snapshot's texts say. Raises TypeError or ValueError if that can't
+        be.
+        """
         read = [self.grammar.actions.read(text, 0, len(text)) for text in texts]
         actions = [action for action in read if isinstance(action, Action)]
         if len(actions) < len(read) or len(actions) != self._steps:
@@ -224,8 +233,8 @@ class Forkable(EnvironmentHooks):
             if not isinstance(made, kind):
                 code = inspect.unwrap(call).__code__
                 raise TypeError(
-                    f"{call.__qualname__}() returned a {type(made).__name__}; it must return a {kind.__name__} "
-                    f"({code.co_filename}, line {code.co_firstlineno})"
+                    f"{call.__qualname__}() returned a {type(made).__name__}; it must return a "
+                    f"{kind.__name__} ({code.co_filename}, line {code.co_firstlineno})"
                 )
         except VagenError:
             self._running = False
@@ -239,7 +248,9 @@ class Forkable(EnvironmentHooks):
 
 
 def _generator_at(seed: Any, state: Any) -> np.random.Generator:
-    """Gymnasium's generator in this state. Raises ValueError, TypeError or OverflowError if it can't be."""
+    """Gymnasium's generator in this state. Raises ValueError, TypeError or OverflowError if it
+    can't be.
+    """
     generator = np.random.PCG64(0)
     generator.state = state
     # -1 is the seed of a generator that the user set; NumPy rounds numbers that aren't whole
@@ -287,10 +298,16 @@ def _why_not(head: bytes, snapshot: bytes) -> str:
     wanted = head.decode().split()
     found = snapshot[: len(head) + 200].partition(b"\n")[0].decode("ascii", "replace").split()
     if len(found) != 5 or found[:2] != wanted[:2]:
-        return f"these bytes are not a snapshot of form {VERSION}; pass what this version's snapshot() gave"
+        return (
+            f"these bytes are not a snapshot of form {VERSION}; pass what this version's "
+            "snapshot() gave"
+        )
     if found[2] != wanted[2]:
-        return f"this is a snapshot of {found[2]:.100}, not of {wanted[2]}; restore it in such an environment"
+        return (
+            f"this is a snapshot of {found[2]:.100}, not of {wanted[2]}; restore it in such an "
+            "environment"
+        )
     return (
-        f"this is a snapshot of {wanted[2]} with other options (fingerprint {found[3]:.16}, here {wanted[3]}); "
-        "make the environment with the options that it had there"
+        f"this is a snapshot of {wanted[2]} with other options (fingerprint {found[3]:.16}, here "
+        f"{wanted[3]}); make the environment with the options that it had there"
     )

@@ -1,4 +1,5 @@
-"""What boards of cells have in common: symmetries, relations in words, pictures made of tiles, the environment.
+"""What boards of cells have in common: symmetries, relations in words, pictures made of tiles, the
+environment.
 
 A board is a flat sequence of cells, row by row from the upper left; a position is (row, column).
 """
@@ -69,7 +70,10 @@ def relation(subject: str, at: Position, other: str, other_at: Position) -> str:
     if rows == 0 and columns == 0:
         return f"{subject} is at the same position as {other}"
     if rows == 0:
-        return f"{subject} is at the same row and to the {'left' if columns < 0 else 'right'} of {other}"
+        return (
+            f"{subject} is at the same row and to the {'left' if columns < 0 else 'right'} of "
+            f"{other}"
+        )
     vertical = "above" if rows < 0 else "below"
     if columns == 0:
         return f"{subject} is {vertical} and at the same column as {other}"
@@ -98,8 +102,8 @@ class TileSet:
     def _picture(self, codes: bytes, width: int) -> Picture:
         """A board of the tiles with these numbers, row by row, `width` cells wide.
 
-        Boards come back, by moves that are blocked or undone and levels that are played again: a picture that is known
-        has its name and its PNG already.
+        Boards come back, by moves that are blocked or undone and levels that are played again: a
+        picture that is known has its name and its PNG already.
         """
         rows = self._tiles[np.frombuffer(codes, np.uint8).reshape(-1, width)].swapaxes(1, 2)
         return Picture(rows.reshape(-1, width * self.side, 3))
@@ -133,13 +137,17 @@ class GridEnv(VagenEnv):
         return dataclasses.replace(parsed, problems=tuple(read))
 
     def _is_effective(self, before: Any, after: Any, executed: Sequence[Executed]) -> bool:
-        """In the released code whether the player ended elsewhere: there and back again isn't effective."""
+        """In the released code whether the player ended elsewhere: there and back again isn't
+        effective.
+        """
         if self.config.parsing != "released":
             return VagenEnv._is_effective(self, before, after, executed)
         return bool(before.player != after.player)
 
     def _tiled(self, rows: int, columns: int, scale: int) -> tuple[int, int, int]:
-        """The shape of a picture of so many tiles, which are in `tiles.png` in the environment's folder."""
+        """The shape of a picture of so many tiles, which are in `tiles.png` in the environment's
+        folder.
+        """
         self._tiles = tile_set(f"vagen_envs.{self.prompt_folder}", scale)
         self._columns = columns
         return rows * self._tiles.side, columns * self._tiles.side, 3

@@ -20,7 +20,9 @@ L = TypeVar("L")
 
 
 class EnvironmentHooks(gym.Env[dict[str, Any], str]):
-    """The class attributes and methods that an environment sets or overrides; those without a default are abstract."""
+    """The class attributes and methods that an environment sets or overrides; those without a
+    default are abstract.
+    """
 
     id: ClassVar[str]
     """The id with its version, as in `gym.make`."""
@@ -30,16 +32,22 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
     field_names: ClassVar[tuple[str, ...]] = ()
     """The placeholders that `_fields` fills in at each observation."""
     quick: ClassVar[bool] = False
-    """Whether a turn takes less than a millisecond or so, in any thread, so that an event loop may play it itself."""
+    """Whether a turn takes less than a millisecond or so, in any thread, so that an event loop may
+    play it itself.
+    """
     looks_when_restored: ClassVar[bool] = False
-    """Whether a restored state and picture are read off the simulator, which is right where that takes
-    microseconds. Otherwise a snapshot carries them."""
+    """Whether a restored state and picture are read off the simulator, which is right where that
+    takes microseconds. Otherwise a snapshot carries them."""
     test_episodes: ClassVar[int] = 128
-    """How many test episodes a benchmark plays by default: 128 in the released code, fewer where it has fewer."""
+    """How many test episodes a benchmark plays by default: 128 in the released code, fewer where it
+    has fewer.
+    """
     blind_search: ClassVar[tuple[int, int]] = (24, 8)
     """Candidates and levels in the search for the best fixed replies, by what a turn costs."""
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
-    """Further agents that need no model and don't look behind the curtain, by name: each writes a reply."""
+    """Further agents that need no model and don't look behind the curtain, by name: each writes a
+    reply.
+    """
 
     config: EnvConfig
     grammar: Grammar
@@ -60,7 +68,9 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
 
     @abstractmethod
     def _picture_shape(self) -> tuple[int, int, int]:
-        """Height and width in pixels, and 3. Called once, before `_load`, whether or not anybody looks."""
+        """Height and width in pixels, and 3. Called once, before `_load`, whether or not anybody
+        looks.
+        """
 
     @abstractmethod
     def _load(self, stream: HashStream, split: Split) -> None:
@@ -71,7 +81,9 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
         return None
 
     def _published(self, levels: Sequence[L]) -> L:
-        """The published level that this seed plays; for `_load`. Raises LevelError if the split has none."""
+        """The published level that this seed plays; for `_load`. Raises LevelError if the split has
+        none.
+        """
         if not levels:
             raise LevelError(
                 f'{self.id}: this split has no level; use another split, split_by="content" or more data'
@@ -99,7 +111,9 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
         """Whether the task is done."""
 
     def _lost(self) -> bool:
-        """Whether the task can't be done any more and the rules end it, as in a hole of the lake."""
+        """Whether the task can't be done any more and the rules end it, as in a hole of the
+        lake.
+        """
         return False
 
     def _constants(self) -> dict[str, str]:
@@ -142,7 +156,9 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
         return self.grammar.actions.random(stream, count)
 
     def options_missing(self) -> Sequence[tuple[str, str, str]]:
-        """Return options that can't be used on this machine: the option, what is missing, and the fix."""
+        """Return options that can't be used on this machine: the option, what is missing, and the
+        fix.
+        """
         return ()
 
     def _reason(self, actions: Sequence[str]) -> str:

@@ -23,14 +23,17 @@ SUFFIXES = (".parquet", ".arrow", ".jsonl")
 SplitBy = Literal["published", "content"]
 """Whether data keeps its own splits, where it says any, or is split by content."""
 
-# As Hugging Face's data sets and Boxoban name them: data/train-00000-of-00001.parquet, test.jsonl, valid/000.txt.
+# As Hugging Face's data sets and Boxoban name them: data/train-00000-of-00001.parquet, test.jsonl,
+# valid/000.txt.
 _SPLIT = re.compile(
     r"(train|val|test)(?:ing|id|idation)?(?=[-_.\d]|\Z)|(dev)(?=[-_.]|\Z)", re.IGNORECASE
 )
 
 
 def split_named(*names: str) -> Split | None:
-    """The split that the last of some names says, such as the parts of a path; `None` if none does."""
+    """The split that the last of some names says, such as the parts of a path; `None` if none
+    does.
+    """
     for name in reversed(names):
         if found := _SPLIT.match(name):
             return SPLITS[("train", "val", "test").index((found[1] or "val").lower())]
@@ -40,7 +43,8 @@ def split_named(*names: str) -> Split | None:
 def split_of_file(file: Path, top: Path) -> Split | None:
     """The split that the name of a file says, or that of the innermost folder, up to `top`.
 
-    A folder that the user named counts only if it is called just `test` or the like: `test_runs` says nothing.
+    A folder that the user named counts only if it is called just `test` or the like: `test_runs`
+    says nothing.
     """
     if file == top:
         return split_named(file.name)
@@ -130,8 +134,8 @@ def distinct_by_split(
 ) -> DataSplits[T]:
     """Leave out items that repeat another and put the rest into splits.
 
-    An item in several published splits stays in the last of train, val, test: no test item is trained on. Items
-    without a split are in train if others have one.
+    An item in several published splits stays in the last of train, val, test: no test item is
+    trained on. Items without a split are in train if others have one.
 
     Args:
         items: of the data.

@@ -1,7 +1,7 @@
 """What a judge is asked, what it answers, and the scores of a turn (VAGEN, section 5.1).
 
-`<observation>` is held against the state before the turn's actions, `<prediction>` against the state
-after them. A judge that failed gives an unscored `Score`, which is neither right nor wrong.
+`<observation>` is held against the state before the turn's actions, `<prediction>` against the
+state after them. A judge that failed gives an unscored `Score`, which is neither right nor wrong.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Score:
     """A verdict on one statement.
 
     Attributes:
-        value: 0 (wrong, or says nothing) to 1 (right and complete); `None` when unscored. Weighed by information,
-            from -1 (as much is wrong).
+        value: 0 (wrong, or says nothing) to 1 (right and complete); `None` when unscored. Weighed
+            by information, from -1 (as much is wrong).
         reason: why, in words for a person.
         unread: the pieces of the text that weren't understood; the rest is what was judged.
     """
@@ -40,7 +40,9 @@ class Score:
 
     @classmethod
     def unscored(cls, reason: str, unread: tuple[Span, ...] = ()) -> Score:
-        """No verdict: the judge failed, or didn't understand. Adds nothing to a reward and is counted."""
+        """No verdict: the judge failed, or didn't understand. Adds nothing to a reward and is
+        counted.
+        """
         return cls(None, reason, unread)
 
     @property
@@ -104,15 +106,20 @@ class Judge(ABC):
         return wait_for(self.read_many([statement]))[0]
 
     async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
-        """What statements claim, in order. Raises JudgeConfigError for a judge that doesn't read."""
+        """What statements claim, in order. Raises JudgeConfigError for a judge that doesn't
+        read.
+        """
         raise JudgeConfigError(
-            f"the judge {self.name} gives verdicts, not claims, so they can't be weighed by what they tell; "
-            "use weighting='plain', or a judge that reads: rule or llm-structured:MODEL"
+            f"the judge {self.name} gives verdicts, not claims, so they can't be weighed by what "
+            "they tell; use weighting='plain', or a judge that reads: rule or "
+            "llm-structured:MODEL"
         )
 
 
 def statements_of(turn: Turn, pictures: bool = False) -> list[Statement]:
-    """The statements that a turn's reply makes, at most one a part; none for a field that isn't there."""
+    """The statements that a turn's reply makes, at most one a part; none for a field that isn't
+    there.
+    """
     parsed = turn.parsed
     made = []
     if parsed.observation is not None:
@@ -141,11 +148,12 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 class Tally:
-    """Counts statements: those scored, those that a judge failed at, and those that it merely didn't understand.
+    """Counts statements: those scored, those that a judge failed at, and those that it merely
+    didn't understand.
 
     Args:
-        max_unscored: share of statements that a judge failed at above which `check` raises; `None` never raises. An
-            agent whose words can't be read is no broken judge, and doesn't count.
+        max_unscored: share of statements that a judge failed at above which `check` raises; `None`
+            never raises. An agent whose words can't be read is no broken judge, and doesn't count.
         at_least: statements to wait for before `check` may raise.
     """
 
@@ -178,6 +186,7 @@ class Tally:
         ):
             return
         raise TooManyUnscoredError(
-            f"{self.unscored} of {seen} statements are unscored, more than the {self.max_unscored:.0%} allowed; "
-            f"the last for this reason: {self.last_reason}. Fix the judge, or raise max_unscored"
+            f"{self.unscored} of {seen} statements are unscored, more than the "
+            f"{self.max_unscored:.0%} allowed; the last for this reason: {self.last_reason}. Fix "
+            "the judge, or raise max_unscored"
         )

@@ -49,7 +49,9 @@ except ImportError as error:
     raise not_importable("vagen_adapters.inspect_env", "inspect", "inspect_ai", error) from error
 
 CUT_OFF = {"model_length": "context full", "content_filter": "content filter"}
-"""inspect's stop reasons that end an episode unsolved, and the names of these ends. Their text isn't played."""
+"""inspect's stop reasons that end an episode unsolved, and the names of these ends. Their text
+isn't played.
+"""
 
 TURNS, ENDED = "turns", "ended"
 """Keys of an episode in a sample's store."""
@@ -63,8 +65,9 @@ def levels(
 ) -> Iterator[Sample]:
     """Yield samples of the levels that `vagen_adapters.rows.levels` has.
 
-    The metadata contains the arguments that recreate the level, and `level`, the cluster of its metrics: the content
-    hash if levels are cheap to draw (`VagenEnv.quick`), otherwise split and seed.
+    The metadata contains the arguments that recreate the level, and `level`, the cluster of its
+    metrics: the content hash if levels are cheap to draw (`VagenEnv.quick`), otherwise split and
+    seed.
     """
     with contextlib.closing(
         gym.make(env_id, disable_env_checker=True, split=split, **options)
@@ -95,10 +98,11 @@ def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
     """Play the sample's level to its end.
 
     Args:
-        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_adapters.context`. The sample's
-            messages contain all turns, and the summaries that a policy asks for.
-        own: the `env_id` and `options` of the task's author. A sample with other values, from a dataset or a log, is
-            untrusted and restricted as in `vagen_adapters.rows`.
+        context: what a prompt shows of earlier turns, such as `"last:2"`; see
+            `vagen_adapters.context`. The sample's messages contain all turns, and the summaries
+            that a policy asks for.
+        own: the `env_id` and `options` of the task's author. A sample with other values, from a
+            dataset or a log, is untrusted and restricted as in `vagen_adapters.rows`.
     """
     policy = ContextPolicy.parse(context)
 
@@ -184,8 +188,8 @@ def message_of(message: Message) -> ChatMessage:
 def reply_of(message: ChatMessageAssistant) -> str:
     """Return the model's reply, with the `<think>…</think>` that inspect moved out of the text.
 
-    White space next to these tags is lost, and text before them is moved behind them. Reasoning that a provider returns
-    in a separate field is not part of a reply.
+    White space next to these tags is lost, and text before them is moved behind them. Reasoning
+    that a provider returns in a separate field is not part of a reply.
     """
     if isinstance(message.content, str):
         return message.content
@@ -253,13 +257,14 @@ def reasoning(
 ) -> Scorer:
     """Compare the statements of the replies with the true states: `grounding` and `world_modeling`.
 
-    Each is the mean over the statements that were judged, or unscored if there are none. The metadata contains the
-    terms that `ReasoningReward` pays with these options.
+    Each is the mean over the statements that were judged, or unscored if there are none. The
+    metadata contains the terms that `ReasoningReward` pays with these options.
 
     Args:
         judge: `rule`, `llm:MODEL` or another that `vagen_rewards.make_judge` knows.
         gate: judge only well-formed turns in which an action was executed.
-        weighting: `plain`: the judge's own score, 0 to 1; `contrast`: claims are paid in contrast to peer states.
+        weighting: `plain`: the judge's own score, 0 to 1; `contrast`: claims are paid in contrast
+            to peer states.
         penalty: of frequent sentences with a low score: `paper`, or none.
         options: of the environment, which its states are drawn with where information is asked for.
     """
@@ -306,14 +311,18 @@ def played(state: TaskState) -> tuple[list[Turn], str]:
 
 
 def unplayed(turns: list[Turn]) -> Score:
-    """Score an interrupted episode, which inspect passes to scorers with `--score-on-error` only."""
+    """Score an interrupted episode, which inspect passes to scorers with `--score-on-error`
+    only.
+    """
     return Score.unscored(
         reason="scoring_failed", explanation=f"interrupted after {len(turns)} turns"
     )
 
 
 def task_of(env_id: str) -> Callable[..., Task]:
-    """Return a task for an id, also of your own `VagenEnv`. Its name is the id's in snake case (`frozen_lake`)."""
+    """Return a task for an id, also of your own `VagenEnv`. Its name is the id's in snake case
+    (`frozen_lake`).
+    """
 
     def made(
         split: Split = "test",

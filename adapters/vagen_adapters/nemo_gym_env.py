@@ -1,6 +1,7 @@
 """NeMo Gym: a resources server, an agent that sends pictures, and levels as dataset rows.
 
-The folders that NeMo Gym's commands expect are in deploy/nemo_gym; their `app.py` start the two classes below.
+The folders that NeMo Gym's commands expect are in deploy/nemo_gym; their `app.py` start the two
+classes below.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class ServerConfig(BaseResourcesServerConfig):
     session_ttl_s: float = Field(3600.0, gt=0)
     """Seconds without a request after which an episode may be closed to make room."""
     reasoning_in_reply: bool = True
-    """NeMo Gym's vLLM model removes `<think>…</think>` from the text; True puts it back before the reply is played."""
+    """NeMo Gym's vLLM model removes `<think>…</think>` from the text; True puts it back before the
+    reply is played.
+    """
 
 
 class LevelRow(BaseModel):
@@ -83,7 +86,9 @@ class LevelRow(BaseModel):
 
 
 class NeMoSession:
-    """An episode in its own thread, because some simulators must stay in the thread that made them."""
+    """An episode in its own thread, because some simulators must stay in the thread that made
+    them.
+    """
 
     def __init__(self) -> None:
         self.pool = ThreadPoolExecutor(1)
@@ -103,12 +108,15 @@ class NeMoSession:
             self._env = rows.make_from_row(level.env_id, level.options, level.reasoning)
         except ValidationError as error:
             raise ConfigError(
-                f"the row does not describe a level: {error}; make rows with vagen_adapters.nemo_gym_env.levels"
+                f"the row does not describe a level: {error}; make rows with "
+                "vagen_adapters.nemo_gym_env.levels"
             ) from error
         return start(self._env, level.seed, level.split)
 
     def step(self, reply: str, request: str | None) -> dict[str, Any]:
-        """Play a turn. A repeated request, whose answer was lost, is answered from memory and not played again."""
+        """Play a turn. A repeated request, whose answer was lost, is answered from memory and not
+        played again.
+        """
         if request is not None and request == self._answered[0]:
             return self._answered[1]
         if self._env is None:
@@ -143,8 +151,9 @@ class NeMoSession:
 class VagenServer(GymnasiumServer):
     """A Gymnasium-style resources server for all ids; each row names its id and level.
 
-    The observation is text, for NeMo Gym's own agent. `info["content"]` contains the user message with its picture, for
-    `VagenAgent`. `info` also contains the turn as JSON and the episode's metrics.
+    The observation is text, for NeMo Gym's own agent. `info["content"]` contains the user message
+    with its picture, for `VagenAgent`. `info` also contains the turn as JSON and the episode's
+    metrics.
     """
 
     config: ServerConfig
@@ -221,7 +230,8 @@ class VagenServer(GymnasiumServer):
         if len(self.session_state) >= self.config.max_sessions:
             raise HTTPException(
                 503,
-                f"all {self.config.max_sessions} sessions are in use; raise max_sessions or retry later",
+                f"all {self.config.max_sessions} sessions are in use; raise max_sessions or "
+                "retry later",
             )
 
 
@@ -233,15 +243,16 @@ class AgentConfig(GymnasiumAgentConfig):
     context: Annotated[str, AfterValidator(lambda text: str(ContextPolicy.parse(text)))] = (
         "all,reasoning=keep"
     )
-    """What a prompt shows of earlier turns, see `vagen_adapters.context`. `reasoning=keep` sends the model's output
-    items back as they came, with their token ids."""
+    """What a prompt shows of earlier turns, see `vagen_adapters.context`. `reasoning=keep` sends
+    the model's output items back as they came, with their token ids."""
 
 
 class VagenAgent(GymnasiumAgent):
     """NeMo Gym's agent for `VagenServer`; observations are user messages with pictures.
 
-    The result of an episode adds `success`, `turns` and the mean turn metrics, `reward_components` (reward terms summed
-    over the episode) and `turns_played` (turns as JSON, with pictures by hash, for `vagen_envs.Turn.from_json`).
+    The result of an episode adds `success`, `turns` and the mean turn metrics, `reward_components`
+    (reward terms summed over the episode) and `turns_played` (turns as JSON, with pictures by hash,
+    for `vagen_envs.Turn.from_json`).
     """
 
     config: AgentConfig
@@ -344,7 +355,9 @@ def content_of(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def items_of(messages: Sequence[Message]) -> list[Any]:
-    """Convert messages to items of the Responses API; replies that the policy keeps are the model's own items."""
+    """Convert messages to items of the Responses API; replies that the policy keeps are the model's
+    own items.
+    """
     items: list[Any] = []
     for message in messages:
         content = message["content"]
@@ -357,7 +370,9 @@ def items_of(messages: Sequence[Message]) -> list[Any]:
 
 
 def pictures_of(answer: EnvResetResponse | EnvStepResponse) -> list[Picture]:
-    """Return the pictures of a server's answer: one, or none for text observations and at the end."""
+    """Return the pictures of a server's answer: one, or none for text observations and at the
+    end.
+    """
     urls = (
         part["image_url"]
         for part in answer.info.get("content", ())

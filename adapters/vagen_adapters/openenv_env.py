@@ -92,7 +92,8 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
         level: int | None = None,
         **_: Any,
     ) -> VagenObservation:
-        """Start the level of this seed and split, level number `level` of published data, or the session's next one.
+        """Start the level of this seed and split, level number `level` of published data, or the
+        session's next one.
 
         Raises ConfigError for another seed, split or level than there is.
         """
@@ -139,7 +140,9 @@ def _base64(picture: Picture | None) -> str | None:
 
 
 class VagenClient(EnvClient[VagenAction, VagenObservation, VagenState]):
-    """A session: `async with VagenClient(base_url=…) as env`, or `with VagenClient(base_url=…).sync() as env`."""
+    """A session: `async with VagenClient(base_url=…) as env`, or `with
+    VagenClient(base_url=…).sync() as env`.
+    """
 
     def _step_payload(self, action: VagenAction) -> dict[str, Any]:
         return action.model_dump()
@@ -167,11 +170,12 @@ def create_app(
     Args:
         env_id: such as `"vagen/Sokoban-v0"`.
         max_sessions: concurrent sessions; further clients are refused with `CAPACITY_REACHED`.
-        session_timeout: seconds without a message after which a session ends. A client that vanished behind an open
-            connection would otherwise keep its place for good.
-        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
-            reward. None adds nothing.
-        options: for `gym.make`. An unknown id and invalid options raise here and not in the first session.
+        session_timeout: seconds without a message after which a session ends. A client that
+            vanished behind an open connection would otherwise keep its place for good.
+        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to
+            the environment's reward. None adds nothing.
+        options: for `gym.make`. An unknown id and invalid options raise here and not in the first
+            session.
     """
     check_names(env_id, options, create_app)
     factory = functools.partial(VagenEnvironment, env_id, reasoning, **options)

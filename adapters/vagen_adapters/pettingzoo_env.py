@@ -33,16 +33,18 @@ Infos = dict[Agent, dict[str, Any]]
 
 
 class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
-    """One environment (seat) per agent. All agents start at the same seed; an agent leaves when its episode ends.
+    """One environment (seat) per agent. All agents start at the same seed; an agent leaves when its
+    episode ends.
 
-    Actions are replies (any string); observations have `image` and `text`. An agent's info contains `state` and `level`
-    after a reset, and also its `turn` after a step. `reset(options={"split": …})` selects the split; other options are
-    ignored, as PettingZoo's tests require.
+    Actions are replies (any string); observations have `image` and `text`. An agent's info contains
+    `state` and `level` after a reset, and also its `turn` after a step. `reset(options={"split":
+    …})` selects the split; other options are ignored, as PettingZoo's tests require.
 
     Args:
         name: returned by `str(env)`.
         seats: environments by agent name.
-        render_mode: of the first seat, which `render` shows. For `"human"`, a window, the seat renders `"rgb_array"`.
+        render_mode: of the first seat, which `render` shows. For `"human"`, a window, the seat
+            renders `"rgb_array"`.
     """
 
     def __init__(

@@ -52,19 +52,21 @@ REPLY_AS_TOOL_CALL: dict[str, Any] = {
         },
     },
 }
-"""A tokenizer's `response_template` for Qwen's chat templates that turns every reply into a call of `play`.
+"""A tokenizer's `response_template` for Qwen's chat templates that turns every reply into a call of
+`play`.
 
-TRL asks for one more reply after each turn. Set `max_tool_calling_iterations` to the number of turns, so that only the
-reply after the last turn isn't played."""
+TRL asks for one more reply after each turn. Set `max_tool_calling_iterations` to the number of
+turns, so that only the reply after the last turn isn't played."""
 
 
 class TRLEnvironment:
-    """An environment for TRL: `reset` starts a level, `play` is the model's tool, `get_reward` is the return.
+    """An environment for TRL: `reset` starts a level, `play` is the model's tool, `get_reward` is
+    the return.
 
     Args:
         env: an id such as `"vagen/Sokoban-v0"`, or an environment, with or without wrappers.
-        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
-            reward. None adds nothing.
+        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to
+            the environment's reward. None adds nothing.
         context: can only be `"all"`: TRL appends observations to the conversation.
         options: for `gym.make`, if `env` is an id.
 
@@ -88,7 +90,8 @@ class TRLEnvironment:
         self._broken: Exception | None = None
 
     def reset(self, seed: int | None = None, split: Split | None = None, **_: Any) -> Content:
-        """Start the level of a row of `levels`. Returns the first observation, which TRL appends to the prompt.
+        """Start the level of a row of `levels`. Returns the first observation, which TRL appends to
+        the prompt.
 
         Raises:
             ConfigError: the row has no seed. All replies of a group must play the same level.
@@ -105,7 +108,8 @@ class TRLEnvironment:
         """Play one turn and receive the next observation.
 
         Args:
-            reply: Your complete reply for this turn, in exactly the format that the instructions ask for.
+            reply: Your complete reply for this turn, in exactly the format that the instructions
+                ask for.
 
         Returns:
             The next observation.
@@ -140,16 +144,20 @@ class TRLEnvironment:
 
 
 def content(observation: Observation) -> Content:
-    """Convert an observation to a message's content: parts if it has a picture, as chat templates expect, else text."""
+    """Convert an observation to a message's content: parts if it has a picture, as chat templates
+    expect, else text.
+    """
     parts = observation_parts(observation, "pil")
     return parts if observation.picture is not None else "".join(part["text"] for part in parts)
 
 
 def levels(env_id: str, **settings: Any) -> Dataset:
-    """Return levels as a dataset for TRL; `env_id` is also a row's `environment`, for a dictionary of factories.
+    """Return levels as a dataset for TRL; `env_id` is also a row's `environment`, for a dictionary
+    of factories.
 
-    Takes the arguments of `vagen_adapters.rows.levels` without `reasoning`, which is an argument of `TRLEnvironment`.
-    Pass the same options of `gym.make` to `TRLEnvironment`, since they change the system prompt.
+    Takes the arguments of `vagen_adapters.rows.levels` without `reasoning`, which is an argument of
+    `TRLEnvironment`. Pass the same options of `gym.make` to `TRLEnvironment`, since they change the
+    system prompt.
     """
     user = {"role": "user", "content": ""}
     return Dataset.from_list(

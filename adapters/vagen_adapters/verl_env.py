@@ -37,10 +37,14 @@ from vagen_adapters.ppo.trajectories import Trajectories
 NAME = "vagen"
 """The `agent_name` of a dataset's rows."""
 ESTIMATOR = "bilevel_gae_released"
-"""The `algorithm.adv_estimator`. verl lacks the value after the last token that Algorithm 2 of the paper needs."""
+"""The `algorithm.adv_estimator`. verl lacks the value after the last token that Algorithm 2 of the
+paper needs.
+"""
 
 REASONING = {"grounding": 0.5, "world_modeling": 0.5}
-"""Default weights of a row's reasoning reward. Parquet can't store empty structs, so they are written out."""
+"""Default weights of a row's reasoning reward. Parquet can't store empty structs, so they are
+written out.
+"""
 
 
 class TurnRewardOutput(AgentLoopOutput):
@@ -62,10 +66,14 @@ class TurnRewardOutput(AgentLoopOutput):
 
 @register(NAME)
 class VagenAgentLoop(AgentLoopBase):
-    """Plays the level of a row, token in and token out; verl's builder encodes only the new messages of each turn."""
+    """Plays the level of a row, token in and token out; verl's builder encodes only the new
+    messages of each turn.
+    """
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
-        """Play the level in `extra_info` to its end, or until `rollout.response_length` is used up."""
+        """Play the level in `extra_info` to its end, or until `rollout.response_length` is used
+        up.
+        """
         level = kwargs["extra_info"]
         asked = level["env_id"], level.get("options"), level.get("reasoning") or None
         async with running(rows.make_from_row, *asked) as (env, call):
@@ -101,7 +109,8 @@ class VagenAgentLoop(AgentLoopBase):
                 )
             if not output.token_ids:  # an empty turn has no token that could carry its reward
                 raise TrainingDataError(
-                    f"turn {len(turns)}: the server returned no tokens (stop reason: {output.stop_reason}); see its log"
+                    f"turn {len(turns)}: the server returned no tokens (stop reason: "
+                    f"{output.stop_reason}); see its log"
                 )
             fields = {
                 **output.extra_fields,
@@ -164,8 +173,8 @@ def levels(
 ) -> Iterator[dict[str, Any]]:
     """Yield rows for verl's dataset, to be written to a parquet file.
 
-    Takes the arguments of `vagen_adapters.rows.levels`. `reasoning` without weights gets those of `REASONING`.
-    `context` can only be `"all"`: verl trains an episode as one sequence.
+    Takes the arguments of `vagen_adapters.rows.levels`. `reasoning` without weights gets those of
+    `REASONING`. `context` can only be `"all"`: verl trains an episode as one sequence.
     """
     rows.require_whole_context(context, "verl")
     asked = None if reasoning is None else {**REASONING, **reasoning}
@@ -183,17 +192,21 @@ def bilevel_advantages(
     token_level_scores: Tensor | None = None,
     **_: Any,
 ) -> tuple[Tensor, Tensor]:
-    """Bi-Level GAE as in VAGEN's released code (`ppo.advantages.bilevel_gae_released`), whitened as verl's GAE is.
+    """Bi-Level GAE as in VAGEN's released code (`ppo.advantages.bilevel_gae_released`), whitened as
+    verl's GAE is.
 
-    A turn is an unbroken run of sampled tokens. γ and λ are `algorithm.gamma` (between tokens) and `algorithm.lam`
-    (both levels); `+algorithm.gamma_turn` is between turns, 1 by default.
+    A turn is an unbroken run of sampled tokens. γ and λ are `algorithm.gamma` (between tokens) and
+    `algorithm.lam` (both levels); `+algorithm.gamma_turn` is between turns, 1 by default.
 
     Args:
-        token_level_rewards: (B, L), the turn rewards, with KL penalties if verl puts them into the reward.
+        token_level_rewards: (B, L), the turn rewards, with KL penalties if verl puts them into the
+            reward.
         response_mask: (B, L), 1 for sampled tokens.
         config: verl's `algorithm`.
-        values: (B, L), V before each token. verl 0.9.1 gives registered estimators none: `install` does.
-        token_level_scores: (B, L), the turn rewards alone; without them all of the reward is a turn's.
+        values: (B, L), V before each token. verl 0.9.1 gives registered estimators none: `install`
+            does.
+        token_level_scores: (B, L), the turn rewards alone; without them all of the reward is a
+            turn's.
 
     Returns:
         Advantages and the critic's targets, (B, L).
@@ -249,9 +262,11 @@ def compute_advantage(data: Any, adv_estimator: Any, *args: Any, **kwargs: Any) 
 
 
 def install() -> None:
-    """Let verl's trainers of this process give `ESTIMATOR` the values, by their `compute_advantage`. May be repeated.
+    """Let verl's trainers of this process give `ESTIMATOR` the values, by their
+    `compute_advantage`. May be repeated.
 
-    For Ray's workers: `+ray_kwargs.ray_init.runtime_env.worker_process_setup_hook=vagen_adapters.verl_env.install`.
+    For Ray's workers:
+    `+ray_kwargs.ray_init.runtime_env.worker_process_setup_hook=vagen_adapters.verl_env.install`.
     """
     for name in ("verl.trainer.ppo.ray_trainer", "verl.trainer.ppo.v1.utils"):
         module = sys.modules.get(name)  # imported later, it takes ray_trainer's

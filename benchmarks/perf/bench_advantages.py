@@ -1,4 +1,5 @@
-"""The advantage estimators against the literal loops over tensor elements that released training code has.
+"""The advantage estimators against the literal loops over tensor elements that released training
+code has.
 
 128 sequences of 4096 tokens in 8 turns, half of them the policy's, float32 on the CPU.
 """

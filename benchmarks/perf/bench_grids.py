@@ -1,6 +1,7 @@
 """Sokoban and FrozenLake beside gym-sokoban and Gymnasium.
 
-Run by `make perf`. Every figure is a median, of resets a mean; each pair runs right after one another.
+Run by `make perf`. Every figure is a median, of resets a mean; each pair runs right after one
+another.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ import vagen_envs  # noqa: F401
 from perf import peers
 
 REPLY = (
-    "<think><observation>The box is below and on the left side of the player. The target is below the box."
-    "</observation><reasoning>I walk around the box and then push it down.</reasoning><prediction>The box is "
-    "below the player and the target is below the box.</prediction></think><answer>{}</answer>"
+    "<think><observation>The box is below and on the left side of the player. The target is "
+    "below the box.</observation><reasoning>I walk around the box and then push it "
+    "down.</reasoning><prediction>The box is below the player and the target is below the "
+    "box.</prediction></think><answer>{}</answer>"
 )
 
 
@@ -60,8 +62,8 @@ def resetter(env: Any) -> Callable[[], Any]:
 def mean_of_least(reset: Callable[[int], Any], seeds: int) -> float:
     """Seconds of CPU of a reset, on average over seeds, each the least of three.
 
-    A median would say nothing of the levels for which more is tried, and by the clock a busy machine stops the slow
-    ones more often.
+    A median would say nothing of the levels for which more is tried, and by the clock a busy
+    machine stops the slow ones more often.
     """
     least = [math.inf] * seeds
     for _ in range(3):
@@ -173,7 +175,10 @@ def test_png(benchmark: Any) -> None:
 
 @pytest.mark.benchmark(group="import vagen_envs, in a new process")
 def test_import(benchmark: Any) -> None:
-    code = "import time; began = time.perf_counter(); import vagen_envs; print(time.perf_counter() - began)"
+    code = (
+        "import time; began = time.perf_counter(); import vagen_envs; print(time.perf_counter() "
+        "- began)"
+    )
 
     def seconds() -> float:
         return float(

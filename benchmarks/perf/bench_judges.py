@@ -56,7 +56,8 @@ def oracle_turns(env_id: str) -> list[Turn]:
 def test_rule_judge_ours(benchmark: Any, env_id: str, known: bool) -> None:
     """A turn's two statements; `new` forgets all statements before each round of 300 turns.
 
-    What a policy says again and again is read once. Descriptions of a whole lake or drawing take longest to read anew.
+    What a policy says again and again is read once. Descriptions of a whole lake or drawing take
+    longest to read anew.
     """
     try:
         turns = oracle_turns(env_id)
@@ -95,7 +96,8 @@ def test_cached_verdict_ours(benchmark: Any, tmp_path: Any) -> None:
     benchmark(lambda: read_verdict(cache.get(key()) or ""))
 
 
-# -- LLMJudge beside a bare client --------------------------------------------------------------------
+# -- LLMJudge beside a bare client
+# --------------------------------------------------------------------
 
 IN_FLIGHT = 32
 REQUESTS = 256

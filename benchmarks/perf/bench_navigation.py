@@ -1,7 +1,7 @@
 """Navigation: a turn beside its one render and its moves.
 
-Run by `make perf`. Every figure is a median; each pair runs right after one another. `theirs` is what a turn can't do
-without.
+Run by `make perf`. Every figure is a median; each pair runs right after one another. `theirs` is
+what a turn can't do without.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ ID = "vagen/Navigation-v0"
 ACTIONS = ("moveahead", "moveback", "rotateright", "moveleft", "moveright")
 NAMES = ("MoveAhead", "MoveBack", "RotateRight", "MoveLeft", "MoveRight")
 REPLY = (
-    "<think><observation>The safe is ahead of me and to the left, about 2.6 m away.</observation><reasoning>I look "
-    "around first.</reasoning><prediction>The safe will be on my left.</prediction></think><answer>{}</answer>"
+    "<think><observation>The safe is ahead of me and to the left, about 2.6 m "
+    "away.</observation><reasoning>I look around first.</reasoning><prediction>The safe will be "
+    "on my left.</prediction></think><answer>{}</answer>"
 )
 
 

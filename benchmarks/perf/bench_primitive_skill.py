@@ -1,7 +1,7 @@
 """What PrimitiveSkill costs beside its physics and one picture.
 
-Run by `make perf` where the extra `primitive-skill` and a Vulkan driver are at hand. Times are of the
-processor, since the promises are, and Vulkan's software driver works on many threads.
+Run by `make perf` where the extra `primitive-skill` and a Vulkan driver are at hand. Times are of
+the processor, since the promises are, and Vulkan's software driver works on many threads.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ pytest.importorskip("mani_skill")
 
 ID = "vagen/PrimitiveSkillPlace-v0"
 REPLY = (
-    "<think><observation>{red_cube: (0, 0, 20)}</observation><reasoning>I try.</reasoning><prediction>"
-    "{red_cube: (0, 0, 20)}</prediction></think><answer>pick(0, 0, 20)|pick(-100, 200, 150)</answer>"
+    "<think><observation>{red_cube: (0, 0, 20)}</observation><reasoning>I "
+    "try.</reasoning><prediction>{red_cube: (0, 0, 20)}</prediction></think><answer>pick(0, 0, "
+    "20)|pick(-100, 200, 150)</answer>"
 )
 """Two skills that end as they began, so that each turn is the same work."""
 
@@ -50,7 +51,9 @@ def test_turn_ours(benchmark: Any, env: Any) -> None:
 
 @pytest.mark.benchmark(group="PrimitiveSkill, turn / physics and picture", timer=time.process_time)
 def test_turn_theirs(benchmark: Any, env: Any) -> None:
-    """ManiSkill's own steps, as many as our turn takes with the same targets, and one capture of its camera."""
+    """ManiSkill's own steps, as many as our turn takes with the same targets, and one capture of
+    its camera.
+    """
     env.reset(seed=7)
     scene = env._session._scene
     targets: list[Any] = []
@@ -72,7 +75,9 @@ RESTORE = "PrimitiveSkill, restore on the same level / a turn"
 
 @pytest.mark.benchmark(group=RESTORE, timer=time.process_time)
 def test_restore_ours(benchmark: Any, env: Any) -> None:
-    """State and picture; the skills are played again when the next one is, see `test_skills_again`."""
+    """State and picture; the skills are played again when the next one is, see
+    `test_skills_again`.
+    """
     env.reset(seed=7)
     env.step(REPLY)
     benchmark.extra_info["at_least"] = 50

@@ -1,7 +1,8 @@
 """SVG: drawing in the pool beside cairosvg inline, and the scorers.
 
-Run by `make perf`. Every figure is a median; each pair runs right after one another. Drawing is measured in
-CPU time, of this process and of those that draw: on a busy machine the wall clock shows who else is waiting.
+Run by `make perf`. Every figure is a median; each pair runs right after one another. Drawing is
+measured in CPU time, of this process and of those that draw: on a busy machine the wall clock shows
+who else is waiting.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Prints what the benchmarks mean: medians side by side, their ratio, and what was promised.
 
-A group holds `ours` and, where there is one, `theirs`; or `extra_info` has `theirs` in seconds, such that the ratio
-is the median over pairs of rounds, and, where ours isn't the median, what was `taken`. What was promised stands in
-`extra_info`:
-`at_least` (theirs / ours), `at_most` (ours / theirs), `at_most_us` or `at_least_per_s` of ours alone.
-Nothing here fails a run: timings on shared machines are for reading.
+A group holds `ours` and, where there is one, `theirs`; or `extra_info` has `theirs` in seconds,
+such that the ratio is the median over pairs of rounds, and, where ours isn't the median, what was
+`taken`. What was promised stands in `extra_info`:
+`at_least` (theirs / ours), `at_most` (ours / theirs), `at_most_us` or `at_least_per_s` of ours
+alone. Nothing here fails a run: timings on shared machines are for reading.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""A run beside inspect_ai at an endpoint with a rate limit: `python -m perf.rate_limit INSPECT_PYTHON [KIND]`.
+"""A run beside inspect_ai at an endpoint with a rate limit: `python -m perf.rate_limit
+INSPECT_PYTHON [KIND]`.
 
-Both play 150 episodes of two requests against the same local endpoint, which answers after 0.2 s and refuses with 429
-and no `Retry-After` what exceeds ten requests in any second. INSPECT_PYTHON is an interpreter with inspect_ai, in an
-environment of its own, since its versions of the SDKs differ.
+Both play 150 episodes of two requests against the same local endpoint, which answers after 0.2 s
+and refuses with 429 and no `Retry-After` what exceeds ten requests in any second. INSPECT_PYTHON is
+an interpreter with inspect_ai, in an environment of its own, since its versions of the SDKs differ.
 """
 
 from __future__ import annotations
@@ -95,7 +96,10 @@ async def limited() -> AsyncIterator[tuple[str, list[float]]]:
 def command(kind: str, url: str, place: str, inspect: str) -> list[str]:
     """What plays the episodes."""
     if kind == "ours":
-        words = f"-m vagen_benchmarks bench -a openai:m --base-url {url} -e sokoban -n {EPISODES} -o max_turns={TURNS}"
+        words = (
+            f"-m vagen_benchmarks bench -a openai:m --base-url {url} -e sokoban -n {EPISODES} -o "
+            f"max_turns={TURNS}"
+        )
         return [
             sys.executable,
             *words.split(),
@@ -122,7 +126,8 @@ async def measure(kind: str, inspect: str) -> None:
             seconds = answered[-1] - answered[0]
             gap = max(b - a for a, b in itertools.pairwise(answered))
             sys.stdout.write(
-                f"{kind}: {len(answered)} answers in {seconds:.1f} s (at least {IDEAL:.1f}), longest gap {gap:.1f} s\n"
+                f"{kind}: {len(answered)} answers in {seconds:.1f} s (at least {IDEAL:.1f}), "
+                f"longest gap {gap:.1f} s\n"
             )
 
 

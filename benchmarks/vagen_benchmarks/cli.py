@@ -42,7 +42,9 @@ EXTRAS = {
 
 
 def main() -> None:
-    """Run the command. Errors of this package are one message and exit code 2, or 3 if a run can't be stored."""
+    """Run the command. Errors of this package are one message and exit code 2, or 3 if a run can't
+    be stored.
+    """
     try:
         app()
     except (BenchError, VagenError) as error:
@@ -73,7 +75,9 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Benchmark, judge and train vision-language agents. Example: `vagen bench -e frozenlake -a oracle -a random`."""
+    """Benchmark, judge and train vision-language agents. Example: `vagen bench -e frozenlake -a
+    oracle -a random`.
+    """
 
 
 BENCHMARK, RESULTS, SHARE = "Benchmark models", "Look at results", "Check and share runs"

@@ -22,7 +22,8 @@ class StorageError(RunFolderError):
 
 
 class EndpointError(BenchError):
-    """A model's endpoint gave no reply. It depends on its kind whether that is an ending of the episode that counts.
+    """A model's endpoint gave no reply. It depends on its kind whether that is an ending of the
+    episode that counts.
 
     Attributes:
         kind: what happened, a `Stop` or its value.

@@ -22,12 +22,16 @@ _CONSOLE = Console(
 
 
 class Meter:
-    """A bar in a terminal, a line now and then in a log; both with an estimate of the end. Both go to stderr."""
+    """A bar in a terminal, a line now and then in a log; both with an estimate of the end. Both go
+    to stderr.
+    """
 
     def __init__(
         self, what: str, total: int, *, done: int = 0, console: Console | None = None
     ) -> None:
-        """Start at `done` of `total` steps of `what`; earlier steps don't count for the remaining time."""
+        """Start at `done` of `total` steps of `what`; earlier steps don't count for the remaining
+        time.
+        """
         self._console = console or _CONSOLE
         text = [
             TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[note]")

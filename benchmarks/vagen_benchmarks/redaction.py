@@ -29,7 +29,9 @@ def redact(text: str, keys: dict[str, str]) -> str:
 
 
 def redact_errors(episode: dict[str, Any], keys: dict[str, str]) -> dict[str, Any]:
-    """Redact an episode's error message and its judges' reasons. Replies stay as the model wrote them."""
+    """Redact an episode's error message and its judges' reasons. Replies stay as the model wrote
+    them.
+    """
     episode["ended"] = {**episode["ended"], "message": redact(episode["ended"]["message"], keys)}
     for turn in episode["turns"] if keys else ():
         turn["metrics"] = {

@@ -57,7 +57,9 @@ class FrozenLakeSimulator:
         return None if self.player == was else action
 
     def plan(self, most: int) -> list[str] | None:
-        """The fewest actions to the goal, slips to come included; `None` if more than `most` would be needed."""
+        """The fewest actions to the goal, slips to come included; `None` if more than `most` would
+        be needed.
+        """
         if self.lost:
             return None
         slips = copy.copy(self.slips)

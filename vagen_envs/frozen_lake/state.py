@@ -15,7 +15,8 @@ class FrozenLakeState(State):
 
     Attributes:
         size: rows, and columns unless there is a `width`.
-        player, target: (row, column), counted from 0 at the upper left; the target is the goal, the first of several.
+        player, target: (row, column), counted from 0 at the upper left; the target is the goal, the
+            first of several.
         holes: (row, column) each, in reading order.
         width: columns of a map that isn't square.
         more_targets: the other goals of a map that has several.

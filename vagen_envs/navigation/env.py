@@ -48,12 +48,14 @@ def _after(pose: Pose, actions: Sequence[str], step: float) -> Pose:
 class NavigationEnv(VagenEnv):
     """A home robot in first person follows a human instruction to find an object.
 
-    Actions: `moveahead`, `moveback`, `moveright`, `moveleft`, `rotateright`, `rotateleft`, `lookup`, `lookdown`
-    (VAGEN, table 10). A move is carried out in full or not at all; turns are by 90 degrees, looks by 30 between
-    30 up and 60 down. The task is done as soon as the target is within `success_threshold` and a free line leads
-    from the camera to some part of it, whichever way the robot looks. Splits share no room, and no pose of target or start; of houses with several rooms they share no floor
-    plan. `difficulty` 0 and 1 are one room, with short and with long ways, where the robot first looks in a random
-    direction; 2 to 5 are houses of 2, 4, 6 and 8 rooms.
+    Actions: `moveahead`, `moveback`, `moveright`, `moveleft`, `rotateright`, `rotateleft`,
+    `lookup`, `lookdown` (VAGEN, table 10). A move is carried out in full or not at all; turns are
+    by 90 degrees, looks by 30 between 30 up and 60 down. The task is done as soon as the target is
+    within `success_threshold` and a free line leads from the camera to some part of it, whichever
+    way the robot looks. Splits share no room, and no pose of target or start; of houses with
+    several rooms they share no floor plan. `difficulty` 0 and 1 are one room, with short and with
+    long ways, where the robot first looks in a random direction; 2 to 5 are houses of 2, 4, 6 and 8
+    rooms.
 
     Version history:
         v0: first release.
@@ -103,7 +105,9 @@ class NavigationEnv(VagenEnv):
         return side, 2 * side if self.config.multiview else side, 3
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
-        """The released code of this environment, unlike its parser, executes nothing unless the format is right."""
+        """The released code of this environment, unlike its parser, executes nothing unless the
+        format is right.
+        """
         reply, parsed = super()._read(reply)
         if self.config.parsing != "released" or parsed.well_formed or not parsed.actions:
             return reply, parsed
@@ -189,10 +193,11 @@ class NavigationEnv(VagenEnv):
         self._last_success = True
 
     def plan(self) -> Sequence[str]:
-        """A shortest way, and the looks after which its end shows the target, where the actions left allow them.
+        """A shortest way, and the looks after which its end shows the target, where the actions
+        left allow them.
 
-        The robot first turns to face the target, too, if it may. It looks before its last move, after which the
-        episode is over.
+        The robot first turns to face the target, too, if it may. It looks before its last move,
+        after which the episode is over.
         """
         config, pose, target = self.config, self.simulator.pose, self.episode.target_position
         path = shortest_path(
@@ -248,7 +253,9 @@ class NavigationEnv(VagenEnv):
         return f"I need the {what}, which is {where[state.target_direction]}. {way}: {plan}."
 
     def text_only_reply(self) -> str:
-        """The reply of an agent that reads the feedback and no picture: ahead, or to the right where it was stopped."""
+        """The reply of an agent that reads the feedback and no picture: ahead, or to the right
+        where it was stopped.
+        """
         ahead = ["moveahead"] * self.config.max_actions_per_turn
         actions = ["rotateright", *ahead[1:]] if "NOT carried out" in self.observed.text else ahead
         words = dict.fromkeys(

@@ -1,4 +1,6 @@
-"""Plane geometry in whole centimetres: rectangles, floor plans of several rooms, ways through a furnished house."""
+"""Plane geometry in whole centimetres: rectangles, floor plans of several rooms, ways through a
+furnished house.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def overlaps_any(rect: Rect, others: Iterable[Rect]) -> bool:
 
 
 def grown(rect: Rect, margin: int, along: int | None = None) -> Rect:
-    """The rectangle with `margin` cm more to the west and east, and `along` or as many to the south and north."""
+    """The rectangle with `margin` cm more to the west and east, and `along` or as many to the south
+    and north.
+    """
     x, y = margin, margin if along is None else along
     return rect[0] - x, rect[1] - y, rect[2] + x, rect[3] + y
 
@@ -56,7 +60,9 @@ _NARROWEST = 290
 GRID = 25
 """Distance of the places that a way goes through."""
 _CLEAR = 24
-"""Half the side of a square around the agent with some cm to spare: where that is free, its cylinder is."""
+"""Half the side of a square around the agent with some cm to spare: where that is free, its
+cylinder is.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +141,13 @@ def moves_to(
     near: int,
     ends: Callable[[int, int], bool] = lambda *_: True,
 ) -> Field:
-    """From each place of the grid the moves of a way to within `near` cm of (x, y), or -1 where none is sure.
+    """From each place of the grid the moves of a way to within `near` cm of (x, y), or -1 where
+    none is sure.
 
     `ends` says of a place within `near` cm, by its x and y, whether a way may end there.
 
-    Place (i, j) is at x = `GRID` (i + 1), y = `GRID` (j + 1). A way is sure where the agent stays clear of every
-    obstacle, so that there may be a shorter one.
+    Place (i, j) is at x = `GRID` (i + 1), y = `GRID` (j + 1). A way is sure where the agent stays
+    clear of every obstacle, so that there may be a shorter one.
     """
     columns, rows = width // GRID - 1, depth // GRID - 1
     free = np.zeros(

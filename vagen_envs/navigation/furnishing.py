@@ -1,4 +1,6 @@
-"""How a room is furnished: large things at the walls, then what hangs, then the things to look for."""
+"""How a room is furnished: large things at the walls, then what hangs, then the things to look
+for.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +145,9 @@ class _Room:
         return True
 
     def at_wall(self, kind: str, turn: int, along: int, z: int = 0) -> HouseObject:
-        """The thing with its back to the wall opposite of where it looks, its middle `along` the wall."""
+        """The thing with its back to the wall opposite of where it looks, its middle `along` the
+        wall.
+        """
         thing = self.make(kind, 0, 0, z, turn)
         wide, deep, _ = thing.size
         x, y = {
@@ -232,7 +236,9 @@ class _Room:
                     break
 
     def fill(self, elsewhere: Iterable[str] = ()) -> None:
-        """Things to look for, of types that aren't `elsewhere`, on surfaces and on the floor at the walls."""
+        """Things to look for, of types that aren't `elsewhere`, on surfaces and on the floor at the
+        walls.
+        """
         kinds = sorted(set(TARGETS) - set(elsewhere))
         self.stream.shuffle(kinds)
         left = 5 if self.doors else 12

@@ -19,7 +19,9 @@ BOOK = tomllib.loads(Path(__file__).with_name("instructions.toml").read_text("ut
 
 
 def candidates(eval_set: EvalSet, target: HouseObject, kinds: Collection[str]) -> list[str]:
-    """Every instruction of a flavour that is true of `target` and of no other type among `kinds`."""
+    """Every instruction of a flavour that is true of `target` and of no other type among
+    `kinds`.
+    """
     frames, entry = BOOK["frames"][eval_set], BOOK[target.kind]
     if eval_set in ("base", "long_horizon"):
         return [frame.format(name=words(target.kind)) for frame in frames]

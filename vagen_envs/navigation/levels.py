@@ -1,4 +1,6 @@
-"""Episodes in furnished rooms, drawn from a stream, each solvable by moves that `step` would make."""
+"""Episodes in furnished rooms, drawn from a stream, each solvable by moves that `step` would
+make.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,10 @@ from vagen_envs.seeding import HashStream, Split, split_of
 
 _MOST_STARTS = 60
 _MOST_ROOMS, _MOST_LOOKS, _MOST_HOUSES = 60, 1500, 100
-"""Rooms of the split, looks around in them and houses of several rooms after which a search is given up, within some
-seconds. It ends by what was done and not by the clock, so that a level is the same everywhere. Usual windows need 2
-rooms and 36 looks at most; ways of 18 to 20 moves needed up to 8 and 800."""
+"""Rooms of the split, looks around in them and houses of several rooms after which a search is
+given up, within some seconds. It ends by what was done and not by the clock, so that a level is the
+same everywhere. Usual windows need 2 rooms and 36 looks at most; ways of 18 to 20 moves needed up
+to 8 and 800."""
 
 HouseLevel = tuple[HouseSimulator, NavigationEpisode]
 
@@ -45,7 +48,9 @@ class HouseLevels:
         self._looks = 0
 
     def draw(self, stream: HashStream, split: Split) -> HouseLevel:
-        """A level of the split. Rooms and floor plans belong to splits, and so do the poses of target and start."""
+        """A level of the split. Rooms and floor plans belong to splits, and so do the poses of
+        target and start.
+        """
         config = self.config
         find, most = (
             (self._in_rooms, _MOST_HOUSES) if config.rooms > 1 else (self._in_a_room, _MOST_ROOMS)
@@ -66,8 +71,9 @@ class HouseLevels:
         other = "change rooms" if config.rooms > 1 else "for longer ways ask for rooms=2 or more"
         raise LevelError(
             f"no house of rooms={config.rooms} was found with a way of "
-            f"min_solution_length={config.min_solution_length} to max_solution_length={config.max_solution_length} "
-            f"moves of {config.step_length} m to within success_threshold={config.success_threshold} m (looked around "
+            f"min_solution_length={config.min_solution_length} to "
+            f"max_solution_length={config.max_solution_length} moves of {config.step_length} m "
+            f"to within success_threshold={config.success_threshold} m (looked around "
             f"{self._looks} times in {houses} houses); widen the window, or {other}"
         )
 
@@ -83,7 +89,9 @@ class HouseLevels:
                 yield target, stream.choice(texts)
 
     def _in_rooms(self, stream: HashStream, split: Split, house: House) -> Iterator[HouseLevel]:
-        """Levels whose target no turn brings into sight. A way that is sure is at least as long as the shortest one."""
+        """Levels whose target no turn brings into sight. A way that is sure is at least as long as
+        the shortest one.
+        """
         config = self.config
         simulator = HouseSimulator(house, Pose(house.width / 200, house.depth / 200, 0), config)
         for target, instruction in self._targets(stream, house):
@@ -163,7 +171,8 @@ class HouseLevels:
                 elif config.eval_set == "long_horizon":
                     first = replace(start, rotation=(start.rotation + 180) % 360)
                 simulator.teleport(first)
-                # A level is named by where it begins to look, too, but its split isn't drawn from that.
+                # A level is named by where it begins to look, too, but its split isn't drawn from
+                # that.
                 look = b"" if config.facing == "target" else b"%d" % first.rotation
                 yield (
                     simulator,

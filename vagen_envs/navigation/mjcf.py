@@ -12,13 +12,15 @@ from vagen_envs.navigation.objects import Color, Tint, geoms, model_file
 WALL_HEIGHT = 2.6  # metres, as of usual rooms and doors
 _DOOR_HEIGHT = 2.05
 AGENT_RADIUS = 0.198
-"""Metres; AI2-THOR's agent has 0.2. Everything stands on whole centimetres: 2 mm less keep rounding errors from
-deciding whether a move touches something."""
+"""Metres; AI2-THOR's agent has 0.2. Everything stands on whole centimetres: 2 mm less keep rounding
+errors from deciding whether a move touches something."""
 AGENT_HEIGHT = 1.8  # metres
 _CORNERS = 16  # of the prism around the agent's circle, which it exceeds by 2 % at its corners
 _SKIRTING: Color = (0.96, 0.96, 0.95)
 _SIDE_SHADES = (0.93, 0.93, 1.0, 0.97, 0.95)
-"""Brightness of the north, south, west and east wall and of all others: adjoining walls differ in a flat light."""
+"""Brightness of the north, south, west and east wall and of all others: adjoining walls differ in a
+flat light.
+"""
 
 
 def scene(
@@ -26,8 +28,9 @@ def scene(
 ) -> tuple[str, dict[str, bytes]]:
     """MJCF of a room with an agent that sweeps `step` metres, and the files that it refers to.
 
-    Body `i + 1` is `house.objects[i]`. The building follows, and the agent is the last body, with two slides and a
-    hinge. Group 2 is the ceiling, which lets light through if lamps cast shadows; group 5 is the agent.
+    Body `i + 1` is `house.objects[i]`. The building follows, and the agent is the last body, with
+    two slides and a hinge. Group 2 is the ceiling, which lets light through if lamps cast shadows;
+    group 5 is the agent.
     """
     text = model_file("room.xml").decode()
     text = text.format(
@@ -47,7 +50,8 @@ def scene(
 
 
 def _sweep(step: float) -> str:
-    """Corners of what the agent passes through in one move along y: an upright prism around two circles.
+    """Corners of what the agent passes through in one move along y: an upright prism around two
+    circles.
 
     The prism encloses the circles, so a move is never allowed that would touch something.
     """

@@ -1,9 +1,9 @@
 """AI2-THOR's players: Unity processes, kept for reuse.
 
-`ai2thor` 5.0.0 can hang: for ever if the player dies at its start (its pipe is opened for reading with
-nobody to write), until its timeout if the player dies later, and while sending to a player that never opened
-its pipe. So every call runs in a thread of its own under a watchdog, which looks at the process and at the
-clock, and on trouble kills the player and frees the thread.
+`ai2thor` 5.0.0 can hang: for ever if the player dies at its start (its pipe is opened for reading
+with nobody to write), until its timeout if the player dies later, and while sending to a player
+that never opened its pipe. So every call runs in a thread of its own under a watchdog, which looks
+at the process and at the clock, and on trouble kills the player and frees the thread.
 """
 
 from __future__ import annotations
@@ -31,11 +31,15 @@ GRID_SIZE = 0.1
 """Metres; EB-Navigation's setting. It is no multiple of the step, as there."""
 _POLL = 0.05
 _LAST_WORDS = 0.3
-"""Seconds between two looks at the player, and for which what it wrote before it died is still read."""
+"""Seconds between two looks at the player, and for which what it wrote before it died is still
+read.
+"""
 
 
 class Player:
-    """One Unity process behind ai2thor's Controller, under a watchdog. Raises SimulatorError if it doesn't come up."""
+    """One Unity process behind ai2thor's Controller, under a watchdog. Raises SimulatorError if it
+    doesn't come up.
+    """
 
     def __init__(self, config: NavigationConfig, scene: str) -> None:
         self.config, self.broken = config, ""
@@ -159,7 +163,9 @@ _idle: dict[tuple[int, NavigationConfig], list[Player]] = defaultdict(list)
 
 
 def acquire(config: NavigationConfig, scene: str) -> Player:
-    """A player for one user, one at rest if there is one. Starting one takes up to `thor_start_timeout` seconds."""
+    """A player for one user, one at rest if there is one. Starting one takes up to
+    `thor_start_timeout` seconds.
+    """
     with contextlib.suppress(IndexError):
         while True:
             player = _idle[os.getpid(), config].pop()

@@ -1,7 +1,8 @@
 """What both simulators speak: poses, episodes, and what is visible.
 
-Coordinates are AI2-THOR's: metres, x right, y up, z forward, left-handed; a rotation of 0 looks along z and
-90 along x; a horizon is positive below the horizontal. Everything that judges an episode is written here, once.
+Coordinates are AI2-THOR's: metres, x right, y up, z forward, left-handed; a rotation of 0 looks
+along z and 90 along x; a horizon is positive below the horizontal. Everything that judges an
+episode is written here, once.
 """
 
 from __future__ import annotations
@@ -95,7 +96,9 @@ def bearing(pose: Pose, x: float, z: float) -> float:
 
 
 def direction(angle: float) -> str:
-    """A bearing in words: within 45 degrees `ahead`, to 135 `right` or `left`, else `back` (VAGEN's code)."""
+    """A bearing in words: within 45 degrees `ahead`, to 135 `right` or `left`, else `back` (VAGEN's
+    code).
+    """
     if abs(angle) <= 45.0:
         return "ahead"
     if abs(angle) > 135.0:
@@ -109,7 +112,9 @@ def distance(pose: Pose, x: float, z: float) -> float:
 
 
 def target_among(objects: Iterable[SceneObject], episode: NavigationEpisode) -> str | None:
-    """The name of the target: of the objects of its type the nearest to where the episode has it."""
+    """The name of the target: of the objects of its type the nearest to where the episode has
+    it.
+    """
     x, z = episode.target_position
     same = [each for each in objects if each.kind == episode.target_type]
     return min(same, key=lambda each: math.hypot(each.x - x, each.z - z)).name if same else None
@@ -127,7 +132,8 @@ def extract(
     `target` is the target's name, `in_sight` whether some look from here shows it.
     """
     x, z = episode.target_position
-    # The task is about the target: a picture that shows it has it in the state, however much is nearer.
+    # The task is about the target: a picture that shows it has it in the state, however much is
+    # nearer.
     by_distance = sorted(
         (seen.name != target, distance(pose, seen.x, seen.z), seen) for seen in visible
     )

@@ -12,9 +12,13 @@ NEAREST_START, FARTHEST_START = 2.5, 3.0
 """Metres between the start and the target, as in EB-Navigation."""
 _MOST_POSES = 4000
 _EDGE = 20.0
-"""Degrees from the edge of the picture within which a thing is partly out of it, or hard to make out."""
+"""Degrees from the edge of the picture within which a thing is partly out of it, or hard to make
+out.
+"""
 _ROUNDED = 1e-4
-"""Metres that poses, which are rounded, may be nearer by. A bound that is a move too low does no harm."""
+"""Metres that poses, which are rounded, may be nearer by. A bound that is a move too low does no
+harm.
+"""
 
 
 def shortest_path(
@@ -27,9 +31,11 @@ def shortest_path(
     longest: int,
     ends: Callable[[Pose], bool] = lambda _: True,
 ) -> list[str] | None:
-    """Fewest moves, without turning, to within `threshold` of the target, by A*; `None` if it takes over `longest`.
+    """Fewest moves, without turning, to within `threshold` of the target, by A*; `None` if it takes
+    over `longest`.
 
-    `blocked` is the simulator's move test, `ends` what else must hold of the last pose; lengths are in metres.
+    `blocked` is the simulator's move test, `ends` what else must hold of the last pose; lengths are
+    in metres.
     """
 
     def least(pose: Pose) -> int:
@@ -80,16 +86,19 @@ def turns_towards(pose: Pose, target: tuple[float, float]) -> list[str]:
 
 
 def look_at(pose: Pose, target: tuple[float, float], below: float, fov: float) -> list[str]:
-    """The fewest turns and looks after which the target is well within the picture, or as near to it as they allow.
+    """The fewest turns and looks after which the target is well within the picture, or as near to
+    it as they allow.
 
-    `below` is how many metres the target's middle is below the camera, `fov` the field of view in degrees.
+    `below` is how many metres the target's middle is below the camera, `fov` the field of view in
+    degrees.
     """
     turns = turns_towards(pose, target)
     for turn in turns:
         pose = pose.after(turn, 0.0)
     ahead = distance(pose, *target) * math.cos(math.radians(bearing(pose, *target)))
     down = math.degrees(math.atan2(below, ahead))
-    # A look is 30 degrees: the middle third of the usual picture, and any one that it can be brought into.
+    # A look is 30 degrees: the middle third of the usual picture, and any one that it can be
+    # brought into.
     reach = max(15.0, fov / 2 - _EDGE)
     horizon, looks = pose.horizon, []
     for look, sign in (("LookDown", 1), ("LookUp", -1)):

@@ -34,9 +34,9 @@ _CEILING = 2
 _MAP_DISTANCE = 20.0
 """Metres from which the map is seen, so that walls hardly lean."""
 RASTER, SEEN = 51, 2
-"""A thing is visible if 2 or more of 51 by 51 rays through the picture meet it first: of a picture of 255 by 255
-pixels, about 50. A ray is cast through the middle of every fifth pixel of such a picture, whatever the resolution
-that is shown, and needs no OpenGL."""
+"""A thing is visible if 2 or more of 51 by 51 rays through the picture meet it first: of a picture
+of 255 by 255 pixels, about 50. A ray is cast through the middle of every fifth pixel of such a
+picture, whatever the resolution that is shown, and needs no OpenGL."""
 _PART = np.array((-0.9, -0.3, 0.3, 0.9))
 """Where lines of sight end, along each side of the box around a part of a thing: 64 points."""
 
@@ -51,8 +51,9 @@ class HouseSimulator:
         xml, files = scene(house, self.step_length, self.field_of_view, self._cast_shadows)
         self._model = mj.MjModel.from_xml_string(xml, files)
         self._data = mj.MjData(self._model)
-        # Where things and lamps are. Forces would be solved for, too, by mj_forward: the agent is in a corner of the
-        # room now, and a hundred contacts with what stands there take more memory than a scene has.
+        # Where things and lamps are. Forces would be solved for, too, by mj_forward: the agent is
+        # in a corner of the room now, and a hundred contacts with what stands there take more
+        # memory than a scene has.
         mj.mj_kinematics(self._model, self._data)
         mj.mj_camlight(self._model, self._data)
         self._agent = self._model.nbody - 1
@@ -70,7 +71,9 @@ class HouseSimulator:
     # -- acting ------------------------------------------------------------------------------------
 
     def step(self, action: str) -> bool:
-        """Carry out one of AI2-THOR's eight actions, all or nothing. Whether it succeeded. Raises ValueError."""
+        """Carry out one of AI2-THOR's eight actions, all or nothing. Whether it succeeded. Raises
+        ValueError.
+        """
         if action not in ACTIONS.values():
             raise ValueError(
                 f"{action!r} is not an action; use one of {', '.join(ACTIONS.values())}"
@@ -87,7 +90,9 @@ class HouseSimulator:
         self.pose = pose
 
     def blocked(self, pose: Pose, action: str) -> bool:
-        """Whether a move from this pose would touch something on its way. Remembered: searches ask again."""
+        """Whether a move from this pose would touch something on its way. Remembered: searches ask
+        again.
+        """
         way = (pose.rotation + MOVES[action]) % 360
         key = (round(pose.x, 3), round(pose.z, 3), way)
         if key not in self._known:
@@ -109,13 +114,17 @@ class HouseSimulator:
         )
 
     def visible(self) -> NDArray[np.bool_]:
-        """Which objects at least `SEEN` rays of the raster meet first, within `VISIBILITY_DISTANCE`."""
+        """Which objects at least `SEEN` rays of the raster meet first, within
+        `VISIBILITY_DISTANCE`.
+        """
         met = self._met(self.pose, _raster(self.field_of_view) @ self._axes())
         seen: NDArray[np.bool_] = met[1 : len(self.house.objects) + 1] >= SEEN
         return seen
 
     def in_sight(self, pose: Pose, name: str) -> bool:
-        """Whether a free line leads from the camera to some part of an object, whichever way the agent looks."""
+        """Whether a free line leads from the camera to some part of an object, whichever way the
+        agent looks.
+        """
         key = (round(pose.x, 3), round(pose.z, 3), name)
         if key not in self._sights:
             body = self._bodies[name]
@@ -141,7 +150,9 @@ class HouseSimulator:
         return np.concatenate(points)
 
     def _met(self, pose: Pose, rays: NDArray[np.float64]) -> NDArray[np.intp]:
-        """How many rays from the camera, (n, 3), meet each body first, within `VISIBILITY_DISTANCE`."""
+        """How many rays from the camera, (n, 3), meet each body first, within
+        `VISIBILITY_DISTANCE`.
+        """
         count = len(rays)
         hits, far = np.empty(count, np.int32), np.empty(count)
         mj.mj_multiRay(
@@ -205,7 +216,9 @@ class HouseSimulator:
 
 @functools.cache
 def _raster(field_of_view: float) -> NDArray[np.float64]:
-    """Rays through the raster's middles, row by row from the top: to the right, ahead (always 1), up."""
+    """Rays through the raster's middles, row by row from the top: to the right, ahead (always 1),
+    up.
+    """
     edge = math.tan(math.radians(field_of_view / 2))
     middles = edge * ((np.arange(RASTER) + 0.5) * 2 / RASTER - 1)
     across, up = np.meshgrid(middles, -middles)
@@ -213,7 +226,9 @@ def _raster(field_of_view: float) -> NDArray[np.float64]:
 
 
 def free_pose(simulator: HouseSimulator, pose: Pose) -> bool:
-    """Whether the agent can stand here: one can leave it in some direction, so nothing touches it."""
+    """Whether the agent can stand here: one can leave it in some direction, so nothing touches
+    it.
+    """
     wide, deep = simulator.house.width / 100, simulator.house.depth / 100
     inside = all(
         AGENT_RADIUS <= at <= side - AGENT_RADIUS for at, side in ((pose.x, wide), (pose.z, deep))

@@ -30,15 +30,18 @@ class NavigationState(State):
         target_type: AI2-THOR's name of the type looked for, such as `"DeskLamp"`.
         target_distance: horizontal distance from the agent in metres, two decimals.
         target_direction: `ahead`, `right`, `left` or `back`.
-        visible_objects: what the picture shows: the target first if it is there, then the nearest, five in all: type,
-            direction, distance.
-        turned: quarters to the right since the start, 0 to 3. An agent that counts its turns knows it without
-            looking, so no description has it; claims are weighed among states that are alike in it.
-        bearings: of each visible object in whole degrees, to the right of straight ahead. For eyes that are taught: no
-            description has them.
-        target_in_sight: whether a look from this place, in some direction, shows a part of the target. Where it is
-            `False` no picture shows where the target is, so no description says it.
-        horizon: degrees that the camera looks below the horizontal, -30 to 60. Like `turned` it can be counted.
+        visible_objects: what the picture shows: the target first if it is there, then the nearest,
+            five in all: type, direction, distance.
+        turned: quarters to the right since the start, 0 to 3. An agent that counts its turns knows
+            it without looking, so no description has it; claims are weighed among states that are
+            alike in it.
+        bearings: of each visible object in whole degrees, to the right of straight ahead. For eyes
+            that are taught: no description has them.
+        target_in_sight: whether a look from this place, in some direction, shows a part of the
+            target. Where it is `False` no picture shows where the target is, so no description says
+            it.
+        horizon: degrees that the camera looks below the horizontal, -30 to 60. Like `turned` it can
+            be counted.
         position: x and z of the agent in metres, in the scene's frame. No description has it.
     """
 
@@ -71,7 +74,9 @@ class NavigationState(State):
         )
 
     def structured(self) -> str:
-        """The dictionary of VAGEN, appendix D.1; of a target out of sight the distance is `None`."""
+        """The dictionary of VAGEN, appendix D.1; of a target out of sight the distance is
+        `None`.
+        """
         in_sight = self.target_in_sight
         seen = [
             {"type": kind, "direction_to_player": where, "distance_to_player": far}
@@ -89,7 +94,9 @@ class NavigationState(State):
     def alike(
         self, others: Iterable[NavigationState], _options: Mapping[str, Any]
     ) -> list[NavigationState]:
-        """The instruction names the target: "the lamp is ahead" is what "the target is ahead" is in others."""
+        """The instruction names the target: "the lamp is ahead" is what "the target is ahead" is in
+        others.
+        """
 
         def renamed(other: NavigationState) -> NavigationState:
             names = {other.target_type: self.target_type, self.target_type: other.target_type}

@@ -30,7 +30,9 @@ from vagen_envs.seeding import Split, split_of
 from vagen_envs.tables import split_named
 
 LEAST_SHOWN = 50 / 255**2
-"""Share of a picture's pixels from which an object is in it: about what the embedded simulator's `SEEN` rays are."""
+"""Share of a picture's pixels from which an object is in it: about what the embedded simulator's
+`SEEN` rays are.
+"""
 
 
 class ThorSimulator:
@@ -52,7 +54,8 @@ class ThorSimulator:
         if not self._event.metadata["lastActionSuccess"]:
             why = self._event.metadata["errorMessage"]
             raise LevelError(
-                f"the start of the episode in {record.scene} can't be taken up ({why}); correct its agentPose"
+                f"the start of the episode in {record.scene} can't be taken up ({why}); correct "
+                "its agentPose"
             )
 
     @property
@@ -71,7 +74,9 @@ class ThorSimulator:
         return bool(self._event.metadata["lastActionSuccess"])
 
     def blocked(self, pose: Pose, action: str) -> bool:
-        """Whether a move from this pose fails: it is tried, and the agent is put back before its next step."""
+        """Whether a move from this pose fails: it is tried, and the agent is put back before its
+        next step.
+        """
         key = (round(pose.x, 3), round(pose.z, 3), (pose.rotation + MOVES[action]) % 360)
         if key not in self._moves:
             self._away = True
@@ -116,8 +121,8 @@ class ThorSimulator:
     def _shows(self, event: Any, found: Any) -> bool:
         """Whether the picture of an event shows an object.
 
-        AI2-THOR's `visible` tests some points of an object and is also set for objects of which the picture has
-        nothing (its issues 1120 and 1199), so their pixels are counted, too.
+        AI2-THOR's `visible` tests some points of an object and is also set for objects of which the
+        picture has nothing (its issues 1120 and 1199), so their pixels are counted, too.
         """
         if not found["visible"]:
             return False
@@ -143,7 +148,9 @@ class ThorSimulator:
         return self._sights[key]
 
     def _shown_from(self, pose: Pose, name: str) -> bool:
-        """Whether the picture from a pose shows an object; the agent is put back before its next step."""
+        """Whether the picture from a pose shows an object; the agent is put back before its next
+        step.
+        """
         self._away = True
         event = self._teleported(pose)
         return bool(event.metadata["lastActionSuccess"]) and self._shows(
@@ -151,7 +158,9 @@ class ThorSimulator:
         )
 
     def height(self, name: str) -> float:
-        """Of an object's position above the floor, in metres; the agent's middle is 0.9 m above it."""
+        """Of an object's position above the floor, in metres; the agent's middle is 0.9 m above
+        it.
+        """
         return float(self._event.get_object(name)["position"]["y"] - self._y + 0.9)
 
     def frame(self) -> Pixels:
@@ -177,7 +186,9 @@ def _described(found: Any) -> SceneObject:
 
 
 class ThorLevels:
-    """Levels from a file of episodes. Raises ConfigError if that file or the executable can't be used."""
+    """Levels from a file of episodes. Raises ConfigError if that file or the executable can't be
+    used.
+    """
 
     def __init__(self, config: NavigationConfig) -> None:
         self._config = config
@@ -186,7 +197,8 @@ class ThorLevels:
             Path(config.thor_executable), os.X_OK
         ):
             raise ConfigError(
-                f"thor_executable={config.thor_executable!r} is not valid: it must be a file one can execute"
+                f"thor_executable={config.thor_executable!r} is not valid: it must be a file one "
+                "can execute"
             )
         self._player: Player | None = None
 

@@ -1,13 +1,17 @@
-"""Cabinets with a drawer: one of boxes, and the published scene's, which is PartNet-Mobility's, beside YCB's apple.
+"""Cabinets with a drawer: one of boxes, and the published scene's, which is PartNet-Mobility's,
+beside YCB's apple.
 
-The data sets may not be shipped and have to be downloaded. A folder is what `MS_ASSET_DIR/data` is to ManiSkill 3:
+The data sets may not be shipped and have to be downloaded. A folder is what `MS_ASSET_DIR/data` is
+to ManiSkill 3:
 
     assets/mani_skill2_ycb/info_pick_v0.json
     assets/mani_skill2_ycb/models/013_apple/{collision.ply, textured.obj}
-    partnet_mobility/dataset/1016/{mobility_cvx.urdf or mobility_fixed.urdf, and the meshes it names}
+    partnet_mobility/dataset/1016/{mobility_cvx.urdf or mobility_fixed.urdf, and the meshes it
+    names}
 
-What the skills and the stages have to know (where the handle is, how high the drawer) is measured in the
-meshes. Where the arm, the cabinet and the camera stand and where the apple may lie is as released.
+What the skills and the stages have to know (where the handle is, how high the drawer) is measured
+in the meshes. Where the arm, the cabinet and the camera stand and where the apple may lie is as
+released.
 """
 
 from __future__ import annotations
@@ -33,11 +37,15 @@ TRAVEL = 160
 
 APPLE, CABINET = "013_apple", "1016"
 STANDS, TURN = (-0.5, -1.0), -math.pi / 2
-"""Where the cabinet's origin is, in metres, and its turn about z, so that its drawers slide out along +y."""
+"""Where the cabinet's origin is, in metres, and its turn about z, so that its drawers slide out
+along +y.
+"""
 NEAR = (-500, -630, 200)
 """About here is the closed handle of the drawer that is meant; a cabinet has several."""
 OPENED, FARTHEST = 0.6, 250
-"""The drawer starts open by this share of its travel, but not so far that the arm can't get before its handle."""
+"""The drawer starts open by this share of its travel, but not so far that the arm can't get before
+its handle.
+"""
 BEHIND = 170
 """The drawer's position is the point this many millimetres behind the handle."""
 PALM = 115
@@ -51,7 +59,8 @@ _FIX = (
 
 @dataclass(frozen=True, slots=True)
 class Cabinet:
-    """A cabinet with one drawer, which slides out to the right (+y), made of boxes. Its parts are in scene.toml.
+    """A cabinet with one drawer, which slides out to the right (+y), made of boxes. Its parts are
+    in scene.toml.
 
     Attributes:
         x: of its middle.
@@ -147,7 +156,9 @@ class PublishedCabinet:
 
 
 def read_published(assets: str) -> PublishedCabinet:
-    """Find and measure the assets in a folder. Raises ConfigError if a file is missing or isn't what it should be."""
+    """Find and measure the assets in a folder. Raises ConfigError if a file is missing or isn't
+    what it should be.
+    """
     folder = Path(assets).expanduser()
     try:
         apple = _read_apple(folder / "assets" / "mani_skill2_ycb")
@@ -221,7 +232,9 @@ def _measure(urdf: Path) -> dict[str, Any]:
 
 
 def _corners(link: Any, frame: NDArray[np.float64], scale: float) -> dict[str, NDArray[np.float64]]:
-    """The corners of a link's visual meshes, by their names, in millimetres, the cabinet's origin at z = 0."""
+    """The corners of a link's visual meshes, by their names, in millimetres, the cabinet's origin
+    at z = 0.
+    """
     from trimesh.transformations import rotation_matrix, scale_matrix, translation_matrix
 
     stands = (

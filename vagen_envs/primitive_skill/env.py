@@ -27,8 +27,8 @@ from vagen_envs.replies import Action, ActionGrammar, ParsedTurn, Refused, call_
 from vagen_envs.seeding import HashStream, Split, content_hash
 
 _TOLD = (
-    "You are told the positions of all things in no particular order. Which position belongs to which thing is for you "
-    "to see in the picture."
+    "You are told the positions of all things in no particular order. Which position belongs to "
+    "which thing is for you to see in the picture."
 )
 _NOT_TOLD = "You aren't told where things are: read it off the picture."
 _DRAWER = " The drawer is closed by pushing its handle."
@@ -38,17 +38,20 @@ _IN_SIGHT = ((-300, -300, 0), (-300, 0, 0))
 
 
 class PrimitiveSkillEnv(VagenEnv):
-    """Tell a Panda arm what to pick, where to place it and what to push, seen by a third-person camera.
+    """Tell a Panda arm what to pick, where to place it and what to push, seen by a third-person
+    camera.
 
-    Actions: `pick(x, y, z)`, `place(x, y, z)`, `push(x1, y1, z1, x2, y2, z2)` in whole millimetres (VAGEN,
-    table 12), separated by `|`. The observation lists where things are, but not which is which.
+    Actions: `pick(x, y, z)`, `place(x, y, z)`, `push(x1, y1, z1, x2, y2, z2)` in whole millimetres
+    (VAGEN, table 12), separated by `|`. The observation lists where things are, but not which is
+    which.
 
-    Tasks: `place` brings two cubes to two targets, `stack` builds a tower of three, `drawer` puts an apple
-    into a drawer and closes it, `align` brings two cubes onto a line. Which cube goes where, and the words,
-    vary with the seed. Scenes are made of simple shapes, for which nothing has to be downloaded; the release's
-    own drawer scene is an option (`assets`). `difficulty` 0 to 2 are `place` with fewer and fewer turns and more and
-    more other cubes; 3 to 5 `stack` of three, four and five cubes, among others, with no turn to spare, and on 5 the
-    lowest cube has to be uncovered first. None lists positions.
+    Tasks: `place` brings two cubes to two targets, `stack` builds a tower of three, `drawer` puts
+    an apple into a drawer and closes it, `align` brings two cubes onto a line. Which cube goes
+    where, and the words, vary with the seed. Scenes are made of simple shapes, for which nothing
+    has to be downloaded; the release's own drawer scene is an option (`assets`). `difficulty` 0 to
+    2 are `place` with fewer and fewer turns and more and more other cubes; 3 to 5 `stack` of three,
+    four and five cubes, among others, with no turn to spare, and on 5 the lowest cube has to be
+    uncovered first. None lists positions.
 
     Version history:
         v0: first release.
@@ -184,7 +187,9 @@ class PrimitiveSkillEnv(VagenEnv):
         return {"stage": self._stage}
 
     def _constants(self) -> dict[str, str]:
-        """The rules for this task, and, where positions aren't told, what millimetres are read off the picture by."""
+        """The rules for this task, and, where positions aren't told, what millimetres are read off
+        the picture by.
+        """
         config = self.config
         drawer, told = config.task == "drawer", config.positions_in_text
         points = _IN_SIGHT if drawer else tuple(TARGETS.values())
@@ -256,7 +261,9 @@ class PrimitiveSkillEnv(VagenEnv):
         return f"{self._level.instruction} Next I do {' and then '.join(actions)}."
 
     def _call(self, action: Action) -> tuple[SkillCall, str, str]:
-        """The skill as it will be carried out, its text, and what the agent is told if it was clipped."""
+        """The skill as it will be carried out, its text, and what the agent is told if it was
+        clipped.
+        """
         numbers = self.config.workspace.clip(action.args)
         if numbers == action.args:
             return (action.name, numbers), action.text, ""
@@ -271,7 +278,9 @@ class PrimitiveSkillEnv(VagenEnv):
         return [VagenEnv._snapshot(self), self._stage]
 
     def _restore(self, world: Any) -> None:
-        """State and picture are the snapshot's. The scene follows when a skill, a picture or a look ahead needs it."""
+        """State and picture are the snapshot's. The scene follows when a skill, a picture or a look
+        ahead needs it.
+        """
         texts, stage = world
         actions = self._actions_of(texts)
         if type(stage) is not int or not -1 <= stage < len(self.config.stage_rewards):

@@ -1,8 +1,8 @@
 """Levels of the four tasks: initial positions, goals and instructions.
 
 Lengths are millimetres in the world's axes: the camera looks towards -x, +y is to its right, +z up,
-and the table's top is z = 0. Layouts keep the distances that the skills need (`apart`), so that each
-level can be solved by construction.
+and the table's top is z = 0. Layouts keep the distances that the skills need (`apart`), so that
+each level can be solved by construction.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ FLOOR = Workspace((-500, -100), (-600, 200), (10, 650))
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A thing that can be moved: its name (colour first), where its centre starts, its turn about z in degrees."""
+    """A thing that can be moved: its name (colour first), where its centre starts, its turn about z
+    in degrees.
+    """
 
     name: str
     at: Vector
@@ -65,8 +67,9 @@ class ManipulationLevel:
         bodies: what can be moved.
         targets: names of the discs on the table.
         cabinet: of the drawer task; `PublishedCabinet` stands for the whole published scene.
-        goal: of place, the cube for the left and the one for the right target; of stack, the cubes from
-            the lowest up; of align, the cubes from left to right, or nothing if any order will do.
+        goal: of place, the cube for the left and the one for the right target; of stack, the cubes
+            from the lowest up; of align, the cubes from left to right, or nothing if any order will
+            do.
         instruction: what a person asks for. True.
         listing: names in the order in which the observation lists positions, without the names.
     """
@@ -85,7 +88,8 @@ class ManipulationLevel:
         return self.cabinet.arm_x if self.cabinet else ARM_X
 
     def content(self) -> bytes:
-        """Canonical: colours, words and goals left out, and equal for a layout and its mirror image.
+        """Canonical: colours, words and goals left out, and equal for a layout and its mirror
+        image.
 
         So all goals and words over one layout stay within one split. A cabinet has no mirror image.
         """
@@ -108,8 +112,8 @@ def draw_level(
 ) -> ManipulationLevel:
     """Draw levels of a task, or of the published drawer scene, until one belongs to `split`.
 
-    `stack` builds a tower of `cubes`; among the cubes of `place` and `stack` there are so many `distractors`, the
-    first of which stands on the lowest cube of the tower if that is `covered`.
+    `stack` builds a tower of `cubes`; among the cubes of `place` and `stack` there are so many
+    `distractors`, the first of which stands on the lowest cube of the tower if that is `covered`.
     """
     draw = {
         "place": lambda: _draw_place(stream, distractors),
@@ -126,7 +130,9 @@ def draw_level(
 
 
 def apart(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Whether the open gripper can reach down to `a` while a cube stands at `b`; its fingers spread along y."""
+    """Whether the open gripper can reach down to `a` while a cube stands at `b`; its fingers spread
+    along y.
+    """
     return abs(a[1] - b[1]) >= 100 or abs(a[0] - b[0]) >= 70
 
 
@@ -166,7 +172,8 @@ def _lay_out(
     crowded: bool,
     fingers: int = 100,
 ) -> tuple[Body, ...]:
-    """Cubes on free millimetres, `apart` from each other: anywhere, all anew if one isn't, or where room is left.
+    """Cubes on free millimetres, `apart` from each other: anywhere, all anew if one isn't, or where
+    room is left.
 
     Beside two cubes on each other the palm needs room too: 150 for `fingers`.
     """
@@ -212,8 +219,8 @@ def _draw_place(stream: HashStream, distractors: int) -> ManipulationLevel:
 def _within_reach(bodies: tuple[Body, ...], order: tuple[str, ...]) -> bool:
     """Whether the arm gets by a tower of four with the fifth cube.
 
-    It comes from -x. Of 40 towers it overthrew two on its way, at x of -67 and -80, and of 110 that stood clear of that
-    one as it reached over it, for a fifth cube right behind.
+    It comes from -x. Of 40 towers it overthrew two on its way, at x of -67 and -80, and of 110 that
+    stood clear of that one as it reached over it, for a fifth cube right behind.
     """
     at = {body.name: body.at for body in bodies}
     (x, y, _), (last_x, last_y, _) = at[order[0]], at[order[-1]]

@@ -1,4 +1,5 @@
-"""The scenes, built from boxes, discs and a sphere: no downloads. Or the published drawer scene, from its files.
+"""The scenes, built from boxes, discs and a sphere: no downloads. Or the published drawer scene,
+from its files.
 
 Imported only by `simulator.py`, which imports ManiSkill, SAPIEN and torch.
 """
@@ -29,7 +30,9 @@ HOME_JOINTS = (0.0, -0.3, 0.0, -2.55, 0.0, 2.25, math.pi / 4)
 _ABOVE = sapien.Pose(p=[0, 0, 1])
 """Where things that can be moved are until the episode begins."""
 _APART = 29
-"""A collision bit: things that have it don't collide. ManiSkill's cabinets have it, for their parts overlap."""
+"""A collision bit: things that have it don't collide. ManiSkill's cabinets have it, for their parts
+overlap.
+"""
 
 
 class ManipulationScene(BaseEnv):  # type: ignore[misc]
@@ -110,8 +113,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
     def control(self, targets: torch.Tensor) -> None:
         """Simulate one control step of 50 ms.
 
-        `BaseEnv.step` would besides observe and reward, and warn at each step through NumPy 2. The (1, 8) targets are
-        of the seven joints in radians and of the fingers from -1 to 1.
+        `BaseEnv.step` would besides observe and reward, and warn at each step through NumPy 2. The
+        (1, 8) targets are of the seven joints in radians and of the fingers from -1 to 1.
         """
         self.agent.controller.set_action(targets)
         for _ in range(self._sim_steps_per_control):
@@ -188,7 +191,9 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         turn: Sequence[float] = (1, 0, 0, 0),
         **size: Any,
     ) -> None:
-        """Give a thing a look. Without pictures there is no driver perhaps, and SAPIEN can't even make a colour."""
+        """Give a thing a look. Without pictures there is no driver perhaps, and SAPIEN can't even
+        make a colour.
+        """
         if self.scene.can_render():
             paint = sapien.render.RenderMaterial(
                 base_color=[*colour, 1.0], roughness=roughness, specular=0.3
@@ -227,6 +232,8 @@ def _build_published_cabinet(scene: Any, cabinet: PublishedCabinet) -> Any:
 
 
 def _check_collisions(bodies: list[Any], file: str) -> None:
-    """SAPIEN leaves out a collision mesh that it can't read, and the thing would fall through the floor."""
+    """SAPIEN leaves out a collision mesh that it can't read, and the thing would fall through the
+    floor.
+    """
     if not any(body.get_collision_shapes() for body in bodies):
         raise ConfigError(f"SAPIEN can't read the collision meshes of {file}; download them again")

@@ -1,4 +1,6 @@
-"""What PrimitiveSkill's text gives away: skills for the positions that it lists, without a look at the picture."""
+"""What PrimitiveSkill's text gives away: skills for the positions that it lists, without a look at
+the picture.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from vagen_envs.replies import call_text
 
 _POINT = re.compile(r"\((-?\d+), (-?\d+), (-?\d+)\)")
 _BESIDE = 49
-"""Cubes of 40 mm that stand beside each other are farther apart: the gripper needs 70 between them (`levels.apart`)."""
+"""Cubes of 40 mm that stand beside each other are farther apart: the gripper needs 70 between them
+(`levels.apart`).
+"""
 _OPEN = re.compile(r"'drawer_open_value': (\d+)")
 
 
@@ -55,7 +59,9 @@ def read_skills(text: str, task: str) -> list[str]:
 
 
 def _shut(points: list[Vector], opened: int) -> list[str]:
-    """Find drawer and handle, which are in line; the remaining position is the apple, whose place is the drawer."""
+    """Find drawer and handle, which are in line; the remaining position is the apple, whose place
+    is the drawer.
+    """
     pairs = [
         (one, other)
         for one in points

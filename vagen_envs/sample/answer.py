@@ -1,4 +1,6 @@
-r"""What an answer says here: a value in `\boxed{…}`, or a list of boxes (V-Triune, section 3.2 and figure 8)."""
+r"""What an answer says here: a value in `\boxed{…}`, or a list of boxes (V-Triune, section 3.2 and
+figure 8).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _BRACES = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
 
 
 def boxed(text: str) -> str | None:
-    r"""What stands in the last `\boxed{…}` whose braces are balanced, else `None`. Linear in the text."""
+    r"""What stands in the last `\boxed{…}` whose braces are balanced, else `None`. Linear in the
+    text.
+    """
     opened: list[tuple[bool, int]] = []  # whether it is a box's brace, and where its content begins
     last = (-1, -1)
     for match in _BRACES.finditer(text, max(0, text.find("\\boxed"))):
@@ -37,7 +41,9 @@ def boxed(text: str) -> str | None:
 
 
 class AnswerText:
-    r"""A reply's answer: `\boxed{…}`, or from the first `[` to the last `]`; what stands around it is dropped."""
+    r"""A reply's answer: `\boxed{…}`, or from the first `[` to the last `]`; what stands around it
+    is dropped.
+    """
 
     def read(self, piece: str, start: int, end: int) -> Action | Refused:
         if value := boxed(piece):
@@ -57,7 +63,9 @@ class AnswerText:
 
 
 class Box(NamedTuple):
-    """A box: left, upper, right and lower edge in whatever unit the sample has, and what is in it."""
+    """A box: left, upper, right and lower edge in whatever unit the sample has, and what is in
+    it.
+    """
 
     x1: float
     y1: float
@@ -76,10 +84,11 @@ class NotBoxesError(ValueError):
 
 
 def read_boxes(text: str) -> list[Box]:
-    """The boxes of a list in JSON or Python's notation, whatever stands around it. Linear in the text.
+    """The boxes of a list in JSON or Python's notation, whatever stands around it. Linear in the
+    text.
 
-    Labels are compared without regard to case and white space around them, so they are stored that way. Other
-    entries, such as a confidence, are passed over.
+    Labels are compared without regard to case and white space around them, so they are stored that
+    way. Other entries, such as a confidence, are passed over.
 
     Raises:
         NotBoxesError: it isn't such a list.
@@ -125,7 +134,9 @@ def _box(entry: object, number: int) -> Box:
 
 
 def iou(one: Box, other: Box) -> float:
-    """Intersection over union of two boxes, 0 to 1 (V-Triune, equation 3); 0 if both are empty. Labels aside."""
+    """Intersection over union of two boxes, 0 to 1 (V-Triune, equation 3); 0 if both are empty.
+    Labels aside.
+    """
     width = min(one.x2, other.x2) - max(one.x1, other.x1)
     height = min(one.y2, other.y2) - max(one.y1, other.y1)
     shared = max(0.0, width) * max(0.0, height) if one.area and other.area else 0.0

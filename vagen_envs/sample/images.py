@@ -1,4 +1,6 @@
-"""A sample's picture, however a data set holds it: bytes, a path, base64, or a dictionary of these."""
+"""A sample's picture, however a data set holds it: bytes, a path, base64, or a dictionary of
+these.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,8 @@ class SampleImage:
         """A picture from a row.
 
         Args:
-            value: encoded bytes; a path; base64, with or without `data:…,` before it; or a dictionary with
-                `bytes` or `path`, as Hugging Face's `Image` is stored.
+            value: encoded bytes; a path; base64, with or without `data:…,` before it; or a
+                dictionary with `bytes` or `path`, as Hugging Face's `Image` is stored.
             where: names row and field in errors.
             folder: where relative paths begin.
 
@@ -67,7 +69,8 @@ class SampleImage:
             return cls(base64.b64decode(value.partition(",")[2] or value, validate=True), where)
         except ValueError as error:
             raise SampleError(
-                f"{where}={value!r:.60} is neither an existing file nor base64; fix the path or the encoding"
+                f"{where}={value!r:.60} is neither an existing file nor base64; fix the path or "
+                "the encoding"
             ) from error
 
     @property
@@ -78,7 +81,9 @@ class SampleImage:
 
     @property
     def pixels(self) -> Pixels:
-        """uint8 (height, width, 3), decoded anew; transparent parts are shown on white. Raises SampleError."""
+        """uint8 (height, width, 3), decoded anew; transparent parts are shown on white. Raises
+        SampleError.
+        """
         with self._opened() as image:
             if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
                 white = Image.new("RGBA", image.size, "white")

@@ -20,8 +20,9 @@ def read_samples(path: str | Path) -> Iterator[Sample]:
     """The samples of a file or folder, one after the other, in the order of file names and rows.
 
     Args:
-        path: a `.parquet`, `.arrow` or `.jsonl` file, or a folder of such, as the repository of a Hugging Face
-            data set or its `save_to_disk` makes it. Relative paths of pictures begin in the file's folder.
+        path: a `.parquet`, `.arrow` or `.jsonl` file, or a folder of such, as the repository of a
+            Hugging Face data set or its `save_to_disk` makes it. Relative paths of pictures begin
+            in the file's folder.
 
     Raises:
         SampleError: a row isn't a sample, or a file is damaged.
@@ -62,10 +63,12 @@ def load_sample_set(
 
     Args:
         path: as for `read_samples`.
-        split_by: `published` keeps the splits that files and folders are named after, and goes by content where there
-            are none; `content` puts 80, 10 and 10 % of all pictures into train, val and test.
+        split_by: `published` keeps the splits that files and folders are named after, and goes by
+            content where there are none; `content` puts 80, 10 and 10 % of all pictures into train,
+            val and test.
         sources: the data sources that are kept; all if empty.
-        max_side: the longest side in pixels of a sample's pictures, side by side; larger samples are left out.
+        max_side: the longest side in pixels of a sample's pictures, side by side; larger samples
+            are left out.
         max_question: the most characters of a question.
 
     Raises:

@@ -1,8 +1,9 @@
 """Imported boards: files in the XSB format, as Boxoban, XSokoban and public collections have them.
 
-`#` wall, `@` player, `+` player on a target, `$` box, `*` box on a target, `.` target; a space, `-` or `_` is floor,
-and `p P b B o` are `@ + $ * .`. Run-length encoding (`4#|#@$.#|4#`) is read. A board is a run of rows that contain a
-wall; any other line ends it, such as a title, a comment or a separator. Whatever lies outside the wall is decoration.
+`#` wall, `@` player, `+` player on a target, `$` box, `*` box on a target, `.` target; a space, `-`
+or `_` is floor, and `p P b B o` are `@ + $ * .`. Run-length encoding (`4#|#@$.#|4#`) is read. A
+board is a run of rows that contain a wall; any other line ends it, such as a title, a comment or a
+separator. Whatever lies outside the wall is decoration.
 """
 
 from __future__ import annotations
@@ -22,13 +23,17 @@ from vagen_envs.sokoban.levels import Level, Solutions, canonical_board, pushed_
 from vagen_envs.tables import SplitBy, split_of_file
 
 SUFFIXES = (".txt", ".xsb", ".sok", ".sb", ".ban", "")
-"""Of the files of a folder that are read, besides numbers, as in `screen.1`. A named file may be called anything."""
+"""Of the files of a folder that are read, besides numbers, as in `screen.1`. A named file may be
+called anything.
+"""
 LARGEST = 50
 """Cells of a side."""
 MOST_BYTES = 64 * 2**20
 """Of one file."""
 MOST_CHECKED = 20_000
-"""Boards up to which all are checked when they are loaded, some 0.2 ms each; of more, a board is when it is played."""
+"""Boards up to which all are checked when they are loaded, some 0.2 ms each; of more, a board is
+when it is played.
+"""
 _QUICK = 2_000
 """Placements of boxes that are searched for a solution of a board with one box."""
 
@@ -60,7 +65,9 @@ class Boards:
     published: bool
 
     def level(self, split: Split, index: int) -> Level:
-        """The board of this number, or the next one that can be played. Raises LevelError if none can."""
+        """The board of this number, or the next one that can be played. Raises LevelError if none
+        can.
+        """
         boards = self.splits[split]
         for offset in range(len(boards)):
             try:
@@ -79,12 +86,13 @@ def load_boards(path: str, split_by: SplitBy = "published") -> Boards:
 
     Args:
         path: of a file or folder.
-        split_by: `published` takes the splits from folders or files called `train`, `valid` or `test`, and goes by
-            content where there are none; `content` puts 80, 10 and 10 % of all boards into train, val and test,
-            twins by turning or mirroring into the same.
+        split_by: `published` takes the splits from folders or files called `train`, `valid` or
+            `test`, and goes by content where there are none; `content` puts 80, 10 and 10 % of all
+            boards into train, val and test, twins by turning or mirroring into the same.
 
     Raises:
-        ConfigError: nothing is there, or none of the boards can be played; the message has the first reasons.
+        ConfigError: nothing is there, or none of the boards can be played; the message has the
+            first reasons.
     """
     files = _files(path)
     return _parsed(path, split_by, tuple([(file, _digest(file)) for file in files]))
@@ -92,7 +100,9 @@ def load_boards(path: str, split_by: SplitBy = "published") -> Boards:
 
 @functools.lru_cache(maxsize=4)
 def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...]) -> Boards:
-    """Kept as long as the files have these digests; times of files would miss two writings within a clock's tick."""
+    """Kept as long as the files have these digests; times of files would miss two writings within a
+    clock's tick.
+    """
     top = Path(path).expanduser()
     found: list[tuple[str, Split | None, str]] = []
     fingerprint = hashlib.blake2b()
@@ -250,7 +260,9 @@ def _level(board: _Board, height: int, width: int) -> Level:
 
 
 def _checked(rows: str) -> _Board:
-    """A board that can be played, cut to its floor and the wall around. Raises _Unplayable with a reason."""
+    """A board that can be played, cut to its floor and the wall around. Raises _Unplayable with a
+    reason.
+    """
     lines = rows.split("\n")
     width = max(map(len, lines)) + 2
     if width > 4 * LARGEST or len(lines) > 4 * LARGEST:
@@ -296,7 +308,9 @@ def _where(grid: str, signs: str) -> int:
 
 
 def _cut(grid: str, floor: int, width: int) -> _Board:
-    """The board within the box around its floor and walls; Boxoban's pictures are 10 x 10 for that."""
+    """The board within the box around its floor and walls; Boxoban's pictures are 10 x 10 for
+    that.
+    """
     places = [divmod(at, width) for at, sign in enumerate(grid) if sign == "#" or floor >> at & 1]
     columns = [column for _, column in places]
     left, right = min(columns), max(columns) + 1

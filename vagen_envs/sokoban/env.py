@@ -68,35 +68,43 @@ class SokobanConfig(SolvableConfig):
     num_boxes: Annotated[int, Whole(1, 4), Open()] = 1
     """Boxes, and targets; 1 to 4."""
     boxes_on_target: Annotated[bool, Open()] = False
-    """Whether boxes may stand on targets at the start, as in gym-sokoban and so in the released code."""
+    """Whether boxes may stand on targets at the start, as in gym-sokoban and so in the released
+    code.
+    """
     min_solution_length: Annotated[int, Whole(1, 60), Open()] = 5
-    """Fewest moves of a shortest solution. Table 7 calls `min_actions_to_succeed` = 5 a minimum; the
-    released code uses it as a maximum, which is the preset `released` (1 to 5)."""
+    """Fewest moves of a shortest solution. Table 7 calls `min_actions_to_succeed` = 5 a minimum;
+    the released code uses it as a maximum, which is the preset `released` (1 to 5)."""
     max_solution_length: Annotated[int, Whole(1, 60), Open()] = 9
     """Most moves of a shortest solution: 9 is what three turns of three actions can do."""
     boards: str | None = None
-    """Path of a file of boards in the XSB format, or of a folder of such files, as Boxoban and XSokoban have them
-    (see `vagen_envs.sokoban.boards`); `None` generates boards. The options for size, boxes and solution are then left
-    out; an episode has 120 actions by default, as in gym-sokoban. The oracle solves boards of at most 700,000
-    placements of boxes; others can be played without it. Files are read when the environment is made."""
+    """Path of a file of boards in the XSB format, or of a folder of such files, as Boxoban and
+    XSokoban have them (see `vagen_envs.sokoban.boards`); `None` generates boards. The options for
+    size, boxes and solution are then left out; an episode has 120 actions by default, as in
+    gym-sokoban. The oracle solves boards of at most 700,000 placements of boxes; others can be
+    played without it. Files are read when the environment is made."""
     split_by: SplitBy = "published"
-    """Whether `boards` in folders called `train`, `valid` and `test` keep these splits, or are split by `content`."""
+    """Whether `boards` in folders called `train`, `valid` and `test` keep these splits, or are
+    split by `content`.
+    """
     success_reward: Annotated[float, Open(REWARD)] = 10.0
     """When all boxes stand on targets (table 16)."""
     step_reward: Annotated[float, Open(REWARD)] = -0.1
-    """For each action after which the task isn't solved (table 16). "Each step" in the paper; a primitive
-    action here and in the released code, not a turn."""
+    """For each action after which the task isn't solved (table 16). "Each step" in the paper; a
+    primitive action here and in the released code, not a turn."""
     step_reward_when_solved: Annotated[bool, Open()] = False
-    """Whether the action that solves the task gets `step_reward` too, as in gym-sokoban and so in the released
-    code. By table 16 it doesn't."""
+    """Whether the action that solves the task gets `step_reward` too, as in gym-sokoban and so in
+    the released code. By table 16 it doesn't."""
     box_on_target_reward: Annotated[float, Open(REWARD)] = 1.0
-    """For each box pushed onto a target, the last one included (table 16). Section 2.3 instead writes the three
-    cases as exclusive; gym-sokoban, which the released code uses, adds them up, and so do we."""
+    """For each box pushed onto a target, the last one included (table 16). Section 2.3 instead
+    writes the three cases as exclusive; gym-sokoban, which the released code uses, adds them up,
+    and so do we."""
     box_off_target_reward: Annotated[float, Open(REWARD)] = 0.0
-    """For each box pushed off a target. The paper has none; gym-sokoban and so the released code have -1."""
+    """For each box pushed off a target. The paper has none; gym-sokoban and so the released code
+    have -1.
+    """
     boxes_counted_from_zero: Annotated[bool, Open()] = False
-    """Whether the first action is paid `box_on_target_reward` if a box stands on a target after it, pushed or not, as
-    in gym-sokoban, which counts from 0, and so in the released code."""
+    """Whether the first action is paid `box_on_target_reward` if a box stands on a target after it,
+    pushed or not, as in gym-sokoban, which counts from 0, and so in the released code."""
     scale: Annotated[int, Whole(1, 16), Open(Whole(1, 4))] = 1
     """Pixels of a tile are 16 times this; the paper's pictures of 6x6 cells have 96x96 pixels."""
 
@@ -183,7 +191,10 @@ class SokobanEnv(GridEnv):
     simulator: SokobanSimulator
 
     def _constants(self) -> dict[str, str]:
-        legend = "Symbols: # wall, _ floor, O target, X box, P you, * box on a target, S you on a target.\n"
+        legend = (
+            "Symbols: # wall, _ floor, O target, X box, P you, * box on a target, S you on a "
+            "target.\n"
+        )
         return {"legend": "" if self.config.observation == "image" else legend}
 
     def _picture_shape(self) -> tuple[int, int, int]:

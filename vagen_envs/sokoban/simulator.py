@@ -29,7 +29,9 @@ class SokobanSimulator:
         self._steps = dict(zip(ACTIONS, level.steps(), strict=True))
 
     def step(self, action: str) -> int | None:
-        """Move the player. `None` if nothing moved, else by how much the boxes on targets became more (-1, 0, 1)."""
+        """Move the player. `None` if nothing moved, else by how much the boxes on targets became
+        more (-1, 0, 1).
+        """
         step = self._steps[action]
         moved = push(self.level.floor, self.boxes, self.player, step)
         if moved is None:
@@ -39,7 +41,9 @@ class SokobanSimulator:
         return (self.boxes & targets).bit_count() - (were & targets).bit_count()
 
     def gain(self) -> int:
-        """Whether more boxes stand on targets than when this was last asked: -1, 0 or 1 (gym-sokoban's count)."""
+        """Whether more boxes stand on targets than when this was last asked: -1, 0 or 1
+        (gym-sokoban's count).
+        """
         now = (self.boxes & self.level.targets).bit_count()
         before, self._counted = self._counted, now
         return (now > before) - (now < before)

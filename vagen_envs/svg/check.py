@@ -1,8 +1,9 @@
 """Parse and clean an SVG that comes from outside, before a renderer sees it.
 
-Nothing that reaches beyond the text survives: references other than `#id` and images in `data:` URLs are
-removed, and so are scripts, processing instructions and document types. What a browser ignores stays,
-for the renderer to ignore. Cost isn't estimated here; the limits of the drawing process bound it.
+Nothing that reaches beyond the text survives: references other than `#id` and images in `data:`
+URLs are removed, and so are scripts, processing instructions and document types. What a browser
+ignores stays, for the renderer to ignore. Cost isn't estimated here; the limits of the drawing
+process bound it.
 """
 
 from __future__ import annotations
@@ -29,9 +30,13 @@ MAX_IMAGE_PIXELS = 1 << 22
 """Of an embedded image: a PNG of a few kilobytes can hold gigapixels."""
 MAX_ENTITIES = 64
 MAX_ENTITY_LENGTH = 256
-"""Characters. Editors declare namespaces as entities; 32 kB of references then expand to 2 MB at most."""
+"""Characters. Editors declare namespaces as entities; 32 kB of references then expand to 2 MB at
+most.
+"""
 FIELD = (100.0, 100.0)
-"""Size of an SVG that states neither `viewBox` nor size, as the prompt says. A browser takes 300 × 150."""
+"""Size of an SVG that states neither `viewBox` nor size, as the prompt says. A browser takes 300 ×
+150.
+"""
 
 SVG = "http://www.w3.org/2000/svg"
 XML = "http://www.w3.org/XML/1998/namespace"
@@ -213,7 +218,9 @@ def _remove_references(element: Element, ids: Collection[str | None], nested: bo
 
 
 def _image(url: str, nested: bool) -> str | None:
-    """An image's `data:` URL with the kind that its content has; an SVG is cleaned, too. `None` for anything else."""
+    """An image's `data:` URL with the kind that its content has; an SVG is cleaned, too. `None` for
+    anything else.
+    """
     if (match := _DATA.match(url)) is None:
         return None
     data = unquote_to_bytes(url[match.end() :])

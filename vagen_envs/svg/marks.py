@@ -1,7 +1,9 @@
-"""What an SVG paints, in order: shapes with their colours and boxes, the ground truth of `SvgState`.
+"""What an SVG paints, in order: shapes with their colours and boxes, the ground truth of
+`SvgState`.
 
-resvg gives pixels only. The geometry is worked out here from the cleaned document: transforms, references,
-style sheets, opacities and nested viewports are followed; clips, masks and filters aren't.
+resvg gives pixels only. The geometry is worked out here from the cleaned document: transforms,
+references, style sheets, opacities and nested viewports are followed; clips, masks and filters
+aren't.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def letterbox(root: Element, size: int) -> tuple[int, int]:
 
 
 def marks_of(root: Element, styles: Mapping[Element, Style], size: int) -> list[Mark]:
-    """The marks of a cleaned SVG with its resolved `styles` on a `size` × `size` picture; at most `MAX_MARKS`."""
+    """The marks of a cleaned SVG with its resolved `styles` on a `size` × `size` picture; at most
+    `MAX_MARKS`.
+    """
     width, height = letterbox(root, size)
     walk = _Walk(root, styles, size)
     outside = _Place(Identity, style_of(styles[root], {}), (size, size), 1.0)
@@ -52,7 +56,9 @@ def marks_of(root: Element, styles: Mapping[Element, Style], size: int) -> list[
 
 @dataclass(frozen=True)
 class _Place:
-    """Where and how an element is painted: transform to pixels, style, size of the viewport, opacity of the groups."""
+    """Where and how an element is painted: transform to pixels, style, size of the viewport,
+    opacity of the groups.
+    """
 
     matrix: Transform
     style: Style
@@ -61,7 +67,9 @@ class _Place:
     depth: int = 0
 
     def length(self, text: str | None, axis: str, default: float = 0.0) -> float:
-        """Pixels of a length; `default` for what is none, or too large for a number, as in resvg."""
+        """Pixels of a length; `default` for what is none, or too large for a number, as in
+        resvg.
+        """
         width, height = self.viewport
         whole = {"x": width, "y": height}.get(axis, math.hypot(width, height) / math.sqrt(2))
         found = pixels(text, whole)
@@ -301,7 +309,9 @@ _FONT_SIZE = 64
 
 @functools.lru_cache(maxsize=256)
 def _box_of(words: str) -> tuple[float, float, float, float, float]:
-    """Left, top, right and bottom of the ink of words at `_FONT_SIZE`, from the start of their line; the advance."""
+    """Left, top, right and bottom of the ink of words at `_FONT_SIZE`, from the start of their
+    line; the advance.
+    """
     from PIL import ImageFont
 
     words = words[:1000]  # Pillow raises for a million

@@ -19,7 +19,9 @@ from vagen_envs.svg.check import local_name
 Points = NDArray[np.float64]
 """Of shape (count, 2): x and y."""
 Length = Callable[..., float]
-"""Pixels of a length: its text, its axis (`x`, `y` or `r` for neither), and what counts for a text that is none."""
+"""Pixels of a length: its text, its axis (`x`, `y` or `r` for neither), and what counts for a text
+that is none.
+"""
 
 _NUMBER = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?")
 _TRANSFORM = re.compile(r"(?<!\w)(\w++)\s*+\(([^()]*+)\)")
@@ -62,7 +64,9 @@ def _rotation(degrees: float, x: float, y: float) -> Transform:
 
 
 def read_transform(text: str | None) -> Transform:
-    """The matrix of a `transform`; functions that aren't known, or have too few numbers, change nothing."""
+    """The matrix of a `transform`; functions that aren't known, or have too few numbers, change
+    nothing.
+    """
     matrix = Identity
     for name, inside in _TRANSFORM.findall(text or ""):
         values = numbers(inside)
@@ -74,7 +78,9 @@ def read_transform(text: str | None) -> Transform:
 
 
 def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Points]]:
-    """The name of a shape, if its element says it, and its outlines. Empty for elements that draw no shape."""
+    """The name of a shape, if its element says it, and its outlines. Empty for elements that draw
+    no shape.
+    """
     name, get = local_name(element), element.get
     if name == "path":
         return None, _path(get("d", ""))
@@ -124,7 +130,9 @@ def _path(data: str) -> list[Points]:
 
 
 def shape_of(outlines: list[Points]) -> str:
-    """What outlines look like: circle, ellipse, rectangle (maybe rounded), triangle, line or just shape."""
+    """What outlines look like: circle, ellipse, rectangle (maybe rounded), triangle, line or just
+    shape.
+    """
     if len(outlines) != 1:
         return "shape"
     points = outlines[0]
@@ -140,7 +148,8 @@ def shape_of(outlines: list[Points]) -> str:
         return "triangle"
     x, y = points.T
     area = abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) / 2
-    # A circle fills 0.785 of its box; a square whose corners are rounded by a quarter of its side passes, by 0.3 not.
+    # A circle fills 0.785 of its box; a square whose corners are rounded by a quarter of its side
+    # passes, by 0.3 not.
     if area > 0.9 * width * height:
         return "rectangle"
     radii = np.hypot(*((points - (low + high) / 2) / (width, height)).T)

@@ -43,7 +43,8 @@ class Element(NamedTuple):
     """Something painted.
 
     Attributes:
-        shape: circle, ellipse, rectangle (maybe rounded), triangle, line, text, or shape for any other.
+        shape: circle, ellipse, rectangle (maybe rounded), triangle, line, text, or shape for any
+            other.
         how: filled or outlined.
         colour: `#rrggbb`; of a gradient the mean of its stops.
         x, y: the middle of its box, in percent of the picture from its left and from its top.
@@ -68,7 +69,9 @@ class Element(NamedTuple):
 def elements(
     marks: Iterable[tuple[str, str, str, float, float, float, float]], size: int
 ) -> tuple[Element, ...]:
-    """The largest elements of what was painted on a `size` × `size` picture, in the order of painting."""
+    """The largest elements of what was painted on a `size` × `size` picture, in the order of
+    painting.
+    """
     found = []
     for shape, how, colour, left, top, right, bottom in marks:
         middle_x, middle_y = 50 * (left + right) / size, 50 * (top + bottom) / size
@@ -89,8 +92,8 @@ class SvgState(State):
     Attributes:
         target: its largest elements, in the order of painting, those behind first.
         drawing: the same of the agent's last picture; `None` while there is none, or if it failed.
-        pixels: a hash of the drawing's pixels, which tells drawings apart whose elements are described alike. No
-            description has it.
+        pixels: a hash of the drawing's pixels, which tells drawings apart whose elements are
+            described alike. No description has it.
     """
 
     kind: ClassVar[str] = "svg"

@@ -1,7 +1,8 @@
-"""A process that draws one SVG after the other within limits: `python -m … DESCRIPTOR SECONDS RENDERER`.
+"""A process that draws one SVG after the other within limits: `python -m … DESCRIPTOR SECONDS
+RENDERER`.
 
-The kernel ends it when a drawing takes too much CPU time (a timer whose default action kills, also within C code) or
-too much memory. Once warm, it refuses to open files, sockets or processes.
+The kernel ends it when a drawing takes too much CPU time (a timer whose default action kills, also
+within C code) or too much memory. Once warm, it refuses to open files, sockets or processes.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ _IN_WORDS = {
 
 
 def draw(root: Element, size: int, renderer: str) -> Image.Image:
-    """A cleaned SVG on white, letter-boxed in `size` × `size` pixels, RGB; it gets the letter-box's width and height.
+    """A cleaned SVG on white, letter-boxed in `size` × `size` pixels, RGB; it gets the letter-box's
+    width and height.
 
     Raises:
         BaseException: whatever the renderer raises for an SVG that it can't draw.
@@ -83,7 +85,8 @@ def draw(root: Element, size: int, renderer: str) -> Image.Image:
 
 @functools.cache
 def _options() -> Any:
-    """All text is drawn in Aileron, which Pillow brings, so that pictures are the same on every machine.
+    """All text is drawn in Aileron, which Pillow brings, so that pictures are the same on every
+    machine.
 
     It is called by resvg's default family, which stands in for all families that aren't there.
     """

@@ -1,9 +1,11 @@
-"""A process that compares answers with math-verify, one after the other: `python -m … SECONDS BYTES`.
+"""A process that compares answers with math-verify, one after the other: `python -m … SECONDS
+BYTES`.
 
-math-verify takes whatever a model writes to a computer algebra system, which may not come back (`9^{9^{9^9}}`)
-and can't be interrupted from within, so this process bounds itself: a timer of CPU time whose default action
-kills, and a limit of memory. It reads a line of JSON a request, `[gold, answer]`, from standard input until
-that ends, and writes a line each: true, false, or a string that says why the gold answer can't be read.
+math-verify takes whatever a model writes to a computer algebra system, which may not come back
+(`9^{9^{9^9}}`) and can't be interrupted from within, so this process bounds itself: a timer of CPU
+time whose default action kills, and a limit of memory. It reads a line of JSON a request, `[gold,
+answer]`, from standard input until that ends, and writes a line each: true, false, or a string that
+says why the gold answer can't be read.
 """
 
 from __future__ import annotations

@@ -53,7 +53,9 @@ class Scored:
 
 
 def is_reflective(response: str) -> bool:
-    """Whether the response has one of the 15 words (appendix H), as a whole word, in upper or lower case."""
+    """Whether the response has one of the 15 words (appendix H), as a whole word, in upper or lower
+    case.
+    """
     return _REFLECTIVE.search(response) is not None
 
 
@@ -61,12 +63,12 @@ def source_metrics(scored: Iterable[Scored]) -> dict[str, float]:
     """The metrics of a batch as `"source/name": value`, ready to be logged.
 
     Of each data source: `count`; `unscored`, a share; and, of what is scored, the means
-    `reward/total`, `reward/accuracy` and `reward/format` (weighed, so that the last two add up to the first) and
-    `accuracy` and `format` (not weighed); of every response `length/characters`, `length/tokens` where counted,
-    `truncated`, a share, and `reflection/ratio` (equation 4); where anything scored is reflective,
-    `reflection/correct` (equation 5), by an accuracy above 0. For boxes also `iou`, `iou@50`, `iou@75`,
-    `iou@95`, `iou@99`, and `map` and `map@50` over the batch (appendix E; each response counts as a picture).
-    What has no value in a batch is left out.
+    `reward/total`, `reward/accuracy` and `reward/format` (weighed, so that the last two add up to
+    the first) and `accuracy` and `format` (not weighed); of every response `length/characters`,
+    `length/tokens` where counted, `truncated`, a share, and `reflection/ratio` (equation 4); where
+    anything scored is reflective, `reflection/correct` (equation 5), by an accuracy above 0. For
+    boxes also `iou`, `iou@50`, `iou@75`, `iou@95`, `iou@99`, and `map` and `map@50` over the batch
+    (appendix E; each response counts as a picture). What has no value in a batch is left out.
 
     Raises:
         MissingExtraError: there are boxes, and pycocotools isn't installed.
@@ -140,8 +142,9 @@ def mean_average_precision(
 ) -> tuple[float, float]:
     """COCO's mAP over pictures: COCOeval's, with at most 100 boxes a picture.
 
-    Boxes have no confidence, since a language model's is not to be relied on (appendix D); their share of the
-    picture's area ranks them (appendix E), the earlier written first where it is equal.
+    Boxes have no confidence, since a language model's is not to be relied on (appendix D); their
+    share of the picture's area ranks them (appendix E), the earlier written first where it is
+    equal.
 
     Args:
         predicted: the boxes of each picture. Those whose label no picture has are passed over.
@@ -162,7 +165,8 @@ def mean_average_precision(
         raise MissingExtraError("mAP", "verify", "pycocotools") from error
     if not any(truth) or not len(predicted) == len(truth) == len(areas):
         raise ValueError(
-            f"{len(predicted)}, {len(truth)} and {len(areas)} pictures; give as many of each, and a box"
+            f"{len(predicted)}, {len(truth)} and {len(areas)} pictures; give as many of each, "
+            "and a box"
         )
     names = sorted({box.label for boxes in truth for box in boxes})
     category = {name: i + 1 for i, name in enumerate(names)}

@@ -1,13 +1,16 @@
-"""Verifiers as a service: rewards are computed beside the training loop (V-Triune, section 3.2, figure 1).
+"""Verifiers as a service: rewards are computed beside the training loop (V-Triune, section 3.2,
+figure 1).
 
     with VerifierService() as service:
-        verdicts = await VerifierClient(service.address).score_many(samples, responses, iou_threshold=0.95)
+        verdicts = await VerifierClient(service.address).score_many(samples, responses,
+        iou_threshold=0.95)
 
-or, on a machine of its own, `python -m vagen_rewards.verifiers.service --host 0.0.0.0 --port 8420`. There is no
-password: let only those reach the port who may. It speaks HTTP and JSON: POST /score takes
-`{"items": [{"sample": row without pictures, "response": text}, …], "iou_threshold": 0.85}` and gives
-`{"verdicts": [{accuracy, format, answer, reason, metrics}, …]}`, in order; `accuracy` is null where an item can't
-be scored. A request that isn't of this form is answered by status 400 or 413 and `{"error": …}`.
+or, on a machine of its own, `python -m vagen_rewards.verifiers.service --host 0.0.0.0 --port 8420`.
+There is no password: let only those reach the port who may. It speaks HTTP and JSON: POST /score
+takes `{"items": [{"sample": row without pictures, "response": text}, …], "iou_threshold": 0.85}`
+and gives `{"verdicts": [{accuracy, format, answer, reason, metrics}, …]}`, in order; `accuracy` is
+null where an item can't be scored. A request that isn't of this form is answered by status 400 or
+413 and `{"error": …}`.
 """
 
 from __future__ import annotations

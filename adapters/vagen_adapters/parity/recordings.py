@@ -111,7 +111,9 @@ RECORDINGS = (
 
 
 class RecordedEnv(gym.Wrapper[Any, Any, Any, Any]):
-    """A recording's environment. It stores pictures and turns, and breaks in the recording's `breaks` turn."""
+    """A recording's environment. It stores pictures and turns, and breaks in the recording's
+    `breaks` turn.
+    """
 
     def __init__(self, recording: Recording) -> None:
         super().__init__(gym.make(ENV_ID, disable_env_checker=True, **recording.options).unwrapped)

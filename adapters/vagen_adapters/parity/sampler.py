@@ -36,7 +36,8 @@ class SamplerCall:
 
 
 class RecordedSampler:
-    """Returns the recording's replies in order, with the model's log-probabilities for the given input.
+    """Returns the recording's replies in order, with the model's log-probabilities for the given
+    input.
 
     If a picture isn't passed, its tokens have no pixels, as on a server.
     """
@@ -48,7 +49,8 @@ class RecordedSampler:
     def generate(
         self, prompt_ids: Sequence[int], pictures: Sequence[Pixels], *, summary: bool = False
     ) -> tuple[list[int], list[float]]:
-        """Return the next reply's tokens and their log-probabilities at temperature 1; then start again.
+        """Return the next reply's tokens and their log-probabilities at temperature 1; then start
+        again.
 
         `summary` asks for a summary of the turns so far instead.
         """

@@ -1,7 +1,7 @@
 """Multi-turn PPO for vision-language agents: the only place in the project with an RL algorithm.
 
-Begin with `trainer`, which ties the modules together, and `rollout_worker`, which plays for it. Each module says at its
-top what it is for; `launch` has accelerate's configuration files.
+Begin with `trainer`, which ties the modules together, and `rollout_worker`, which plays for it.
+Each module says at its top what it is for; `launch` has accelerate's configuration files.
 """
 
 from vagen_envs.extras import need

@@ -38,17 +38,20 @@ Critic = Literal["own", "shared", "none"]
 class ActorCritic(nn.Module):
     """A vision-language model as policy, with a critic and a reference.
 
-    All that needs weights goes through `forward`, so that whatever wraps this module (DDP, FSDP, DeepSpeed) sees it.
+    All that needs weights goes through `forward`, so that whatever wraps this module (DDP, FSDP,
+    DeepSpeed) sees it.
 
     Args:
         policy: an image-text-to-text model of transformers, with or without a PEFT wrapper.
-        critic: a backbone of the same family for the critic; None for a value head on the policy's last hidden state.
+        critic: a backbone of the same family for the critic; None for a value head on the policy's
+            last hidden state.
         values: False for estimators without a critic.
 
     Attributes:
         vision_cache: cached features of frozen vision towers; None if towers are trained.
         packs: concatenate a batch's sequences into one row without padding; see `packed_rows`.
-        spread: weights are sharded over processes (FSDP, ZeRO 3), which must call each layer equally often.
+        spread: weights are sharded over processes (FSDP, ZeRO 3), which must call each layer
+            equally often.
     """
 
     critic_prefixes: tuple[str, ...] = ("critic.", "value_head.")
@@ -74,8 +77,8 @@ class ActorCritic(nn.Module):
     def from_pretrained(cls, path: str, *, critic: Critic = "own", **options: Any) -> Self:
         """Read the policy from `path`, and the critic's backbone from the same folder.
 
-        If the folder holds a trained critic (`critic.safetensors`), it is read too. `options` are those of
-        transformers' `from_pretrained`.
+        If the folder holds a trained critic (`critic.safetensors`), it is read too. `options` are
+        those of transformers' `from_pretrained`.
         """
         from transformers import AutoModel
 
@@ -94,7 +97,9 @@ class ActorCritic(nn.Module):
         return self.policy.config
 
     def tie_weights(self) -> None:
-        """Make language heads their embeddings again, where they are, after weights were spread over processes."""
+        """Make language heads their embeddings again, where they are, after weights were spread
+        over processes.
+        """
         for model in (self.policy, self.critic, self.reference):
             if model is not None:
                 model.tie_weights()
@@ -112,12 +117,14 @@ class ActorCritic(nn.Module):
     def add_reference(
         self, arithmetic: torch.dtype = torch.float32, path: str | None = None
     ) -> None:
-        """Remember the policy as it is now. With adapters that is the policy without them, and costs nothing.
+        """Remember the policy as it is now. With adapters that is the policy without them, and
+        costs nothing.
 
         Args:
-            arithmetic: in which autocast computes. What it would round at every use is stored rounded.
-            path: the policy's folder, while it is what was read there, in the type that it is stored in: a machine's
-                processes share a file's pages, and no copy.
+            arithmetic: in which autocast computes. What it would round at every use is stored
+                rounded.
+            path: the policy's folder, while it is what was read there, in the type that it is
+                stored in: a machine's processes share a file's pages, and no copy.
         """
         if self.has_adapters:
             return
@@ -144,12 +151,14 @@ class ActorCritic(nn.Module):
 
         Args:
             inputs: see `generation.model_inputs`.
-            want: `logprobs` and `entropies` of the policy, (B, L) (see `scoring`); `values`, (B, L + 1), V
-                before each token and after the last (0 before the first); `reference_logprobs`, (B, L).
+            want: `logprobs` and `entropies` of the policy, (B, L) (see `scoring`); `values`, (B, L
+                + 1), V before each token and after the last (0 before the first);
+                `reference_logprobs`, (B, L).
             temperature: of the sampler.
             forbidden_ids: that the sampler leaves out.
             mask: (B, L) bool, the tokens whose log-probabilities are wanted; all by default.
-            detach_backbone: no gradient flows from the values into a backbone that is shared with the policy.
+            detach_backbone: no gradient flows from the values into a backbone that is shared with
+                the policy.
             entropies_teach: whether gradients flow through the entropies.
         """
         of_policy = {"logprobs", "entropies"} & set(want)
@@ -211,13 +220,17 @@ class ActorCritic(nn.Module):
         return in_rows(hidden, inputs["attention_mask"]) if self.packs else hidden
 
     def values_after(self, hidden: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
-        """(B, L) Values after each position, from the last hidden states, (B, L, H). A subclass may add heads."""
+        """(B, L) Values after each position, from the last hidden states, (B, L, H). A subclass may
+        add heads.
+        """
         assert self.value_head is not None  # noqa: S101 - for the type checker
         values: Tensor = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(2).float()
         return values
 
     def critic_inputs(self, shown: Sequence[Shown]) -> dict[str, Tensor]:
-        """Further inputs that only `values_after` reads; their names begin with `FOR_CRITIC`. None by default."""
+        """Further inputs that only `values_after` reads; their names begin with `FOR_CRITIC`. None
+        by default.
+        """
         return {}
 
     @contextlib.contextmanager
@@ -250,7 +263,9 @@ class ActorCritic(nn.Module):
                 parameter.requires_grad_(False)
 
     def trainable(self, *, critic: bool) -> list[nn.Parameter]:
-        """The parameters of the critic, or of the policy, that are trained. A shared backbone is the policy's."""
+        """The parameters of the critic, or of the policy, that are trained. A shared backbone is
+        the policy's.
+        """
         return [
             parameter
             for name, parameter in self.named_parameters()
@@ -263,8 +278,8 @@ class ActorCritic(nn.Module):
     ) -> None:
         """Write the policy as any checkpoint of its family, and the critic beside it in one file.
 
-        With adapters only they are written, the policy's in PEFT's layout. `state` is this module's state
-        where the weights are spread over processes.
+        With adapters only they are written, the policy's in PEFT's layout. `state` is this module's
+        state where the weights are spread over processes.
         """
         state = self.state_dict() if state is None else state
         of_policy = {
@@ -296,8 +311,9 @@ class ActorCritic(nn.Module):
         )
         if differing:
             raise TrainingConfigError(
-                f"{file} holds another critic: {min(differing)} and {len(differing) - 1} more weights differ. Keep "
-                "shared_backbone and lora as they were in its training, or remove the file to start a new critic"
+                f"{file} holds another critic: {min(differing)} and {len(differing) - 1} more "
+                "weights differ. Keep shared_backbone and lora as they were in its training, or "
+                "remove the file to start a new critic"
             )
         self.load_state_dict(state, strict=False)
 
@@ -325,7 +341,9 @@ class ActorCritic(nn.Module):
 
 
 def with_adapters(model: Any, settings: Mapping[str, Any], seed: int) -> Any:
-    """A frozen model with adapters drawn from `seed`; raises TrainingConfigError if `settings` don't fit it."""
+    """A frozen model with adapters drawn from `seed`; raises TrainingConfigError if `settings`
+    don't fit it.
+    """
     from peft import LoraConfig, get_peft_model
 
     try:

@@ -58,66 +58,79 @@ INHERITED = {
 
 @dataclass
 class MultiTurnPPOConfig(_BaseConfig):
-    """Settings beside those of `transformers.TrainingArguments`. Defaults are VAGEN's (table 22) where it has them.
+    """Settings beside those of `transformers.TrainingArguments`. Defaults are VAGEN's (table 22)
+    where it has them.
 
     One step is one optimizer update from one mini-batch. `max_steps` follows from `rollouts`.
-    `per_device_train_batch_size` is the number of sequences that go through the model at once; it changes memory, not
-    results. `gradient_accumulation_steps` has no meaning here. `learning_rate` is the policy's.
+    `per_device_train_batch_size` is the number of sequences that go through the model at once; it
+    changes memory, not results. `gradient_accumulation_steps` has no meaning here. `learning_rate`
+    is the policy's.
 
     Attributes:
-        environments: what is played, each an id or a table with the entries of `TrainingEnvironment`. Groups of
-            episodes are distributed over them by weight.
-        level_sampler: how a rollout's levels are chosen. `uniform` draws environments by weight and levels at random;
-            `difficulty` prefers those that the policy solves half of the time.
+        environments: what is played, each an id or a table with the entries of
+            `TrainingEnvironment`. Groups of episodes are distributed over them by weight.
+        level_sampler: how a rollout's levels are chosen. `uniform` draws environments by weight and
+            levels at random; `difficulty` prefers those that the policy solves half of the time.
         num_envs: environments that play at once in each process.
         env_threads: environments that are reset or stepped at the same time.
         rollouts: number of times that episodes are collected and trained on.
         episodes_per_rollout: episodes collected each time.
         group_size: episodes of the same level, for estimators that compare episodes.
-        context: earlier turns in a prompt, see `vagen_adapters.context`: `all` trains on whole episodes; with `last:N`
-            each turn is a sequence of its own (Verlog); with `summary:K` the policy writes a summary after K turns,
-            which is trained on as a reply and ends a sequence. The trainer takes no other policy.
+        context: earlier turns in a prompt, see `vagen_adapters.context`: `all` trains on whole
+            episodes; with `last:N` each turn is a sequence of its own (Verlog); with `summary:K`
+            the policy writes a summary after K turns, which is trained on as a reply and ends a
+            sequence. The trainer takes no other policy.
         max_length: tokens in a sequence.
         temperature: of sampling.
         top_p: of sampling.
         max_tokens: of a reply.
-        generation: the generation back-end: `transformers`, `vllm` in this process, or a `vllm-server`.
-        vllm_options: keywords of `VLLMSampler` (with those of `vllm.LLM`) or of `VLLMServerSampler`.
-        advantage: the estimator: `token_gae`, `dual_discount_gae`, `bilevel_gae`, `bilevel_gae_released`,
-            `bilevel_gae_mixed`, `turn_gae`, `vine`, `grpo`, `rloo`, `rloo_turns` or `gigpo`.
+        generation: the generation back-end: `transformers`, `vllm` in this process, or a
+            `vllm-server`.
+        vllm_options: keywords of `VLLMSampler` (with those of `vllm.LLM`) or of
+            `VLLMServerSampler`.
+        advantage: the estimator: `token_gae`, `dual_discount_gae`, `bilevel_gae`,
+            `bilevel_gae_released`, `bilevel_gae_mixed`, `turn_gae`, `vine`, `grpo`, `rloo`,
+            `rloo_turns` or `gigpo`.
         advantage_settings: the estimator's keywords, such as {"gamma_turn": 0.95}.
-        continuations: Monte Carlo continuations from each state, whose mean return is VinePPO's baseline.
+        continuations: Monte Carlo continuations from each state, whose mean return is VinePPO's
+            baseline.
         kl_coef: β of the KL penalty in the reward (k1 estimate).
         kl_loss_coef: weight of the KL term in the loss (k3 estimate).
         critic_learning_rate: 5 to 10 times the policy's (Turn-PPO).
         critic_warmup_rollouts: rollouts at the start in which only the critic is trained (Verlog).
-        value_clip: distance from its old value beyond which a value's loss stops falling; None for no limit.
+        value_clip: distance from its old value beyond which a value's loss stops falling; None for
+            no limit.
         entropy_coef: weight of the entropy bonus.
         clip_low: the ratio is clipped to [1 - clip_low, 1 + clip_high].
         clip_high: see `clip_low`.
-        dual_clip: largest ratio that counts where the advantage is negative (Ye et al. 2020); None for no limit.
+        dual_clip: largest ratio that counts where the advantage is negative (Ye et al. 2020); None
+            for no limit.
         policy_loss: PPO's clipped surrogate (`clip`) or CISPO's clipped weights (`cispo`).
-        ratio_level: `token` ratios, or geometric means over a `turn` (Turn-PPO) or a `sequence` (GSPO).
+        ratio_level: `token` ratios, or geometric means over a `turn` (Turn-PPO) or a `sequence`
+            (GSPO).
         loss_level: what has equal weight in the policy's loss: each `token`, `turn` or `sequence`.
-        sampler_correction: truncated importance weights of trainer against sampler, capped at 2: `none`, per `token`,
-            or per `sequence`.
-        reasoning_credit: `turn` pays the reasoning reward to all tokens of the turn (VAGEN), `span` credits each
-            sentence's tokens by that sentence's truth.
-        max_staleness: updates by which the weights that sampled a reply may be older than those that first learn from
-            it. 0 plays each rollout after the updates of the one before.
-        dynamic_sampling: how many times more levels are played at most until enough groups have returns that differ
-            (DAPO); groups of equal returns are left out. 0 for none.
-        overlong_share: last share of `max_tokens` in which a reply costs up to 1 (DAPO, eq. 13); 0 for no penalty.
+        sampler_correction: truncated importance weights of trainer against sampler, capped at 2:
+            `none`, per `token`, or per `sequence`.
+        reasoning_credit: `turn` pays the reasoning reward to all tokens of the turn (VAGEN), `span`
+            credits each sentence's tokens by that sentence's truth.
+        max_staleness: updates by which the weights that sampled a reply may be older than those
+            that first learn from it. 0 plays each rollout after the updates of the one before.
+        dynamic_sampling: how many times more levels are played at most until enough groups have
+            returns that differ (DAPO); groups of equal returns are left out. 0 for none.
+        overlong_share: last share of `max_tokens` in which a reply costs up to 1 (DAPO, eq. 13); 0
+            for no penalty.
         epochs_per_rollout: passes over the sequences of a rollout.
         minibatches: updates in each pass.
         packing: concatenate sequences into one row without padding.
         attn_implementation: of transformers, such as `flash_attention_2`; None for its default.
-        freeze_vision: keep the vision tower and its projector frozen; their features are computed once per picture.
-        shared_backbone: the critic is a value head on the policy's backbone instead of a model of its own.
-        lora: settings of `peft.LoraConfig`. If given, only adapters and the value head are trained, and the reference
-            is the policy without adapters.
-        eval_rollouts: evaluate on the validation split after every so many rollouts, write `evaluations.json`, and keep
-            the model that solved most in `best`. 0 for never.
+        freeze_vision: keep the vision tower and its projector frozen; their features are computed
+            once per picture.
+        shared_backbone: the critic is a value head on the policy's backbone instead of a model of
+            its own.
+        lora: settings of `peft.LoraConfig`. If given, only adapters and the value head are trained,
+            and the reference is the policy without adapters.
+        eval_rollouts: evaluate on the validation split after every so many rollouts, write
+            `evaluations.json`, and keep the model that solved most in `best`. 0 for never.
         eval_episodes: episodes of each environment in an evaluation, always on the same levels.
     """
 
@@ -276,8 +289,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         )
         if self.advantage_settings.get("gamma_token", 1) != 1:
             raise TrainingConfigError(
-                f"advantage_settings gamma_token={self.advantage_settings['gamma_token']} is not valid: it must be 1, "
-                "or longer replies are discounted more; discount turns by gamma_turn"
+                f"advantage_settings gamma_token={self.advantage_settings['gamma_token']} is not "
+                "valid: it must be 1, or longer replies are discounted more; discount turns by "
+                "gamma_turn"
             )
 
     def _check_combinations(self) -> None:
@@ -355,8 +369,8 @@ def entries_of(advantage: str) -> dict[str, Any]:
 def _types() -> dict[str, TypeAdapter[Any]]:
     """The types of all settings.
 
-    transformers' annotations don't say all that is taken: of its settings only switches and numbers are known, by their
-    defaults.
+    transformers' annotations don't say all that is taken: of its settings only switches and numbers
+    are known, by their defaults.
     """
     own = {**inspect.get_annotations(MultiTurnPPOConfig, eval_str=True), **INHERITED}
     inherited = {bool: bool | None, int: int, float: float}
@@ -369,7 +383,9 @@ def _types() -> dict[str, TypeAdapter[Any]]:
 
 
 def check_setting(name: str, setting: Any) -> None:
-    """Raise TrainingConfigError for an unknown setting, or one of another type, choice or range than its field."""
+    """Raise TrainingConfigError for an unknown setting, or one of another type, choice or range
+    than its field.
+    """
     if name not in _types():
         raise TrainingConfigError(
             f"the trainer has no setting {name!r}.{did_you_mean(name, _types())}"

@@ -1,4 +1,6 @@
-"""The parts of a vision-language model, by transformers' own accessors: families name and nest them differently."""
+"""The parts of a vision-language model, by transformers' own accessors: families name and nest them
+differently.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from vagen_adapters.errors import TrainingConfigError
 
 
 def read_policy(path: str | Path, **options: Any) -> Any:
-    """Read a policy; raise TrainingConfigError if its folder lacks a weight, which transformers would draw."""
+    """Read a policy; raise TrainingConfigError if its folder lacks a weight, which transformers
+    would draw.
+    """
     from transformers import AutoModelForImageTextToText
 
     policy, found = AutoModelForImageTextToText.from_pretrained(
@@ -65,9 +69,11 @@ def vision_parameters(model: Any) -> list[nn.Parameter]:
 
 
 def logits_of(policy: Any, hidden: Tensor) -> Tensor:
-    """(N, H) → (N, V). The policy's logits from its backbone's last hidden states, by its own forward pass.
+    """(N, H) → (N, V). The policy's logits from its backbone's last hidden states, by its own
+    forward pass.
 
-    Families scale logits, cap them, or cut off what fills up a vocabulary, each by settings of its own names.
+    Families scale logits, cap them, or cut off what fills up a vocabulary, each by settings of its
+    own names.
     """
     model = whole_of(policy)
     with _fixed_backbone(model, hidden[None]):

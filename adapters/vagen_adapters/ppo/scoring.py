@@ -1,8 +1,9 @@
 """Log-probabilities and entropies of sampled tokens, without the logits of all the others.
 
-A vocabulary of 152,000 makes logits the largest tensor of an update: 4 bytes for each token and word of it, several
-times over for softmax, entropy and their gradients. So the language head reads only the positions before tokens that
-were sampled, a sixteenth of them at a time, and computes a piece's logits again for its gradient.
+A vocabulary of 152,000 makes logits the largest tensor of an update: 4 bytes for each token and
+word of it, several times over for softmax, entropy and their gradients. So the language head reads
+only the positions before tokens that were sampled, a sixteenth of them at a time, and computes a
+piece's logits again for its gradient.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 PIECES = 16
-"""Into how many pieces sampled positions are cut at most. 6.6 copies of a piece's logits live at once (measured), so
-this keeps an update's peak below half a copy of all."""
+"""Into how many pieces sampled positions are cut at most. 6.6 copies of a piece's logits live at
+once (measured), so this keeps an update's peak below half a copy of all."""
 SMALL = 1 << 18
 """Logits that needn't be cut in pieces: a MiB."""
 
@@ -29,7 +30,8 @@ _NEVER = (
 class Distribution:
     """What the sampler draws from: logits over the temperature, without the forbidden tokens.
 
-    Not so top-p, whose cut moves with the weights: a sampled token outside the new cut would have probability 0.
+    Not so top-p, whose cut moves with the weights: a sampled token outside the new cut would have
+    probability 0.
     """
 
     temperature: float
@@ -46,12 +48,16 @@ class Distribution:
 
 
 def pieces_for(tokens: int, vocabulary: int) -> int:
-    """Into how many pieces positions are cut: no more than memory asks for, since each costs forty operations."""
+    """Into how many pieces positions are cut: no more than memory asks for, since each costs forty
+    operations.
+    """
     return min(PIECES, max(1, -(-tokens * vocabulary // SMALL)))
 
 
 class SampledTokens:
-    """Which tokens of a batch are scored, by a mask (B, L), and how their scores go back to their places."""
+    """Which tokens of a batch are scored, by a mask (B, L), and how their scores go back to their
+    places.
+    """
 
     def __init__(self, mask: Tensor) -> None:
         self.mask = nn.functional.pad(
@@ -82,7 +88,8 @@ def score(
     pieces: int = PIECES,
     entropies_teach: bool = True,
 ) -> dict[str, Tensor]:
-    """The `logprobs`, (N,), of N sampled tokens, and their `entropies`, (N,), if those are in `want`.
+    """The `logprobs`, (N,), of N sampled tokens, and their `entropies`, (N,), if those are in
+    `want`.
 
     Args:
         want: names of the scores.
@@ -90,8 +97,9 @@ def score(
         ids: (N,) the tokens.
         head: the language head, (n, H) → (n, V).
         hidden: (N, H) before each token.
-        pieces: into which they are cut, empty ones too; a single one's logits aren't computed again. Where weights are
-            spread over processes each call of the head gathers them, and all processes must call it equally often.
+        pieces: into which they are cut, empty ones too; a single one's logits aren't computed
+            again. Where weights are spread over processes each call of the head gathers them, and
+            all processes must call it equally often.
         entropies_teach: whether gradients flow through the entropies.
     """
     from trl.trainer.utils import selective_log_softmax, selective_log_softmax_and_entropy
@@ -119,9 +127,11 @@ def score(
 
 
 def as_autocast_rounds(model: nn.Module, dtype: torch.dtype) -> None:
-    """Store in `dtype` the weights of a frozen model that autocast would round to it at every use: results stay equal.
+    """Store in `dtype` the weights of a frozen model that autocast would round to it at every use:
+    results stay equal.
 
-    Norms and embeddings, which it uses whole, stay as they are; so does a language head that is the embedding.
+    Norms and embeddings, which it uses whole, stay as they are; so does a language head that is the
+    embedding.
     """
     whole = {id(each.weight) for each in model.modules() if isinstance(each, nn.Embedding)}
     for module in model.modules():

@@ -1,7 +1,8 @@
-"""Multi-turn PPO: collect episodes, score them, estimate advantages, update policy and critic, repeat.
+"""Multi-turn PPO: collect episodes, score them, estimate advantages, update policy and critic,
+repeat.
 
-TRL's style on transformers' Trainer, which supplies the optimizer, schedule, mixed precision, logging and checkpoints.
-TRL has had no PPO trainer since 1.16.
+TRL's style on transformers' Trainer, which supplies the optimizer, schedule, mixed precision,
+logging and checkpoints. TRL has had no PPO trainer since 1.16.
 """
 
 from __future__ import annotations
@@ -68,16 +69,20 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     Args:
         model: the policy's folder or name, of any family that passes `family_checks`.
         args: the settings.
-        score: reward terms of a turn beside the environment's, or those of each task (`args.tasks`) by name.
-        make_sampler: builds another generation back-end than `args.generation` names, from the policy and its encoder.
+        score: reward terms of a turn beside the environment's, or those of each task (`args.tasks`)
+            by name.
+        make_sampler: builds another generation back-end than `args.generation` names, from the
+            policy and its encoder.
         callbacks: of transformers' Trainer.
 
-    With several processes each plays and scores its share of the episodes. Then all of them hold all episodes, and each
-    takes its share of every mini-batch, so that an update is the same however many there are.
+    With several processes each plays and scores its share of the episodes. Then all of them hold
+    all episodes, and each takes its share of every mini-batch, so that an update is the same
+    however many there are.
 
     Raises:
         TrainingConfigError: the model's family can't be trained, or settings don't go together.
-        TrainingDataError: in training, when log-probabilities aren't finite, or the gradients of ten updates in a row.
+        TrainingDataError: in training, when log-probabilities aren't finite, or the gradients of
+            ten updates in a row.
     """
 
     args: MultiTurnPPOConfig
@@ -100,8 +105,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     ) -> None:
         if args.reasoning_credit == "span" and score is None:
             raise TrainingConfigError(
-                "reasoning_credit='span' credits sentences by a reward for reasoning, and none is given; pass one as "
-                "score (see reasoning.reasoning_score), take a recipe that has one, or set 'turn'"
+                "reasoning_credit='span' credits sentences by a reward for reasoning, and none "
+                "is given; pass one as score (see reasoning.reasoning_score), take a recipe "
+                "that has one, or set 'turn'"
             )
         self.encoder = ChatEncoder.from_pretrained(model)
         check_layout(self.encoder)
@@ -144,7 +150,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     # -- collecting experience ---------------------------------------------------------------------
 
     def before_update(self, step: int) -> None:
-        """Collect a rollout's experience before its first update, and go on with asynchronous rollouts."""
+        """Collect a rollout's experience before its first update, and go on with asynchronous
+        rollouts.
+        """
         number, update = divmod(step, self.args.steps_per_rollout)
         self.worker.wait()
         if update == 0:
@@ -154,7 +162,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             self.worker.play_ahead(number, update, step)
 
     def collect_experience(self, number: int) -> Experience | None:
-        """Play, score and estimate advantages; None if no episode of the rollout can be trained on."""
+        """Play, score and estimate advantages; None if no episode of the rollout can be trained
+        on.
+        """
         clock = self.worker.clock = metrics.Clock()
         episodes, kept = self.worker.play_enough(number, self.state.global_step)
         kept = self.select(kept)
@@ -182,21 +192,24 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self, episodes: Sequence[PPOEpisode], state_values: Sequence[Sequence[float]]
     ) -> Experience:
         args = self.args
-        # Verlog gives the observation after a truncated episode a value; VAGEN takes 0 at every end.
+        # Verlog gives the observation after a truncated episode a value; VAGEN takes 0 at every
+        # end.
         verlog = args.advantage == "dual_discount_gae"
         sequences = sequences_of(episodes, args.context_policy, args.device, with_end=verlog)
         needs_reference = bool(args.kl_coef or args.kl_loss_coef)
         wanted = ["values"] * (args.critic_kind != "none") + [
             "reference_logprobs"
         ] * needs_reference
-        # A rollout's only update finds the log-probabilities itself: nothing has changed the policy before it.
+        # A rollout's only update finds the log-probabilities itself: nothing has changed the policy
+        # before it.
         if args.steps_per_rollout > 1 or wanted or args.sampler_correction != "none":
             wanted.append("logprobs")
         scores = self._scores(sequences, wanted)
         logprobs, reference = scores.get("logprobs"), scores.get("reference_logprobs")
         if logprobs is not None and (broken := int((~logprobs.isfinite()).any(1).sum())):
             raise TrainingDataError(
-                f"{broken} of {len(logprobs)} sequences have log-probabilities that aren't finite; {GO_BACK}"
+                f"{broken} of {len(logprobs)} sequences have log-probabilities that aren't "
+                f"finite; {GO_BACK}"
             )
         kl_rewards = None
         if logprobs is not None and reference is not None and args.kl_coef:
@@ -265,7 +278,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     # -- updates -----------------------------------------------------------------------------------
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
-        """Add up the gradients of one mini-batch, before the first of a rollout's after its experience is collected."""
+        """Add up the gradients of one mini-batch, before the first of a rollout's after its
+        experience is collected.
+        """
         self.before_update(self.state.global_step)
         number, update = divmod(self.state.global_step, self.args.steps_per_rollout)
         if (
@@ -373,7 +388,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         mask: Tensor,
         detach_backbone: bool = False,
     ) -> dict[str, Tensor]:
-        """The outputs for R rows, as wide as the longest; `mask` is (B, L). See `ActorCritic.forward`."""
+        """The outputs for R rows, as wide as the longest; `mask` is (B, L). See
+        `ActorCritic.forward`.
+        """
         args, prompts = self.args, [sequences.rows[row].prompt for row in rows.tolist()]
         inputs = model_inputs(
             prompts, self.encoder, args.device, multiple=TILE, vision_cache=self.model.vision_cache
@@ -401,7 +418,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     # -- what Trainer asks for ---------------------------------------------------------------------
 
     def _build_accelerator_args(self, **options: Any) -> dict[str, Any]:
-        """Save two copies: gradients live in DDP's buckets, and autocast keeps no rounded weights."""
+        """Save two copies: gradients live in DDP's buckets, and autocast keeps no rounded
+        weights.
+        """
         found: dict[str, Any] = super()._build_accelerator_args(**options)
         for handler in found["kwargs_handlers"]:
             if isinstance(handler, DistributedDataParallelKwargs):
@@ -430,7 +449,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         return self.optimizer
 
     def _clip_grad_norm(self, model: Any) -> Any:
-        """Clip policy and critic separately to `max_grad_norm`: a critic's large errors would slow the policy.
+        """Clip policy and critic separately to `max_grad_norm`: a critic's large errors would slow
+        the policy.
 
         DeepSpeed has clipped them together by now.
         """
@@ -461,7 +481,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 else f"{MOST_SKIPPED} in a row"
             )
             raise TrainingDataError(
-                f"the gradients of update {self.state.global_step} aren't finite, {times}; {GO_BACK}"
+                f"the gradients of update {self.state.global_step} aren't finite, {times}; "
+                f"{GO_BACK}"
             )
         for parameter in model.parameters():
             parameter.grad = None
@@ -473,7 +494,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         super().log({**logs, **means}, start_time)
 
     def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
-        """Play the first levels of the validation split, and log what `measure` finds; see `eval_rollouts`."""
+        """Play the first levels of the validation split, and log what `measure` finds; see
+        `eval_rollouts`.
+        """
         self.worker.wait()
         episodes = self.worker.evaluate()
         found = {
@@ -522,7 +545,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 checkpoints.rotate(run, most, {folder, Path(best or folder)})
 
     def train(self, resume_from_checkpoint: str | bool | None = None, **options: Any) -> Any:
-        """As `Trainer.train`; True resumes from the last checkpoint that is whole, if there is one."""
+        """As `Trainer.train`; True resumes from the last checkpoint that is whole, if there is
+        one.
+        """
         if resume_from_checkpoint is True:
             last = checkpoints.last_checkpoint(str(self.args.output_dir))
             resume_from_checkpoint = None if last is None else str(last)

@@ -32,7 +32,9 @@ class HostCall(NamedTuple):
 
 
 class HostAnswer(NamedTuple):
-    """The result of a call. After `reset` and `step` the body's `picture` has `sha256` and `shape`, or is null."""
+    """The result of a call. After `reset` and `step` the body's `picture` has `sha256` and `shape`,
+    or is null.
+    """
 
     body: bytes  # a JSON object
     picture: tuple[str, bytes] | None = None  # the SHA-256 of the picture, and the PNG

@@ -1,7 +1,8 @@
-"""A pool of workers, all used from one event loop: scheduling of calls, replacement of workers that die.
+"""A pool of workers, all used from one event loop: scheduling of calls, replacement of workers that
+die.
 
-Every session lives in one worker. When a worker dies, another one takes its place, and its sessions are lost here:
-their clients open them again by replay (see `journal`).
+Every session lives in one worker. When a worker dies, another one takes its place, and its sessions
+are lost here: their clients open them again by replay (see `journal`).
 """
 
 from __future__ import annotations
@@ -19,22 +20,28 @@ from vagen_envs.workers import WorkerDied
 log = logging.getLogger(__name__)
 
 TIMEOUT = 120.0
-"""Seconds without an answer after which a worker is replaced: ten times what one call may compute."""
+"""Seconds without an answer after which a worker is replaced: ten times what one call may
+compute.
+"""
 CHECK_EVERY = 1.0
 """Seconds between checks that a worker lives."""
 AHEAD = 4
-"""Calls that a worker has at once, so that it needn't wait for the server. Others wait here, clients in rotation."""
+"""Calls that a worker has at once, so that it needn't wait for the server. Others wait here,
+clients in rotation.
+"""
 CHECK = HostCall("", "close", {})
 """The call of such a check: there is no such session, and that is the answer."""
 RESTART_AFTER = 0.2
 """Seconds between a worker's death and the start of the next."""
 STARTING = 15.0
-"""Seconds for which a worker that isn't ready counts as starting and gets sessions like others. An actor may wait for
-its machine for minutes; new sessions then go to workers that are ready."""
+"""Seconds for which a worker that isn't ready counts as starting and gets sessions like others. An
+actor may wait for its machine for minutes; new sessions then go to workers that are ready."""
 
 
 class PoolWorker(Protocol):
-    """A process or an actor that runs an `EnvHost`. Everything raises WorkerDied once it is gone."""
+    """A process or an actor that runs an `EnvHost`. Everything raises WorkerDied once it is
+    gone.
+    """
 
     where: str
     """Names it in messages."""
@@ -64,7 +71,9 @@ class Slot:
         self.task = asyncio.create_task(self._serve())
 
     def submit(self, call: HostCall, client: Hashable = None) -> asyncio.Future[Result]:
-        """Carry out a call. It fails as `lost` if the worker of its session is gone, or dies meanwhile."""
+        """Carry out a call. It fails as `lost` if the worker of its session is gone, or dies
+        meanwhile.
+        """
         result: asyncio.Future[Result] = self._loop.create_future()
         if call.session in self.sessions or call is CHECK:
             self._waiting.setdefault(client, deque()).append((call, result))
@@ -114,7 +123,10 @@ class Slot:
             self._give()
             while not (await asyncio.wait({self._death}, timeout=CHECK_EVERY))[0]:
                 if self._loop.time() - self._heard > self._pool.timeout:
-                    return f"{worker.where} gave no answer within {self._pool.timeout:g} s and was killed"
+                    return (
+                        f"{worker.where} gave no answer within {self._pool.timeout:g} s and was "
+                        "killed"
+                    )
                 self.submit(CHECK)
             return str(self._death.result())
         except WorkerDied as death:
@@ -135,7 +147,8 @@ class Slot:
         return job
 
     def _give(self) -> None:
-        # Callbacks, not a task for each call: its wake-ups took a third of a turn's time in the server.
+        # Callbacks, not a task for each call: its wake-ups took a third of a turn's time in the
+        # server.
         while self.worker is not None and self._waiting and self._given < AHEAD:
             call, result = self._pop()
             self._given += 1

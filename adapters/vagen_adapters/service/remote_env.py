@@ -30,12 +30,14 @@ ENDED = frozenset({*GONE, "diverged", "simulator", "too_costly"})
 
 
 class RemoteEnv(gym.Env[Observed, str]):
-    """An environment in another process that observes, rewards and records bit for bit like a local one.
+    """An environment in another process that observes, rewards and records bit for bit like a local
+    one.
 
-    `info["turn"]` is a `Turn`, read back from JSON. If the session is gone (its worker or its server died, its lease
-    is over), the client replays it elsewhere and goes on. If that fails (the environment isn't deterministic, or
-    every worker dies of this move), the step raises SimulatorError with the cause, as for any broken simulator, and
-    the next `reset` begins another episode. The stream of unseeded levels goes on as if nothing had happened.
+    `info["turn"]` is a `Turn`, read back from JSON. If the session is gone (its worker or its
+    server died, its lease is over), the client replays it elsewhere and goes on. If that fails (the
+    environment isn't deterministic, or every worker dies of this move), the step raises
+    SimulatorError with the cause, as for any broken simulator, and the next `reset` begins another
+    episode. The stream of unseeded levels goes on as if nothing had happened.
 
     Args:
         service: the server.
@@ -71,7 +73,9 @@ class RemoteEnv(gym.Env[Observed, str]):
         self.system_prompt: str = opened["system_prompt"]
         """The system prompt of the model."""
         self.level_count: int | None = opened["level_count"]
-        """How many levels the configured split of published data has; None where they are generated."""
+        """How many levels the configured split of published data has; None where they are
+        generated.
+        """
         self.config = dataclasses.make_dataclass("Config", opened["config"])(**opened["config"])
         """All options of the environment."""
         self.action_space = UnicodeText()
@@ -106,7 +110,8 @@ class RemoteEnv(gym.Env[Observed, str]):
             raise ConfigError(f"{self.id}: seed={shown(seed)} is not valid: it must be {SEED}")
         super().reset(seed=seed)
         if seed is None and asked.get("level") is None:
-            # The stream of unseeded resets is kept here, bit for bit as in VagenEnv, so that it outlives sessions.
+            # The stream of unseeded resets is kept here, bit for bit as in VagenEnv, so that it
+            # outlives sessions.
             seed = int(self.np_random.integers(2**31))
         return {"session": self._session, "seed": seed, **asked}
 

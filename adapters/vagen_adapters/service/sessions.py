@@ -19,7 +19,9 @@ from vagen_envs.errors import did_you_mean
 from vagen_envs.registration import ENV_IDS
 
 IDLE = 30.0
-"""Seconds without a request after which a session makes room for another. Its client can have it again by replay."""
+"""Seconds without a request after which a session makes room for another. Its client can have it
+again by replay.
+"""
 KEPT = 1 << 20
 """Bytes of an answer that is kept to be given again. A longer one is had again by replay."""
 DONE = HostAnswer(b"{}")
@@ -34,8 +36,8 @@ class ServiceConfig:
     Attributes:
         env_ids: environments that may be opened.
         max_sessions: at once; one more is refused as `full`. There may be as many WebSockets.
-        client_sessions: sessions of one key, or of one address where there is no key; by default an equal share of
-            `max_sessions` for each key, and half of it for an address.
+        client_sessions: sessions of one key, or of one address where there is no key; by default an
+            equal share of `max_sessions` for each key, and half of it for an address.
         lease: seconds without a request after which a session expires.
         offers: values of options that clients may choose by name beyond what is permitted; see
             `vagen_adapters.permission`.
@@ -64,7 +66,9 @@ class Session:
 
 
 class Sessions:
-    """All sessions of a server, in front of a pool, for one event loop. `share` bounds those of one tenant."""
+    """All sessions of a server, in front of a pool, for one event loop. `share` bounds those of one
+    tenant.
+    """
 
     def __init__(self, pool: Pool, config: ServiceConfig, share: int, metrics: Metrics) -> None:
         self._pool, self._config, self._share, self._metrics = pool, config, share, metrics
@@ -80,7 +84,8 @@ class Sessions:
     async def handle(self, verb: Any, items: Any, tenant: Tenant) -> list[Result]:
         """Carry out the items of a request, concurrently.
 
-        A move is carried out even if the client goes away meanwhile; it can ask for the answer again.
+        A move is carried out even if the client goes away meanwhile; it can ask for the answer
+        again.
 
         Raises:
             ServiceError: the request is malformed.
@@ -228,7 +233,9 @@ class Sessions:
         return result
 
     async def _replay(self, item: Any, session: Session) -> Failure | None:
-        """Play an episode again. Each move is a call of its own: it is bounded, and other sessions play between."""
+        """Play an episode again. Each move is a call of its own: it is bounded, and other sessions
+        play between.
+        """
         replies, digest = item.replay.replies, ""
         moves: list[tuple[str, dict[str, Any]]] = [
             ("reset", {"seed": item.replay.seed, "split": item.replay.split})
@@ -253,7 +260,9 @@ class Sessions:
         )
 
     def _make_room(self, tenant: Tenant | None = None) -> bool:
-        """End the session (of this tenant) that has been idle for longest, if that is long enough."""
+        """End the session (of this tenant) that has been idle for longest, if that is long
+        enough.
+        """
         mine = (
             item
             for item in self._sessions.items()

@@ -32,7 +32,9 @@ Placement = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One action of one player. `gained` is the change in boxes on targets, None if nothing moved."""
+    """One action of one player. `gained` is the change in boxes on targets, None if nothing
+    moved.
+    """
 
     player: int
     action: str
@@ -63,7 +65,8 @@ class Board:
             or one == other
         ):
             raise ValueError(
-                "a box is in a wall, or there aren't as many as targets, or the players stand on a cell"
+                "a box is in a wall, or there aren't as many as targets, or the players stand "
+                "on a cell"
             )
         if not all((self.level.floor & ~boxes) >> player & 1 for player in players):
             raise ValueError("a player is in a wall or in a box")
@@ -93,7 +96,9 @@ class Board:
         )
 
     def play(self, actions: Sequence[Sequence[str]], limit: int) -> list[Moved]:
-        """Play the first action of each player, then the second, and so on, until solved or `limit` is reached."""
+        """Play the first action of each player, then the second, and so on, until solved or `limit`
+        is reached.
+        """
         played: list[Moved] = []
         for step in zip_longest(*actions):
             for player, action in enumerate(step):
@@ -132,14 +137,17 @@ class Board:
         return bytes(tiles)
 
     def plan_alone(self, player: int) -> list[str]:
-        """Return a shortest solution by one player while the other stands still. Raises LevelError if there is none."""
+        """Return a shortest solution by one player while the other stands still. Raises LevelError
+        if there is none.
+        """
         level = self.level
         alone = Solutions(
             level.width, level.floor & ~(1 << self.players[1 - player]), level.targets
         )
         if level.targets >> self.players[1 - player] & 1:
             raise LevelError(
-                "the other player stands on a target, so one player can't solve this alone; plan for both"
+                "the other player stands on a target, so one player can't solve this alone; "
+                "plan for both"
             )
         return [ACTIONS[i] for i in alone.moves(self.boxes, self.players[player])]
 
@@ -196,7 +204,8 @@ def _path(
 def draw_board(stream: HashStream, split: Split, **level_options: Any) -> Board:
     """Draw a level of Sokoban with a second player.
 
-    Player 1 starts on a cell that one shortest solution of player 0 doesn't use, so it can solve every level alone.
+    Player 1 starts on a cell that one shortest solution of player 0 doesn't use, so it can solve
+    every level alone.
 
     Raises:
         LevelError: no level was found.

@@ -60,8 +60,9 @@ class Table:
 class TwoPlayerSokobanSeat(VagenEnv):
     """Two-player Sokoban for one player. Without `table` the other player stands still.
 
-    The own player is green in the picture, the other one blue. Both players receive the task rewards; the format reward
-    is individual. `before` and `after` of a turn are the states before and after the whole round.
+    The own player is green in the picture, the other one blue. Both players receive the task
+    rewards; the format reward is individual. `before` and `after` of a turn are the states before
+    and after the whole round.
     """
 
     id = "vagen_two_player_sokoban_v0"
@@ -137,8 +138,8 @@ class TwoPlayerSokobanSeat(VagenEnv):
 
     def _constants(self) -> dict[str, str]:
         legend = (
-            "Symbols: # wall, _ floor, O target, X box, P you, Q the other player, * box on a target, "
-            "S you on a target, T the other player on a target."
+            "Symbols: # wall, _ floor, O target, X box, P you, Q the other player, * box on a "
+            "target, S you on a target, T the other player on a target."
         )
         picture = "You are the green figure, the other player is the blue one."
         return {
@@ -204,7 +205,9 @@ class TwoPlayerSokobanSeat(VagenEnv):
         self.table.board, self.table.steps, self.table.round = board, self._steps, None
 
     def plan(self) -> Sequence[str]:
-        """Return a shortest solution while the other player stands still. Raises LevelError if there is none."""
+        """Return a shortest solution while the other player stands still. Raises LevelError if
+        there is none.
+        """
         return self.table.board.plan_alone(self.player)
 
     def imagine(self, actions: Sequence[str]) -> TwoPlayerSokobanState:

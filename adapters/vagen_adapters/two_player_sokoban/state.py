@@ -16,7 +16,8 @@ class TwoPlayerSokobanState(State):
     Attributes:
         height: rows of the grid, including the surrounding wall.
         width: columns of the grid.
-        floor: cells that aren't wall, as an integer: bit `row * width + column`, from the upper left.
+        floor: cells that aren't wall, as an integer: bit `row * width + column`, from the upper
+            left.
         player: (row, column) of this player, counted from 0 at the upper left.
         other: (row, column) of the other player.
         boxes: (row, column) of each box, in reading order.
@@ -34,7 +35,9 @@ class TwoPlayerSokobanState(State):
     targets: tuple[Position, ...]
 
     def sentences(self) -> tuple[str, ...]:
-        """Relations of the other player, boxes and targets to this player, then of targets to boxes."""
+        """Relations of the other player, boxes and targets to this player, then of targets to
+        boxes.
+        """
         boxes, targets = _named("box", self.boxes), _named("target", self.targets)
         return (
             relation("the other player", self.other, "the player", self.player),

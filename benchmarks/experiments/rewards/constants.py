@@ -1,8 +1,11 @@
-"""Search for constant statements that earn: claims of states' own sentences, alone and combined, on fresh states.
+"""Search for constant statements that earn: claims of states' own sentences, alone and combined, on
+fresh states.
 
-    python benchmarks/experiments/rewards/constants.py vagen/FrozenLake-v0 [--tries 20000] [--always Down]
+    python benchmarks/experiments/rewards/constants.py vagen/FrozenLake-v0 [--tries 20000] [--always
+    Down]
 
-The best of one draw of states are measured again on another draw, since the best of many tries was lucky in the first.
+The best of one draw of states are measured again on another draw, since the best of many tries was
+lucky in the first.
 """
 
 from __future__ import annotations
@@ -96,7 +99,8 @@ def main() -> None:
             best = heapq.nlargest(20, scored, key=lambda pair: pair[0])
             measured = max((earned(chosen, second), str(chosen)) for _, chosen in best)
             print(
-                f"stage {stage} {part}: picked {best[0][0]:.3f}, fresh {measured[0]:.3f} of {len(tried)}",
+                f"stage {stage} {part}: picked {best[0][0]:.3f}, fresh {measured[0]:.3f} of "
+                f"{len(tried)}",
                 flush=True,
             )
 

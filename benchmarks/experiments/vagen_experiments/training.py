@@ -46,8 +46,8 @@ def recipe_of(experiment: Experiment, name: str) -> Recipe:
 def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> StudyConfig:
     """The settings of one training, whose model is saved to `out`.
 
-    The critic is the one that the initial checkpoint has: a head that pools over the image tokens of the frozen policy,
-    or one that is given the state.
+    The critic is the one that the initial checkpoint has: a head that pools over the image tokens
+    of the frozen policy, or one that is given the state.
     """
     given = {**experiment.settings, **experiment.variant(name).settings}
     fixed = {"report_to": "none", "save_strategy": "no", "use_cpu": True}
@@ -90,7 +90,8 @@ class Evaluations(TrainerCallback):  # type: ignore[misc]
     """Records every evaluation of a training.
 
     Attributes:
-        cpu_seconds: of this process, spent on rollouts and updates. Simulators' worker processes are not included.
+        cpu_seconds: of this process, spent on rollouts and updates. Simulators' worker processes
+            are not included.
         found: episodes, CPU seconds and success of each evaluation.
         critic: what each evaluation measured of the critic.
     """

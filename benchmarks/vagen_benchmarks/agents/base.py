@@ -53,18 +53,21 @@ Amount = Annotated[
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, config=ConfigDict(strict=True))
 class Call:
-    """Cost of one reply of a model. Values of other types, negative ones and NaN raise pydantic's ValidationError.
+    """Cost of one reply of a model. Values of other types, negative ones and NaN raise pydantic's
+    ValidationError.
 
     Attributes:
         seconds: from the first request to the reply, including waiting and failed attempts.
         attempts: requests made; 1 if the first was answered.
         prompt_tokens, completion_tokens: totals.
         reasoning: hidden reasoning that the endpoint returned beside the reply.
-        cached_tokens, cache_write_tokens: of the prompt, read from and written to a cache, if reported.
+        cached_tokens, cache_write_tokens: of the prompt, read from and written to a cache, if
+            reported.
         reasoning_tokens: of the completion, if reported.
         dollars: `None` if the price is unknown.
         estimated: whether the token counts are estimates, because the endpoint reports none.
-        hidden: the reply with its hidden reasoning as the provider gave it (JSON), if the context policy sends it back.
+        hidden: the reply with its hidden reasoning as the provider gave it (JSON), if the context
+            policy sends it back.
     """
 
     ending: Ending
@@ -102,22 +105,30 @@ class Reply:
 
 
 class Agent(ABC):
-    """Answers observations, of many episodes at once, in threads; what belongs to one is in its `game.memory`."""
+    """Answers observations, of many episodes at once, in threads; what belongs to one is in its
+    `game.memory`.
+    """
 
     name: str
     calls_a_model: bool = False
-    """Whether replies are mostly waited for, so that many episodes in flight are quicker than one."""
+    """Whether replies are mostly waited for, so that many episodes in flight are quicker than
+    one.
+    """
     price: Price | None = None
     """What its tokens cost, if known."""
     env_options: Mapping[str, Any] = {}
-    """Options of the environment that fit how it writes; what a run asks for itself goes before them."""
+    """Options of the environment that fit how it writes; what a run asks for itself goes before
+    them.
+    """
 
     @abstractmethod
     def reply(self, game: Game) -> Reply | str:
         """Answer `game.now`. Raises EndpointError if there is no reply to be had."""
 
     def check(self, env_id: str, config: Mapping[str, Any]) -> None:  # noqa: B027  (most play anything)
-        """Raise ProtocolError for an environment, with all its options, that the agent can't play."""
+        """Raise ProtocolError for an environment, with all its options, that the agent can't
+        play.
+        """
 
     def describe(self) -> dict[str, Any]:
         """What of the agent belongs to the protocol. Never a key."""

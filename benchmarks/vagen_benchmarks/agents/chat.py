@@ -22,7 +22,8 @@ from vagen_envs.spaces import MAX_TEXT_LENGTH
 
 
 class ChatAgent(AsyncAgent):
-    """A model that answers. Subclass it and override `messages` for an agent of yours with other prompts.
+    """A model that answers. Subclass it and override `messages` for an agent of yours with other
+    prompts.
 
     Args:
         model: which, and where.
@@ -126,7 +127,9 @@ class ChatAgent(AsyncAgent):
         return answer, call
 
     async def _budget(self, game: Game, worst: int) -> None:
-        """Tell the budget what the episode may still take; wait before its first request until there is enough."""
+        """Tell the budget what the episode may still take; wait before its first request until
+        there is enough.
+        """
         left = game.env.config.max_turns - len(game.turns)
         left += left // self.context.summary if self.context.summary else 0
         dollars, tokens = self.budget.worst(
@@ -166,7 +169,9 @@ class ChatAgent(AsyncAgent):
         return messages
 
     def _whole(self, answer: Answer, game: Game) -> str:
-        """The reply with the hidden reasoning as its thought, where that counts; shortened to what an action holds."""
+        """The reply with the hidden reasoning as its thought, where that counts; shortened to what
+        an action holds.
+        """
         if not (self.profile.hidden and answer.reasoning):
             return _shortened(answer.text) if game.env.config.layout == "untagged" else answer.text
         tags = game.env.config.tags
@@ -224,18 +229,21 @@ class ChatAgent(AsyncAgent):
         ):
             raise EndpointError(
                 Stop.REJECTED,
-                f"the endpoint reasoned for {answer.reasoning_tokens} tokens and returned none of it, so --context "
-                f"{self.context} can't be honoured; have it return its reasoning (--extra), or use reasoning=drop",
+                f"the endpoint reasoned for {answer.reasoning_tokens} tokens and returned none "
+                f"of it, so --context {self.context} can't be honoured; have it return its "
+                "reasoning (--extra), or use reasoning=drop",
                 retry=False,
                 hopeless=True,
             )
         return answer, made
 
     async def _fix_of_setup(self, words: str, turn: int) -> str:
-        """What to change where a prompt is refused as too large and no prompt of its kind was ever answered.
+        """What to change where a prompt is refused as too large and no prompt of its kind was ever
+        answered.
 
-        A first prompt that doesn't fit is the server's setting and not the model's loss, and so is a server that takes
-        one picture in a request. Empty where it is the model's history that has grown too long.
+        A first prompt that doesn't fit is the server's setting and not the model's loss, and so is
+        a server that takes one picture in a request. Empty where it is the model's history that has
+        grown too long.
         """
         pictures = is_about_pictures(words)
         if turn > (1 if pictures else 0):
@@ -249,14 +257,17 @@ class ChatAgent(AsyncAgent):
         if self._longest >= turn:
             return ""
         if turn and pictures:
-            return f"the server takes {turn} picture(s) in a request: --context last:{turn - 1}, or raise its limit"
+            return (
+                f"the server takes {turn} picture(s) in a request: --context last:{turn - 1}, or "
+                "raise its limit"
+            )
         if pictures:
             return (
                 "the server takes no picture in a request: raise its limit, or -o observation=text"
             )
         return (
-            "the first prompt doesn't fit: serve the model with a longer context (vLLM --max-model-len, llama.cpp -c, "
-            "Ollama num_ctx), or lower --max-tokens"
+            "the first prompt doesn't fit: serve the model with a longer context (vLLM "
+            "--max-model-len, llama.cpp -c, Ollama num_ctx), or lower --max-tokens"
         )
 
     async def _ask(self, messages: list[Message], sampling: Sampling, worst: int) -> Answer:
@@ -275,7 +286,9 @@ class ChatAgent(AsyncAgent):
 
 
 def _shortened(text: str) -> str:
-    """A reply whose thought stands before it: what is too long for an action loses the thought's middle."""
+    """A reply whose thought stands before it: what is too long for an action loses the thought's
+    middle.
+    """
     if len(text) <= MAX_TEXT_LENGTH:
         return text
     head = MAX_TEXT_LENGTH // 4

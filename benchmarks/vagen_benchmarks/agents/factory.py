@@ -1,4 +1,6 @@
-"""Agents by name: scripted ones, models, `provider:id`, `FILE.py:CLASS`, a trained model's folder, `human:NAME`."""
+"""Agents by name: scripted ones, models, `provider:id`, `FILE.py:CLASS`, a trained model's folder,
+`human:NAME`.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,15 @@ HUMAN = "human:"
 
 @dataclass(frozen=True)
 class Asked:
-    """Parameters of the models. None uses the registry's value; a temperature of `"none"` uses the endpoint's.
+    """Parameters of the models. None uses the registry's value; a temperature of `"none"` uses the
+    endpoint's.
 
     Attributes:
         sampling: fields of `Sampling`.
         headers: of each request; `$NAME` in them is taken from the environment.
         contexts: what prompts show of earlier turns; a model plays once under each.
-        labelled: whether the name of a model ends with its context, as it does where there are several.
+        labelled: whether the name of a model ends with its context, as it does where there are
+            several.
         patience: seconds that an outage is waited for.
     """
 
@@ -85,7 +89,8 @@ def _models(name: str, asked: Asked, registry: Registry) -> list[Agent]:
         if name in getattr(declared(env_id)[1], "baselines", ())
     ]:
         raise ProtocolError(
-            f"the agent {name!r} plays only {', '.join(at_home)}; add --env {at_home[0]} or leave it out"
+            f"the agent {name!r} plays only {', '.join(at_home)}; add --env {at_home[0]} or "
+            "leave it out"
         )
     base_url = asked.base_url
     if base_url is None and name.startswith("openai:"):

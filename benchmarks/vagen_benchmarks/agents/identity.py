@@ -1,4 +1,6 @@
-"""What a custom agent is made of, as a hash: two agents of one name and other code are told apart by it."""
+"""What a custom agent is made of, as a hash: two agents of one name and other code are told apart
+by it.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,16 @@ from typing import Any
 DEEPEST = 6
 """Levels of functions, closures and attributes that are followed."""
 FROM_FILE = "custom_"
-"""Prefix of the modules that are made from users' files. The rest of their names depends on the file's folder."""
+"""Prefix of the modules that are made from users' files. The rest of their names depends on the
+file's folder.
+"""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), Path)
 _STDLIB = sysconfig.get_paths()["stdlib"]
 
 
 def identity_of(made: Any, module: ModuleType | None = None) -> str:
-    """A hash of an agent's source, of the values it closes over, and of the user's modules that it refers to.
+    """A hash of an agent's source, of the values it closes over, and of the user's modules that it
+    refers to.
 
     Objects without a stable text (a model's weights, a connection) count by their type alone.
 

@@ -1,4 +1,6 @@
-"""A model that `vagen train` or `vagen warmstart` has trained, by its folder: it is asked as it was trained."""
+"""A model that `vagen train` or `vagen warmstart` has trained, by its folder: it is asked as it was
+trained.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,14 @@ from vagen_envs.core import Observation
 from vagen_envs.extras import need
 
 CARD = "training.json"
-"""Written by `vagen train` beside the weights: `environments` (`id` and `options` of each), `max_tokens`, `context`."""
+"""Written by `vagen train` beside the weights: `environments` (`id` and `options` of each),
+`max_tokens`, `context`.
+"""
 
 BEST = "best"
-"""Where `vagen train` keeps the model that did best in its evaluations, if it made any. That one plays."""
+"""Where `vagen train` keeps the model that did best in its evaluations, if it made any. That one
+plays.
+"""
 
 
 def is_trained(name: str) -> bool:
@@ -34,7 +40,8 @@ def is_trained(name: str) -> bool:
 
 
 class Trained(Agent):
-    """Plays by the most likely reply. Environments get the options that they all had in training; a run's own win.
+    """Plays by the most likely reply. Environments get the options that they all had in training; a
+    run's own win.
 
     Raises:
         MissingExtraError: torch or transformers is missing.

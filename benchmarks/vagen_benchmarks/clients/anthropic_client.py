@@ -33,8 +33,9 @@ class AnthropicClient(PostingClient):
             {"role": each["role"], "content": each.get(HIDDEN) or _blocks(each["content"])}
             for each in others
         ]
-        # The end of each prompt is written to the cache, where the next turn's prompt finds it again: what is read is
-        # the longest prefix that was written, among the 20 blocks before a mark (a turn adds at most four).
+        # The end of each prompt is written to the cache, where the next turn's prompt finds it
+        # again: what is read is the longest prefix that was written, among the 20 blocks before a
+        # mark (a turn adds at most four).
         asked[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
         body: dict[str, Any] = {
             "model": self.model,
@@ -72,7 +73,9 @@ class AnthropicClient(PostingClient):
 
 
 def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Convert content to Anthropic's form. The API rejects empty text, so a placeholder stands for it."""
+    """Convert content to Anthropic's form. The API rejects empty text, so a placeholder stands for
+    it.
+    """
     if isinstance(content, str):
         return [{"type": "text", "text": content if content.strip() else "(no reply)"}]
     return [

@@ -17,8 +17,8 @@ from vagen_benchmarks.errors import EndpointError
 from vagen_benchmarks.stop_reasons import Stop, is_permanent, recognise
 
 Ending = Literal["stop", "length", "refusal", "filtered", "empty"]
-"""How a reply came to its end: by itself, at the limit of tokens, as a refusal, cut by the provider's filter,
-or before it began. Each is played as the reply it is."""
+"""How a reply came to its end: by itself, at the limit of tokens, as a refusal, cut by the
+provider's filter, or before it began. Each is played as the reply it is."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,11 @@ class Sampling:
 
     Attributes:
         max_tokens: of a reply; VAGEN's table 21, the larger of its two limits.
-        reasoning_tokens: what a thinking model may spend before its reply; its request's limit is the sum.
+        reasoning_tokens: what a thinking model may spend before its reply; its request's limit is
+            the sum.
         temperature, top_p, effort: left to the endpoint where `None`.
-        seed: of the endpoint's sampling, for the first of an episode's repeats; each further one adds 1.
+        seed: of the endpoint's sampling, for the first of an episode's repeats; each further one
+            adds 1.
         extra: further fields of the request, as the provider names them.
     """
 
@@ -62,8 +64,9 @@ class Answer:
         cached_tokens: of the prompt, read from a cache.
         cache_write_tokens: of the prompt, written to one.
         reasoning_tokens: of what was written, hidden reasoning.
-        hidden: JSON. The reply with its hidden reasoning as the provider gave it, which the same client takes back
-            under `vagen_adapters.context.HIDDEN` of a message; `None` if there is no reasoning or no reply.
+        hidden: JSON. The reply with its hidden reasoning as the provider gave it, which the same
+            client takes back under `vagen_adapters.context.HIDDEN` of a message; `None` if there is
+            no reasoning or no reply.
     """
 
     text: str
@@ -94,7 +97,9 @@ class Client(ABC):
         """Raise ProtocolError for what can't be asked of this provider."""
 
     def check_reasoning(self) -> None:  # noqa: B027  (most return it)
-        """Raise ProtocolError if this provider doesn't return hidden reasoning that could be sent back."""
+        """Raise ProtocolError if this provider doesn't return hidden reasoning that could be sent
+        back.
+        """
 
     async def close(self) -> None:  # noqa: B027  (a model in this process has no connection)
         """Cut what is under way."""
@@ -111,16 +116,19 @@ def in_a_line(text: str) -> str:
 
 
 PASSING = frozenset({401, 403, 404, 409, 425})
-"""Statuses of a refusal that may pass: a gateway that restarts or has lost its route answers for a moment with 401, 403
-or 404. 409 is retried by OpenAI's own client; 425 is RFC 8470's `Too Early`."""
+"""Statuses of a refusal that may pass: a gateway that restarts or has lost its route answers for a
+moment with 401, 403 or 404. 409 is retried by OpenAI's own client; 425 is RFC 8470's `Too
+Early`."""
 
 
 def status_error(
     status: int, message: str, headers: Mapping[str, str], *, body: str = ""
 ) -> EndpointError:
-    """The error for an HTTP status, or the stop reason that its `body` means. APIs answer in JSON; pages are a proxy's.
+    """The error for an HTTP status, or the stop reason that its `body` means. APIs answer in JSON;
+    pages are a proxy's.
 
-    A refusal (`REJECTED`, `PROXY`) with `retry` is worth a second request, not the waiting that an outage is.
+    A refusal (`REJECTED`, `PROXY`) with `retry` is worth a second request, not the waiting that an
+    outage is.
     """
     words, full = f"HTTP {status}: {in_a_line(message)}", body or message
     is_page = body.lstrip().startswith("<")
@@ -151,13 +159,17 @@ _DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 
 
 def retry_delay(body: str) -> float | None:
-    """Seconds that Google's `RetryInfo` asks to wait, in the body of an error (google.rpc.RetryInfo)."""
+    """Seconds that Google's `RetryInfo` asks to wait, in the body of an error
+    (google.rpc.RetryInfo).
+    """
     found = _DELAY.search(body)
     return float(found[1]) if found else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds an endpoint asks to wait: `retry-after-ms`, `retry-after` in seconds or as a date (RFC 9110, 10.2.3)."""
+    """Seconds an endpoint asks to wait: `retry-after-ms`, `retry-after` in seconds or as a date
+    (RFC 9110, 10.2.3).
+    """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             return max(0.0, float(headers[name]) / unit)

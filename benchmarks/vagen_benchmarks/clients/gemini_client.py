@@ -77,7 +77,8 @@ class GeminiClient(SdkClient):
         parts = (candidate.get("content") or {}).get("parts") or []
         text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
         thoughts = "".join(part.get("text") or "" for part in parts if part.get("thought"))
-        # A reply that is empty isn't counted; one that isn't, and for which there is no number, is counted by us.
+        # A reply that is empty isn't counted; one that isn't, and for which there is no number, is
+        # counted by us.
         written = (
             None if usage is None or (replied is None and text) else (replied or 0) + (thought or 0)
         )
@@ -105,7 +106,8 @@ def _config(system: str, sampling: Sampling) -> types.GenerateContentConfig:
             system_instruction=system,
             max_output_tokens=sampling.limit,
             seed=sampling.seed,
-            should_return_http_response=True,  # the SDK refuses a good reply for a number that is none
+            # the SDK refuses a good reply for a number that is none
+            should_return_http_response=True,
             **more,
         )
     except ValidationError as error:

@@ -1,6 +1,7 @@
 """The HTTP client that the providers' SDKs send with, and what happens to one request.
 
-httpx2 is the SDKs' own HTTP library. It reads HTTPS_PROXY, ALL_PROXY (SOCKS with socksio) and NO_PROXY by itself.
+httpx2 is the SDKs' own HTTP library. It reads HTTPS_PROXY, ALL_PROXY (SOCKS with socksio) and
+NO_PROXY by itself.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ LONGEST_CONNECT = 10.0
 LARGEST_ANSWER = 32 * 2**20
 """Bytes after decompression; no chat completion is longer."""
 KEPT = 15.0
-"""Seconds an idle connection is kept: servers close theirs after a while, and a request may cross that."""
+"""Seconds an idle connection is kept: servers close theirs after a while, and a request may cross
+that.
+"""
 
 
 class TooLargeError(Exception):
@@ -35,7 +38,8 @@ class TooLargeError(Exception):
 
 
 def trusted_certificates() -> ssl.SSLContext:
-    """The certificates to trust: SSL_CERT_FILE and SSL_CERT_DIR, REQUESTS_CA_BUNDLE, else the machine's.
+    """The certificates to trust: SSL_CERT_FILE and SSL_CERT_DIR, REQUESTS_CA_BUNDLE, else the
+    machine's.
 
     Raises:
         ProtocolError: the file isn't there or holds no certificates.
@@ -71,7 +75,8 @@ class BoundedClient(httpx2.AsyncClient):
         super().__init__(
             verify=trust,
             timeout=httpx2.Timeout(timeout, connect=min(timeout, LONGEST_CONNECT)),
-            # The run's own concurrency is the limit; the SDKs' default pool of 1,000 would queue beyond it.
+            # The run's own concurrency is the limit; the SDKs' default pool of 1,000 would queue
+            # beyond it.
             limits=httpx2.Limits(
                 max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT
             ),
@@ -106,12 +111,14 @@ _PACKING = ("content-encoding", "content-length", "transfer-encoding")
 class SdkClient(Client):
     """A client over a provider's SDK, which makes the request and sends it.
 
-    Answers are read from the HTTP response, not from the SDK's types: many servers speak a provider's API loosely.
+    Answers are read from the HTTP response, not from the SDK's types: many servers speak a
+    provider's API loosely.
 
     Args:
         model: the provider's name of the model.
         key: the API key.
-        base_url: the endpoint; None for the SDK's own address. A path that the SDK adds may be part of it.
+        base_url: the endpoint; None for the SDK's own address. A path that the SDK adds may be part
+            of it.
         timeout: seconds for one request, from its beginning to the last byte of its answer.
         headers: further headers.
 
@@ -185,7 +192,9 @@ class SdkClient(Client):
 
     @abstractmethod
     def _read(self, data: Any) -> Answer:
-        """The answer in a response. Raises TypeError, KeyError, IndexError or AttributeError if there is none."""
+        """The answer in a response. Raises TypeError, KeyError, IndexError or AttributeError if
+        there is none.
+        """
 
 
 class PostingClient(SdkClient):
@@ -212,7 +221,8 @@ class PostingClient(SdkClient):
     async def _send(self, sdk: Any, messages: list[Message], sampling: Sampling) -> httpx2.Response:
         body = self._body(messages, sampling)
         try:
-            # The SDK's call for endpoints without types: any field may be sent, any answer comes back.
+            # The SDK's call for endpoints without types: any field may be sent, any answer comes
+            # back.
             response: httpx2.Response = await sdk.post(
                 self.path, body=body, cast_to=httpx2.Response
             )
@@ -253,7 +263,9 @@ def transport_error(error: BaseException) -> Exception:
 
 
 def _root(error: BaseException) -> str:
-    """The operating system's message, which the HTTP library hides behind "All connection attempts failed"."""
+    """The operating system's message, which the HTTP library hides behind "All connection attempts
+    failed".
+    """
     words = ""
     cause: BaseException | None = error
     while cause is not None:

@@ -23,7 +23,8 @@ class OpenAIClient(PostingClient):
     """A model that answers chat completions.
 
     Args:
-        token_field: the request's name for the limit of tokens; OpenAI's own API wants `max_completion_tokens`.
+        token_field: the request's name for the limit of tokens; OpenAI's own API wants
+            `max_completion_tokens`.
     """
 
     sdk_class = openai.AsyncOpenAI
@@ -39,8 +40,9 @@ class OpenAIClient(PostingClient):
         host = urlsplit(self._url or "https://api.openai.com").hostname or ""
         if host.endswith((".openai.com", ".azure.com")):
             raise ProtocolError(
-                f"{self.model}: OpenAI's chat completions hide the model's reasoning, so it can't be sent back; use "
-                f"the Responses API (openai-responses:{self.model}), or reasoning=drop in --context"
+                f"{self.model}: OpenAI's chat completions hide the model's reasoning, so it "
+                f"can't be sent back; use the Responses API (openai-responses:{self.model}), or "
+                "reasoning=drop in --context"
             )
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
@@ -116,7 +118,9 @@ class OpenAIClient(PostingClient):
 
 
 def _written(usage: Any) -> int | None:
-    """Tokens of the reply and its reasoning: some, as xAI, count what was reasoned in the total alone."""
+    """Tokens of the reply and its reasoning: some, as xAI, count what was reasoned in the total
+    alone.
+    """
     asked, written, total = (
         count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total")
     )
@@ -145,7 +149,9 @@ _SHOWN = (
 
 
 def _text_of(value: Any) -> str:
-    """The text in a field of a thought, whatever its form; what is no text, as where it is encrypted, is left out."""
+    """The text in a field of a thought, whatever its form; what is no text, as where it is
+    encrypted, is left out.
+    """
     if isinstance(value, list):
         return "".join(map(_text_of, value))
     if isinstance(value, Mapping):
@@ -155,7 +161,9 @@ def _text_of(value: Any) -> str:
 
 
 def _joined(parts: Sequence[Any]) -> str:
-    """Return the text of parts: strings, objects with `text`, or lists of these. Raises TypeError."""
+    """Return the text of parts: strings, objects with `text`, or lists of these. Raises
+    TypeError.
+    """
     texts = []
     for part in parts:
         text = (

@@ -1,4 +1,6 @@
-"""OpenAI's Responses API: stateless, with encrypted reasoning that goes back with the next request."""
+"""OpenAI's Responses API: stateless, with encrypted reasoning that goes back with the next
+request.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from vagen_benchmarks.errors import ProtocolError
 
 
 class OpenAIResponsesClient(PostingClient):
-    """A model that answers `/responses`. Nothing is stored at the provider; requests hold the whole context."""
+    """A model that answers `/responses`. Nothing is stored at the provider; requests hold the whole
+    context.
+    """
 
     sdk_class = openai.AsyncOpenAI
     status_errors = openai.APIStatusError

@@ -1,4 +1,6 @@
-"""The registry of models: names, providers, profiles, limits and prices, from `models.toml` and the user's own file."""
+"""The registry of models: names, providers, profiles, limits and prices, from `models.toml` and the
+user's own file.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +56,10 @@ class Profile:
     """How a model writes its replies, as far as its tokens and its server have a say in it.
 
     Attributes:
-        options: of the environment: tags and layout. What a run asks of an environment itself goes before them.
-        hidden: whether reasoning in a field of its own counts as the thought. Earlier replies are then sent without it.
+        options: of the environment: tags and layout. What a run asks of an environment itself goes
+            before them.
+        hidden: whether reasoning in a field of its own counts as the thought. Earlier replies are
+            then sent without it.
     """
 
     name: str = "tagged"
@@ -94,7 +98,8 @@ class Model:
         """Return the given value, else the model's, else the endpoint's.
 
         Args:
-            asked: fields of `Sampling`; `None` leaves one to the model, a temperature of `"none"` to the endpoint.
+            asked: fields of `Sampling`; `None` leaves one to the model, a temperature of `"none"`
+                to the endpoint.
         """
         given = {name: value for name, value in (asked or {}).items() if value is not None}
         own = {
@@ -123,7 +128,9 @@ class Model:
     def client(
         self, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
     ) -> Client:
-        """A client of it. Raises ProtocolError if its extra or its key is missing, or the URL isn't one."""
+        """A client of it. Raises ProtocolError if its extra or its key is missing, or the URL isn't
+        one.
+        """
         name, extra, _ = CLIENTS[self.provider.client]
         try:
             made = getattr(
@@ -150,12 +157,15 @@ class Model:
 
 
 def expanded(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers with `$NAME` in their values replaced from the environment. Raises ProtocolError for what isn't set."""
+    """Headers with `$NAME` in their values replaced from the environment. Raises ProtocolError for
+    what isn't set.
+    """
     try:
         return {name: Template(value).substitute(os.environ) for name, value in headers.items()}
     except (KeyError, ValueError) as error:
         raise ProtocolError(
-            f"a header names an environment variable that isn't set ({error}); set it, or write $$ for a dollar sign"
+            f"a header names an environment variable that isn't set ({error}); set it, or write "
+            "$$ for a dollar sign"
         ) from error
 
 
@@ -196,7 +206,8 @@ class Registry:
         for name, fields in data.get("providers", {}).items():
             if fields["client"] not in CLIENTS:
                 raise ValueError(
-                    f"provider {name!r} has client {fields['client']!r}.{did_you_mean(fields['client'], CLIENTS)}"
+                    f"provider {name!r} has client "
+                    f"{fields['client']!r}.{did_you_mean(fields['client'], CLIENTS)}"
                 )
             self.providers[name] = Provider(name, **fields)
         for name, fields in data.get("profiles", {}).items():

@@ -1,4 +1,6 @@
-"""A model in this process, loaded by transformers from a folder or a hub name. One reply at a time."""
+"""A model in this process, loaded by transformers from a folder or a hub name. One reply at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +59,8 @@ class TransformersClient(Client):
 
     def check_reasoning(self) -> None:
         raise ProtocolError(
-            "a model in this process has no hidden reasoning, its replies are all it writes; leave reasoning= out of "
-            "--context"
+            "a model in this process has no hidden reasoning, its replies are all it writes; "
+            "leave reasoning= out of --context"
         )
 
     async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:

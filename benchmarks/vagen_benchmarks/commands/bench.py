@@ -92,13 +92,15 @@ def bench(
     context: Annotated[
         Names,
         typer.Option(
-            help="What prompts show of earlier turns: `all`, `last:2`, `answers` …; may be repeated."
+            help="What prompts show of earlier turns: `all`, `last:2`, `answers` …; may be "
+            "repeated."
         ),
     ] = None,
     judge: Annotated[
         str | None,
         typer.Option(
-            help="Judge what agents say: `rule`, `llm:MODEL`, `FILE.py:CLASS` …, as `vagen judge` does."
+            help="Judge what agents say: `rule`, `llm:MODEL`, `FILE.py:CLASS` …, as `vagen "
+            "judge` does."
         ),
     ] = None,
     gate: options.Gate = True,
@@ -112,8 +114,8 @@ def bench(
 ) -> None:
     """Play agents on environments and write a report.
 
-    Exit codes: 0 all played; 1 some episodes failed and have no score; 2 bad input; 3 stopped early; 130 interrupted.
-    A run that stopped goes on with `vagen resume RUN`.
+    Exit codes: 0 all played; 1 some episodes failed and have no score; 2 bad input; 3 stopped
+    early; 130 interrupted. A run that stopped goes on with `vagen resume RUN`.
 
     Example: `vagen bench -e sokoban -e frozenlake -a gpt-5-mini -a random -n 32`
     """
@@ -184,15 +186,17 @@ SAID_BY_PROTOCOL = frozenset(
 
 
 def _refuse_beside_protocol(given: typer.Context) -> None:
-    """Raise ProtocolError if an option is given that the protocol file says; not who takes no temperature."""
+    """Raise ProtocolError if an option is given that the protocol file says; not who takes no
+    temperature.
+    """
     for name, value in given.params.items():
         source = given.get_parameter_source(name)
         if name not in SAID_BY_PROTOCOL or (name == "temperature" and value == "none"):
             continue
         if source is not None and source.name != "DEFAULT":
             raise ProtocolError(
-                f"--{name.replace('_', '-')} is set by the protocol; leave it out, or copy the protocol file and "
-                "change it there"
+                f"--{name.replace('_', '-')} is set by the protocol; leave it out, or copy the "
+                "protocol file and change it there"
             )
 
 
@@ -211,7 +215,8 @@ def resume(
 ) -> None:
     """Continue an interrupted run with its original options; options given here replace them.
 
-    Agents, sampling and environments are read from the run folder. Exit codes are those of `vagen bench`.
+    Agents, sampling and environments are read from the run folder. Exit codes are those of `vagen
+    bench`.
 
     Example: `vagen resume runs/20260101-120000`
     """

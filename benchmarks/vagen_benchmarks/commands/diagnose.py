@@ -43,8 +43,8 @@ def diagnose_command(
 ) -> None:
     """Find out why an agent fails: perception, prediction, planning or format.
 
-    Plays the same levels from the image and from the true state as text, as `vagen bench` does, and writes
-    `diagnosis.html` and `diagnosis.json` into the run folder.
+    Plays the same levels from the image and from the true state as text, as `vagen bench` does, and
+    writes `diagnosis.html` and `diagnosis.json` into the run folder.
 
     If the endpoint fails, complete levels are diagnosed. Exit codes are those of `vagen bench`.
 

@@ -1,4 +1,6 @@
-"""`vagen models` and `vagen models try`: which profile fits a model. Two turns are asked for, and read under each."""
+"""`vagen models` and `vagen models try`: which profile fits a model. Two turns are asked for, and
+read under each.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def list_models(
     context: typer.Context,
     own: options.Models = None,
 ) -> None:
-    """List the models that `vagen bench --agent` knows, and whether their keys are set. Example: `vagen models`."""
+    """List the models that `vagen bench --agent` knows, and whether their keys are set. Example:
+    `vagen models`.
+    """
     if context.invoked_subcommand is not None:
         return
     table = make_table(
@@ -95,7 +99,8 @@ def try_model(
 ) -> None:
     """Ask a model for two turns as the paper does, and say which profile fits what it writes.
 
-    Where the paper's doesn't, the one that fits best is asked for two turns, too. Exit code 1 if none fits.
+    Where the paper's doesn't, the one that fits best is asked for two turns, too. Exit code 1 if
+    none fits.
 
     Example: `vagen models try openai:my-model --base-url http://localhost:8000/v1`
     """
@@ -197,7 +202,9 @@ def _ask(agent: ChatAgent, profile: Profile, env: VagenEnv) -> _Tried:
 
 
 def _score(profile: Profile, env: VagenEnv, tried: _Tried) -> float:
-    """How many of these replies it would have paid; reasoning in a field of its own is for one that reads it."""
+    """How many of these replies it would have paid; reasoning in a field of its own is for one that
+    reads it.
+    """
     replies = [reply for reply, _ in tried.played]
     paid = sum(env.grammar.parse(reply.text).format_correct for reply in replies)
     shows = any(reply.call is not None and reply.call.reasoning for reply in replies)
@@ -220,7 +227,10 @@ def _why_none(tried: _Tried) -> str:
     replies = [reply for reply, _ in tried.played]
     calls = [reply.call for reply in replies if reply.call is not None]
     if all(call.reasoning for call in calls) and not any(reply.text for reply in replies):
-        return "The server returns all text as reasoning: start it with the model's own reasoning parser, or with none."
+        return (
+            "The server returns all text as reasoning: start it with the model's own reasoning "
+            "parser, or with none."
+        )
     if any(call.ending == "length" for call in calls):
         return "The replies reach the token limit: raise --max-tokens or --reasoning-tokens."
     return "It may need a larger --max-tokens, or another way to serve it."

@@ -33,13 +33,16 @@ def env(
         Path | None, typer.Option("--out", help="A new folder; ./NAME by default.")
     ] = None,
 ) -> None:
-    """Write a working environment: a module, its prompt files, and a test with the conformance suite and an oracle.
+    """Write a working environment: a module, its prompt files, and a test with the conformance
+    suite and an oracle.
 
-    Example: `vagen new env treasure_hunt && cd treasure_hunt && vagen bench -e treasure_hunt:example/TreasureHunt-v0`
+    Example: `vagen new env treasure_hunt && cd treasure_hunt && vagen bench -e
+    treasure_hunt:example/TreasureHunt-v0`
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise ProtocolError(
-            f"name {name!r} is not valid: use lower-case letters, digits and _, such as treasure_hunt"
+            f"name {name!r} is not valid: use lower-case letters, digits and _, such as "
+            "treasure_hunt"
         )
     folder = folder or Path(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

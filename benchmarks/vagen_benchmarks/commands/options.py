@@ -68,7 +68,8 @@ Gate = Annotated[
 Weighting = Annotated[
     str | None,
     typer.Option(
-        help="`plain`: the judge's own score. `contrast`: claims are paid in contrast to peer states."
+        help="`plain`: the judge's own score. `contrast`: claims are paid in contrast to peer "
+        "states."
     ),
 ]
 Penalty = Annotated[
@@ -77,7 +78,8 @@ Penalty = Annotated[
 
 
 def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
-    """`["max_turns=5", "split=val"]` to keyword options; values are JSON, None, True or False where they can be.
+    """`["max_turns=5", "split=val"]` to keyword options; values are JSON, None, True or False where
+    they can be.
 
     Raises:
         ProtocolError: one has no `=`.
@@ -99,7 +101,9 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
 
 
 def read_temperature(text: str | None) -> float | str | None:
-    """A number, or `none` for leaving it to the endpoint. Raises ProtocolError for anything else."""
+    """A number, or `none` for leaving it to the endpoint. Raises ProtocolError for anything
+    else.
+    """
     if text is None or text.lower() == "none":
         return text and "none"
     try:

@@ -26,7 +26,9 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 
 
 def visible(text: str) -> str:
-    """Text from outside without what steers a terminal: escape codes, bidirectional controls, lone surrogates."""
+    """Text from outside without what steers a terminal: escape codes, bidirectional controls, lone
+    surrogates.
+    """
     # U+2400 and on picture the control characters: `␛` for an escape, which a terminal would obey.
     return _UNSEEN.sub(
         lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text
@@ -36,7 +38,8 @@ def visible(text: str) -> str:
 class _Plain(Console):
     """A console on which strings are neither markup nor emoji nor escape codes, whoever wrote them.
 
-    An error may hold [/INST], an agent be called openai:llama:7b, and a model write what moves the cursor.
+    An error may hold [/INST], an agent be called openai:llama:7b, and a model write what moves the
+    cursor.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -98,8 +101,8 @@ def print_usage(bills: Mapping[str, Usage]) -> None:
             f"; token counts of {bill.estimated} replies are estimates" if bill.estimated else ""
         )
         out.print(
-            f"{agent}: {dollars}, {bill.requests:,} replies, {bill.prompt_tokens:,} prompt tokens{cached}, "
-            f"{bill.completion_tokens:,} completion tokens{counted}",
+            f"{agent}: {dollars}, {bill.requests:,} replies, {bill.prompt_tokens:,} prompt "
+            f"tokens{cached}, {bill.completion_tokens:,} completion tokens{counted}",
             soft_wrap=True,
         )
 
@@ -109,11 +112,16 @@ UNREAD = 0.5
 
 
 def print_unread(summary: Summary, bills: Mapping[str, Usage]) -> None:
-    """Warn of models whose answers mostly could not be read: their score then measures their format or their server."""
+    """Warn of models whose answers mostly could not be read: their score then measures their format
+    or their server.
+    """
     for row in summary.rows():
         if row["agent"] not in bills or row["valid"] is None or row["valid"] >= UNREAD:
             continue
-        fix = f"vagen models try {row['agent']} says which profile fits how it writes, or how it is served"
+        fix = (
+            f"vagen models try {row['agent']} says which profile fits how it writes, or how it "
+            "is served"
+        )
         if row["errors"].get("cut short", 0) >= UNREAD:
             fix = "replies end at their limit of tokens: --max-tokens, --reasoning-tokens"
         where = f"{row['task'].removeprefix('vagen/')}, {row['agent']}"
@@ -179,10 +187,13 @@ def print_table(summary: Summary) -> None:
             out.print(f"{where}: ended early, {shares}", style="yellow")
 
 
-VALID = "valid: turns whose actions could all be read; effective: turns in which an action changed the state"
+VALID = (
+    "valid: turns whose actions could all be read; effective: turns in which an action changed "
+    "the state"
+)
 FLAGGED_CELLS = (
-    f"{FLAG} more than 2 % of the episodes failed or weren't played; the interval counts them as lost for its lower "
-    "end and as won for its upper end"
+    f"{FLAG} more than 2 % of the episodes failed or weren't played; the interval counts them as "
+    "lost for its lower end and as won for its upper end"
 )
 
 

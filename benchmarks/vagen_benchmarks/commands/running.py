@@ -90,7 +90,9 @@ def play_job(job: Job, *, new: bool = False) -> int:
 
 
 def _print_failures(failures: Mapping[tuple[str, str], int], agents: Sequence[Agent]) -> bool:
-    """Print each cause of failure with its count and fix. Return whether a second attempt alone may help."""
+    """Print each cause of failure with its count and fix. Return whether a second attempt alone may
+    help.
+    """
     keys = {agent.model.provider.key for agent in agents if isinstance(agent, ChatAgent)}
     advice = advise(failures, " or ".join(sorted(filter(None, keys))) or "the key")
     if advice:
@@ -102,7 +104,9 @@ def _print_failures(failures: Mapping[tuple[str, str], int], agents: Sequence[Ag
 
 
 def _written(how: Mapping[str, Any]) -> dict[str, Any]:
-    """What the journal keeps: a URL without its password, and a file by a path that holds elsewhere, too."""
+    """What the journal keeps: a URL without its password, and a file by a path that holds
+    elsewhere, too.
+    """
     url, models = how.get("base_url"), how.get("models")
     if url is not None:
         parts = urlsplit(url)

@@ -63,8 +63,9 @@ def serve(
 ) -> None:
     """Serve environments over WebSockets, to `vagen_adapters.service.client` and others.
 
-    The environment variable VAGEN_SERVE_KEY holds the key, or several separated by commas. An interrupt or SIGTERM
-    ends the server; sessions go on at another server, or here when it is started again.
+    The environment variable VAGEN_SERVE_KEY holds the key, or several separated by commas. An
+    interrupt or SIGTERM ends the server; sessions go on at another server, or here when it is
+    started again.
 
     Example: `vagen serve --port 8000`
     """
@@ -97,7 +98,9 @@ def serve(
 
 
 def read_offers(offers: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Parse `OPTION=NAME:VALUE` into `vagen_adapters.permission.Offers`. Raises BenchError for anything else."""
+    """Parse `OPTION=NAME:VALUE` into `vagen_adapters.permission.Offers`. Raises BenchError for
+    anything else.
+    """
     read: dict[str, dict[str, str]] = {}
     for text in offers:
         option, found, rest = text.partition("=")

@@ -26,10 +26,11 @@ Trusted = Annotated[
 def verify(run_folder: RunArgument, trust: Trusted = False) -> None:
     """Replay a run without its model, and check that everything is as stored.
 
-    Plays each episode from its level with the stored replies. Observations, states, rewards and endings must be the
-    same (in the simulators, up to rounding), and no episode, image or journal entry may have been changed or removed.
-    This shows consistency, not honesty: it can't tell which model wrote the replies, or how often the run was tried.
-    Without `--trust` only environments of this package are made, with options that a remote client may set.
+    Plays each episode from its level with the stored replies. Observations, states, rewards and
+    endings must be the same (in the simulators, up to rounding), and no episode, image or journal
+    entry may have been changed or removed. This shows consistency, not honesty: it can't tell which
+    model wrote the replies, or how often the run was tried. Without `--trust` only environments of
+    this package are made, with options that a remote client may set.
 
     Exit code 1 if something is wrong or an episode can't be replayed.
 
@@ -64,8 +65,8 @@ def leaderboard(
 ) -> None:
     """Verify runs of one protocol and write a page that ranks their agents.
 
-    The page shows scores with confidence intervals, costs, resumes, and links to the replays. Runs of different
-    protocols, and runs that don't verify, are refused.
+    The page shows scores with confidence intervals, costs, resumes, and links to the replays. Runs
+    of different protocols, and runs that don't verify, are refused.
 
     Example: `vagen leaderboard runs/a runs/b --out leaderboard.html`
     """

@@ -67,7 +67,8 @@ def train(
 ) -> None:
     """Train a vision-language model on environments with multi-turn PPO.
 
-    Example: `vagen train --recipe vagen-base -e sokoban --model Qwen/Qwen2.5-VL-3B-Instruct --out runs/ppo`
+    Example: `vagen train --recipe vagen-base -e sokoban --model Qwen/Qwen2.5-VL-3B-Instruct --out
+    runs/ppo`
     """
     need("vagen train", *EXTRA)
     from vagen_adapters.ppo.checkpoints import check_checkpoint
@@ -109,7 +110,9 @@ def train(
 
 
 def _environments(entries: Sequence[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Entries of `environments` from names or tables, with full ids, and `options` under those of their own."""
+    """Entries of `environments` from names or tables, with full ids, and `options` under those of
+    their own.
+    """
     tables = []
     for entry in entries:
         try:
@@ -168,8 +171,8 @@ def _config(
         words = " ".join(str(error).split())
         if "use_cpu" in words:  # transformers' only sign that there is no GPU
             raise TrainingConfigError(
-                f"there is no GPU here that can train in bfloat16 ({words}); to train on the CPU add "
-                "-s use_cpu=true -s bf16=false"
+                f"there is no GPU here that can train in bfloat16 ({words}); to train on the CPU "
+                "add -s use_cpu=true -s bf16=false"
             ) from error
         raise TrainingConfigError(f"settings that can't be taken ({wanted}): {words}") from error
 
@@ -197,5 +200,6 @@ def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
     }
     with writing(out):
         (out / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
-    trainer.accelerator.end_training()  # a process group that is left standing may abort the process
+    # a process group that is left standing may abort the process
+    trainer.accelerator.end_training()
     typer.echo(f"{config.output_dir} holds the trained model")

@@ -1,4 +1,6 @@
-"""Checks of the folders that `vagen train` and `vagen warmstart` read and write, before anything long begins."""
+"""Checks of the folders that `vagen train` and `vagen warmstart` read and write, before anything
+long begins.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ EXTRA = ("ppo", "torch", "trl")
 
 
 def check_model(model: str) -> None:
-    """Raise TrainingConfigError unless `model` is a folder with whole weights, or a name that the hub knows."""
+    """Raise TrainingConfigError unless `model` is a folder with whole weights, or a name that the
+    hub knows.
+    """
     from safetensors import safe_open
     from transformers import AutoConfig
 
@@ -23,8 +27,9 @@ def check_model(model: str) -> None:
         raise TrainingConfigError(f"{model} holds a config.json but no weights (*.safetensors)")
     if (folder / "adapter_config.json").is_file():
         raise TrainingConfigError(
-            f"{model} holds adapters (lora), whose training goes on with --resume and a checkpoint of it; "
-            "to begin another, merge them into their model with PEFT's merge_and_unload"
+            f"{model} holds adapters (lora), whose training goes on with --resume and a "
+            "checkpoint of it; to begin another, merge them into their model with PEFT's "
+            "merge_and_unload"
         )
     for file in sorted(folder.glob("*.safetensors")):
         with (
@@ -34,7 +39,10 @@ def check_model(model: str) -> None:
             safe_open(file, framework="pt"),
         ):
             pass
-    fault = f"there is no model {model!r}: neither a folder with a config.json nor a name that the hub knows here"
+    fault = (
+        f"there is no model {model!r}: neither a folder with a config.json nor a name that the "
+        "hub knows here"
+    )
     with errors_as(TrainingConfigError, fault, "give the folder of a model of transformers"):
         AutoConfig.from_pretrained(model)
 

@@ -1,7 +1,8 @@
 """The report of a run. Episodes are packed in chunks that the page unpacks when one is opened.
 
-The browser parses only the summary at first, so that thousands of episodes open quickly: a chunk is gzip in base64
-within an inert `<script>`, and a picture is a base64 block of its own, shared by hash.
+The browser parses only the summary at first, so that thousands of episodes open quickly: a chunk is
+gzip in base64 within an inert `<script>`, and a picture is a base64 block of its own, shared by
+hash.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def write_report(
     Args:
         run: any run.
         path: the run's `report.html` by default.
-        part: the ending of the file while it is written. Processes that write the same report need different ones.
+        part: the ending of the file while it is written. Processes that write the same report need
+            different ones.
         progress: called after each episode.
     """
     path = path or run.report
@@ -216,8 +218,8 @@ def _for_page(png: bytes) -> tuple[str, str]:
     if len(png) > LARGE_PICTURE:
         buffer = io.BytesIO()
         with Image.open(io.BytesIO(png)) as image:
-            # On seven pictures of the documentation method 0 takes 32 ms each for 228 kB in all, 2 takes 24 for 204,
-            # 4 takes 43 for 198, and 6 takes 70 for 195.
+            # On seven pictures of the documentation method 0 takes 32 ms each for 228 kB in all, 2
+            # takes 24 for 204, 4 takes 43 for 198, and 6 takes 70 for 195.
             image.convert("RGB").save(buffer, "WEBP", quality=90, method=2)
         if buffer.tell() < len(png):
             kind, png = "webp", buffer.getvalue()

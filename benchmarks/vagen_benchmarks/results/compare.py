@@ -25,7 +25,8 @@ class Side:
 
     Attributes:
         folder: of the run.
-        sampling: how its model was asked, context policy included; it belongs to the agent, not to the conditions.
+        sampling: how its model was asked, context policy included; it belongs to the agent, not to
+            the conditions.
         episodes: level's content, success and return of each.
         planned: what its protocol names.
     """
@@ -44,11 +45,12 @@ class Pairs:
 
     Attributes:
         both, one, other, neither: how many were solved by whom.
-        lost: plays that the protocol names and that one of the two lacks, since they failed or were never begun.
+        lost: plays that the protocol names and that one of the two lacks, since they failed or were
+            never begun.
         levels: the distinct levels that the pairs rest on.
         p_value: of the paired permutation test on levels (`stats.sign_flip`), two-sided.
-        solved: difference in success, other minus one, with its 95 % interval, lost pairs counted as won by the one
-            for its one end and by the other for its other end.
+        solved: difference in success, other minus one, with its 95 % interval, lost pairs counted
+            as won by the one for its one end and by the other for its other end.
         gain: mean difference of the returns, likewise, of the pairs alone.
     """
 
@@ -135,7 +137,8 @@ def refuse_differing(
             else "play both with the same options"
         )
         raise ProtocolError(
-            f"these runs can't be compared, their protocols differ ({one} / {other}):\n  {listed}\n{fix}"
+            f"these runs can't be compared, their protocols differ ({one} / {other}):\n  "
+            f"{listed}\n{fix}"
         )
 
 
@@ -178,7 +181,9 @@ def _pairs(task: str, plays: list[Play], lost: list[Play], one: Side, other: Sid
     )
 
     def difference_if(*wins: bool | None) -> Estimate:
-        """With the lost plays as won by one of the two, or left out; what a side has a score for stays what it is."""
+        """With the lost plays as won by one of the two, or left out; what a side has a score for
+        stays what it is.
+        """
         sides = []
         for side, mine, wins_lost in zip(
             (one, other), zip(*solved, strict=True), wins, strict=True

@@ -25,7 +25,9 @@ ACCEPTED = 0.5
 
 @dataclass
 class AtTurn:
-    """What the turns of one number have in common: how many there are and, among them, how many are so."""
+    """What the turns of one number have in common: how many there are and, among them, how many are
+    so.
+    """
 
     count: int = 0
     well_formed: int = 0
@@ -64,7 +66,9 @@ SHARES = ("valid", "effective", "well_formed")
 FLAGGED = 0.02
 """The share of failed and missing episodes beyond which a cell is marked wherever it is shown."""
 FLAG = "‡"
-"""Marks a score that more of its episodes than that could move, since they failed or are missing."""
+"""Marks a score that more of its episodes than that could move, since they failed or are
+missing.
+"""
 
 
 class EpisodeOutcome(NamedTuple):
@@ -79,7 +83,8 @@ class EpisodeOutcome(NamedTuple):
 
 @dataclass
 class Cell:
-    """What an agent did on a task. Failed episodes widen the interval of success and have no part in other numbers.
+    """What an agent did on a task. Failed episodes widen the interval of success and have no part
+    in other numbers.
 
     `planned` has seed and repeat of every episode that the protocol names.
     """
@@ -137,8 +142,8 @@ class Cell:
     def row(self) -> dict[str, Any]:
         """The numbers of the table. Rates and means are `None` where nothing was played.
 
-        `low` and `high` bound success: at 95 %, with what failed or is missing counted as lost for the one and as won
-        for the other.
+        `low` and `high` bound success: at 95 %, with what failed or is missing counted as lost for
+        the one and as won for the other.
         """
         turns, played = sum(each.count for each in self.by_turn), len(self.plays)
         successes, judged = sum(each.success for each in self.plays), self._judged()
@@ -217,7 +222,9 @@ class Cell:
         ]
 
     def _drawn(self) -> str:
-        """The draw of the levels, by the first of them: a level is a function of its seed, split and configuration."""
+        """The draw of the levels, by the first of them: a level is a function of its seed, split
+        and configuration.
+        """
         first = min(self.contents, default=None)
         return "" if first is None else f"{self.split} {first} {self.contents[first]}"
 
@@ -239,12 +246,16 @@ class Cell:
         )
 
     def _metrics(self) -> dict[str, Estimate]:
-        """The environment's own metrics at the last turn; 0 for episodes that ended before their first."""
+        """The environment's own metrics at the last turn; 0 for episodes that ended before their
+        first.
+        """
         early = [(each.level, 0.0) for each in self.plays if not each.turns]
         return {name: average(by_level([*values, *early])) for name, values in self.metrics.items()}
 
     def _pass_at(self) -> dict[int, Estimate]:
-        """pass@k for k = 1, 2, 4, … up to the tries that every seed had; empty if seeds were played once."""
+        """pass@k for k = 1, 2, 4, … up to the tries that every seed had; empty if seeds were played
+        once.
+        """
         tries: dict[tuple[int, str], list[bool]] = {}
         for each in self.plays:
             tries.setdefault((each.seed, each.level), []).append(each.success)
@@ -260,7 +271,9 @@ class Cell:
 
 
 def _bounds(found: Estimate) -> list[float | None]:
-    """Value and interval, with `None` where a number is missing: JSON has neither NaN nor infinity."""
+    """Value and interval, with `None` where a number is missing: JSON has neither NaN nor
+    infinity.
+    """
     return [each if math.isfinite(each) else None for each in (found.value, found.low, found.high)]
 
 
@@ -290,10 +303,11 @@ ERRORS = (
 def errors_of(episode: Episode) -> set[str]:
     """What went wrong in an episode, read off its turns.
 
-    `format`: a reply wasn't well formed. `invalid action`: an action was refused, or there was none. `cut short`:
-    actions beyond the maximum were dropped, or the reply ended at its limit of tokens. `grounding wrong`, `prediction
-    wrong`: the judge, if there is one, scored the statement below `ACCEPTED`. `no progress`: actions were
-    executed and none changed anything. And, unsolved, how it ended, as `Stop` has it.
+    `format`: a reply wasn't well formed. `invalid action`: an action was refused, or there was
+    none. `cut short`: actions beyond the maximum were dropped, or the reply ended at its limit of
+    tokens. `grounding wrong`, `prediction wrong`: the judge, if there is one, scored the statement
+    below `ACCEPTED`. `no progress`: actions were executed and none changed anything. And, unsolved,
+    how it ended, as `Stop` has it.
     """
     found = set() if episode.success else {str(episode.ended.kind)}
     for turn, call in zip(episode.turns, episode.calls, strict=True):
@@ -313,7 +327,9 @@ def errors_of(episode: Episode) -> set[str]:
 
 
 class Summary:
-    """The cells of a run, filled an episode at a time. What the protocol names and the run lacks is counted."""
+    """The cells of a run, filled an episode at a time. What the protocol names and the run lacks is
+    counted.
+    """
 
     def __init__(self, protocol: Protocol) -> None:
         self.protocol = protocol

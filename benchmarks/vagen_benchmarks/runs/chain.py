@@ -1,4 +1,5 @@
-"""Files that are only appended to, and JSON lines whose last entry, `chain`, shows a change or a gap.
+"""Files that are only appended to, and JSON lines whose last entry, `chain`, shows a change or a
+gap.
 
 It is the hash of the line and of the chain before it.
 """
@@ -13,7 +14,9 @@ _ENTRY = ',"chain":"'
 
 
 class AppendedFile:
-    """A file that one process appends to. What a killed process wrote incompletely after `complete` is cut off."""
+    """A file that one process appends to. What a killed process wrote incompletely after `complete`
+    is cut off.
+    """
 
     def __init__(self, path: Path, complete: int) -> None:
         self._file = path.open("ab", buffering=0)

@@ -47,7 +47,8 @@ def make_job(
     """A run of these agents on these tasks, in a new folder `runs/<time>` if no path is given.
 
     Raises:
-        ProtocolError: an agent can't play a task, two have the same name, or the scoring isn't valid.
+        ProtocolError: an agent can't play a task, two have the same name, or the scoring isn't
+            valid.
     """
     if len({agent.name for agent in agents}) < len(agents):
         raise ProtocolError(
@@ -66,7 +67,9 @@ def make_job(
 
 
 def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
-    """The run of a folder, made as it was made at first. What has become different since is met by RunWriter."""
+    """The run of a folder, made as it was made at first. What has become different since is met by
+    RunWriter.
+    """
     protocol = run_read.protocol
     tasks = [
         dataclasses.replace(
@@ -108,7 +111,9 @@ def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
 ASKED = ("base_url", "timeout", "attempts", "patience")
 LIMITS = ("concurrency", "give_up_after", "max_dollars", "max_total_tokens")
 HOW = (*ASKED, *LIMITS, "models", "header")
-"""What may change from one call of a run to the next: options of `vagen bench` and `vagen resume`."""
+"""What may change from one call of a run to the next: options of `vagen bench` and `vagen
+resume`.
+"""
 
 
 def asked_by(how: Mapping[str, Any], **more: Any) -> Asked:
@@ -133,7 +138,8 @@ def parse_headers(pairs: Sequence[str]) -> dict[str, str]:
             )
         if name.lower() in SENDING:
             raise ProtocolError(
-                f"header {name} is not valid: it says how a request is sent, which is not to be chosen"
+                f"header {name} is not valid: it says how a request is sent, which is not to be "
+                "chosen"
             )
         headers[name] = value
     return headers

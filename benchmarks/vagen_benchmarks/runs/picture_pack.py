@@ -1,7 +1,8 @@
-"""A run's pictures in one file, each stored once. Single files would take half of the runner's time; hubs limit them.
+"""A run's pictures in one file, each stored once. Single files would take half of the runner's
+time; hubs limit them.
 
-A record is a line `SHA256 LENGTH`, LENGTH bytes of PNG, and a line feed. A record that a killed process left incomplete
-is the last one, and is dropped.
+A record is a line `SHA256 LENGTH`, LENGTH bytes of PNG, and a line feed. A record that a killed
+process left incomplete is the last one, and is dropped.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ class PictureWriter(AppendedFile):
         super().__init__(pack.path, pack.complete)
 
     def add(self, pictures: Iterable[tuple[str, bytes]]) -> None:
-        """Store pictures, by name and PNG, that are new. They survive the end of the process once this returns."""
+        """Store pictures, by name and PNG, that are new. They survive the end of the process once
+        this returns.
+        """
         new = {name: png for name, png in pictures if name not in self.stored}
         self.append(
             b"".join(b"%b %d\n%b\n" % (name.encode(), len(png), png) for name, png in new.items())

@@ -30,10 +30,11 @@ R = TypeVar("R")
 
 
 class Seat:
-    """Plays one episode after the other, and keeps its environment for the next episode of the same task.
+    """Plays one episode after the other, and keeps its environment for the next episode of the same
+    task.
 
-    An environment that isn't quick, or an agent that blocks, gets a thread of the seat's own: a simulator must not
-    change threads.
+    An environment that isn't quick, or an agent that blocks, gets a thread of the seat's own: a
+    simulator must not change threads.
     """
 
     def __init__(self, agent: Agent) -> None:

@@ -1,10 +1,12 @@
-"""A run on disk. Finished episodes survive whenever the process is killed, and none is stored in part.
+"""A run on disk. Finished episodes survive whenever the process is killed, and none is stored in
+part.
 
 protocol.json     the protocol with its hash; written once, by atomic rename
-episodes.jsonl    one line per episode; an incomplete last line is dropped when read. `chain` is the hash of the line
-                  and of the chain before it, so that a removed or changed line shows
-journal.jsonl     starts and ends of the runner, and the start of each episode. Chained likewise; `episodes` is the last
-                  hash of episodes.jsonl at that time
+episodes.jsonl    one line per episode; an incomplete last line is dropped when read. `chain` is the
+                  hash of the line and of the chain before it, so that a removed or changed line
+                  shows
+journal.jsonl     starts and ends of the runner, and the start of each episode. Chained likewise;
+                  `episodes` is the last hash of episodes.jsonl at that time
 pictures.pack     PNGs by SHA-256, each stored once
 report.html       made from the others
 """
@@ -50,7 +52,8 @@ class RunFolder:
             raise RunFolderError(f"there is no folder {path}; the current folder is {Path.cwd()}")
         if not (path / "protocol.json").is_file():
             raise RunFolderError(
-                f"{path} is not a run folder: it has no protocol.json. Name one that vagen bench made"
+                f"{path} is not a run folder: it has no protocol.json. Name one that vagen bench "
+                "made"
             )
         try:
             self.protocol = Protocol.from_json(
@@ -75,7 +78,9 @@ class RunFolder:
         """Damaged lines, known after `index`."""
 
     def index(self) -> dict[str, tuple[int, int]]:
-        """Offset and length of each episode's last complete line by key, in the order of the run."""
+        """Offset and length of each episode's last complete line by key, in the order of the
+        run.
+        """
         found: dict[str, tuple[int, int]] = {}
         self.damaged = 0
         for offset, line, data in self.lines():
@@ -114,7 +119,9 @@ class RunFolder:
         ]
 
     def judged_by(self) -> dict[str, Any] | None:
-        """The judge of the turns and its settings, during the run or in a later rescoring. None without a judge."""
+        """The judge of the turns and its settings, during the run or in a later rescoring. None
+        without a judge.
+        """
         scoring = next(
             (entry for entry in reversed(self.journal()) if entry["event"] == "rescore"), None
         )
@@ -163,7 +170,9 @@ def read_episode(line: bytes | str) -> Episode:
 
 
 def lock(path: Path) -> IO[str]:
-    """Make a folder and lock it until the file is closed; raise RunFolderError if another process has locked it."""
+    """Make a folder and lock it until the file is closed; raise RunFolderError if another process
+    has locked it.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
         file = (path / ".lock").open("w")
@@ -178,7 +187,8 @@ def lock(path: Path) -> IO[str]:
         raise RunFolderError(
             f"another process writes to {path}; wait for it or name another folder"
         ) from error
-    except OSError:  # a file system without locks, such as Lustre or some NFS: nothing tells whether others write
+    # a file system without locks, such as Lustre or some NFS: nothing tells whether others write
+    except OSError:
         pass
     return file
 
@@ -192,7 +202,8 @@ class RunWriter(RunFolder):
         new: refuse a folder that has episodes.
 
     Raises:
-        RunFolderError: another process writes to the folder, or the folder holds another run or other files.
+        RunFolderError: another process writes to the folder, or the folder holds another run or
+            other files.
     """
 
     def __init__(self, path: Path, protocol: Protocol, *, new: bool = False) -> None:
@@ -257,9 +268,11 @@ class RunWriter(RunFolder):
         return finished
 
     def add(self, episode: Episode, pictures: Iterable[Picture]) -> None:
-        """Store an episode: first its pictures, then its line. It then survives the end of the process.
+        """Store an episode: first its pictures, then its line. It then survives the end of the
+        process.
 
-        A power cut may lose the last seconds' episodes, which are then played again. May be called from threads.
+        A power cut may lose the last seconds' episodes, which are then played again. May be called
+        from threads.
         """
         stored = self._pictures.stored
         new = [
@@ -275,7 +288,8 @@ class RunWriter(RunFolder):
 
     def note(self, event: str, **facts: Any) -> None:
         with self._writing, storing(self.path):
-            # The head of the episodes' chain: an episode that is dropped and played anew after this no longer fits.
+            # The head of the episodes' chain: an episode that is dropped and played anew after this
+            # no longer fits.
             line = json.dumps({"event": event, **facts, "episodes": self._episodes.head})
             self._journal.add(redact(line, self._keys))
 

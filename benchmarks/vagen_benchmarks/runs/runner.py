@@ -1,4 +1,6 @@
-"""Plays the episodes of a protocol in one event loop, since agents that call a model mostly wait."""
+"""Plays the episodes of a protocol in one event loop, since agents that call a model mostly
+wait.
+"""
 
 from __future__ import annotations
 
@@ -60,10 +62,12 @@ class Policy:
     """Limits of a run.
 
     Attributes:
-        concurrency: episodes in flight of an agent that calls a model. Other agents play one at a time.
-        give_up_after: stop after this many episodes in a row that failed, or ended before their first turn.
-        max_dollars, max_total_tokens: send no request that could exceed these, counting requests in flight at their
-            worst case and what earlier calls of the run have spent.
+        concurrency: episodes in flight of an agent that calls a model. Other agents play one at a
+            time.
+        give_up_after: stop after this many episodes in a row that failed, or ended before their
+            first turn.
+        max_dollars, max_total_tokens: send no request that could exceed these, counting requests in
+            flight at their worst case and what earlier calls of the run have spent.
     """
 
     concurrency: int = 16
@@ -187,7 +191,8 @@ class _Run:
                     seat.result()
                 left -= {stop}
                 if stop in done and left:
-                    # Episodes in flight may end, since they are paid for; those that wait for an outage are given up.
+                    # Episodes in flight may end, since they are paid for; those that wait for an
+                    # outage are given up.
                     waits = isinstance(agent, AsyncAgent) and agent.waits
                     _, left = await asyncio.wait(left, timeout=0 if waits else None)
                     break
@@ -266,7 +271,9 @@ class _Run:
 
 
 def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine in a thread with its own event loop, since a notebook's thread has a running one already."""
+    """Run a coroutine in a thread with its own event loop, since a notebook's thread has a running
+    one already.
+    """
     loop = asyncio.new_event_loop()
     task = loop.create_task(work)
     thread = threading.Thread(

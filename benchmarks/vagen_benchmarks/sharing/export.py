@@ -1,7 +1,8 @@
-"""A run as data for others: a table of turns for analysis, or chat samples for supervised fine-tuning.
+"""A run as data for others: a table of turns for analysis, or chat samples for supervised
+fine-tuning.
 
-Parquet files are read by pandas, polars and Hugging Face `datasets` (pictures arrive decoded there);
-JSON lines by everything else.
+Parquet files are read by pandas, polars and Hugging Face `datasets` (pictures arrive decoded
+there); JSON lines by everything else.
 """
 
 from __future__ import annotations
@@ -45,11 +46,12 @@ def export(
         run: what is written.
         path: ends with `.parquet`, which `datasets` reads with its pictures, or with `.jsonl`.
         form: `"turns"`, a row a turn; or `"chat"`, a row a sample: the whole episode, the turns
-            between two summaries with the summary, or each turn with what it showed. Contents are parts,
-            `{"type": "text", "text": …}` and `{"type": "image"}`, the latter for the next of the sample's `images`, as
-            TRL's SFTTrainer and chat templates take them.
+            between two summaries with the summary, or each turn with what it showed. Contents are
+            parts, `{"type": "text", "text": …}` and `{"type": "image"}`, the latter for the next of
+            the sample's `images`, as TRL's SFTTrainer and chat templates take them.
         keep: which episodes.
-        context: for `"chat"`; the whole past by default. One with summaries needs a run that was played with it.
+        context: for `"chat"`; the whole past by default. One with summaries needs a run that was
+            played with it.
 
     Raises:
         ProtocolError: the path has another ending, or Parquet is asked for without pyarrow.
@@ -151,8 +153,8 @@ _IMAGE = {"type": "image", "text": None}
 def marked(run: RunFolder) -> list[str]:
     """Return one line per cell of a run with too many failed or missing episodes for a score."""
     return [
-        f"{row['task']}, {row['agent']}: {row['failed']} episodes failed and {row['missing']} were never played, of "
-        f"{row['played'] + row['failed'] + row['missing']}"
+        f"{row['task']}, {row['agent']}: {row['failed']} episodes failed and {row['missing']} "
+        f"were never played, of {row['played'] + row['failed'] + row['missing']}"
         for row in summarise(run).rows()
         if row["flagged"]
     ]

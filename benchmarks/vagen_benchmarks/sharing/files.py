@@ -1,4 +1,6 @@
-"""Whether a run's files are as a run left them and fit each other: what can be told without playing anything."""
+"""Whether a run's files are as a run left them and fit each other: what can be told without playing
+anything.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ SHOWN = 20
 
 
 def edits(run: RunFolder) -> list[str]:
-    """What was changed since the run wrote it, a line each: episodes, their order, or the report's table."""
+    """What was changed since the run wrote it, a line each: episodes, their order, or the report's
+    table.
+    """
     return [
         *(finding for finding, _, _ in _walk_chain(run) if finding),
         *journal_findings(run),
@@ -37,9 +41,11 @@ def edits(run: RunFolder) -> list[str]:
 
 
 def journal_findings(run: RunFolder) -> Iterator[str]:
-    """Journal entries that were changed or removed, and episodes removed since an entry was written.
+    """Journal entries that were changed or removed, and episodes removed since an entry was
+    written.
 
-    An entry holds the last hash of the episodes' chain. Episodes that were dropped and played again lack that hash.
+    An entry holds the last hash of the episodes' chain. Episodes that were dropped and played again
+    lack that hash.
     """
     before = str(run.protocol.to_json()["sha256"])
     places = {
@@ -51,11 +57,17 @@ def journal_findings(run: RunFolder) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
         before, fits = read_link(before, line)
         if not fits:
-            yield f"line {number} of journal.jsonl, or the one before it, was changed, inserted or removed"
+            yield (
+                f"line {number} of journal.jsonl, or the one before it, was changed, inserted or "
+                "removed"
+            )
         with contextlib.suppress(ValueError, TypeError, AttributeError):
             head = json.loads(line).get("episodes", "")
             if places.get(head, -2) < reached:
-                yield f"line {number} of journal.jsonl: episodes that were stored by then have been removed or moved"
+                yield (
+                    f"line {number} of journal.jsonl: episodes that were stored by then have "
+                    "been removed or moved"
+                )
             reached = max(reached, places.get(head, -2))
 
 

@@ -1,4 +1,6 @@
-"""One static page of verified runs: their scores, costs and protocol, and where their replays are."""
+"""One static page of verified runs: their scores, costs and protocol, and where their replays
+are.
+"""
 
 from __future__ import annotations
 
@@ -83,8 +85,8 @@ def _verified(run: RunFolder, trusted: bool) -> list[str]:
     if not verdict.ok:
         findings = "\n  ".join([*verdict.wrong, *verdict.unknown][:8])
         raise NotVerifiedError(
-            f"{run.path} can't be shown: it isn't what it claims to be, or can't be played again here:\n  {findings}\n"
-            f"See all with: vagen verify {run.path}"
+            f"{run.path} can't be shown: it isn't what it claims to be, or can't be played again "
+            f"here:\n  {findings}\nSee all with: vagen verify {run.path}"
         )
     return verdict.unknown
 
@@ -130,9 +132,11 @@ def _facts(
 
 
 def _rank(lines: list[dict[str, Any]]) -> None:
-    """Give each line its rank, one more than how many are surely better since their interval lies above, and sort.
+    """Give each line its rank, one more than how many are surely better since their interval lies
+    above, and sort.
 
-    Reference rows have none, nor has an agent with too many failures: the more fails, the higher an interval may reach.
+    Reference rows have none, nor has an agent with too many failures: the more fails, the higher an
+    interval may reach.
     """
     overall = [line["figures"][-1] for line in lines if not line["reference"]]
     known = [figure for figure in overall if figure and figure.is_bounded and not figure.flagged]

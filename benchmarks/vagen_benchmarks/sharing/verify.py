@@ -1,7 +1,7 @@
 """Plays a stored run again without its model, and says whether it is what it claims to be.
 
-Every episode is played from its level by its own replies. What can't be known from a run folder is who wrote the
-replies.
+Every episode is played from its level by its own replies. What can't be known from a run folder is
+who wrote the replies.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_rewards.scores import PARTS
 
 LAYOUT = frozenset({"preset", "layout", "tags", "reasoning", "native_thinking", "parsing"})
-"""What a model's profile may set of an environment: how replies are written, and nothing of the task."""
+"""What a model's profile may set of an environment: how replies are written, and nothing of the
+task.
+"""
 JUDGED = frozenset({*PARTS, "repetition"})
 """The reward terms of judges."""
 LONGEST_REPLY = 1 << 28
@@ -87,8 +89,9 @@ def verify(
     """Play every episode of a run again, and compare.
 
     Args:
-        run: may be untrusted: only environments of this package are made, and only with options that a remote client
-            may set (`vagen_adapters.permission`) or that the package's protocol file sets.
+        run: may be untrusted: only environments of this package are made, and only with options
+            that a remote client may set (`vagen_adapters.permission`) or that the package's
+            protocol file sets.
         trusted: make whatever the run names. An id may import a module, and an option be a path.
         progress: called after each episode.
     """
@@ -239,7 +242,9 @@ def _replay(
 
 
 def _original_reply(stored: Mapping[str, Any]) -> str:
-    """A stored reply at its original length: of a longer one than is read only the end is stored."""
+    """A stored reply at its original length: of a longer one than is read only the end is
+    stored.
+    """
     reply: str = stored["reply"]
     messages = [
         str(problem["message"])
@@ -282,18 +287,25 @@ def _summary_findings(episode: Episode, context: ContextPolicy) -> Iterator[str]
         due,
         [turns for turns in due if turns < played],
     ):  # it may end with a summary, before its reply
-        yield f"{episode.key}: summaries stand before turns {stored}, and {context} writes them before {due}"
+        yield (
+            f"{episode.key}: summaries stand before turns {stored}, and {context} writes them "
+            f"before {due}"
+        )
 
 
 def _unjudged(stored: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored turn of a judged run, with those metrics and reward terms alone that the environment gives."""
+    """A stored turn of a judged run, with those metrics and reward terms alone that the environment
+    gives.
+    """
     metrics = {name: value for name, value in stored["metrics"].items() if name in mine["metrics"]}
     rewards = [term for term in stored["rewards"] if term["name"] not in JUDGED]
     return {**stored, "metrics": metrics, "rewards": rewards}
 
 
 def _is_close(path: str, mine: Any, claimed: Any) -> bool:
-    """Whether a difference may be another machine's: a number's last digits, or a picture of another renderer."""
+    """Whether a difference may be another machine's: a number's last digits, or a picture of
+    another renderer.
+    """
     if path.endswith("picture.sha256"):
         return True
     numbers = isinstance(mine, float) and isinstance(claimed, float)

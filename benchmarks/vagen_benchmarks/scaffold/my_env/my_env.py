@@ -1,4 +1,5 @@
-"""A player walks to a target on an empty board. Replace the game by your own; the comments say what depends on what.
+"""A player walks to a target on an empty board. Replace the game by your own; the comments say what
+depends on what.
 
 Check it:   python test_my_env.py
 Play it:    vagen play my_env:example/MyEnv-v0
@@ -80,8 +81,9 @@ class MyEnv(VagenEnv):
         return self.config.size * CELL, self.config.size * CELL, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
-        # All randomness comes from `stream`, so that a level is a function of its seed. Redraw until the level's
-        # content belongs to the split: then no level of the training split is in the test split.
+        # All randomness comes from `stream`, so that a level is a function of its seed. Redraw
+        # until the level's content belongs to the split: then no level of the training split is in
+        # the test split.
         cells = range(self.config.size**2)
         for _ in range(10_000):
             self.player, self.target = (
