@@ -131,7 +131,10 @@ def frozen(python: Path) -> str:
 
 FREEZE = """
 import importlib.metadata
-found = {each.metadata["Name"].lower().replace("_", "-"): each for each in importlib.metadata.distributions()}
+found = {
+    each.metadata["Name"].lower().replace("_", "-"): each
+    for each in importlib.metadata.distributions()
+}
 for name in sorted(set(found) - {"pip", "vagen-envs"}):
     print(f"{found[name].metadata['Name']}=={found[name].version.partition('+')[0]}")
 """

@@ -97,7 +97,8 @@ def environment_page(package: Any, name: str, env_id: str, env: VagenEnv) -> str
         inspect.getdoc(type(env)) or "",
         f"\nIds: {', '.join(f'`{each}`' for each in ids)}.\n",
         "## Example\n\nThe prompt, and the oracle's first turns on the first test level.\n",
-        f'<details markdown="1"><summary>System prompt</summary>\n\n{fenced(env.system_prompt)}\n</details>\n',
+        '<details markdown="1"><summary>System '
+        f"prompt</summary>\n\n{fenced(env.system_prompt)}\n</details>\n",
         episode(env),
         "## Options\n\n" + options_table(package, config_class, own),
         "\nDefaults that differ from the [common options](options.md):\n\n" if changed else "",

@@ -164,7 +164,8 @@ def bound_of(kind: Any) -> Bound:
     """The bound that a type hint says: such as of a `Literal`, a tuple of one type, or either of
     these or `None`.
     """
-    origin, args = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    args = get_args(kind)
     if origin is Literal:
         return OneOf(args)
     if origin in (Union, types.UnionType) and len(args) == 2 and args[1] is types.NoneType:

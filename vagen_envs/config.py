@@ -129,12 +129,17 @@ class EnvConfig:
     """Every episode plays this level of the split, counted from 0 (see `VagenEnv`); `None` lets
     seeds choose.
     """
+    num_levels: Annotated[int | None, OrNone(Whole(1, 2**31)), Open()] = None
+    """Episodes play the first so many levels of the split only: a seed stands for its remainder. A
+    small policy learns few levels long before it learns to play ever new ones (Cobbe et al. 2020,
+    Procgen)."""
     difficulty: Annotated[Literal[0, 1, 2, 3, 4, 5] | None, Open()] = None
     """A rung of the environment's ladder, 0 the easiest: it sets the options that are listed there,
     but for those that are given as well. `None` leaves everything at its default."""
 
     def __init_subclass__(cls) -> None:
-        inherited, own = cls.__mro__[1].presets, cls.__dict__.get("presets", {})  # type: ignore[attr-defined]
+        inherited = cls.__mro__[1].presets  # type: ignore[attr-defined]
+        own = cls.__dict__.get("presets", {})
         cls.presets = {
             name: {**inherited.get(name, {}), **own.get(name, {})} for name in {**inherited, **own}
         }
@@ -221,7 +226,9 @@ class EnvConfig:
 
     @classmethod
     def of_reset(cls, options: Mapping[str, Any] | None, env_id: str) -> dict[str, Any]:
-        """The split and the level that the options of a reset ask for. Raises ConfigError."""
+        """The split and the level that the options of a reset name, without those that are None.
+        Raises ConfigError.
+        """
         if options is not None and not isinstance(options, Mapping):
             raise ConfigError(f"{env_id}: reset options are a dictionary, not {shown(options)}")
         known = ("split", "level")
@@ -234,6 +241,7 @@ class EnvConfig:
             return {
                 name: cls._read(name, plain_integer(value))
                 for name, value in (options or {}).items()
+                if value is not None
             }
         except ConfigError as error:
             raise ConfigError(f"{env_id}: {error}") from None

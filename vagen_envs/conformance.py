@@ -24,7 +24,7 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from vagen_envs.core import Turn, VagenEnv
-from vagen_envs.errors import ConfigError, ConformanceError
+from vagen_envs.errors import ConfigError, ConformanceError, EnvClosedError
 from vagen_envs.registration import spec_of
 from vagen_envs.seeding import SPLITS, HashStream
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
@@ -199,7 +199,8 @@ def a_snapshot_brings_the_moment_back(factory: Factory, seeds: Sequence[int]) ->
             env.reset(options={"split": SPLITS[turns]})  # so its stream has moved
             if env.config.max_turns > 1:
                 _step(env, "nothing" if turns else env.oracle_reply())
-            snapshot, seen = env.snapshot(), env.observed
+            snapshot = env.snapshot()
+            seen = env.observed
             after = _follows(env)
             other.reset(seed=seed + 1)
             for one, where in ((env, "here"), (other, "in another instance")):
@@ -240,6 +241,33 @@ def splits_share_no_level(factory: Factory, seeds: Sequence[int]) -> None:
         _require(not shared, f"{split} and {other} share {sorted(shared)}")
 
 
+def a_named_split_holds(factory: Factory, seeds: Sequence[int]) -> None:
+    """Resets without options, as vector environments make them, draw from the split that was named
+    last.
+    """
+    with _made(factory) as env:
+        for split in SPLITS:
+            env.reset(seed=seeds[0], options={"split": split})
+            for _ in range(2):
+                level = env.reset()[1]["level"]
+                _require(level["split"] == split, f"{split} was named, and then came {level}")
+
+
+def nothing_is_played_after_close(factory: Factory, seeds: Sequence[int]) -> None:
+    """`reset` and `step` raise EnvClosedError after `close`, which may be called twice."""
+    with _made(factory) as env:
+        env.reset(seed=seeds[0])
+        env.close()
+        for name, move in (("reset", env.reset), ("step", lambda: env.step(""))):
+            try:
+                move()
+            except EnvClosedError:
+                continue
+            raise ConformanceError(
+                f"{name}() works after close(); a close() of your own calls super().close()"
+            )
+
+
 CHECKS: tuple[Callable[[Factory, Sequence[int]], None], ...] = (
     is_a_vagen_environment,
     passes_gymnasiums_check,
@@ -249,6 +277,8 @@ CHECKS: tuple[Callable[[Factory, Sequence[int]], None], ...] = (
     the_oracle_succeeds,
     hostile_replies_are_survived,
     splits_share_no_level,
+    a_named_split_holds,
+    nothing_is_played_after_close,
     a_snapshot_brings_the_moment_back,
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -21,6 +21,7 @@ from vagen_envs.bounds import SEED
 from vagen_envs.config import plain_integer
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, did_you_mean, shown
 from vagen_envs.forking import Forkable
+from vagen_envs.level_choice import LevelChoice
 from vagen_envs.prompting import PromptPack, Prompts
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem, grammar_of
 from vagen_envs.seeding import Split
@@ -103,6 +104,7 @@ class VagenEnv(Forkable):
         self.action_space = UnicodeText()
         self._shape = self._picture_shape()
         self._running = False
+        self._choice = LevelChoice.of(config)
 
     @property
     def spec(self) -> EnvSpec | None:  # type: ignore[override]
@@ -137,8 +139,10 @@ class VagenEnv(Forkable):
 
     @property
     def level_count(self) -> int | None:
-        """How many levels the configured split has; `None` where they are generated."""
-        return self._level_count(self.config.split)
+        """How many levels of the configured split are played; `None` where they are generated and
+        `num_levels` doesn't say.
+        """
+        return self._count(self.config.split)
 
     @property
     def observed(self) -> Observation:
@@ -164,29 +168,36 @@ class VagenEnv(Forkable):
         Args:
             seed: the level's seed. Without one, the next seed of the environment's own stream is
                 taken.
-            options: `{"split": …}` draws this level from another split than the configured one,
-                `{"level": …}` plays that level, whatever the seed.
+            options: `{"split": …}` draws levels from another split than the configured one,
+                `{"level": …}` plays that level, whatever the seed. Both hold for later resets, such
+                as a vector environment's automatic ones, until another is named; a seed, too, names
+                another level. `None` names nothing.
 
         Raises:
             ConfigError: the seed or an option is not valid, or the split has fewer levels.
             LevelError: the level can't be played.
+            EnvClosedError: the environment was closed.
         """
+        self._require_open()
         self._running = False  # a reset that raises leaves no episode to step in
-        split, asked = self._asked(options)
         if seed is not None:
             seed = plain_integer(seed)
             if not SEED.admits(seed):
                 raise ConfigError(f"{self.id}: seed={shown(seed)} is not valid: it must be {SEED}")
+        named = self.config.of_reset(options, self.id)
+        choice = self._choice.renamed(named, seed, self.config.level)
+        count = self._count(choice.split)
+        choice.require(count, self.id)
+        self._choice = choice
         gym.Env.reset(self, seed=seed)
-        # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then
-        # share a level.
-        drawn = (
-            asked
-            if asked is not None
-            else seed
-            if seed is not None
-            else int(self.np_random.integers(2**31))
-        )
+        split = choice.split
+        drawn = seed if choice.level is None else choice.level
+        if drawn is None:
+            # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then
+            # share a level.
+            drawn = int(self.np_random.integers(2**31))
+        if self.config.num_levels is not None and count:
+            drawn %= count
         self._load_level(split, drawn, self._load)
         self.level = {"split": split, "seed": drawn, "content": self._content()}
         self._turns = 0
@@ -207,7 +218,9 @@ class VagenEnv(Forkable):
             EpisodeOverError: there is no running episode.
             ReplyTypeError: the reply isn't a string.
             SimulatorError: the simulator broke; reset to go on.
+            EnvClosedError: the environment was closed.
         """
+        self._require_open()
         if not self._running:
             raise EpisodeOverError(f"{self.id} has no running episode; call reset() first")
         if not isinstance(action, str):
@@ -257,7 +270,8 @@ class VagenEnv(Forkable):
         """The picture (`rgb_array`) or the state as text (`ansi`)."""
         if self.render_mode is None:
             gym.logger.warn(
-                f'render() of {self.id} without a render mode; use gym.make("{self.id}", render_mode=…)'
+                f"render() of {self.id} without a render mode; "
+                f'use gym.make("{self.id}", render_mode=…)'
             )
             return None
         if not hasattr(self, "_state"):
@@ -290,7 +304,8 @@ class VagenEnv(Forkable):
 
     def _named_actions(self) -> ActionGrammar:
         """The environment's actions under the names that the configuration gives them."""
-        actions, called = self._actions(), self.config.action_names
+        actions = self._actions()
+        called = self.config.action_names
         if not hasattr(actions, "summary"):
             raise ConfigError(
                 f"{type(self).__name__}._actions() returned a {type(actions).__name__}; it must "
@@ -307,22 +322,12 @@ class VagenEnv(Forkable):
         except ValueError as error:
             raise ConfigError(f"{self.id}: {error}") from None
 
-    def _asked(self, options: Mapping[str, Any] | None) -> tuple[Split, int | None]:
-        """The split of a reset, and the number of its level if one is asked for. Raises
-        ConfigError.
-        """
-        asked = {
-            "split": self.config.split,
-            "level": self.config.level,
-            **self.config.of_reset(options, self.id),
-        }
-        split, level, count = asked["split"], asked["level"], self._level_count(asked["split"])
-        if level is not None and count is not None and level >= count:
-            raise ConfigError(
-                f"{self.id}: there is no level={level}: the split {split!r} has {count}, counted "
-                "from 0"
-            )
-        return split, level
+    def _count(self, split: Split) -> int | None:
+        """How many levels of a split are played; None where there is no end of them."""
+        published, most = self._level_count(split), self.config.num_levels
+        if published is None:
+            return most
+        return published if most is None else min(published, most)
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
         if len(reply) <= MAX_TEXT_LENGTH:

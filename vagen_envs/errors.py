@@ -80,6 +80,10 @@ class EpisodeOverError(VagenError, RuntimeError):
     """`step` was called before `reset`, or after the episode ended."""
 
 
+class EnvClosedError(VagenError, RuntimeError):
+    """An environment was used after `close`."""
+
+
 class ReplyTypeError(VagenError, TypeError):
     """The action given to `step` is not a string."""
 
@@ -108,6 +112,18 @@ class ConformanceError(VagenError):
 
 class ScorerError(VagenError, RuntimeError):
     """A scorer of SVG drawings lacks its weights, or they are not the expected ones."""
+
+
+class NotBoxesError(ValueError):
+    """A text isn't a list of boxes. The message says why."""
+
+
+class SvgError(ValueError):
+    """The SVG isn't drawn; the message tells its author why."""
+
+
+class RendererError(VagenError, RuntimeError):
+    """The drawing process can't be started. It is not a failure of the agent."""
 
 
 _SHOWN = reprlib.Repr()

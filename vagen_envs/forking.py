@@ -19,13 +19,14 @@ import numpy as np
 
 from vagen_envs.errors import SimulatorError, SnapshotError, VagenError, place_of
 from vagen_envs.hooks import EnvironmentHooks
+from vagen_envs.level_choice import LevelChoice
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action
 from vagen_envs.seeding import SPLITS, HashStream, Split, content_hash
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_envs.turn import Executed, Observation, State
 
-VERSION = 2
+VERSION = 3
 """Version of the form of a snapshot."""
 
 _MAGIC = "vagen-snapshot"
@@ -50,6 +51,7 @@ class Forkable(EnvironmentHooks):
     _shape: tuple[int, ...]
     _loaded: tuple[Split, int] | None = None
     """Split and seed of the level that is loaded."""
+    _choice: LevelChoice
     _made_with: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
@@ -59,7 +61,8 @@ class Forkable(EnvironmentHooks):
         return env
 
     def snapshot(self) -> bytes:
-        """This moment: the episode, its pictures and random numbers, the stream of next seeds.
+        """This moment: the episode, its pictures and random numbers, the stream of next seeds and
+        their split.
 
         An environment of the same id and options takes it over with `restore`, in any process.
         Wrappers and the random numbers of spaces aren't part of it.
@@ -70,14 +73,17 @@ class Forkable(EnvironmentHooks):
         episode: list[Any] | None = None
         if hasattr(self, "_observed"):
             world = self._guarded(self._snapshot)
-            state, pixels = None, None
+            state = None
+            pixels = None
             if not self.looks_when_restored:
-                state, picture = self._state.to_json(), self._observed.picture
+                state = self._state.to_json()
+                picture = self._observed.picture
                 pixels = picture and base64.b64encode(picture.pixels.tobytes()).decode()
             level = [self.level[name] for name in ("split", "seed", "content")]
             counts = [self._turns, self._steps, self._running]
             episode = [*level, *counts, self._observed.text, world, state, pixels]
-        body = [self.np_random_seed, self.np_random.bit_generator.state, episode]
+        generator = self.np_random.bit_generator.state
+        body = [self.np_random_seed, generator, episode, self._choice.to_json()]
         try:
             rest = json.dumps(body, separators=(",", ":")).encode("ascii")
         except (TypeError, ValueError) as error:
@@ -92,11 +98,14 @@ class Forkable(EnvironmentHooks):
             SnapshotError: the bytes aren't a snapshot of this id and these options, or they are
                 damaged. Where only the inside is wrong there is no running episode any more.
             SimulatorError: the simulator broke.
+            EnvClosedError: the environment was closed.
         """
+        self._require_open()
         body = _unpack(self._heading, snapshot)
         try:
-            seed, state, episode = body
+            seed, state, episode, named = body
             generator = _generator_at(seed, state)
+            choice = LevelChoice.from_json(named)
             if episode is None:
                 for name in ("_observed", "_state", "level"):
                     self.__dict__.pop(name, None)
@@ -109,7 +118,9 @@ class Forkable(EnvironmentHooks):
                 f"{self.id}: the snapshot's inside is wrong ({type(error).__name__}: "
                 f"{str(error)[:200]}); restore one that this version's snapshot() gave"
             ) from error
-        self._np_random_seed, self._np_random = seed, generator
+        self._np_random_seed = seed
+        self._np_random = generator
+        self._choice = choice
 
     def _restore_episode(self, episode: list[Any]) -> None:
         split, seed, content, turns, steps, running, text, world, state, pixels = episode
@@ -124,7 +135,9 @@ class Forkable(EnvironmentHooks):
         if running and (turns >= config.max_turns or steps >= config.max_steps):
             raise ValueError("the budget is spent, but the episode goes on")
         self.level = {"split": split, "seed": seed, "content": content}
-        self._turns, self._steps, self._played = turns, steps, []
+        self._turns = turns
+        self._steps = steps
+        self._played = []
         if self.looks_when_restored:
             self._restore(world)
             self._state = self._guarded(self._extract)
@@ -196,7 +209,8 @@ class Forkable(EnvironmentHooks):
         """Load `self.level`, by `load` if given, unless it is `_loaded`. ValueError if its content
         is another now.
         """
-        split, seed = self.level["split"], self.level["seed"]
+        split = self.level["split"]
+        seed = self.level["seed"]
         if self._loaded != (split, seed):
             self._load_level(split, seed, load or self._load)
         if self._content() != self.level["content"]:
@@ -205,7 +219,8 @@ class Forkable(EnvironmentHooks):
     def _load_level(
         self, split: Split, seed: int, load: Callable[[HashStream, Split], None]
     ) -> None:
-        self._level_seed, self._loaded = seed, None
+        self._level_seed = seed
+        self._loaded = None
         self._guarded(load, HashStream(self.id, self.config.level_key(), split).child(seed), split)
         self._loaded = (split, seed)
 

@@ -66,7 +66,8 @@ def canonical(cells: bytes, height: int, width: int, stride: int = 0) -> bytes:
 
 def relation(subject: str, at: Position, other: str, other_at: Position) -> str:
     """Where `subject` is, seen from `other`, in the words of VAGEN, appendix D.1."""
-    rows, columns = at[0] - other_at[0], at[1] - other_at[1]
+    rows = at[0] - other_at[0]
+    columns = at[1] - other_at[1]
     if rows == 0 and columns == 0:
         return f"{subject} is at the same position as {other}"
     if rows == 0:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import gymnasium as gym
 
 from vagen_envs.config import EnvConfig
-from vagen_envs.errors import LevelError
+from vagen_envs.errors import EnvClosedError, LevelError
 from vagen_envs.pictures import Picture
 from vagen_envs.prompting import Prompts
 from vagen_envs.replies import Action, ActionGrammar, Grammar, ParsedTurn
@@ -61,6 +61,23 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
     _turns: int
     _steps: int
     _played: list[str]
+    _is_closed: bool = False
+
+    def close(self) -> None:
+        """End the environment for good; may be called twice. An override calls
+        `super().close()`.
+        """
+        self._running = False
+        self._is_closed = True
+
+    def _require_open(self) -> None:
+        """Raise EnvClosedError after `close`.
+
+        A server may close an environment whose client still sends: playing on would need a place
+        that was given away.
+        """
+        if self._is_closed:
+            raise EnvClosedError(f"{self.id} was closed; make another environment")
 
     @abstractmethod
     def _actions(self) -> ActionGrammar:
@@ -86,7 +103,8 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
         """
         if not levels:
             raise LevelError(
-                f'{self.id}: this split has no level; use another split, split_by="content" or more data'
+                f'{self.id}: this split has no level; use another split, split_by="content" or '
+                "more data"
             )
         return levels[self._level_seed % len(levels)]
 

@@ -47,7 +47,8 @@ class Picture:
         picture = cls.__new__(cls)
         picture.shape = tuple(shape)
         picture._pixels = picture._data_url = None
-        picture._sha256, picture._png = sha256, png
+        picture._sha256 = sha256
+        picture._png = png
         return picture
 
     @classmethod

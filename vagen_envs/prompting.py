@@ -135,10 +135,8 @@ class Prompts:
         file = f"{folder}/example.toml"
         try:
             example = tomllib.loads(self.pack.text(file))[representation]
-            actions, words = (
-                example["actions"],
-                {k: v for k, v in example.items() if k != "actions"},
-            )
+            actions = example["actions"]
+            words = {k: v for k, v in example.items() if k != "actions"}
             return grammar.render(actions[: grammar.max_actions], **words)
         except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
             raise PromptPackError(

@@ -14,7 +14,8 @@ from typing import Any
 
 from vagen_envs.errors import SimulatorError
 
-TIMEOUT, START_TIMEOUT = 300.0, 900.0
+TIMEOUT = 300.0
+START_TIMEOUT = 900.0
 """Seconds after which a worker that doesn't answer, or doesn't start, is taken for dead. A robot's
 skill takes a tenth of a second and a start ten, but a busy machine may take fifty times as long."""
 
@@ -42,7 +43,8 @@ class Worker:
         self, name: str, module: str, *arguments: str, timeout: float = TIMEOUT, **environment: str
     ) -> None:
         self.process, ours = started(module, *arguments, **environment)
-        self._name, self._timeout = name, timeout
+        self._name = name
+        self._timeout = timeout
         self._connection = Connection(ours.detach())
         self._lock = threading.Lock()
         self._started = False

@@ -39,6 +39,7 @@ async def running(
 
 
 def start(env: gym.Env[Any, Any], seed: int, split: str | None) -> Observation:
-    """Start a level and return its first observation."""
-    env.reset(seed=seed, options={"split": split} if split else None)
-    return cast(VagenEnv, env.unwrapped).observed
+    """Start a level, by default of the configured split, and return its first observation."""
+    core = cast(VagenEnv, env.unwrapped)
+    env.reset(seed=seed, options={"split": split or core.config.split})
+    return core.observed

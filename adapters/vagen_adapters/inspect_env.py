@@ -19,6 +19,7 @@ from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages
 from vagen_adapters.env_thread import running, start
 from vagen_adapters.episode_metrics import reward_terms
 from vagen_adapters.errors import not_importable
+from vagen_adapters.prompt_check import prompt_hash, require_prompt_of
 from vagen_adapters.rows import check_names, make_from_row, seeds_of
 from vagen_envs import ENV_IDS
 from vagen_envs.core import Turn, VagenEnv
@@ -73,6 +74,7 @@ def levels(
         gym.make(env_id, disable_env_checker=True, split=split, **options)
     ) as made:
         env = cast(VagenEnv, made.unwrapped)
+        says = prompt_hash(env.system_prompt)
         for seed in seeds_of(env, first_seed, num_levels):
             name = f"{split}/{seed}"
             level = (
@@ -88,6 +90,7 @@ def levels(
                     "split": split,
                     "seed": seed,
                     "options": options,
+                    "prompt_hash": says,
                     "level": level,
                 },
             )
@@ -126,6 +129,7 @@ def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
         make = make_own if asked == own else make_from_row
         async with running(make, level["env_id"], level["options"]) as (made, call):
             env = cast(VagenEnv, made.unwrapped)
+            require_prompt_of(made, level["env_id"], level.get("prompt_hash"), level["options"])
             now = await call(start, made, level["seed"], level["split"])
             try:
                 while not ended:
@@ -269,8 +273,12 @@ def reasoning(
         options: of the environment, which its states are drawn with where information is asked for.
     """
     reward = ReasoningReward(
-        judge, gate=gate, weighting=weighting, penalty=penalty or None, env_options=options
-    )  # type: ignore[arg-type]
+        judge,
+        gate=gate,
+        weighting=weighting,
+        penalty=penalty or None,  # type: ignore[arg-type]
+        env_options=options,
+    )
 
     async def score(state: TaskState, target: Target) -> Score:
         turns, ended = played(state)
@@ -354,7 +362,8 @@ def task_of(env_id: str) -> Callable[..., Task]:
         split: `train`, `val` or `test`; splits share no level.
         first_seed: sample `i` is the level of seed `first_seed + i`.
         num_levels: number of samples; by default 100, or all levels of published data.
-        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_adapters.context`.
+        context: what a prompt shows of earlier turns, such as `"last:2"`; see
+            `vagen_adapters.context`.
         judge: judge of the statements, see `reasoning`; `""` for none.
         gate, weighting, penalty: see `reasoning`.
         options: of the environment, as for `gym.make`.

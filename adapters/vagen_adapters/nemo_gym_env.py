@@ -23,6 +23,7 @@ from vagen_adapters.context import (
     observation_parts,
     summary_messages,
 )
+from vagen_adapters.ends import ends_of
 from vagen_adapters.env_thread import start
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
@@ -83,6 +84,7 @@ class LevelRow(BaseModel):
     split: Split | None = None
     options: dict[str, Any] | None = None
     reasoning: dict[str, Any] | None = None
+    prompt_hash: str | None = None
 
 
 class NeMoSession:
@@ -105,7 +107,9 @@ class NeMoSession:
         """Start the level of a row."""
         try:
             level = LevelRow.model_validate(row)
-            self._env = rows.make_from_row(level.env_id, level.options, level.reasoning)
+            self._env = rows.make_from_row(
+                level.env_id, level.options, level.reasoning, level.prompt_hash
+            )
         except ValidationError as error:
             raise ConfigError(
                 f"the row does not describe a level: {error}; make rows with "
@@ -333,8 +337,7 @@ class VagenAgent(GymnasiumAgent):
             responses_create_params=params,
             response=response,
             reward=sum(turn.reward for turn in turns),
-            terminated=step.terminated,
-            truncated=not step.terminated,
+            **ends_of(turns),
             mask_sample=bool(broke),
             failure_kind=BROKEN if broke else None,
             failure_reason=broke or None,

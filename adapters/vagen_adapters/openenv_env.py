@@ -18,6 +18,7 @@ import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.errors import not_importable
+from vagen_adapters.prompt_check import require_prompt_of
 from vagen_adapters.rows import check_names
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import VagenError
@@ -90,17 +91,23 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
         episode_id: str | None = None,
         split: Split | None = None,
         level: int | None = None,
+        env_id: str | None = None,
+        prompt_hash: str | None = None,
         **_: Any,
     ) -> VagenObservation:
         """Start the level of this seed and split, level number `level` of published data, or the
         session's next one.
 
-        Raises ConfigError for another seed, split or level than there is.
+        A split or level holds for the session's later resets until another is named.
+
+        A client that plays rows of `vagen_adapters.rows.levels` sends their `env_id` and
+        `prompt_hash`, too.
+
+        Raises ConfigError for another seed, split or level than there is, and for a row of another
+        environment.
         """
-        options = {
-            name: value for name, value in (("split", split), ("level", level)) if value is not None
-        }
-        observation, info = self.env.reset(seed=seed, options=options)
+        require_prompt_of(self.env, env_id, prompt_hash)
+        observation, info = self.env.reset(seed=seed, options={"split": split, "level": level})
         self._update_state(info, episode_id=episode_id, step_count=0)
         return VagenObservation(text=observation["text"], png=_base64(self._core.observed.picture))
 

@@ -14,6 +14,7 @@ import gymnasium as gym
 
 from vagen_adapters.context import ContextPolicy, Message
 from vagen_adapters.permission import make_permitted, option_names
+from vagen_adapters.prompt_check import prompt_hash, require_prompt_of
 from vagen_envs.bounds import Whole
 from vagen_envs.config import plain_integer
 from vagen_envs.core import VagenEnv
@@ -33,7 +34,10 @@ GENERATED = 100
 
 
 def make_from_row(
-    env_id: str, options: Mapping[str, Any] | None, reasoning: Mapping[str, Any] | None = None
+    env_id: str,
+    options: Mapping[str, Any] | None,
+    reasoning: Mapping[str, Any] | None = None,
+    prompt_hash: str | None = None,
 ) -> gym.Env[Any, Any]:
     """Make the environment of a row, without Gymnasium's wrappers, with the reasoning reward that
     the row asks for.
@@ -48,11 +52,22 @@ def make_from_row(
         env_id: such as `"vagen/Sokoban-v0"`.
         options: for `gym.make`.
         reasoning: as for `vagen_rewards.with_reasoning`.
+        prompt_hash: what the row's prompt says, see `vagen_adapters.prompt_check`. None isn't
+            compared.
 
     Raises:
-        ConfigError: the row asks for something it may not. Nothing was made, opened or imported.
+        ConfigError: the row asks for something it may not. Nothing was made, opened or imported. Or
+            its prompt is that of another environment, as after a change of the prompt pack.
     """
     given = {name: _plain(value) for name, value in (options or {}).items() if value is not None}
+    made = _made(env_id, given, reasoning)
+    require_prompt_of(made, env_id, prompt_hash, given)
+    return made
+
+
+def _made(
+    env_id: str, given: Mapping[str, Any], reasoning: Mapping[str, Any] | None
+) -> gym.Env[Any, Any]:
     if reasoning is not None:
         reasoning = {name: value for name, value in reasoning.items() if value is not None}
     if os.environ.get(TRUST_ROWS) == "1":
@@ -116,10 +131,12 @@ def levels(
     with contextlib.closing(gym.make(env_id, split=split, **options)) as made:
         env = cast(VagenEnv, made.unwrapped)
         prompt: list[Message] = [{"role": "system", "content": env.system_prompt}]
+        says = prompt_hash(env.system_prompt)
         seeds = seeds_of(env, first_seed, num_levels)
     asked = {} if reasoning is None else {"reasoning": dict(reasoning)}
     for seed in seeds:
-        yield prompt, {"env_id": env_id, "split": split, "seed": seed, "options": options, **asked}
+        row = {"env_id": env_id, "split": split, "seed": seed, "options": options}
+        yield prompt, {**row, "prompt_hash": says, **asked}
 
 
 def check_names(env_id: str, options: Iterable[str], called: Callable[..., Any]) -> None:

@@ -18,9 +18,11 @@ from pydantic import Field, model_validator
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages, summary_messages
+from vagen_adapters.ends import ends_of
 from vagen_adapters.env_thread import running, start
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
+from vagen_adapters.prompt_check import require_prompt_of
 from vagen_adapters.rows import check_names, levels, make_from_row, require_whole_context
 from vagen_envs.core import Observation, Turn
 from vagen_envs.seeding import Split
@@ -60,6 +62,8 @@ class LevelData(vf.TaskData):
     split: Split
     seed: int
     options: dict[str, Any]
+    prompt_hash: str | None = None
+    """What the system prompt says, see `vagen_adapters.prompt_check`."""
 
 
 class LevelTask(vf.Task[LevelData]):
@@ -170,6 +174,7 @@ class Play(vf.Env[PlayConfig]):
             if is_own
             else make_from_row(data.env_id, options)
         )
+        require_prompt_of(made, data.env_id, data.prompt_hash, options)
         return with_reasoning(made, self.config.reasoning)
 
     async def run(self, task: LevelTask, agents: vf.Agents) -> None:
@@ -221,7 +226,8 @@ def record(trace: vf.Trace, turns: Sequence[Turn], weights: Mapping[str, float])
     """
     for name, value in reward_terms(turns).items():
         trace.record_reward(name, value, weights.get(name, 1.0))
-    trace.record_metrics(episode_metrics(turns))
+    ends = {name: float(value) for name, value in ends_of(turns).items()}
+    trace.record_metrics({**episode_metrics(turns), **ends})
     trace.info["turns"] = [turn.to_json() for turn in turns]
 
 

@@ -16,6 +16,7 @@ import gymnasium as gym
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
 from vagen_adapters.context import Message, observation_parts
+from vagen_adapters.ends import ends_of
 from vagen_adapters.env_thread import Call, running, start
 from vagen_adapters.errors import not_importable
 from vagen_envs.core import Observation, Turn
@@ -75,7 +76,8 @@ class VagenAgentLoop(AgentLoopBase):
         up.
         """
         level = kwargs["extra_info"]
-        asked = level["env_id"], level.get("options"), level.get("reasoning") or None
+        named = (level.get(name) for name in ("options", "reasoning", "prompt_hash"))
+        asked = level["env_id"], *(value or None for value in named)
         async with running(rows.make_from_row, *asked) as (env, call):
             now = await call(start, env, int(level["seed"]), level["split"])
             return await self._play(env, call, [*kwargs["raw_prompt"], _user(now)], sampling_params)
@@ -142,7 +144,8 @@ class VagenAgentLoop(AgentLoopBase):
                 longer_logprobs,
                 _pictures(messages),
             )
-        success = float(turns[-1].success)
+        # verl logs the means of these and stores them beside each episode's tensors.
+        logged = {"success": turns[-1].success, **ends_of(turns)}
         return TurnRewardOutput(
             prompt_ids=ids[:prompt_length],
             response_ids=ids[prompt_length:][:room],
@@ -159,7 +162,7 @@ class VagenAgentLoop(AgentLoopBase):
                 **fields,
                 "turn_scores": [turn.reward for turn in turns],
                 "tool_rewards": [],
-                "reward_extra_info": {"success": success},
+                "reward_extra_info": {name: float(value) for name, value in logged.items()},
             },
         )
 
@@ -190,6 +193,7 @@ def bilevel_advantages(
     config: Any = None,
     values: Tensor | None = None,
     token_level_scores: Tensor | None = None,
+    truncated: Tensor | None = None,
     **_: Any,
 ) -> tuple[Tensor, Tensor]:
     """Bi-Level GAE as in VAGEN's released code (`ppo.advantages.bilevel_gae_released`), whitened as
@@ -207,6 +211,8 @@ def bilevel_advantages(
             does.
         token_level_scores: (B, L), the turn rewards alone; without them all of the reward is a
             turn's.
+        truncated: (B,) bool, the episodes that a limit ended. verl computes no value after the last
+            token, so what could have followed counts as 0 there, as in VAGEN's released code.
 
     Returns:
         Advantages and the critic's targets, (B, L).
@@ -225,12 +231,14 @@ def bilevel_advantages(
     scores = scores.masked_fill(~sampled, 0).float()
     turn_rewards = scores.new_zeros(len(scores), int(turn_ids.max().clamp(min=0)) + 1)
     turn_rewards.scatter_add_(1, turns.clamp(min=0), scores)
-    ended = torch.ones(len(scores), dtype=torch.bool, device=scores.device)
+    cut = torch.zeros(len(scores), dtype=torch.bool, device=scores.device)
+    if truncated is not None:
+        cut = truncated.to(cut)
     batch = Trajectories(
         turn_ids=turn_ids,
         turn_rewards=turn_rewards,
-        terminated=ended,
-        truncated=~ended,
+        terminated=~cut,
+        truncated=cut,
         values=torch.nn.functional.pad(values.float(), (0, 1)),
         kl_rewards=token_level_rewards.float() - scores,
     )
@@ -257,8 +265,15 @@ def compute_advantage(data: Any, adv_estimator: Any, *args: Any, **kwargs: Any) 
         config=kwargs.get("config"),
         values=batch.get("values", None),
         token_level_scores=batch.get("token_level_scores", None),
+        truncated=_stored_flags(data, "truncated"),
     )
     return data
+
+
+def _stored_flags(data: Any, name: str) -> Tensor | None:
+    """What the agent loop stored of each episode; None for episodes of another loop."""
+    stored = getattr(data, "non_tensor_batch", {}).get(name)
+    return None if stored is None else torch.tensor([bool(flag) for flag in stored])
 
 
 def install() -> None:

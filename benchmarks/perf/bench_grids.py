@@ -182,8 +182,8 @@ def test_import(benchmark: Any) -> None:
 
     def seconds() -> float:
         return float(
-            subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
-        )  # noqa: S603
+            subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout  # noqa: S603
+        )
 
     taken = sorted(seconds() for _ in range(7))[3]
     benchmark.extra_info["at_most_us"] = 500_000

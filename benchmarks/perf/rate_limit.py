@@ -48,8 +48,8 @@ def turns():
 
 task = Task(dataset=[Sample(input=f"Level {i}.") for i in range(int(sys.argv[2]))], solver=turns())
 model = get_model("openai-api/local/m", base_url=sys.argv[1], api_key="none")
-(log,) = eval(task, model=model, max_connections=int(sys.argv[4]), max_samples=int(sys.argv[4]), display="none",
-              log_dir=sys.argv[5])
+(log,) = eval(task, model=model, max_connections=int(sys.argv[4]), max_samples=int(sys.argv[4]),
+              display="none", log_dir=sys.argv[5])
 assert log.status == "success", log.error
 """
 
@@ -61,7 +61,8 @@ async def limited() -> AsyncIterator[tuple[str, list[float]]]:
     answered: list[float] = []
     good = response(REPLY)
     bad = (
-        b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+        b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\n"
+        b"content-length: %d\r\n\r\n%b"
         % (
             len(REFUSAL),
             REFUSAL,

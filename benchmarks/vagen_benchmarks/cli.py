@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from vagen_benchmarks.commands import (
     results,
     serve,
     sharing,
+    table,
     train,
     warmstart,
 )
@@ -28,6 +30,7 @@ from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.commands.train_help import train_epilog
 from vagen_benchmarks.errors import BenchError, StorageError
 from vagen_benchmarks.extras import explained
+from vagen_benchmarks.redaction import RedactingFormatter, note_environment, traceback_of
 from vagen_envs.errors import VagenError
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
@@ -45,6 +48,8 @@ def main() -> None:
     """Run the command. Errors of this package are one message and exit code 2, or 3 if a run can't
     be stored.
     """
+    logging.lastResort = _log_handler()
+    note_environment()
     try:
         app()
     except (BenchError, VagenError) as error:
@@ -52,6 +57,17 @@ def main() -> None:
     except ModuleNotFoundError as error:
         command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
         _fail(explained(f"vagen {command}".strip(), error, EXTRAS.get(command, "")))
+    except Exception as error:
+        sys.stderr.write(traceback_of(error))
+        sys.exit(1)
+
+
+def _log_handler() -> logging.Handler:
+    """The handler of log records where none was set up: to stderr, without secrets."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(RedactingFormatter())
+    return handler
 
 
 def _fail(error: Exception) -> None:
@@ -85,7 +101,7 @@ TRAIN, ENVIRONMENTS = "Train", "Environments and setup"
 
 for panel, commands in {
     BENCHMARK: (bench.bench, bench.resume),
-    RESULTS: (results.view, results.compare, export.export),
+    RESULTS: (results.view, results.compare, table.table, export.export),
     SHARE: (sharing.verify, sharing.leaderboard),
     TRAIN: (warmstart.warmstart,),
     ENVIRONMENTS: (doctor.envs, play.play, serve.serve, doctor.doctor),

@@ -32,12 +32,12 @@ class Stop(StrEnum):
     """Ended unsolved by the environment's rules."""
     BUDGET = "budget"
     """Unsolved when the environment's turns or actions were spent."""
-    CONTEXT = "context full"
+    CONTEXT = "overflow"
     """The history didn't fit into the model any more: its tokens, its pictures or its bytes."""
-    FILTERED = "content filter"
-    """The provider's filter took the prompt or the reply."""
-    REFUSED = "policy refusal"
-    """The provider refused the prompt by its usage policy."""
+    FILTERED = "filtered"
+    """The provider's filter took the prompt, or took or cut the reply."""
+    REFUSED = "refused"
+    """The provider refused the prompt by its usage policy, or the model refused to answer it."""
     GIVEN_UP = "given up"
     """The player left, as a person may."""
 
@@ -71,6 +71,12 @@ class Stop(StrEnum):
 _COUNTS = frozenset(
     {Stop.SOLVED, Stop.LOST, Stop.BUDGET, Stop.CONTEXT, Stop.FILTERED, Stop.REFUSED, Stop.GIVEN_UP}
 )
+
+
+ENDING_STOPS = {"filtered": Stop.FILTERED, "refused": Stop.REFUSED, "overflow": Stop.CONTEXT}
+"""The endings of a reply that end its episode, whether a status, a finish reason, a field or
+metadata says so.
+"""
 
 
 def recognise(status: int, body: str) -> Stop | None:

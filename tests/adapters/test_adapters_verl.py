@@ -254,6 +254,22 @@ def test_verls_trainer_gets_bilevel_advantages(kl, monkeypatch):
     torch.testing.assert_close(data.batch["returns"] * mask, expected.returns[:, :-1] * mask)
 
 
+def test_a_truncated_episode_is_none_that_ended_by_the_rules(monkeypatch):
+    """Its loop stored the ends; verl has no value after the last token that could stand for it."""
+    seen = []
+
+    def kept(batch, **settings):
+        seen.append(batch)
+        return bilevel_gae_released(batch, **settings)
+
+    monkeypatch.setattr(verl_env, "bilevel_gae_released", kept)
+    _, data = example(kl=False)
+    data.non_tensor_batch["truncated"] = np.array([0.0, 1.0])
+    verl_env.compute_advantage(data, verl_env.ESTIMATOR, config=OmegaConf.create({}))
+    assert seen[0].terminated.tolist() == [True, False]
+    assert seen[0].truncated.tolist() == [False, True]
+
+
 def test_other_estimators_stay_verls(monkeypatch):
     _, data = example(kl=False)
     _, same = example(kl=False)

@@ -122,7 +122,8 @@ class FrozenLakeConfig(SolvableConfig):
         """Some lake has a way within the window."""
         if self.desc is not None:
             return
-        longest, least = levels.longest_way(self.size), self.min_solution_length
+        longest = levels.longest_way(self.size)
+        least = self.min_solution_length
         cells = f"{self.size}x{self.size} cells"
         if self.corners:
             least = levels.way_between_corners(self.size, least)
@@ -215,7 +216,8 @@ class FrozenLakeEnv(GridEnv):
         }
 
     def _picture_shape(self) -> tuple[int, int, int]:
-        desc, size = self.config.desc, self.config.size
+        desc = self.config.desc
+        size = self.config.size
         rows, columns = (len(desc), len(desc[0])) if desc else (size, size)
         return self._tiled(rows, columns, self.config.scale)
 

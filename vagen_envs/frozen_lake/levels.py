@@ -79,7 +79,8 @@ def move(size: int, count: int, cell: int, action: str) -> int:
     the lake stops it.
     """
     rows, columns = MOVES[action]
-    to, column = cell + rows * size + columns, cell % size + columns
+    to = cell + rows * size + columns
+    column = cell % size + columns
     return to if 0 <= to < count and 0 <= column < size else cell
 
 
@@ -243,7 +244,8 @@ def _shortcut(
 
 def _holes(stream: HashStream, size: int, hole_probability: float) -> bytearray:
     # 16 bits a cell meet a probability to 1/65,536; one long draw costs less than a draw a cell.
-    dice, most = stream.bits(16 * size * size), int(hole_probability * 65536)
+    dice = stream.bits(16 * size * size)
+    most = int(hole_probability * 65536)
     return bytearray(
         [HOLE if dice >> i & 65535 < most else FROZEN for i in range(0, 16 * size * size, 16)]
     )

@@ -102,7 +102,8 @@ class FrozenLakeSimulator:
 
     def state(self) -> FrozenLakeState:
         """The truth now."""
-        rows, columns = self.lake.rows, self.lake.size
+        rows = self.lake.rows
+        columns = self.lake.size
         width = None if rows == columns else columns
         target, *others = self._goals
         return FrozenLakeState(

@@ -92,7 +92,8 @@ class FrozenLakeState(State):
         target = f"target_position: {self.target}"
         if self.more_targets:
             target = f"target_positions: {[self.target, *self.more_targets]}"
-        return f"{{player_position: {self.player}, {target}, hole_positions: {list(self.holes)}, grid_size: {self.shape}}}"
+        holes = f"hole_positions: {list(self.holes)}"
+        return f"{{player_position: {self.player}, {target}, {holes}, grid_size: {self.shape}}}"
 
     def symbolic(self) -> str:
         """As in VAGEN, appendix C.1.

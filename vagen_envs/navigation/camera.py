@@ -107,7 +107,8 @@ class _Painter(threading.Thread):
             self._renderers[key] = mj.MjrContext(model, mj.mjtFontScale.mjFONTSCALE_50)
         renderer = self._renderers[key]
         mj.mjr_setBuffer(mj.mjtFramebuffer.mjFB_OFFSCREEN, renderer)
-        view, pixels = mj.MjrRect(0, 0, side, side), np.empty((side, side, 3), np.uint8)
+        view = mj.MjrRect(0, 0, side, side)
+        pixels = np.empty((side, side, 3), np.uint8)
         mj.mjr_render(view, scene, renderer)
         mj.mjr_readPixels(pixels, None, view, renderer)
         return pixels[::-1]  # OpenGL begins at the bottom
@@ -130,12 +131,15 @@ class _Painter(threading.Thread):
             egl: Any = sys.modules.get("mujoco.egl")
             if egl is not None:
                 egl.EGL_DISPLAY = None
-            self._gl, self._renderers = _context(), {}
+            self._gl = _context()
+            self._renderers = {}
             self._gl.make_current()
 
 
 def _context() -> Any:
-    asked, known, causes = os.environ.get("MUJOCO_GL", "").lower(), ("egl", "osmesa"), []
+    asked = os.environ.get("MUJOCO_GL", "").lower()
+    known = ("egl", "osmesa")
+    causes = []
     for name in (asked,) if asked in known else known:
         try:
             if os.environ.get("PYOPENGL_PLATFORM", name) != name:  # as the last try left it

@@ -143,10 +143,8 @@ class NavigationConfig(SolvableConfig):
     def _needed(cls, given: Mapping[str, Any]) -> dict[str, int]:
         if "max_solution_length" not in given or given.get("backend", "house") != "house":
             return {}  # it follows from turns and steps, or a file says it
-        longest, actions = (
-            given["max_solution_length"],
-            given.get("max_actions_per_turn", cls.max_actions_per_turn),
-        )
+        longest = given["max_solution_length"]
+        actions = given.get("max_actions_per_turn", cls.max_actions_per_turn)
         return {"max_turns": math.ceil(longest / actions), "max_steps": longest}
 
     def level_key(self) -> dict[str, Any]:

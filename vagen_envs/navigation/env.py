@@ -111,7 +111,8 @@ class NavigationEnv(VagenEnv):
         reply, parsed = super()._read(reply)
         if self.config.parsing != "released" or parsed.well_formed or not parsed.actions:
             return reply, parsed
-        start, end = parsed.actions[0].start, parsed.actions[-1].end
+        start = parsed.actions[0].start
+        end = parsed.actions[-1].end
         withheld = Problem(
             "withheld", "nothing was executed because the format is broken", start, end
         )
@@ -157,7 +158,8 @@ class NavigationEnv(VagenEnv):
 
     def _execute(self, action: Action) -> Executed:
         self._last_success = self.simulator.step(ACTIONS[action.name])
-        solved, config = self._solved(), self.config
+        solved = self._solved()
+        config = self.config
         term = (
             RewardTerm("success", config.success_reward)
             if solved
@@ -199,7 +201,9 @@ class NavigationEnv(VagenEnv):
         The robot first turns to face the target, too, if it may. It looks before its last move,
         after which the episode is over.
         """
-        config, pose, target = self.config, self.simulator.pose, self.episode.target_position
+        config = self.config
+        pose = self.simulator.pose
+        target = self.episode.target_position
         path = shortest_path(
             pose,
             target,
@@ -227,7 +231,8 @@ class NavigationEnv(VagenEnv):
         return [action.lower() for action in path]
 
     def imagine(self, actions: Sequence[str]) -> NavigationState:
-        simulator, start = self.simulator, self.simulator.pose
+        simulator = self.simulator
+        start = self.simulator.pose
         try:
             for action in actions:
                 if self._solved():

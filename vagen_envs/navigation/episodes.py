@@ -45,7 +45,8 @@ def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
     tasks = data.get("tasks") if isinstance(data, dict) else data
     if not isinstance(tasks, list) or not tasks:
         raise ConfigError(f"episodes={str(path)!r} has no episodes; it needs a list under 'tasks'")
-    found, reasons = [], []
+    found = []
+    reasons = []
     for index, task in enumerate(tasks):
         try:
             found.append(_episode(task, f"{path}, episode {index}"))
@@ -63,8 +64,10 @@ def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
 
 def _episode(task: Any, where: str) -> ThorEpisode:
     try:
-        target, agent = task["target_position"], task["agentPose"]
-        at, rotation = agent["position"], agent["rotation"]
+        target = task["target_position"]
+        agent = task["agentPose"]
+        at = agent["position"]
+        rotation = agent["rotation"]
         if isinstance(rotation, dict):
             rotation = rotation["y"]
         numbers = at["x"], at["y"], at["z"], rotation, agent["horizon"], target["x"], target["z"]

@@ -31,7 +31,9 @@ from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream, Split, split_of
 
 _MOST_STARTS = 60
-_MOST_ROOMS, _MOST_LOOKS, _MOST_HOUSES = 60, 1500, 100
+_MOST_ROOMS = 60
+_MOST_LOOKS = 1500
+_MOST_HOUSES = 100
 """Rooms of the split, looks around in them and houses of several rooms after which a search is
 given up, within some seconds. It ends by what was done and not by the clock, so that a level is the
 same everywhere. Usual windows need 2 rooms and 36 looks at most; ways of 18 to 20 moves needed up
@@ -100,19 +102,23 @@ class HouseLevels:
             places = np.argwhere(fits).tolist()
             for _ in range(min(_MOST_STARTS, len(places))):
                 i, j = stream.choice(places)
-                x, y = GRID * (i + 1), GRID * (j + 1)
+                x = GRID * (i + 1)
+                y = GRID * (j + 1)
                 start = Pose(x / 100, y / 100, 90 * stream.below(4))
                 pose = _pose_bytes(house.kind, target, start)
                 if split_of(pose) == split and out_of_sight(house.walls, x, y, target.rect):
-                    at, content = (target.x / 100, target.y / 100), house.content() + pose
+                    at = (target.x / 100, target.y / 100)
+                    content = house.content() + pose
                     episode = NavigationEpisode(instruction, target.kind, at, start, content)
                     simulator.teleport(start)
                     yield simulator, episode
 
     def _sure_moves(self, simulator: HouseSimulator, target: HouseObject) -> Field:
         """From each place of the grid the moves of a way that is sure, see `moves_to`."""
-        house, ends = simulator.house, self._ends(simulator, target)
-        tall, near = round(100 * AGENT_HEIGHT), round(100 * self.config.success_threshold)
+        house = simulator.house
+        ends = self._ends(simulator, target)
+        tall = round(100 * AGENT_HEIGHT)
+        near = round(100 * self.config.success_threshold)
         obstacles = [*house.walls, *(placed.rect for placed in house.objects if placed.z < tall)]
         return moves_to(
             house.width,
@@ -134,11 +140,9 @@ class HouseLevels:
     def _in_a_room(self, stream: HashStream, split: Split, house: House) -> Iterator[HouseLevel]:
         """Levels whose target is seen from the start, or would be if the agent turned round."""
         config = self.config
-        step, threshold, longest = (
-            config.step_length,
-            config.success_threshold,
-            config.max_solution_length,
-        )
+        step = config.step_length
+        threshold = config.success_threshold
+        longest = config.max_solution_length
         simulator = HouseSimulator(house, Pose(house.width / 200, house.depth / 200, 0), config)
         for target, instruction in self._targets(stream, house):
             at = (target.x / 100, target.y / 100)
@@ -185,7 +189,8 @@ class HouseLevels:
 def _starts(stream: HashStream, x: float, z: float) -> Iterator[Pose]:
     """Poses at the right distance, looking towards a target, on a grid of 5 cm."""
     for _ in range(_MOST_STARTS):
-        far, angle = stream.uniform(NEAREST_START, FARTHEST_START), stream.uniform(0, 2 * math.pi)
+        far = stream.uniform(NEAREST_START, FARTHEST_START)
+        angle = stream.uniform(0, 2 * math.pi)
         pose = Pose(
             round(20 * (x + far * math.sin(angle))) / 20,
             round(20 * (z + far * math.cos(angle))) / 20,

@@ -65,14 +65,18 @@ def _sweep(step: float) -> str:
 def _body(index: int, thing: HouseObject) -> str:
     at = f"{thing.x / 100} {thing.y / 100} {thing.z / 100}"
     return (
-        f'<body name="{index} {thing.kind}" childclass="solid" pos="{at}" euler="0 0 {thing.turn}">\n'
+        f'<body name="{index} {thing.kind}" childclass="solid" pos="{at}" euler="0 0 '
+        f'{thing.turn}">\n'
         f"{geoms(thing.kind, thing.main, thing.second)}</body>\n"
     )
 
 
 def _building(house: House) -> Iterator[str]:
     """Walls, skirting, rug and shadows."""
-    wide, deep, thick, wall = house.width, house.depth, 10, Tint(house.wall)
+    wide = house.width
+    deep = house.depth
+    thick = 10
+    wall = Tint(house.wall)
     sides = [
         (-thick, deep, wide + thick, deep + thick),
         (-thick, -thick, wide + thick, 0),
@@ -102,6 +106,7 @@ def _box(kind: str, rect: Rect, grown: float, low: float, high: float, rgba: str
     """A box over `rect`, `grown` cm larger on each side, between two heights in metres."""
     x0, y0, x1, y1 = rect
     return (
-        f'<geom class="{kind}" size="{(x1 - x0 + 2 * grown) / 200} {(y1 - y0 + 2 * grown) / 200} {(high - low) / 2}" '
+        f'<geom class="{kind}" size="{(x1 - x0 + 2 * grown) / 200} {(y1 - y0 + 2 * grown) / 200} '
+        f'{(high - low) / 2}" '
         f'pos="{(x0 + x1) / 200} {(y0 + y1) / 200} {(low + high) / 2}" rgba="{rgba}"/>\n'
     )

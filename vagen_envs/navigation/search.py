@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from vagen_envs.navigation.scene import HORIZONS, MOVES, TURNS, Pose, bearing, distance
 
-NEAREST_START, FARTHEST_START = 2.5, 3.0
+NEAREST_START = 2.5
+FARTHEST_START = 3.0
 """Metres between the start and the target, as in EB-Navigation."""
 _MOST_POSES = 4000
 _EDGE = 20.0
@@ -68,7 +69,8 @@ def shortest_path(
 
 def fewest_moves(start: Pose, target: tuple[float, float], step: float, threshold: float) -> int:
     """Moves to within `threshold` of the target if nothing stood in the way: no way has fewer."""
-    across, along = abs(target[0] - start.x), abs(target[1] - start.z)
+    across = abs(target[0] - start.x)
+    along = abs(target[1] - start.z)
     fewest = math.inf
     for sideways in range(math.ceil(across / step) + 1):
         left = max(0.0, across - sideways * step)

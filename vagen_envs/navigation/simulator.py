@@ -33,7 +33,8 @@ _CEILING = 2
 """Its group of geoms in `mjcf.scene`."""
 _MAP_DISTANCE = 20.0
 """Metres from which the map is seen, so that walls hardly lean."""
-RASTER, SEEN = 51, 2
+RASTER = 51
+SEEN = 2
 """A thing is visible if 2 or more of 51 by 51 rays through the picture meet it first: of a picture
 of 255 by 255 pixels, about 50. A ray is cast through the middle of every fifth pixel of such a
 picture, whatever the resolution that is shown, and needs no OpenGL."""
@@ -45,9 +46,12 @@ class HouseSimulator:
     """A house, the agent in it and its camera."""
 
     def __init__(self, house: House, start: Pose, config: NavigationConfig) -> None:
-        self.house, self.pose = house, start
-        self.step_length, self.field_of_view = config.step_length, config.fov
-        self.resolution, self._cast_shadows = config.resolution, config.cast_shadows
+        self.house = house
+        self.pose = start
+        self.step_length = config.step_length
+        self.field_of_view = config.fov
+        self.resolution = config.resolution
+        self._cast_shadows = config.cast_shadows
         xml, files = scene(house, self.step_length, self.field_of_view, self._cast_shadows)
         self._model = mj.MjModel.from_xml_string(xml, files)
         self._data = mj.MjData(self._model)
@@ -62,7 +66,9 @@ class HouseSimulator:
         self._scene: Any = None
         self.objects = []
         for it in house.objects:
-            x, y, z = it.x / 100, it.y / 100, it.z / 100
+            x = it.x / 100
+            y = it.y / 100
+            z = it.z / 100
             self.objects.append(
                 SceneObject(f"{it.kind}|{x:+06.2f}|{z:+06.2f}|{y:+06.2f}", it.kind, x, y)
             )
@@ -108,7 +114,8 @@ class HouseSimulator:
         """The camera's axes as rows: to the right, ahead, up."""
         dx, dz = heading(self.pose.rotation)
         tilt = math.radians(self.pose.horizon)
-        flat, down = math.cos(tilt), math.sin(tilt)
+        flat = math.cos(tilt)
+        down = math.sin(tilt)
         return np.array(
             ((dz, -dx, 0.0), (dx * flat, dz * flat, -down), (dx * down, dz * down, flat))
         )
@@ -154,7 +161,8 @@ class HouseSimulator:
         `VISIBILITY_DISTANCE`.
         """
         count = len(rays)
-        hits, far = np.empty(count, np.int32), np.empty(count)
+        hits = np.empty(count, np.int32)
+        far = np.empty(count)
         mj.mj_multiRay(
             self._model,
             self._data,
@@ -180,7 +188,9 @@ class HouseSimulator:
 
     def frame(self) -> Pixels:
         """What the agent sees: uint8 (resolution, resolution, 3)."""
-        pose, ahead, view = self.pose, self._axes()[1], mj.MjvCamera()
+        pose = self.pose
+        ahead = self._axes()[1]
+        view = mj.MjvCamera()
         view.lookat[:] = (pose.x + ahead[0], pose.z + ahead[1], EYE_Y + ahead[2])
         view.distance, view.azimuth, view.elevation = (
             1.0,
@@ -191,11 +201,16 @@ class HouseSimulator:
 
     def map_frame(self) -> Pixels:
         """The room from above, without its ceiling, north on top."""
-        shown, wide, deep = self._model.vis.global_, self.house.width / 100, self.house.depth / 100
-        view, option = mj.MjvCamera(), mj.MjvOption()
+        shown = self._model.vis.global_
+        wide = self.house.width / 100
+        deep = self.house.depth / 100
+        view = mj.MjvCamera()
+        option = mj.MjvOption()
         option.geomgroup[_CEILING] = 0
         view.lookat[:] = (wide / 2, deep / 2, 0.0)
-        view.distance, view.azimuth, view.elevation = _MAP_DISTANCE, 90.0, -90.0
+        view.distance = _MAP_DISTANCE
+        view.azimuth = 90.0
+        view.elevation = -90.0
         reach = max(wide, deep) / 2 + 0.15
         shown.fovy = 2 * math.degrees(math.atan(reach / (_MAP_DISTANCE - WALL_HEIGHT)))
         try:
@@ -229,7 +244,8 @@ def free_pose(simulator: HouseSimulator, pose: Pose) -> bool:
     """Whether the agent can stand here: one can leave it in some direction, so nothing touches
     it.
     """
-    wide, deep = simulator.house.width / 100, simulator.house.depth / 100
+    wide = simulator.house.width / 100
+    deep = simulator.house.depth / 100
     inside = all(
         AGENT_RADIUS <= at <= side - AGENT_RADIUS for at, side in ((pose.x, wide), (pose.z, deep))
     )

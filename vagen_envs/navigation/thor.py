@@ -39,7 +39,9 @@ class ThorSimulator:
     """One episode in AI2-THOR."""
 
     def __init__(self, player: Player, record: ThorEpisode, step_length: float) -> None:
-        self._player, self._move, self._y = player, {"moveMagnitude": step_length}, record.y
+        self._player = player
+        self._move = {"moveMagnitude": step_length}
+        self._y = record.y
         self._event = player.reset(record.scene)
         if player.config.multiview:
             camera = player.step("GetMapViewCameraProperties", raise_for_failure=True).metadata[
@@ -62,7 +64,8 @@ class ThorSimulator:
     def pose(self) -> Pose:
         """Where the agent is; its rotation and horizon to the nearest degree."""
         agent = self._event.metadata["agent"]
-        at, rotation = agent["position"], round(agent["rotation"]["y"]) % 360
+        at = agent["position"]
+        rotation = round(agent["rotation"]["y"]) % 360
         return Pose(at["x"], at["z"], rotation, round(agent["cameraHorizon"]))
 
     def step(self, action: str) -> bool:
@@ -219,5 +222,6 @@ class ThorLevels:
     def close(self) -> None:
         """Give the player back."""
         if self._player is not None:
-            player, self._player = self._player, None
+            player = self._player
+            self._player = None
             release(player)

@@ -35,14 +35,17 @@ ARM_X = -615
 TRAVEL = 160
 """How far the simple cabinet's drawer opens, in millimetres."""
 
-APPLE, CABINET = "013_apple", "1016"
-STANDS, TURN = (-0.5, -1.0), -math.pi / 2
+APPLE = "013_apple"
+CABINET = "1016"
+STANDS = (-0.5, -1.0)
+TURN = -math.pi / 2
 """Where the cabinet's origin is, in metres, and its turn about z, so that its drawers slide out
 along +y.
 """
 NEAR = (-500, -630, 200)
 """About here is the closed handle of the drawer that is meant; a cabinet has several."""
-OPENED, FARTHEST = 0.6, 250
+OPENED = 0.6
+FARTHEST = 250
 """The drawer starts open by this share of its travel, but not so far that the arm can't get before
 its handle.
 """
@@ -51,9 +54,12 @@ BEHIND = 170
 PALM = 115
 """The hand is as wide as this to either side, and mustn't come down on the drawers above."""
 _FIX = (
-    "Download ManiSkill's assets, `python -m mani_skill.utils.download_asset ycb` and `… download_asset "
-    f"partnet_mobility/{CABINET}`, and give the folder `data` that they are in (in ~/.maniskill, or in what "
-    'MS_ASSET_DIR says); or leave assets="" for the scene made of simple shapes, which needs no download'
+    "Download ManiSkill's assets, `python -m mani_skill.utils.download_asset ycb` and `… "
+    "download_asset "
+    f"partnet_mobility/{CABINET}`, and give the folder `data` that they are in (in ~/.maniskill, "
+    "or in what "
+    'MS_ASSET_DIR says); or leave assets="" for the scene made of simple shapes, which needs no '
+    "download"
 )
 
 
@@ -93,7 +99,8 @@ class Cabinet:
 
     def holds(self, at: Mapping[str, Vector]) -> bool:
         """Whether the apple is in the drawer, by their positions."""
-        apple, box = at["apple"], at["drawer"]
+        apple = at["apple"]
+        box = at["drawer"]
         return abs(apple[0] - box[0]) < 90 and abs(apple[1] - box[1]) < 90 and 20 < apple[2] < 90
 
     def drop(self, opened: int) -> Vector:
@@ -144,7 +151,8 @@ class PublishedCabinet:
         return x, y + opened, z
 
     def holds(self, at: Mapping[str, Vector]) -> bool:
-        apple, box = at["apple"], at["drawer"]
+        apple = at["apple"]
+        box = at["drawer"]
         # Within 100 mm in x and y, as released.
         near = abs(apple[0] - box[0]) <= 100 and abs(apple[1] - box[1]) <= 100
         return near and self.bottom < apple[2] < self.top + self.apple_height
@@ -245,7 +253,8 @@ def _corners(link: Any, frame: NDArray[np.float64], scale: float) -> dict[str, N
     )
     named: dict[str, NDArray[np.float64]] = {}
     for i, visual in enumerate(link.visuals):
-        mesh, matrix = visual.geometry.mesh, 1000 * stands @ visual.origin
+        mesh = visual.geometry.mesh
+        matrix = 1000 * stands @ visual.origin
         corners = np.concatenate([part.vertices for part in mesh.meshes]) * (
             1 if mesh.scale is None else mesh.scale
         )

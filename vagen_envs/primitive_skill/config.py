@@ -130,7 +130,8 @@ class PrimitiveSkillConfig(EnvConfig):
         gave.
         """
         ladder = super()._rung(rung, beside)
-        task, own = beside.get("task", ladder["task"]), ladder["task"]
+        task = beside.get("task", ladder["task"])
+        own = ladder["task"]
         lacks = {"place": {"cubes", "covered"}, "stack": set()}.get(
             str(task), {"cubes", "covered", "distractors"}
         )

@@ -100,7 +100,8 @@ class PrimitiveSkillEnv(VagenEnv):
     def _load(self, stream: HashStream, split: Split) -> None:
         self._set_level(stream, split)
         self._calls: list[SkillCall] = []
-        self._now, self._seen = self._simulated().run(self._level, [])[1], None
+        self._now = self._simulated().run(self._level, [])[1]
+        self._seen = None
         self._stage = tasks.stage(self._level, self._now)
 
     def _set_level(self, stream: HashStream, split: Split) -> None:
@@ -144,7 +145,8 @@ class PrimitiveSkillEnv(VagenEnv):
     ) -> tuple[RewardTerm, ...]:
         """With what the released code pays for the whole episode, once it is over."""
         terms = VagenEnv._reward_terms(self, parsed, executed)
-        config, at = self.config, self._now.positions
+        config = self.config
+        at = self._now.positions
         if config.payment == "each" or self._running:
             return terms
         if self._solved():
@@ -164,7 +166,8 @@ class PrimitiveSkillEnv(VagenEnv):
         )
 
     def _task_rewards(self) -> tuple[RewardTerm, ...]:
-        config, done = self.config, self._solved()
+        config = self.config
+        done = self._solved()
         stage = len(config.stage_rewards) - 1 if done else tasks.stage(self._level, self._now)
         stage = min(stage, 1) if config.task == "drawer" else stage
         reached = sum(config.stage_rewards[self._stage + 1 : stage + 1])
@@ -191,7 +194,8 @@ class PrimitiveSkillEnv(VagenEnv):
         the picture by.
         """
         config = self.config
-        drawer, told = config.task == "drawer", config.positions_in_text
+        drawer = config.task == "drawer"
+        told = config.positions_in_text
         points = _IN_SIGHT if drawer else tuple(TARGETS.values())
         camera = view_of(config.task, bool(config.assets)).words(config.picture_size, points)
         seen = "" if told or config.observation == "text" else f" {camera}"
@@ -214,7 +218,8 @@ class PrimitiveSkillEnv(VagenEnv):
         }
 
     def _fields(self) -> dict[str, str]:
-        state, limits = self._now, self.config.workspace
+        state = self._now
+        limits = self.config.workspace
         opened = state.drawer_open_value if self.config.positions_in_text else None
         listed = f"\nObject positions:\n{[state.positions[name] for name in self._level.listing]}"
         return {
@@ -289,7 +294,9 @@ class PrimitiveSkillEnv(VagenEnv):
         if type(state) is not PrimitiveSkillState:
             raise ValueError("the state is of another environment")
         self._load_again(self._set_level)
-        self._now, self._seen, self._stage = state, self._observed.picture, stage
+        self._now = state
+        self._seen = self._observed.picture
+        self._stage = stage
         self._solved(), self._fields()  # a KeyError if things are missing
         self._calls = [self._call(action)[0] for action in actions]
         self._played = [action.text for action in actions]

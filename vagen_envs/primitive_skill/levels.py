@@ -155,7 +155,8 @@ def _free_of(things: Collection[Vector], fingers: int = 100) -> NDArray[np.bool_
     """Which millimetres of the table, from x = -80 and y = -160 on, are `apart` from everything."""
     free = np.ones((211, 321), np.bool_)
     for x, y, _ in things:
-        i, j = x + 80, y + 160
+        i = x + 80
+        j = y + 160
         free[max(i - 69, 0) : max(i + 70, 0), max(j - fingers + 1, 0) : max(j + fingers, 0)] = False
     return free
 
@@ -187,7 +188,8 @@ def _lay_out(
                     break
                 i, j = places[stream.below(len(places))].tolist()
             else:
-                i, j = stream.below(211), stream.below(321)
+                i = stream.below(211)
+                j = stream.below(321)
             if left[i, j]:
                 bodies.append(Body(name, _at(i, j), stream.below(31) - 15))
         if len(bodies) == len(names):
@@ -231,7 +233,8 @@ def _draw_stack(
     stream: HashStream, height: int, distractors: int, covered: bool
 ) -> ManipulationLevel:
     every = ("red_cube", "green_cube", "yellow_cube", "blue_cube", *_DISTRACTORS)
-    cubes, others = every[:height], every[max(height, 4) :][:distractors]
+    cubes = every[:height]
+    others = every[max(height, 4) :][:distractors]
     all_cubes = (*cubes, *others)
     spread = tuple(name for name in all_cubes if not covered or name != others[0])
     goal: tuple[str, ...] = ()
@@ -271,20 +274,19 @@ def _draw_drawer(stream: HashStream, published: PublishedCabinet | None) -> Mani
     cabinet: Cabinet | PublishedCabinet
     if published is not None:
         # Where the release lets the apple lie.
-        cabinet, x, y, z = (
-            published,
-            stream.below(51) - 150,
-            100 + stream.below(101),
-            published.apple_height,
-        )
+        cabinet = published
+        x = stream.below(51) - 150
+        y = 100 + stream.below(101)
+        z = published.apple_height
     else:
         cabinet = Cabinet(stream.below(81) - 300, stream.below(71) - 370, 130 + stream.below(31))
-        x, y, z = ARM_X, 0, APPLE_RADIUS
+        x = ARM_X
+        y = 0
+        z = APPLE_RADIUS
         while math.hypot(x - ARM_X, y) < 340:  # nearer to its foot the arm can't bend enough
-            x, y = stream.below(181) - 330, 40 + stream.below(121)
+            x = stream.below(181) - 330
+            y = 40 + stream.below(121)
     apple = Body("apple", (x, y, z), stream.below(360))
-    words, listing = (
-        stream.choice(_INSTRUCTIONS["drawer"]),
-        _shuffled(stream, ("apple", "drawer", "handle")),
-    )
+    words = stream.choice(_INSTRUCTIONS["drawer"])
+    listing = _shuffled(stream, ("apple", "drawer", "handle"))
     return ManipulationLevel("drawer", (apple,), (), cabinet, (), words, listing)

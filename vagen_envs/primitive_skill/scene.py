@@ -41,7 +41,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
     SUPPORTED_ROBOTS = ("panda",)
 
     def __init__(self, level: ManipulationLevel, picture_size: int, **options: Any) -> None:
-        self.level, cabinet = level, level.cabinet
+        self.level = level
+        cabinet = level.cabinet
         self._published = cabinet if isinstance(cabinet, PublishedCabinet) else None
         self._picture_size = picture_size
         super().__init__(
@@ -57,7 +58,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
     def _default_sensor_configs(self) -> list[CameraConfig]:
         view = view_of(self.level.task, self._published is not None)
         eye, target = ([value / 1000 for value in point] for point in (view.eye, view.target))
-        pose, side = sapien_utils.look_at(eye, target), self._picture_size
+        pose = sapien_utils.look_at(eye, target)
+        side = self._picture_size
         return [
             CameraConfig(
                 "third_person", pose, side, side, view.field, 0.05, 10.0, shader_pack="default"
@@ -72,7 +74,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         self.scene.add_directional_light(**_DATA["light"])
 
     def _load_scene(self, options: dict[str, Any]) -> None:
-        level, published = self.level, self._published
+        level = self.level
+        published = self._published
         for thing in _DATA["surroundings"]["published" if published else "simple"]:
             self._fixed(**thing)
         self.bodies = {body.name: self._movable(body.name) for body in level.bodies}

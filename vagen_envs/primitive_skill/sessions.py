@@ -71,7 +71,8 @@ class PooledSession:
             return worker
 
     def _give_back(self) -> Worker | None:
-        worker, self._worker = self._worker, None
+        worker = self._worker
+        self._worker = None
         if worker is not None:
             with _pools_lock:
                 worker.sessions -= 1

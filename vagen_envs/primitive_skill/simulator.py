@@ -39,11 +39,13 @@ from vagen_envs.primitive_skill import scene
 
 Floats = NDArray[np.float64]
 
-OPEN, CLOSED = 1.0, -1.0
+OPEN = 1.0
+CLOSED = -1.0
 """Targets of the fingers, as ManiSkill scales them: 80 mm apart, and pressing against each
 other.
 """
-_STRAIGHT, _FREE = 0.016, 0.09
+_STRAIGHT = 0.016
+_FREE = 0.09
 """Metres and radians that a control step of 50 ms moves the hand along a line, and a joint along
 the shortest way.
 """
@@ -54,11 +56,15 @@ LOWEST = np.array([-2.8973, -1.7628, -2.8973, -3.0718, -2.8973, -0.0175, -2.8973
 HIGHEST = np.array([2.8973, 1.7628, 2.8973, -0.0698, 2.8973, 3.7525, 2.8973])
 """Limits of the seven joints, in radians, from the Panda's URDF."""
 _VULKAN_FIX = (
-    "SAPIEN draws with Vulkan, and no driver here can do it. On a machine without a GPU install Mesa 23.1 or newer: "
-    "on Debian 12 add the suite `bookworm-backports main` to your apt sources and run, as root, `apt-get update && "
-    "apt-get install -y --no-install-recommends -t bookworm-backports mesa-vulkan-drivers libgl1 libglib2.0-0` "
+    "SAPIEN draws with Vulkan, and no driver here can do it. On a machine without a GPU install "
+    "Mesa 23.1 or newer: "
+    "on Debian 12 add the suite `bookworm-backports main` to your apt sources and run, as root, "
+    "`apt-get update && "
+    "apt-get install -y --no-install-recommends -t bookworm-backports mesa-vulkan-drivers "
+    "libgl1 libglib2.0-0` "
     "(in a clone, `sh scripts/setup_vulkan.sh` does both); on Debian 13 and Ubuntu 24.04 "
-    "`apt-get install mesa-vulkan-drivers`. A driver elsewhere is named by VK_DRIVER_FILES=/path/to/lvp_icd.json. "
+    "`apt-get install mesa-vulkan-drivers`. A driver elsewhere is named by "
+    "VK_DRIVER_FILES=/path/to/lvp_icd.json. "
     'Without pictures, with observation="text", none is needed'
 )
 
@@ -76,7 +82,8 @@ class ManipulationSimulator:
         logging.getLogger("mani_skill").setLevel(logging.ERROR)
         if picture_size:
             renderer(device)
-        self._picture_size, self._device = picture_size, device
+        self._picture_size = picture_size
+        self._device = device
         self._scene: Any = None
         self._level: ManipulationLevel | None = None
         self._calls: list[SkillCall] = []
@@ -89,7 +96,9 @@ class ManipulationSimulator:
 
         What is missing is played. What was played before, further skills among it, is remembered.
         """
-        known, self._level = self._level, None  # unknown, should the simulator break
+        # unknown, should the simulator break
+        known = self._level
+        self._level = None
         shared = min(len(calls), len(self._calls))
         if known != level or self._calls[:shared] != list(calls[:shared]):
             self._load(level)
@@ -183,7 +192,8 @@ class ManipulationSimulator:
         home = np.array(scene.HOME_JOINTS)
         if goal.at is None:
             return self._free(home), True
-        hand, end = self._hand(), np.array(goal.at, float) / 1000
+        hand = self._hand()
+        end = np.array(goal.at, float) / 1000
         count = (
             max(1, math.ceil(float(np.linalg.norm(end - hand)) / _STRAIGHT)) if goal.straight else 1
         )

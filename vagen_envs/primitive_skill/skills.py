@@ -108,7 +108,8 @@ def push(x1: int, y1: int, z1: int, x2: int, y2: int, z2: int, *, holding: str) 
         return (
             "A push goes sideways, and the two points do not differ in x or y, so push did nothing."
         )
-    along_x, along_y = (x2 - x1) / length, (y2 - y1) / length
+    along_x = (x2 - x1) / length
+    along_y = (y2 - y1) / length
     start = (x1 - STANDOFF * along_x, y1 - STANDOFF * along_y, float(z1))
     end = (x2 - CONTACT * along_x, y2 - CONTACT * along_y, float(z2))
     # Fingers across the way: the palm is wide along them and would hit what stands behind the

@@ -104,8 +104,10 @@ def _done(level: ManipulationLevel, state: State) -> tuple[str, ...]:
 
 
 def _plan_cubes(level: ManipulationLevel, state: State) -> list[str]:
-    done, movers = _done(level, state), _movers(level)
-    at, held = dict(state.positions), state.held
+    done = _done(level, state)
+    movers = _movers(level)
+    at = dict(state.positions)
+    held = state.held
     actions: list[str] = []
 
     def put_aside(name: str, goal: Vector | None = None) -> None:
@@ -149,10 +151,8 @@ def _goal_of(level: ManipulationLevel, at: Mapping[str, Vector], name: str) -> V
         x, y, z = at[level.goal[level.goal.index(name) - 1]]
         return x, y, z + CUBE
     other = next(at[cube] for cube in at if cube != name)
-    on_line, side = (
-        abs(other[0]) <= ALIGNED,
-        0 if not level.goal else 1 if name == level.goal[0] else -1,
-    )
+    on_line = abs(other[0]) <= ALIGNED
+    side = 0 if not level.goal else 1 if name == level.goal[0] else -1
     # A cube that is still to follow may be put on either side later, if there is room for it.
     right = {
         y
@@ -200,7 +200,9 @@ def _on(above: Vector, below: Vector) -> bool:
 
 
 def _plan_drawer(cabinet: Cabinet | PublishedCabinet, state: State) -> list[str]:
-    opened, at, actions = state.drawer_open_value or 0, state.positions, []
+    opened = state.drawer_open_value or 0
+    at = state.positions
+    actions = []
     if state.held or not cabinet.holds(at):
         if opened < cabinet.room:
             why = (

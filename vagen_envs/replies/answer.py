@@ -142,7 +142,8 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
     if not groups and code:
         bare = _View.of(text, names, ())
         if found := _tagged(bare, quoted=True):
-            view, groups = bare, found
+            view = bare
+            groups = found
     tagged = bool(groups)
     if not groups and loosely:
         thinks = view.thinking.open_from is not None
@@ -187,10 +188,8 @@ def _end_of_reply(text: str, names: TagNames, tags: Sequence[Tag]) -> int:
         return len(text)
     whole = find_thinking(text, names)
     for turn in turns:
-        before, after = (
-            find_thinking(text[: turn.start()], names),
-            find_thinking(text[turn.start() :], names),
-        )
+        before = find_thinking(text[: turn.start()], names)
+        after = find_thinking(text[turn.start() :], names)
         # A quote of the conversation within a thought isn't the end: the thought's own close follows.
         unfinished = before.open_from is not None and any(
             end > turn.start() for _, end in whole.spans
@@ -230,7 +229,8 @@ def _last_group(view: _View, pairs: Sequence[_Pair]) -> list[Span]:
     group = [pairs[-1]]
     joined = False
     for left in reversed(pairs[:-1]):
-        begin, end = left.closed.end, group[0].opened.start
+        begin = left.closed.end
+        end = group[0].opened.start
         if not _CONNECTOR.fullmatch(view.plain, begin, end):
             break
         joined = joined or (not view.plain[begin:end].isspace() and begin < end)

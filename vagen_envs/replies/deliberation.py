@@ -64,7 +64,9 @@ class Deliberation:
     def __init__(
         self, piece: str, named: Sequence[tuple[str, int, int]], plans: Callable[[str], bool]
     ) -> None:
-        self.piece, self.named, self._reads = piece, named, plans
+        self.piece = piece
+        self.named = named
+        self._reads = plans
         self.masked = re.sub(r"[*_`\"]", " ", piece)  # without the actions
         for _, start, end in named:
             self.masked = self.masked[:start] + "\0" * (end - start) + self.masked[end:]
@@ -125,7 +127,8 @@ class Deliberation:
         ):
             return self._remaining(clauses, only)
         for clause in clauses:
-            kind, names = clause.kind, clause.names
+            kind = clause.kind
+            names = clause.names
             contrasts = self.masked.startswith(("but", "But"), clause.start)
             explains = kind in ("explains", "unread")
             if kind == "conditional" or (explains and run and not ended and clause.after_comma):
@@ -153,7 +156,8 @@ class Deliberation:
                 rejected |= names
                 offered -= names
                 if all(each.names <= names for each in run):  # "Right. But Right is a hole"
-                    run, ended = [], False
+                    run = []
+                    ended = False
             elif (
                 kind == "judges"
                 and last == "replaces"
@@ -166,7 +170,10 @@ class Deliberation:
                 kind == "doubts" and offered and not run
             ):  # about what was named last
                 rejected |= offered.union(*(each.names for each in run))
-                offered, run, doubted, needed = set(), [], False, needed if needed > 1 else 0
+                offered = set()
+                run = []
+                doubted = False
+                needed = needed if needed > 1 else 0
             elif kind == "offers":
                 offered |= names
                 doubted = bool(run)
@@ -193,7 +200,8 @@ class Deliberation:
         return (only.start, only.end) if now and self.plans(only.start, only.end) else None
 
     def _clauses(self) -> Iterator[_Clause]:
-        start, after_comma = 0, False
+        start = 0
+        after_comma = False
         for separator in PHRASES["separator"].finditer(self.masked + "\n"):
             end = separator.start()
             text = self.masked[start:end].strip()
@@ -204,7 +212,8 @@ class Deliberation:
                 lead = PHRASES["instead"].match(self.masked, start, end)
                 if lead and self._names(lead.end(), end):
                     yield self._clause(start, lead.end(), False, after_comma)
-                    start, after_comma = lead.end(), True
+                    start = lead.end()
+                    after_comma = True
                 yield self._clause(start, end, "?" in separator[0], after_comma)
                 after_comma = True
             after_comma = after_comma and not separator["strong"]
@@ -229,7 +238,8 @@ class Deliberation:
     def _kind(self, start: int, end: int, words: list[str], held: set[str], names: bool) -> Kind:
         if held & WORDS.condition or "except" in held:
             return "conditional"
-        refuses, judged = held & _REFUSES, held & WORDS.verdict
+        refuses = held & _REFUSES
+        judged = held & WORDS.verdict
         best = held & (WORDS.choice - {"option"})  # "the best option"
         offers = held & (_OFFERS - {"option"} if best else _OFFERS) and "only" not in held
         reasons = not words or words[0] in (_GROUNDS if held & _POINTS else _GROUNDS | {"and"})

@@ -225,7 +225,8 @@ class Grammar:
         texts: dict[str, str] = {}
         start = end = 0
         for i in range(0, len(pieces), 2):
-            name, piece = places.get(i), pieces[i].strip()
+            name = places.get(i)
+            piece = pieces[i].strip()
             if name is None:
                 if piece:
                     return None
@@ -248,7 +249,9 @@ class Grammar:
             self.actions, Names | Calls
         ):  # other grammars' actions are texts, which stay as they are
             plain = in_ascii(plain)
-        tags, native, begin = found.tags, None, 0
+        tags = found.tags
+        native = None
+        begin = 0
         problems: list[Problem] = []
         texts: dict[str, str | None] = {}
         if self._thought_is_free:

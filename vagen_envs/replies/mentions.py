@@ -36,7 +36,9 @@ class Mentions:
     """
 
     def __init__(self, piece: str, offset: int, grammar: ActionGrammar) -> None:
-        self.piece, self.offset, self.grammar = piece, offset, grammar
+        self.piece = piece
+        self.offset = offset
+        self.grammar = grammar
         self.tokens = list(_TOKEN.finditer(piece))
         self.calls = dict(self._calls()) if isinstance(grammar, Calls) else {}
         words = [token[0] for token in self.tokens if token.lastgroup == "word"]

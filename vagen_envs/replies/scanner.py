@@ -183,8 +183,10 @@ class AnswerScanner(Mentions):
 
     def _is_mark(self, i: int) -> bool:
         token = self.tokens[i]
-        mark, at = token[0], token.start()
-        before, after = self.piece[at - 1 : at], self.piece[at + 1 : at + 2]
+        mark = token[0]
+        at = token.start()
+        before = self.piece[at - 1 : at]
+        after = self.piece[at + 1 : at + 2]
         if mark == "!" and after.isalpha() and (not before or before.isspace()):  # "!Up" denies
             return False
         if mark in self.marks:
@@ -210,11 +212,13 @@ class AnswerScanner(Mentions):
 
     def _take(self, mention: Mention) -> None:
         self.last_end = mention.end
-        count, self.count = self.count, 1
+        count = self.count
+        self.count = 1
         repeat = _REPEAT.match(self.piece, mention.end) if isinstance(self.grammar, Names) else None
         if repeat is not None:
             written = repeat[repeat.lastgroup] if repeat.lastgroup else "1"
-            count, self.last_end = _count(written), repeat.end()
+            count = _count(written)
+            self.last_end = repeat.end()
             if repeat["given"]:
                 self.bare_counts.append(count)
         self.found += [mention.action] * min(count, _MOST_REPEATS)
@@ -228,7 +232,8 @@ class AnswerScanner(Mentions):
         if self.last_end < 0 or self.plain:
             return -1
         start, end = self.tokens[i].span()
-        word, gap = self.tokens[i][0].casefold(), self.piece[self.last_end : start]
+        word = self.tokens[i][0].casefold()
+        gap = self.piece[self.last_end : start]
         if word in WORDS.caption and _CAPTION_END.match(self.piece, end):
             return len(self.tokens)
         leads = _LEADS.search(gap) or not WORDS.reason.isdisjoint((word, *words_of(gap)))

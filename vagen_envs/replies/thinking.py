@@ -80,7 +80,8 @@ def find_thinking(text: str, names: TagNames, quoted: Sequence[Span] = ()) -> Th
         open_from = (
             opened if open_from is None else open_from if opened is None else min(opened, open_from)
         )
-        in_doubt, implied = in_doubt or doubt, implied or before
+        in_doubt = in_doubt or doubt
+        implied = implied or before
     return Thinking(_merged(spans), open_from, in_doubt, implied)
 
 
@@ -99,7 +100,8 @@ def _match(
     opened = next((start for start, _, opens in marks if opens and start >= last_close), None)
     in_doubt = surplus > 0 and opened is None
     spans: list[Span] = []
-    depth, begun = -lowest, 0
+    depth = -lowest
+    begun = 0
     for start, end, opens in marks:
         if opened is not None and start >= opened:
             break

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from vagen_envs.replies.thinking import Span
 from vagen_envs.replies.vocabulary import CROSSES, TICKS, WORDS, words_of
 
-_TEXT, _MARK = rf"[^\0{CROSSES}{TICKS}]*+", rf"(?P<mark>[{CROSSES}{TICKS}])"
+_TEXT = rf"[^\0{CROSSES}{TICKS}]*+"
+_MARK = rf"(?P<mark>[{CROSSES}{TICKS}])"
 _PLAN = rf"(?P<plan>\0(?>[^{CROSSES}{TICKS}]*\0)?)"
 _MARKED_BEFORE = re.compile(rf"{_MARK}(?P<lead>{_TEXT}){_PLAN}(?P<why>{_TEXT})")
 _MARKED_AFTER = re.compile(
@@ -41,7 +42,8 @@ def lone_tick(masked: str) -> tuple[str, int | None]:
     ):
         return masked, None
     start, end = marks[0].span()
-    before, after = masked[:start].rstrip(" ("), masked[end:].lstrip(" ")
+    before = masked[:start].rstrip(" (")
+    after = masked[end:].lstrip(" ")
     ends = before[-1:] in "\0.,:;!\n" or after[:1] in ".,;!)\n"
     stop = "." if ends and not after.lstrip().startswith("\0") else " "
     return masked[:start] + stop.ljust(end - start) + masked[end:], start
@@ -66,7 +68,8 @@ def ticked_option(
     first = re.search(rf"\0|{_MARK}", masked)
     before = first is not None and first["mark"] is not None
     at = first.start() if first and before else 0
-    leads, options = [masked[:at]], list[re.Match[str]]()
+    leads = [masked[:at]]
+    options = list[re.Match[str]]()
     while at < len(masked) and (
         option := (_MARKED_BEFORE if before else _MARKED_AFTER).match(masked, at)
     ):

@@ -27,11 +27,10 @@ ASIDES: list[str] = _VOCABULARY["asides"]
 SWAPS = [
     (re.compile(phrase, re.IGNORECASE), other) for phrase, other in _VOCABULARY["swaps"].items()
 ]
-CROSSES, TICKS = "❌✗✘✖✕🚫⛔❎☒👎", "✅✔✓☑👍"
-ANSWER_TAGS, THINKING_TAGS = (
-    frozenset(_VOCABULARY["tags"]["answer"]),
-    tuple(_VOCABULARY["tags"]["thinking"]),
-)
+CROSSES = "❌✗✘✖✕🚫⛔❎☒👎"
+TICKS = "✅✔✓☑👍"
+ANSWER_TAGS = frozenset(_VOCABULARY["tags"]["answer"])
+THINKING_TAGS = tuple(_VOCABULARY["tags"]["thinking"])
 AFTER_REJECTED: list[str] = _VOCABULARY["rejection"]["after"]
 BEFORE_REJECTED: list[str] = _VOCABULARY["rejection"]["before"]
 TEMPLATES: dict[str, Any] = _VOCABULARY["templates"]

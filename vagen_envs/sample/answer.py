@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vagen_envs.bounds import Number, Several
+from vagen_envs.errors import NotBoxesError
 from vagen_envs.replies import Action, Refused
 from vagen_envs.seeding import HashStream
 
@@ -79,10 +80,6 @@ class Box(NamedTuple):
         return max(0.0, self.x2 - self.x1) * max(0.0, self.y2 - self.y1)
 
 
-class NotBoxesError(ValueError):
-    """A text isn't a list of boxes. The message says why."""
-
-
 def read_boxes(text: str) -> list[Box]:
     """The boxes of a list in JSON or Python's notation, whatever stands around it. Linear in the
     text.
@@ -108,7 +105,8 @@ def read_boxes(text: str) -> list[Box]:
 
 def bracketed(text: str) -> str | None:
     """From the first `[` to the last `]`."""
-    first, last = text.find("["), text.rfind("]")
+    first = text.find("[")
+    last = text.rfind("]")
     return text[first : last + 1] if 0 <= first < last else None
 
 
@@ -124,7 +122,8 @@ def _literal(text: str) -> object:
 def _box(entry: object, number: int) -> Box:
     if not isinstance(entry, dict):
         raise NotBoxesError(f"entry {number} is not a dictionary")
-    edges, label = entry.get("bbox_2d", ()), entry.get("label", "")
+    edges = entry.get("bbox_2d", ())
+    label = entry.get("label", "")
     if not _EDGES.admits(edges):
         raise NotBoxesError(f"bbox_2d of entry {number} is not a list of four numbers, all finite")
     if not isinstance(label, str):

@@ -12,10 +12,10 @@ import numpy as np
 from vagen_envs.bounds import Number, Open, Several, Whole, Words
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
-from vagen_envs.errors import ConfigError, SimulatorError
+from vagen_envs.errors import ConfigError, NotBoxesError, SimulatorError
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action, ActionGrammar, ParsedTurn, Strategy
-from vagen_envs.sample.answer import AnswerText, NotBoxesError, read_boxes
+from vagen_envs.sample.answer import AnswerText, read_boxes
 from vagen_envs.sample.generated import SIDE, VERSION, generate
 from vagen_envs.sample.reading import GAP, SampleSet, load_sample_set
 from vagen_envs.sample.schema import Sample

@@ -184,16 +184,15 @@ def _boxes(shapes: Sequence[Shape], label: str) -> str:
 def _arithmetic(stream: HashStream) -> _Made:
     sign = stream.choice("+−×")
     most = 11 if sign == "×" else 98
-    first, second = 2 + stream.below(most), 2 + stream.below(most)
+    first = 2 + stream.below(most)
+    second = 2 + stream.below(most)
     if sign == "−":
         first, second = max(first, second), min(first, second)
     value = {"+": first + second, "−": first - second, "×": first * second}[sign]
     text = f"{first} {sign} {second}"
-    colour, ground, top = (
-        stream.choice(tuple(COLOURS)),
-        stream.choice(GROUNDS),
-        40 + stream.below(100),
-    )
+    colour = stream.choice(tuple(COLOURS))
+    ground = stream.choice(GROUNDS)
+    top = 40 + stream.below(100)
     return _Made(
         "What is the value of the expression in the picture?",
         str(value),
@@ -269,7 +268,9 @@ def draw(shapes: Iterable[Shape], ground: Colour) -> Pixels:
     canvas, pen = _canvas(ground)
     for shape in shapes:
         left, top, side = (value * _FINE for value in shape[2:])
-        right, bottom, third = left + side - 1, top + side - 1, side // 3
+        right = left + side - 1
+        bottom = top + side - 1
+        third = side // 3
         fill = COLOURS[shape.colour]
         match shape.kind:
             case "circle":

@@ -32,7 +32,8 @@ class SampleImage:
     """
 
     def __init__(self, source: bytes | Path, where: str) -> None:
-        self._source, self._where = source, where
+        self._source = source
+        self._where = where
         with self._opened() as image:
             self.size: tuple[int, int] = image.size
         width, height = self.size

@@ -76,7 +76,8 @@ def load_sample_set(
         SampleError: as for `read_samples`.
     """
     limits = f"larger than max_side={max_side} pixels or {max_question} characters"
-    left_out, seen = Counter[str](), set[str]()
+    left_out = Counter[str]()
+    seen = set[str]()
 
     def usable() -> Iterator[DataItem[Sample]]:
         for sample, split in _samples_with_splits(path):

@@ -47,6 +47,10 @@ class _Unplayable(Exception):  # noqa: N818 - a reason, not a failure
     pass
 
 
+_Found = tuple[str, Split | None, str]
+"""Where a board stands, the split that its file or folder names, and its rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Boards:
     """The boards of a file or folder, each one turned into a level when it is played.
@@ -104,7 +108,7 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
     clock's tick.
     """
     top = Path(path).expanduser()
-    found: list[tuple[str, Split | None, str]] = []
+    found: list[_Found] = []
     fingerprint = hashlib.blake2b()
     for file, _ in files:
         split = split_of_file(file, top)
@@ -116,17 +120,41 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
             f"boards={shown(path)} has no board; one is rows of '#@+$*. ' with walls around"
         )
     published = split_by == "published" and any(split is not None for _, split, _ in found)
+    # A position that several splits have stays in the last of train, val, test.
+    found.sort(key=lambda each: -SPLITS.index(each[1] or "train"))
+    sort = _unchecked if len(found) > MOST_CHECKED else _playable
+    splits, sides = sort(path, found, published)
+    height = min(LARGEST, max(rows for rows, _ in sides))
+    width = min(LARGEST, max(columns for _, columns in sides))
+    name = fingerprint.hexdigest()[:32] + ("" if published else "-content")
+    return Boards(
+        name, height, width, {split: tuple(rows) for split, rows in splits.items()}, published
+    )
+
+
+_Sorted = tuple[dict[Split, list[str]], list[tuple[int, int]]]
+"""The boards of each split, and height and width of each board."""
+
+
+def _unchecked(_path: str, found: Sequence[_Found], published: bool) -> _Sorted:
+    """All boards by split. So many take minutes to check: each is checked when it is played."""
+    splits: dict[Split, list[str]] = {split: [] for split in SPLITS}
+    sides = []
+    for _, split, rows in found:
+        splits[(split or "train") if published else split_of(rows.encode())].append(rows)
+        lines = rows.split("\n")
+        sides.append((len(lines), max(map(len, lines))))
+    return splits, sides
+
+
+def _playable(path: str, found: Sequence[_Found], published: bool) -> _Sorted:
+    """The boards that can be played by split, each position once. Warns of the others."""
     splits: dict[Split, list[str]] = {split: [] for split in SPLITS}
     skipped: Counter[str] = Counter()
     first: dict[str, str] = {}
     seen: set[_Board] = set()
     sides = []
-    check_all = len(found) <= MOST_CHECKED
-    # A position that several splits have stays in the last of train, val, test.
-    for where, split, rows in sorted(found, key=lambda each: -SPLITS.index(each[1] or "train")):
-        if not check_all:
-            splits[(split or "train") if published else split_of(rows.encode())].append(rows)
-            continue
+    for where, split, rows in found:
         try:
             board = _checked(rows)
             if board in seen:
@@ -142,20 +170,14 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
     reasons = "; ".join(
         f"{count:,} {reason} (first: {first[reason]})" for reason, count in skipped.most_common(5)
     )
-    if check_all and not sides:
+    if not sides:
         raise ConfigError(f"boards={shown(path)} has no board that can be played: {reasons}")
     if skipped:
         message = (
             f"boards={path!r}: {skipped.total():,} of {len(found):,} boards are left out: {reasons}"
         )
-        warnings.warn(message, stacklevel=2)
-    if not check_all:
-        sides = [(rows.count("\n") + 1, max(map(len, rows.split("\n")))) for _, _, rows in found]
-    height, width = (min(LARGEST, max(each)) for each in zip(*sides, strict=True))
-    name = fingerprint.hexdigest()[:32] + ("" if published else "-content")
-    return Boards(
-        name, height, width, {split: tuple(rows) for split, rows in splits.items()}, published
-    )
+        warnings.warn(message, stacklevel=3)
+    return splits, sides
 
 
 def _files(path: str) -> list[Path]:
@@ -223,7 +245,8 @@ def _boards_of(file: Path) -> Iterator[tuple[int, str]]:
             board = "\n".join(rows)
             if any(sign in board for sign in "@+$*."):
                 yield began, board
-            rows, began = [], 0
+            rows = []
+            began = 0
 
 
 def _rows(line: str) -> list[str]:
@@ -282,7 +305,8 @@ def _checked(rows: str) -> _Board:
     if not players & inside:
         raise _Unplayable("with a gap in the wall")
     floor = spread(players, inside, width)
-    boxes, targets = _where(grid, "$*") & floor, _where(grid, ".+*") & floor
+    boxes = _where(grid, "$*") & floor
+    targets = _where(grid, ".+*") & floor
     if _where(grid, "$") & inside & ~floor:
         raise _Unplayable("with a box that the player can't reach")
     if boxes.bit_count() != targets.bit_count() or not boxes:
@@ -313,7 +337,8 @@ def _cut(grid: str, floor: int, width: int) -> _Board:
     """
     places = [divmod(at, width) for at, sign in enumerate(grid) if sign == "#" or floor >> at & 1]
     columns = [column for _, column in places]
-    left, right = min(columns), max(columns) + 1
+    left = min(columns)
+    right = max(columns) + 1
     walled = "".join(sign if floor >> at & 1 else "#" for at, sign in enumerate(grid))
     return tuple(
         walled[row * width + left : row * width + right]

@@ -214,7 +214,8 @@ class SokobanEnv(GridEnv):
             if not boards.splits[split]:
                 has = ", ".join(f"{len(rows):,} for {name}" for name, rows in boards.splits.items())
                 raise LevelError(
-                    f"boards={config.boards!r} has no board for {split} ({has}); use another split or "
+                    f"boards={config.boards!r} has no board for {split} ({has}); use another "
+                    "split or "
                     'split_by="content", or name more boards'
                 )
             return boards.level(split, self._published(range(len(boards.splits[split]))))

@@ -89,7 +89,8 @@ def canonical_board(width: int, floor: int, targets: int) -> bytes:
     top = ((floor & -floor).bit_length() - 1) // width
     rows = (floor.bit_length() - 1) // width - top + 1
     floor >>= top * width
-    columns, row = 0, floor
+    columns = 0
+    row = floor
     while row:
         columns |= row
         row >>= width
@@ -136,7 +137,9 @@ class Solutions:
         """The states from which one move leads into `layer` and that no shorter way was found
         for.
         """
-        floor, width, unseen = self._floor, self._width, self._unseen
+        floor = self._floor
+        width = self._width
+        unseen = self._unseen
         found: dict[int, int] = {}
         for boxes, players in layer.items():
             beside = players << 1 | players >> 1 | players << width | players >> width
@@ -281,7 +284,9 @@ def _room(stream: HashStream, height: int, width: int) -> int:
     """
     count = height * width
     dice = stream.bits(3 * count + 9)
-    one, two, three = dice >> 1, dice >> count + 1, dice >> 2 * count + 1
+    one = dice >> 1
+    two = dice >> count + 1
+    three = dice >> 2 * count + 1
     taken = (one | two & three if dice & 1 else one | two) & inside(height, width)
     middles = taken & (taken << 1 & taken >> 1 | taken << width & taken >> width)
     high = middles & -1 << (dice >> 3 * count + 1) % count or middles
@@ -310,7 +315,8 @@ def pushed_to(floor: int, targets: int, width: int) -> int:
     """The cells from which a box could come to a target if it were alone: from all others it never
     does.
     """
-    seen, found = 0, targets
+    seen = 0
+    found = targets
     while seen != found:
         seen = found
         # Pulled back from a cell, the box needs the next one in that direction, and whoever pulls

@@ -36,7 +36,8 @@ class SokobanSimulator:
         moved = push(self.level.floor, self.boxes, self.player, step)
         if moved is None:
             return None
-        were, targets = self.boxes, self.level.targets
+        were = self.boxes
+        targets = self.level.targets
         self.boxes, self.player = moved
         return (self.boxes & targets).bit_count() - (were & targets).bit_count()
 
@@ -60,14 +61,16 @@ class SokobanSimulator:
     def state(self) -> SokobanState:
         """The truth now."""
         level = self.level
-        boxes, targets = _places(self.boxes, level.width), _places(level.targets, level.width)
+        boxes = _places(self.boxes, level.width)
+        targets = _places(level.targets, level.width)
         return SokobanState(
             level.height, level.width, level.floor, divmod(self.player, level.width), boxes, targets
         )
 
     def tiles(self) -> bytes:
         """The tile of each cell now, row by row."""
-        floor, targets = self.level.floor, self.level.targets
+        floor = self.level.floor
+        targets = self.level.targets
         tiles = bytearray(
             FLOOR if floor >> cell & 1 else WALL
             for cell in range(self.level.height * self.level.width)

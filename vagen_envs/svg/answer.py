@@ -76,7 +76,8 @@ class SvgText:
 
 def _last_document(text: str) -> tuple[int, int] | None:
     """Start and end of the last `<svg>` that is closed; it may contain others."""
-    found, opened = None, list[int]()
+    found = None
+    opened = list[int]()
     for match in _TAG.finditer(text):
         if match["close"] and opened:
             found = opened.pop(), match.end()
@@ -113,7 +114,8 @@ def trace(pixels: Pixels) -> str:
 
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "PNG")
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {pixels.shape[1]} {pixels.shape[0]}">'
+    view_box = f"0 0 {pixels.shape[1]} {pixels.shape[0]}"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view_box}">'
     svg = ""
     for speckle, difference, precision in (
         (4, 16, 6),

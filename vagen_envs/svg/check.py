@@ -22,6 +22,8 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 from PIL import Image
 
+from vagen_envs.errors import SvgError
+
 MAX_LENGTH = 32_768
 """Characters."""
 MAX_DEPTH = 64
@@ -60,10 +62,6 @@ _UNITS = {
     "rem": 16.0,
     "ex": 8.0,
 }
-
-
-class SvgError(ValueError):
-    """The SVG isn't drawn; the message tells its author why."""
 
 
 def local_name(element: Element) -> str:
@@ -117,7 +115,8 @@ def natural_size(root: Element) -> tuple[float, float]:
     """
     _, _, across, down = view_box(root) or (0.0, 0.0, *FIELD)
     width, height = (pixels(root.get(side)) for side in ("width", "height"))
-    has_width, has_height = 0 < width < math.inf, 0 < height < math.inf
+    has_width = 0 < width < math.inf
+    has_height = 0 < height < math.inf
     if not has_width:
         width = height * across / down if has_height else across
     return width, height if has_height else width * down / across
@@ -232,7 +231,8 @@ def _image(url: str, nested: bool) -> str | None:
         if data.lstrip()[:1] == b"<":
             if nested:
                 return None
-            data, kind = tostring(clean(data.decode(), nested=True)), "svg+xml"
+            data = tostring(clean(data.decode(), nested=True))
+            kind = "svg+xml"
         else:
             with Image.open(io.BytesIO(data), formats=_FORMATS) as image:  # reads the header only
                 kind = str(image.format).lower()

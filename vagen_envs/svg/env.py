@@ -170,7 +170,8 @@ class SvgEnv(VagenEnv):
         icons = self._icons(split)
         if not icons:
             raise LevelError(
-                f"the split {split!r} of dataset={config.dataset!r} has no icon of {config.min_shapes} to "
+                f"the split {split!r} of dataset={config.dataset!r} has no icon of "
+                f"{config.min_shapes} to "
                 f'{config.max_shapes} shapes; use another split, or split_by="content"'
             )
         at = self._published(range(len(icons)))
@@ -230,16 +231,19 @@ class SvgEnv(VagenEnv):
         return Picture(pixels)
 
     def _execute(self, action: Action) -> Executed:
-        before, drawing = self._drawn, self._draw(action.text)
+        before = self._drawn
+        drawing = self._draw(action.text)
         self._written = action.text
         summary = f"an SVG of {len(action.text)} characters"
         if drawing.pixels is None:
-            self._scores, self._score = dict.fromkeys(self._scores, 0.0), 0.0
+            self._scores = dict.fromkeys(self._scores, 0.0)
+            self._score = 0.0
             return Executed(summary, before is not None, (), f"It scores 0: {drawing.problem}.")
         self._scores = self._scorer.score([self._target], [drawing.pixels])[0]
         self._score = next(iter(self._scores.values()))
         self._best = max(self._best, self._score)
-        weights, other = {"dino": self.config.dino_reward}, self.config.similarity_reward
+        weights = {"dino": self.config.dino_reward}
+        other = self.config.similarity_reward
         rewards = [
             RewardTerm(name, weights.get(name, other) * score)
             for name, score in self._scores.items()
@@ -272,7 +276,10 @@ class SvgEnv(VagenEnv):
         if not all(map(Number(0.0, 1.0).admits, [*scores.values(), score, best])):
             raise ValueError("a score is no number from 0 to 1")
         self._load_again()
-        self._written, self._scores, self._score, self._best = written, scores, score, best
+        self._written = written
+        self._scores = scores
+        self._score = score
+        self._best = best
 
     def options_missing(self) -> Sequence[tuple[str, str, str]]:
         found = {name: missing(name, self.config.scorer_weights) for name in SCORERS}

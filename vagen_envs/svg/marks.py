@@ -89,7 +89,8 @@ class _Place:
         words = [_SIDES.get(word, word) for word in [*origin.split(), "50%"][:2]]
         if origin.split()[0] in ("top", "bottom"):
             words.reverse()
-        x, y = self.length(words[0], "x"), self.length(words[1], "y")
+        x = self.length(words[0], "x")
+        y = self.length(words[1], "y")
         return Offset(x, y).transform(matrix).translate(-x, -y)
 
 
@@ -134,7 +135,8 @@ class _Walk:
         target = self._target(element)
         if target is None or element in set(target.iter()):
             return
-        x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
+        x = place.length(element.get("x"), "x")
+        y = place.length(element.get("y"), "y")
         place = replace(place, matrix=place.matrix.translate(x, y))
         if local_name(target) in ("symbol", "svg"):
             place = replace(place, style=style_of(self.styles[target], place.style))
@@ -145,7 +147,8 @@ class _Walk:
             self.visit(target, place)
 
     def _visit_svg(self, element: Element, place: _Place) -> None:
-        x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
+        x = place.length(element.get("x"), "x")
+        y = place.length(element.get("y"), "y")
         self.visit_viewport(element, place, x, y, *place.size(element.attrib))
 
     def visit_viewport(
@@ -158,7 +161,8 @@ class _Walk:
             self.visit_children(element, replace(place, matrix=place.matrix.translate(x, y)))
             return
         left, top, *inside = view_box(element) or (0.0, 0.0, width, height)
-        across, down = width / inside[0], height / inside[1]
+        across = width / inside[0]
+        down = height / inside[1]
         words = element.get("preserveAspectRatio", "xMidYMid").split()
         if words[:1] != ["none"]:
             across = down = max(across, down) if "slice" in words else min(across, down)
@@ -175,7 +179,8 @@ class _Walk:
             return
         outlines = [apply(place.matrix, outline) for outline in outlines]
         points = np.concatenate(outlines)
-        low, high = points.min(axis=0), points.max(axis=0)
+        low = points.min(axis=0)
+        high = points.max(axis=0)
         a, b, c, d, *_ = place.matrix
         shape = name or shape_of(outlines)
         if name not in (None, "line") and (b or c):  # turned or skewed
@@ -198,7 +203,8 @@ class _Walk:
 
     def _note_text(self, element: Element, place: _Place) -> None:
         """Each run of letters, in the font that texts are drawn in."""
-        x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
+        x = place.length(element.get("x"), "x")
+        y = place.length(element.get("y"), "y")
         for run, owner in _runs(element):
             style = place.style if owner is element else style_of(self.styles[owner], place.style)
             inner = replace(

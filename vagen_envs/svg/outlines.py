@@ -81,7 +81,8 @@ def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Poin
     """The name of a shape, if its element says it, and its outlines. Empty for elements that draw
     no shape.
     """
-    name, get = local_name(element), element.get
+    name = local_name(element)
+    get = element.get
     if name == "path":
         return None, _path(get("d", ""))
     if name in ("polygon", "polyline"):
@@ -95,15 +96,18 @@ def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Poin
         ]
         return "line", [np.array(ends)]
     if name == "rect":
-        x, y = length(get("x"), "x"), length(get("y"), "y")
-        width, height = length(get("width"), "x"), length(get("height"), "y")
+        x = length(get("x"), "x")
+        y = length(get("y"), "y")
+        width = length(get("width"), "x")
+        height = length(get("height"), "y")
         corners = [[x, y], [x + width, y], [x + width, y + height], [x, y + height]]
         return "rectangle", [np.array(corners)] if width > 0 and height > 0 else []
     if name in ("circle", "ellipse"):
         if name == "circle":
             wide = high = length(get("r"), "r")
         else:  # one that isn't stated, or negative, is the other (SVG 2, "auto")
-            wide, high = length(get("rx"), "x", -1.0), length(get("ry"), "y", -1.0)
+            wide = length(get("rx"), "x", -1.0)
+            high = length(get("ry"), "y", -1.0)
             wide, high = wide if wide >= 0 else high, high if high >= 0 else wide
         centre = np.array([length(get("cx"), "x"), length(get("cy"), "y")])
         return name, [centre + _CIRCLE * (wide, high)] if wide > 0 and high > 0 else []
@@ -137,7 +141,8 @@ def shape_of(outlines: list[Points]) -> str:
         return "shape"
     points = outlines[0]
     points = points[np.concatenate(([True], (points[1:] != points[:-1]).any(axis=1)))]
-    low, high = points.min(axis=0), points.max(axis=0)
+    low = points.min(axis=0)
+    high = points.max(axis=0)
     # A path that ends where it began, but for rounded decimals, has no corner more.
     if len(points) > 1 and math.dist(points[0], points[-1]) < 0.01 * math.dist(low, high):
         points = points[:-1]

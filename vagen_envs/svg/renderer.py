@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from vagen_envs.errors import VagenError
+from vagen_envs.errors import RendererError
 from vagen_envs.extras import need
 from vagen_envs.pictures import Pixels
 from vagen_envs.workers import Worker, WorkerDied
@@ -35,10 +35,6 @@ drawings.
 _TEXTS_FAULT = (signal.SIGPROF, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
 """Time, memory or the stack is spent. Other signals come from outside."""
 _TRIES = 4  # something else than the text may have ended the workers before the last
-
-
-class RendererError(VagenError, RuntimeError):
-    """The drawing process can't be started. It is not a failure of the agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,8 @@ class Renderer:
                     drawing: Drawing = worker.call(text, size)
                 return drawing
             except WorkerDied as death:
-                at_work, starting = at_work + death.during, starting + (not death.during)
+                at_work = at_work + death.during
+                starting = starting + (not death.during)
                 ended = -worker.process.returncode
                 if death.during and ended in _TEXTS_FAULT:
                     spent = ended == signal.SIGPROF

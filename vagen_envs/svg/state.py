@@ -74,8 +74,10 @@ def elements(
     """
     found = []
     for shape, how, colour, left, top, right, bottom in marks:
-        middle_x, middle_y = 50 * (left + right) / size, 50 * (top + bottom) / size
-        width, height = 100 * (right - left) / size, 100 * (bottom - top) / size
+        middle_x = 50 * (left + right) / size
+        middle_y = 50 * (top + bottom) / size
+        width = 100 * (right - left) / size
+        height = 100 * (bottom - top) / size
         found.append(
             Element(
                 shape, how, colour, round(middle_x), round(middle_y), round(width), round(height)

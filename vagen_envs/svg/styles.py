@@ -237,7 +237,8 @@ def colour(text: str, current: str = "black") -> Rgba | None:
 
 def _mixed(mix: re.Match[str], current: str) -> Rgba | None:
     """A mixture in sRGB with premultiplied alpha (CSS Color 5, section 3)."""
-    one, other = colour(mix[1], current), colour(mix[3], current)
+    one = colour(mix[1], current)
+    other = colour(mix[3], current)
     first = float(mix[2] or (100 - float(mix[4]) if mix[4] else 50))
     second = float(mix[4] or 100 - first)
     whole = first + second

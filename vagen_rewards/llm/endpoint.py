@@ -45,8 +45,10 @@ class Endpoint:
         item_timeout: float,
         spending: Spending,
     ) -> None:
-        self.options, self.spending = options, spending
-        self.concurrency, self.item_timeout = concurrency, item_timeout
+        self.options = options
+        self.spending = spending
+        self.concurrency = concurrency
+        self.item_timeout = item_timeout
         self._start_lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Any = None
@@ -72,7 +74,8 @@ class Endpoint:
 
     def close(self) -> None:
         """Stop the thread."""
-        loop, self._loop = self._loop, None
+        loop = self._loop
+        self._loop = None
         if loop is not None:
             if self._client is not None:
                 asyncio.run_coroutine_threadsafe(self._client.close(), loop).result(timeout=10)

@@ -90,7 +90,9 @@ class LLMJudge(Judge):
             raise JudgeConfigError(
                 "concurrency must be at least 1, retries at least 0, timeouts above 0"
             )
-        self.model, self.mode, self.max_tokens = model, mode, max_tokens
+        self.model = model
+        self.mode = mode
+        self.max_tokens = max_tokens
         self.name = f"llm:{model}:{mode}"
         self.reads = mode == "structured"
         self._sampling: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}

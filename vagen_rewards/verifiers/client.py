@@ -63,10 +63,14 @@ class VerifierClient:
                 "batch, concurrency and attempts must be at least 1, timeout above 0, wait at "
                 "least 0"
             )
-        self._http, self._tenacity = httpx2, tenacity
+        self._http = httpx2
+        self._tenacity = tenacity
         self.address = address.rstrip("/")
-        self._batch, self._concurrency = batch, concurrency
-        self._attempts, self._timeout, self._wait = attempts, timeout, wait
+        self._batch = batch
+        self._concurrency = concurrency
+        self._attempts = attempts
+        self._timeout = timeout
+        self._wait = wait
 
     async def score_many(
         self, samples: Sequence[Sample], responses: Sequence[str], iou_threshold: float = 0.85
@@ -112,7 +116,8 @@ class VerifierClient:
             item = json.dumps({"sample": row, "response": response}).encode()
             if items and (len(items) == self._batch or size + len(item) > self.most_bytes):
                 yield items
-                items, size = [], 0
+                items = []
+                size = 0
             items.append(item)
             size += len(item)
         if items:

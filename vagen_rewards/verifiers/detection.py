@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from vagen_envs.errors import MissingExtraError
+from vagen_envs.errors import MissingExtraError, NotBoxesError
 from vagen_envs.replies import last_answer
-from vagen_envs.sample.answer import Box, NotBoxesError, iou, read_boxes
+from vagen_envs.sample.answer import Box, iou, read_boxes
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.errors import VerifierError
@@ -107,14 +107,16 @@ def released_reward(
             first, and the share of completeness. Pairing by label first alone where there are none.
     """
     ratios = ratios or {"iou_max_label_first": 1.0}
-    own, true = _once(predicted), _once(truth)
+    own = _once(predicted)
+    true = _once(truth)
     if not own or not true:
         return 0.0
     complete = ratios.get("iou_completeness", 0.0)
     rewards = {}
     for name, pair in _PAIRINGS.items():
         pairs = pair(own, true, threshold)
-        missed, made_up = 1 - len(pairs) / len(true), 1 - len(pairs) / len(own)
+        missed = 1 - len(pairs) / len(true)
+        made_up = 1 - len(pairs) / len(own)
         mean = sum(each for _, _, each in pairs) / len(true)
         rewards[name] = mean * (1 - complete) + (1 - (missed + made_up) / 2) * complete
     weights = {name: ratios.get(name, 0.0) for name in rewards}
@@ -135,7 +137,8 @@ def _once(boxes: Sequence[Box]) -> list[Box]:
 
 def _by_label_first(predicted: Sequence[Box], truth: Sequence[Box], threshold: float) -> Pairs:
     """Each true box in turn takes the best that is left of its label."""
-    left, pairs = list(range(len(predicted))), []
+    left = list(range(len(predicted)))
+    pairs = []
     for true in truth:
         same = [i for i in left if predicted[i].label == true.label]
         best = max(same, key=lambda i: iou(predicted[i], true), default=None)

@@ -27,7 +27,8 @@ if HAS_LIMITS:
 
 def main() -> None:
     """Serve until the input ends."""
-    seconds, memory = float(sys.argv[1]), int(sys.argv[2])
+    seconds = float(sys.argv[1])
+    memory = int(sys.argv[2])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever is printed by others goes to the standard error
     sys.setrecursionlimit(3_000)

@@ -119,15 +119,18 @@ class MathVerifyVerifier(Verifier):
 
     def _compare(self, gold: str, answer: str) -> bool | str | None:
         """Whether they are equal; why the gold answer can't be read; `None` if it took too much."""
-        words, written = _plain(gold), _plain(answer)
+        words = _plain(gold)
+        written = _plain(answer)
         if _HUGE.search(written) or _depth(written) > _DEEPEST:
             return "".join(written.split()) == "".join(words.split())
-        named, called = _SET.sub("", words), _SET.sub("", written)
+        named = _SET.sub("", words)
+        called = _SET.sub("", written)
         calls = any(name.fullmatch(each) for each in (named, called) for name in _NAMES)
         if calls or _TRUTHS.fullmatch(named) or _CODE.fullmatch(words) or _CODE.fullmatch(written):
             return " ".join(named.split()).casefold() == " ".join(called.split()).casefold()
         if _WORDS.fullmatch(words):
-            gold, answer = f"\\text{{{words}}}", f"\\text{{{written.rstrip(' .')}}}"
+            gold = f"\\text{{{words}}}"
+            answer = f"\\text{{{written.rstrip(' .')}}}"
         request = json.dumps([f"\\boxed{{{gold}}}", f"\\boxed{{{answer}}}"])
         if self._owner != os.getpid():  # a fork: the parent's processes aren't the child's
             self._begin()

@@ -11,16 +11,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vagen_envs.errors import MissingExtraError
-from vagen_envs.sample.answer import Box, NotBoxesError
+from vagen_envs.errors import MissingExtraError, NotBoxesError
+from vagen_envs.sample.answer import Box
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.verifiers.detection import REPORTED, answered_boxes, metric_name, true_boxes
 
 REFLECTIVE_WORDS = (
-    "re-check", "re-evaluate", "re-examine", "re-think", "recheck", "reevaluate", "reexamine", "rethink",
-    "reevaluation", "check again", "think again", "try again", "verify", "wait", "yet",
-)  # fmt: skip
+    "re-check",
+    "re-evaluate",
+    "re-examine",
+    "re-think",
+    "recheck",
+    "reevaluate",
+    "reexamine",
+    "rethink",
+    "reevaluation",
+    "check again",
+    "think again",
+    "try again",
+    "verify",
+    "wait",
+    "yet",
+)
 """The 15 words and phrases of appendix H."""
 
 _REFLECTIVE = re.compile(
@@ -86,29 +99,7 @@ def source_metrics(scored: Iterable[Scored]) -> dict[str, float]:
 def _of(batch: Sequence[Scored]) -> dict[str, float]:
     judged = [each for each in batch if each.verdict.scored]
     found = {"count": float(len(batch)), "unscored": 1 - len(judged) / len(batch)}
-    parts = {
-        "reward/total": [each.verdict.reward(each.sample) for each in judged],
-        "reward/accuracy": [
-            each.sample.reward_model.accuracy_ratio * (each.verdict.accuracy or 0.0)
-            for each in judged
-        ],
-        "reward/format": [
-            each.sample.reward_model.format_ratio * each.verdict.format for each in judged
-        ],
-        "accuracy": [(each.verdict.accuracy or 0.0) for each in judged],
-        "format": [each.verdict.format for each in judged],
-        "length/characters": [float(len(each.response)) for each in batch],
-        "length/tokens": [float(each.tokens) for each in batch if each.tokens is not None],
-        "truncated": [float(each.truncated) for each in batch],
-        "reflection/ratio": [float(is_reflective(each.response)) for each in batch],
-        "reflection/correct": [
-            float(each.verdict.correct) for each in judged if is_reflective(each.response)
-        ],
-    }
-    for name in ("iou", *map(metric_name, REPORTED)):
-        parts[name] = [
-            each.verdict.metrics[name] for each in judged if name in each.verdict.metrics
-        ]
+    parts = {**_parts_of_judged(judged), **_parts_of_all(batch)}
     found.update(
         {name: math.fsum(values) / len(values) for name, values in parts.items() if values}
     )
@@ -120,6 +111,40 @@ def _of(batch: Sequence[Scored]) -> dict[str, float]:
             [_area(each.sample) for each in with_boxes],
         )
     return found
+
+
+def _parts_of_judged(judged: Sequence[Scored]) -> dict[str, list[float]]:
+    """The values of each metric that only scored responses have."""
+    parts = {
+        "reward/total": [each.verdict.reward(each.sample) for each in judged],
+        "reward/accuracy": [
+            each.sample.reward_model.accuracy_ratio * (each.verdict.accuracy or 0.0)
+            for each in judged
+        ],
+        "reward/format": [
+            each.sample.reward_model.format_ratio * each.verdict.format for each in judged
+        ],
+        "accuracy": [(each.verdict.accuracy or 0.0) for each in judged],
+        "format": [each.verdict.format for each in judged],
+        "reflection/correct": [
+            float(each.verdict.correct) for each in judged if is_reflective(each.response)
+        ],
+    }
+    for name in ("iou", *map(metric_name, REPORTED)):
+        parts[name] = [
+            each.verdict.metrics[name] for each in judged if name in each.verdict.metrics
+        ]
+    return parts
+
+
+def _parts_of_all(batch: Sequence[Scored]) -> dict[str, list[float]]:
+    """The values of each metric that every response has."""
+    return {
+        "length/characters": [float(len(each.response)) for each in batch],
+        "length/tokens": [float(each.tokens) for each in batch if each.tokens is not None],
+        "truncated": [float(each.truncated) for each in batch],
+        "reflection/ratio": [float(is_reflective(each.response)) for each in batch],
+    }
 
 
 def _predicted(each: Scored) -> list[Box]:

@@ -32,7 +32,7 @@ from typing import Any
 from vagen_envs.errors import MissingExtraError, SampleError, VagenError
 from vagen_envs.sample.schema import sample_from_row
 from vagen_envs.sample.scoring import VerifierResult
-from vagen_rewards.errors import VerifierError, VerifierServiceError
+from vagen_rewards.errors import BadRequestError, VerifierError, VerifierServiceError
 from vagen_rewards.verifiers.base import register, score_safely, verifier_named, verifier_names
 from vagen_rewards.verifiers.maths import MathVerifyVerifier
 
@@ -40,10 +40,6 @@ MOST_BYTES = 8 << 20
 """Of a request; the client sends more than that in several."""
 MOST_ITEMS = 4_096
 _CHUNK = 16  # items that one thread scores in one go
-
-
-class BadRequestError(Exception):
-    """A request that can't be read: its status and a message."""
 
 
 def make_app(workers: int) -> Any:

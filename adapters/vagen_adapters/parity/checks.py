@@ -75,10 +75,12 @@ Check = Callable[[Compared], Iterator[str]]
 def context(pair: Compared) -> Iterator[str]:
     """The tokens before each reply equal the sampler's input."""
     for turn, call in zip(pair.turns, pair.calls, strict=True):
-        want, have = pair.model.collapse(call.ids)[0], pair.model.collapse(pair.row.input_ids)[0]
+        want = pair.model.collapse(call.ids)[0]
+        have = pair.model.collapse(pair.row.input_ids)[0]
         at = _first_difference(want, have[: len(want)])
         if at is not None:
-            read, trained = _around(pair.model, want, at), _around(pair.model, have, at)
+            read = _around(pair.model, want, at)
+            trained = _around(pair.model, have, at)
             yield f"turn {turn}: the sampler read {read}, trained is {trained}"
             return
 
@@ -96,7 +98,8 @@ def tokens(pair: Compared) -> Iterator[str]:
         have = pair.row.input_ids[start : start + len(call.reply)]
         at = _first_difference(call.reply, have)
         if at is not None:
-            sampled, trained = _around(pair.model, call.reply, at), _around(pair.model, have, at)
+            sampled = _around(pair.model, call.reply, at)
+            trained = _around(pair.model, have, at)
             yield f"turn {turn}, token {at}: sampled was {sampled}, trained is {trained}"
             return
 
@@ -126,8 +129,10 @@ def pictures(pair: Compared) -> Iterator[str]:
     trainer.
     """
     yield from _sampled_pictures(pair)
-    ids, shown = pair.row.input_ids, pair.pictures
-    pixels, grids = pair.row.forward.get("pixel_values"), pair.row.forward.get("image_grid_thw")
+    ids = pair.row.input_ids
+    shown = pair.pictures
+    pixels = pair.row.forward.get("pixel_values")
+    grids = pair.row.forward.get("image_grid_thw")
     runs = _runs(pair.model, ids)
     if pixels is None or grids is None:
         if runs:
@@ -340,9 +345,7 @@ def _first_difference(want: Sequence[object], have: Sequence[object]) -> int | N
 
 
 def _around(model: ReferenceModel, ids: Sequence[int], at: int) -> str:
-    before, after = (
-        model.say(ids[max(0, at - AROUND) : at]),
-        model.say(ids[at + 1 : at + 1 + AROUND]),
-    )
+    before = model.say(ids[max(0, at - AROUND) : at])
+    after = model.say(ids[at + 1 : at + 1 + AROUND])
     here = model.say(ids[at : at + 1]) or "nothing"
     return f"{before} [{here}] {after}".strip()

@@ -124,7 +124,8 @@ class RecordedEnv(gym.Wrapper[Any, Any, Any, Any]):
     def reset(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start the recording's level, whatever the arguments."""
         observation, info = self.env.reset(seed=self.recording.seed, options={"split": "train"})
-        self.turns, self.shown = [], [observation["image"]]
+        self.turns = []
+        self.shown = [observation["image"]]
         return observation, info
 
     def step(self, action: str) -> tuple[Any, Any, bool, bool, dict[str, Any]]:

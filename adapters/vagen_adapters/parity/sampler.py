@@ -43,7 +43,8 @@ class RecordedSampler:
     """
 
     def __init__(self, model: ReferenceModel, recording: Recording) -> None:
-        self.model, self.recording = model, recording
+        self.model = model
+        self.recording = recording
         self.calls: list[SamplerCall] = []
 
     def generate(

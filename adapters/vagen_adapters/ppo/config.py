@@ -296,6 +296,18 @@ class MultiTurnPPOConfig(_BaseConfig):
 
     def _check_combinations(self) -> None:
         """Settings that only mean something together with others."""
+        self._check_inherited()
+        self._check_groups()
+        self._check_critic_warmup()
+        self._check_staleness()
+        self._check_generation()
+        self._check_evaluation()
+        if not self.masks_observations:
+            for name in ("ratio_level", "loss_level"):
+                if getattr(self, name) == "turn":
+                    self._refuse(name, "token or sequence: observations are in no turn")
+
+    def _check_inherited(self) -> None:
         if self.gradient_accumulation_steps != 1:
             self._refuse(
                 "gradient_accumulation_steps", "1: per_device_train_batch_size splits an update"
@@ -304,6 +316,8 @@ class MultiTurnPPOConfig(_BaseConfig):
             self._refuse(
                 "load_best_model_at_end", "left out: eval_rollouts keeps the best model in a folder"
             )
+
+    def _check_groups(self) -> None:
         if self.episodes_per_rollout % self.group_size != 0:
             self._refuse("episodes_per_rollout", f"a multiple of group_size={self.group_size}")
         if self.episodes_per_rollout < self.minibatches:
@@ -316,6 +330,8 @@ class MultiTurnPPOConfig(_BaseConfig):
             )
         if (self.continuations > 0) != (self.advantage == "vine"):
             self._refuse("continuations", "at least 1 for vine, and 0 for other estimators")
+
+    def _check_critic_warmup(self) -> None:
         if self.critic_warmup_rollouts and self.critic_kind == "none":
             self._refuse("critic_warmup_rollouts", f"0: {self.advantage} has no critic")
         if self.critic_warmup_rollouts >= self.rollouts:
@@ -323,6 +339,8 @@ class MultiTurnPPOConfig(_BaseConfig):
                 "critic_warmup_rollouts",
                 f"less than rollouts={self.rollouts}, or the policy never learns",
             )
+
+    def _check_staleness(self) -> None:
         if self.max_staleness > self.steps_per_rollout:
             self._refuse(
                 "max_staleness", f"at most the {self.steps_per_rollout} updates of a rollout"
@@ -334,6 +352,8 @@ class MultiTurnPPOConfig(_BaseConfig):
                 "max_staleness",
                 "0 without generation=vllm-server: other samplers compute where updates do",
             )
+
+    def _check_generation(self) -> None:
         if self.vllm_options and self.generation == "transformers":
             self._refuse(
                 "vllm_options", "left out without generation=vllm or generation=vllm-server"
@@ -342,16 +362,14 @@ class MultiTurnPPOConfig(_BaseConfig):
             check_entries(
                 "vllm_options", self.vllm_options, {"url": str, "weights_folder": str | Path | None}
             )
+
+    def _check_evaluation(self) -> None:
         rungs = max(len(environment.difficulties) for environment in self.training_environments)
         if self.eval_rollouts and self.eval_episodes < rungs:
             self._refuse(
                 "eval_episodes",
                 f"at least {rungs}, an episode for each of an environment's difficulties",
             )
-        if not self.masks_observations:
-            for name in ("ratio_level", "loss_level"):
-                if getattr(self, name) == "turn":
-                    self._refuse(name, "token or sequence: observations are in no turn")
 
     def _refuse(self, name: str, must_be: str) -> NoReturn:
         raise TrainingConfigError(

@@ -106,11 +106,8 @@ class EnvHost:
     def _reset(
         self, session: str, seed: int | None, split: str | None = None, level: int | None = None
     ) -> HostAnswer:
-        options = {
-            name: value for name, value in (("split", split), ("level", level)) if value is not None
-        }
         env = self._envs[session]
-        shown, info = env.reset(seed=seed, options=options or None)
+        shown, info = env.reset(seed=seed, options={"split": split, "level": level})
         self._digests[session] = ""
         data = {"text": shown["text"], "state": info["state"].to_json(), "level": info["level"]}
         return self._shown(session, env.observed.picture, data)

@@ -122,8 +122,9 @@ VERBS: dict[str, type[Item]] = {
     "close": Item,
 }
 _READERS: dict[str, TypeAdapter[Any]] = {
-    verb: TypeAdapter(list[kind]) for verb, kind in VERBS.items()
-}  # type: ignore[valid-type]
+    verb: TypeAdapter(list[kind])  # type: ignore[valid-type]
+    for verb, kind in VERBS.items()
+}
 
 
 def read_request(data: bytes) -> dict[str, Any]:

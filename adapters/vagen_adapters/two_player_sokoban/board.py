@@ -21,7 +21,8 @@ from vagen_envs.sokoban.simulator import SokobanSimulator
 PLAYERS = (0, 1)
 
 # Tile numbers after those of Sokoban: the other player, and the other player on a target.
-OTHER, OTHER_ON_TARGET = 7, 8
+OTHER = 7
+OTHER_ON_TARGET = 8
 
 _MOST_STATES = 500_000
 _MOST_LEVELS = 1_000
@@ -70,7 +71,8 @@ class Board:
             )
         if not all((self.level.floor & ~boxes) >> player & 1 for player in players):
             raise ValueError("a player is in a wall or in a box")
-        self.boxes, self.players = boxes, (one, other)
+        self.boxes = boxes
+        self.players = (one, other)
 
     def copy(self) -> Board:
         """Return a copy of the board."""
@@ -89,7 +91,9 @@ class Board:
         placement = self._moved((self.boxes, *self.players), player, self._steps[action])
         if placement is None:
             return Moved(player, action, None)
-        were, self.boxes, self.players = self.boxes, placement[0], placement[1:]
+        were = self.boxes
+        self.boxes = placement[0]
+        self.players = placement[1:]
         targets = self.level.targets
         return Moved(
             player, action, (self.boxes & targets).bit_count() - (were & targets).bit_count()
@@ -214,7 +218,8 @@ def draw_board(stream: HashStream, split: Split, **level_options: Any) -> Board:
         level = draw_level(stream, split, **level_options)
         solutions = Solutions(level.width, level.floor, level.targets)
         used = level.boxes | 1 << level.player
-        boxes, player = level.boxes, level.player
+        boxes = level.boxes
+        player = level.player
         for move in solutions.moves(boxes, player):
             moved = push(level.floor, boxes, player, level.steps()[move])
             assert moved is not None, "a solution has no blocked move"  # noqa: S101 - narrows the type

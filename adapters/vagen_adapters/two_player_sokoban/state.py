@@ -38,7 +38,8 @@ class TwoPlayerSokobanState(State):
         """Relations of the other player, boxes and targets to this player, then of targets to
         boxes.
         """
-        boxes, targets = _named("box", self.boxes), _named("target", self.targets)
+        boxes = _named("box", self.boxes)
+        targets = _named("target", self.targets)
         return (
             relation("the other player", self.other, "the player", self.player),
             *(relation(name, at, "the player", self.player) for name, at in (*boxes, *targets)),
@@ -55,7 +56,8 @@ class TwoPlayerSokobanState(State):
 
     def symbolic(self) -> str:
         """Sokoban's grid with `Q` for the other player and `T` for the other player on a target."""
-        boxes, targets = set(self.boxes), set(self.targets)
+        boxes = set(self.boxes)
+        targets = set(self.targets)
 
         def symbol(at: Position) -> str:
             if at == self.player:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
+import itertools
 import json
 import sys
 import sysconfig
@@ -82,33 +83,54 @@ def _content(value: Any, depth: int, seen: set[int]) -> Iterator[str]:
     if depth > DEEPEST or id(value) in seen:
         return
     seen.add(id(value))
-    inner: Iterable[Any] = ()
-    if isinstance(value, list | tuple):
-        inner = value
-    elif isinstance(value, set | frozenset):
+    if isinstance(value, set | frozenset):
         yield from sorted("".join(_content(item, depth + 1, seen)) for item in value)
-    elif isinstance(value, dict):
-        inner = [part for name, item in value.items() for part in (str(name), item)]
-    elif isinstance(value, MethodType):
-        inner = [value.__func__, value.__self__]
-    elif isinstance(value, FunctionType):
+        return
+    text = _own_text(value)
+    if text is not None:
+        yield text
+        return
+    if isinstance(value, FunctionType):
         yield from _source(value)
-        names = dict.fromkeys(name for code in _codes(value) for name in code.co_names)
-        used = {name: value.__globals__[name] for name in names if name in value.__globals__}
-        inner = [value.__defaults__, value.__kwdefaults__, used, *(value.__closure__ or ())]
-    elif isinstance(value, CellType):
-        with contextlib.suppress(ValueError):  # not yet filled
-            inner = [value.cell_contents]
-    elif inspect.isclass(value):
-        inner = _parts(value)
-    elif callable(getattr(value, "describe", None)) and type(value).__module__.startswith("vagen_"):
-        yield json.dumps(value.describe(), sort_keys=True, default=str)
-    elif hasattr(value, "tobytes"):  # an array
-        yield hashlib.sha256(value.tobytes()).hexdigest()
-    else:
-        inner = [type(value), dict(getattr(value, "__dict__", {}))]
-    for item in inner:
+    for item in _inner(value):
         yield from _content(item, depth + 1, seen)
+
+
+def _own_text(value: Any) -> str | None:
+    """The text of a value that describes itself, or of an array; None for others."""
+    if isinstance(value, list | tuple | dict | MethodType | FunctionType | CellType | type):
+        return None
+    if callable(getattr(value, "describe", None)) and type(value).__module__.startswith("vagen_"):
+        return json.dumps(value.describe(), sort_keys=True, default=str)
+    if hasattr(value, "tobytes"):
+        return hashlib.sha256(value.tobytes()).hexdigest()
+    return None
+
+
+def _inner(value: Any) -> Iterable[Any]:
+    """The values that a value consists of."""
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, dict):
+        return itertools.chain.from_iterable((str(name), item) for name, item in value.items())
+    if isinstance(value, MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, FunctionType):
+        return [value.__defaults__, value.__kwdefaults__, _used(value), *(value.__closure__ or ())]
+    if isinstance(value, CellType):
+        with contextlib.suppress(ValueError):  # not yet filled
+            return [value.cell_contents]
+        return []
+    if inspect.isclass(value):
+        return _parts(value)
+    return [type(value), dict(getattr(value, "__dict__", {}))]
+
+
+def _used(function: FunctionType) -> dict[str, Any]:
+    """The globals that a function names."""
+    names = dict.fromkeys(name for code in _codes(function) for name in code.co_names)
+    there = function.__globals__
+    return {name: there[name] for name in names if name in there}
 
 
 def _codes(function: FunctionType) -> list[CodeType]:

@@ -140,7 +140,7 @@ class Trained(Agent):
         ).prompt
         sampling = SampleSettings(temperature=0.0, top_p=1.0, max_tokens=limit)
         (answer,) = TransformersSampler(self._model, self._encoder).sample([prompt], sampling, [0])
-        ending: Ending = "stop" if answer.ids[-1] == self._encoder.end_id else "length"
+        ending: Ending = "stop" if answer.ids[-1] == self._encoder.end_id else "cut"
         seconds = time.perf_counter() - started
         call = Call(
             ending, seconds, 1, prompt_tokens=len(prompt.ids), completion_tokens=len(answer.ids)

@@ -7,7 +7,7 @@ from typing import Any
 import anthropic
 
 from vagen_adapters.context import HIDDEN, Message
-from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
+from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of, name_in
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.errors import ProtocolError
 
@@ -61,7 +61,7 @@ class AnthropicClient(PostingClient):
         )
         return Answer(
             text,
-            ending_of(data["stop_reason"], text),
+            ending_of(text, data["stop_reason"]),
             None if plain is None else plain + (written or 0) + (read or 0),
             count(usage, "output_tokens"),
             "\n".join(thoughts) or None,
@@ -69,6 +69,7 @@ class AnthropicClient(PostingClient):
             written,
             count(usage, "output_tokens_details", "thinking_tokens"),
             blocks if text and any(block["type"] in THINKING for block in blocks) else None,
+            served=name_in(data, "model"),
         )
 
 

@@ -46,14 +46,9 @@ class RunBudget(Budget):
                 "limit tokens with --max-total-tokens"
             )
         self.usage: dict[str, Usage] = {name: Usage() for name in self.prices}
-        self.earlier = 0.0, 0
         self._reserved_dollars, self._reserved_tokens = 0.0, 0
         self._freed = asyncio.Event()
         self._expected: dict[int, tuple[float, int]] = {}
-
-    def open(self) -> None:
-        """From now on what is added is spent by this call of the run."""
-        self.earlier = self.dollars, self.tokens
 
     def worst(self, agent: str, prompt: int, completion: int) -> tuple[float, int]:
         """Dollars and tokens that a request may take."""

@@ -15,13 +15,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
 from vagen_adapters.context import Message
 from vagen_benchmarks.clients.base import Answer, Client, Sampling, encodable
 from vagen_benchmarks.clients.responses import read_answer
-from vagen_benchmarks.errors import EndpointError, ProtocolError
+from vagen_benchmarks.errors import EndpointError, ProtocolError, TooLargeError
 
 LONGEST_CONNECT = 10.0
 """Seconds."""
@@ -31,10 +32,6 @@ KEPT = 15.0
 """Seconds an idle connection is kept: servers close theirs after a while, and a request may cross
 that.
 """
-
-
-class TooLargeError(Exception):
-    """An answer beyond `LARGEST_ANSWER`."""
 
 
 def trusted_certificates() -> ssl.SSLContext:
@@ -179,7 +176,7 @@ class SdkClient(Client):
         except EndpointError:
             raise
         except Exception as error:
-            raise transport_error(error) from error
+            raise transport_error(error, proxy_of(self._url)) from error
         return read_answer(response, self._read)
 
     @abstractmethod
@@ -235,10 +232,21 @@ class PostingClient(SdkClient):
         """The JSON of a request."""
 
 
-def transport_error(error: BaseException) -> Exception:
+def proxy_of(url: str | None) -> str:
+    """Host and port of the proxy that the environment names for an address; empty without one."""
+    parts = urlsplit(url or "https://api.openai.com")
+    if proxy_bypass(parts.hostname or ""):
+        return ""
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
+    return urlsplit(proxy).netloc.rpartition("@")[2] or proxy
+
+
+def transport_error(error: BaseException, proxy: str = "") -> Exception:
     """An EndpointError for what kept an answer from coming; other errors as they are.
 
-    SDKs wrap what happened in an error of theirs, whose cause says it.
+    SDKs wrap what happened in an error of theirs, whose cause says it. `proxy` is the one on the
+    way.
     """
     chain = [error]
     while chain[-1].__cause__ is not None:
@@ -257,8 +265,11 @@ def transport_error(error: BaseException) -> Exception:
             "disconnected|closed connection", message
         ):
             return EndpointError("nonsense", f"not an answer in HTTP: {each}")
+        if isinstance(each, httpx2.ProxyError):
+            return EndpointError("proxy", f"the proxy {proxy} refuses: {each}")
         if isinstance(each, httpx2.TransportError | httpx2.InvalidURL | OSError):
-            return EndpointError("unreachable", _root(each) or message)
+            way = f" (by the proxy {proxy})" if proxy else ""
+            return EndpointError("unreachable", (_root(each) or message) + way)
     return error if isinstance(error, Exception) else RuntimeError(str(error))
 
 

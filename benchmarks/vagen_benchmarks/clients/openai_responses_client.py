@@ -9,7 +9,7 @@ from typing import Any
 import openai
 
 from vagen_adapters.context import HIDDEN, Message
-from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
+from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of, name_in
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.clients.responses import error_of
 from vagen_benchmarks.errors import ProtocolError
@@ -63,7 +63,7 @@ class OpenAIResponsesClient(PostingClient):
         cut = (data.get("incomplete_details") or {}).get("reason")
         return Answer(
             text,
-            ending_of(cut, text, refused=bool(refusal)),
+            ending_of(text, cut, refused=bool(refusal)),
             count(usage, "input_tokens"),
             count(usage, "output_tokens"),
             "\n".join(thoughts) or None,
@@ -71,6 +71,7 @@ class OpenAIResponsesClient(PostingClient):
             None,
             count(usage, "output_tokens_details", "reasoning_tokens"),
             output if text and reasoning else None,
+            served=name_in(data, "model"),
         )
 
 

@@ -18,6 +18,7 @@ from typing import TypeVar
 import tenacity
 
 from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.meter import spoken
 from vagen_benchmarks.stop_reasons import Stop
 
 T = TypeVar("T")
@@ -45,6 +46,10 @@ address is wrong.
 OTHER_FIRST_FAULTS = 10
 """The same for 5xx and timeouts: a server that loads its model answers so, for half a minute of
 probes.
+"""
+SHORTEST_SHOWN, SHOWN_EVERY = 2.0, 10.0
+"""Seconds of a wait that is shown, and between two such messages: hundreds of requests may wait at
+once.
 """
 REFUSALS = 3
 """Requests for one reply that is refused with what may pass, such as a gateway's 404."""
@@ -225,7 +230,7 @@ class Retries:
         self.breaker, self.pace = CircuitBreaker(patience), Pace()
         self.has_answered = False
         self._first_faults = 0
-        self._last_fault = 0.0
+        self._last_fault = self._tell_next = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def call(self, ask: Callable[[], Awaitable[T]]) -> tuple[T, int]:
@@ -269,6 +274,11 @@ class Retries:
         """
         if error.kind is Stop.SPENT:
             return error
+        if error.retry and (error.after or 0.0) > max(self.patience, LONGEST_WAIT):
+            patience = f"--patience is {self.patience:.0f} s"
+            error.args = (f"{error} (it asks to wait {spoken(error.after or 0.0)}; {patience})",)
+            error.retry, error.hopeless = False, True
+            return error
         if (
             not self.has_answered
             and error.kind is not Stop.RATE_LIMITED
@@ -286,6 +296,7 @@ class Retries:
                 request.at, min(error.after or 0.0, LONGEST_WAIT, max(0.0, left))
             )
             error.retry, error.hopeless = left > 0, left <= 0
+            self._tell(request, error)
             return error
         if error.kind in (Stop.REJECTED, Stop.PROXY):
             self.breaker.succeeded(request.at)
@@ -298,7 +309,16 @@ class Retries:
         jittered = backoff * random.uniform(0.5, 1.0)  # noqa: S311  (parts those that were refused together)
         request.pause = jittered if error.after is None else min(error.after, LONGEST_WAIT)
         error.retry = request.counted < self.attempts and request.refused < REFUSALS
+        if error.retry:
+            self._tell(request, error)
         return error
+
+    def _tell(self, request: _Request, error: EndpointError) -> None:
+        """Show a wait that is long enough to be noticed, one in a while."""
+        now = time.monotonic()
+        if request.pause >= SHORTEST_SHOWN and now >= self._tell_next:
+            self._tell_next = now + SHOWN_EVERY
+            self.breaker.notify(f"waiting {request.pause:.0f} s before the next attempt: {error}")
 
     def _is_wrong(self, request: _Request, error: EndpointError) -> bool:
         """Whether an endpoint that has never answered has failed often enough. Faults at the same

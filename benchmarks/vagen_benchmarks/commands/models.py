@@ -19,6 +19,7 @@ from vagen_benchmarks.clients.registry import Model, Profile, Registry
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, make_table, out
+from vagen_benchmarks.commands.running import key_named, print_withheld_keys
 from vagen_benchmarks.errors import EndpointError
 from vagen_benchmarks.results.advice import advise
 from vagen_benchmarks.runs.protocol import resolve_id
@@ -89,6 +90,7 @@ def try_model(
         str, typer.Argument(metavar="MODEL", help="A model of the registry, or PROVIDER:MODEL.")
     ],
     base_url: options.BaseUrl = None,
+    key_from: options.KeyFrom = None,
     own: options.Models = None,
     env: Annotated[
         str, typer.Option("--env", "-e", help="The environment to play.")
@@ -106,14 +108,17 @@ def try_model(
     """
     registry = Registry(own)
     model = registry.find(name, base_url)
-    agent = ChatAgent(model, base_url=base_url, timeout=timeout, attempts=2, patience=0.0)
+    agent = ChatAgent(
+        model, base_url=base_url, timeout=timeout, attempts=2, patience=0.0, key_from=key_from
+    )
+    print_withheld_keys([agent])
     profiles = list(registry.profiles.values())
     try:
         tried = _fit(
             agent, profiles, resolve_id(env), {"strategy": strategy, **parse_options(option)}
         )
     except EndpointError as error:
-        (advice,) = advise({(Stop(error.kind).value, str(error)): 1})
+        (advice,) = advise({(Stop(error.kind).value, str(error)): 1}, key_named([agent]))
         raise EndpointError(error.kind, f"{error}; {advice.fix}") from error
     for each in tried:
         out.print(f"\nprofile {each.profile.name}:", style="bold")
@@ -130,6 +135,7 @@ def try_model(
         words += (
             ["--base-url", base_url] if base_url else []
         )  # without it a key would go to the provider
+        words += ["--key-from", key_from] if key_from else []
         words += ["--models", str(own)] if own else []
         words += [word for pair in option or [] for word in ("-o", pair)]
         out.print(shlex.join(words), soft_wrap=True, markup=False)
@@ -219,7 +225,7 @@ def _seen(reply: Reply) -> str:
         if call.reasoning
         else ""
     )
-    cut = ", cut at the limit of tokens" if call.ending == "length" else ""
+    cut = ", cut at the limit of tokens" if call.ending == "cut" else ""
     return f"{reply.text[:SHOWN]!r}{'…' if len(reply.text) > SHOWN else ''}{hidden}{cut}"
 
 
@@ -231,6 +237,6 @@ def _why_none(tried: _Tried) -> str:
             "The server returns all text as reasoning: start it with the model's own reasoning "
             "parser, or with none."
         )
-    if any(call.ending == "length" for call in calls):
+    if any(call.ending == "cut" for call in calls):
         return "The replies reach the token limit: raise --max-tokens or --reasoning-tokens."
     return "It may need a larger --max-tokens, or another way to serve it."

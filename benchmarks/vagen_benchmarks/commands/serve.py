@@ -36,7 +36,7 @@ def serve(
         int | None,
         typer.Option(
             min=1,
-            help="Sessions of one key; without keys, of one address. By default its share, or half.",
+            help="Sessions of one key; without keys, of one address. By default its share.",
         ),
     ] = None,
     lease: Annotated[

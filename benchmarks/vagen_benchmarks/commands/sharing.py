@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from vagen_benchmarks.commands.printing import err, out, print_findings
+from vagen_benchmarks.commands.printing import err, out, print_findings, print_served
 from vagen_benchmarks.meter import Meter
+from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import count_attempts
 from vagen_benchmarks.sharing.leaderboard import write_leaderboard
@@ -43,6 +44,7 @@ def verify(run_folder: RunArgument, trust: Trusted = False) -> None:
     out.print(f"{verdict.episodes} episodes and {verdict.turns} turns are as stored{failed}")
     print_findings("could not be confirmed here", verdict.unknown, "yellow")
     print_findings("wrong", verdict.wrong, "red")
+    print_served(summarise(run))
     if attempts := str(count_attempts(run)):
         out.print(f"attempts: {attempts}")
     if verdict.unplayed:

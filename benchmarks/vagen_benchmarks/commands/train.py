@@ -36,7 +36,7 @@ def train(
         typer.Option(
             "--env",
             "-e",
-            help="An environment, or a JSON table of one as in `[[environments]]`; may be repeated.",
+            help="An environment, or a JSON table as in `[[environments]]`; may be repeated.",
         ),
     ] = None,
     model: Annotated[

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, KeysView
 from pathlib import Path
 
 from vagen_benchmarks.errors import RunFolderError
-from vagen_benchmarks.runs.chain import AppendedFile
+from vagen_benchmarks.runs.appending import AppendedFile
 
 _HEAD = re.compile(rb"([0-9a-f]{64}) ([0-9]{1,12})\n")
 _LONGEST_HEAD = 78  # the hash's 64, a space, the length's 12, a line feed

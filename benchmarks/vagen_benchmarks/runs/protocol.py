@@ -20,6 +20,7 @@ import gymnasium as gym
 
 import vagen_envs
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.redaction import redacted
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import VagenError, did_you_mean, place_of
 from vagen_envs.seeding import SPLITS
@@ -80,7 +81,7 @@ class Protocol:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary with a schema version and the hash of all else."""
-        data = json.loads(json.dumps({"schema": SCHEMA, **dataclasses.asdict(self)}))
+        data = redacted({"schema": SCHEMA, **dataclasses.asdict(self)})
         return {**data, "sha256": _sha256(data)}
 
     @classmethod

@@ -2,11 +2,8 @@
 part.
 
 protocol.json     the protocol with its hash; written once, by atomic rename
-episodes.jsonl    one line per episode; an incomplete last line is dropped when read. `chain` is the
-                  hash of the line and of the chain before it, so that a removed or changed line
-                  shows
-journal.jsonl     starts and ends of the runner, and the start of each episode. Chained likewise;
-                  `episodes` is the last hash of episodes.jsonl at that time
+episodes.jsonl    one line per episode; an incomplete last line is dropped when read
+journal.jsonl     starts, ends, requests and replies, when they happen (`runs.journal`)
 pictures.pack     PNGs by SHA-256, each stored once
 report.html       made from the others
 """
@@ -24,8 +21,8 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
-from vagen_benchmarks.redaction import redact, redact_errors, secrets
-from vagen_benchmarks.runs.chain import Chain
+from vagen_benchmarks.redaction import note_environment, redact
+from vagen_benchmarks.runs.appending import AppendedLines
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.picture_pack import PicturePack, PictureWriter
 from vagen_benchmarks.runs.protocol import Protocol, Task, differences
@@ -99,11 +96,11 @@ class RunFolder:
         with self.episodes_file.open("rb") as file:
             for offset, length in index.values():
                 file.seek(offset)
-                yield read_episode(file.read(length))
+                yield Episode.from_json(json.loads(file.read(length)))
 
     def all_episodes(self) -> Iterator[Episode]:
         """Every stored attempt, failed ones included."""
-        return (read_episode(line) for _, line, data in self.lines() if data is not None)
+        return (Episode.from_json(data) for _, _, data in self.lines() if data is not None)
 
     def journal(self) -> list[dict[str, Any]]:
         if not self.journal_file.is_file():
@@ -160,13 +157,6 @@ def storing(path: Path) -> Iterator[None]:
         raise StorageError(
             f"{path} can't be written: {why}. Fix that, and go on with: vagen resume {path}"
         ) from error
-
-
-def read_episode(line: bytes | str) -> Episode:
-    """The episode of a complete line, with or without its hash."""
-    data = json.loads(line)
-    data.pop("chain", None)
-    return Episode.from_json(data)
 
 
 def lock(path: Path) -> IO[str]:
@@ -243,14 +233,11 @@ class RunWriter(RunFolder):
             )
         self._writing = threading.Lock()
         self.scored = 0  # episodes with a score that this writer has stored
-        self._keys = secrets()
-        first = str(self.protocol.to_json()["sha256"])
+        note_environment()
         with storing(path):
             self._pictures = PictureWriter(self.pictures)
-            self._episodes, self._journal = (
-                Chain(self.episodes_file, first),
-                Chain(self.journal_file, first),
-            )
+            self._episodes = AppendedLines(self.episodes_file)
+            self._journal = AppendedLines(self.journal_file)
         self.finished = self._finished()
 
     def left(self, agent: str) -> list[tuple[str, Task, int, int]]:
@@ -278,7 +265,7 @@ class RunWriter(RunFolder):
         new = [
             (picture.sha256, picture.png) for picture in pictures if picture.sha256 not in stored
         ]
-        line = json.dumps(redact_errors(episode.to_json(), self._keys), separators=(",", ":"))
+        line = redact(json.dumps(episode.to_json(), separators=(",", ":")))
         with self._writing, storing(self.path):
             self._pictures.add(new)
             self._episodes.add(line)
@@ -288,10 +275,7 @@ class RunWriter(RunFolder):
 
     def note(self, event: str, **facts: Any) -> None:
         with self._writing, storing(self.path):
-            # The head of the episodes' chain: an episode that is dropped and played anew after this
-            # no longer fits.
-            line = json.dumps({"event": event, **facts, "episodes": self._episodes.head})
-            self._journal.add(redact(line, self._keys))
+            self._journal.add(redact(json.dumps({"event": event, **facts})))
 
     def close(self) -> None:
         """Write everything to the disk and free the folder."""

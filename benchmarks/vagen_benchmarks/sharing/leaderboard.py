@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.errors import NotVerifiedError
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.report.pages import relative_link, render
@@ -17,21 +17,16 @@ from vagen_benchmarks.results.labels import agent_settings, is_own_code, task_ti
 from vagen_benchmarks.results.plan_table import plan_table
 from vagen_benchmarks.results.stats import Estimate, combined
 from vagen_benchmarks.results.summary import estimate, summarise
+from vagen_benchmarks.results.table import SEES_ALL, results_table
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import count_attempts
+from vagen_benchmarks.sharing.table_files import NOTES, figure_cells
 from vagen_benchmarks.sharing.verify import verify
 from vagen_rewards.usage import Usage
 
-SEES_ALL = frozenset({"oracle"})
-"""Agents that read the simulator's state: shown for reference, without a rank."""
-
 Figures = tuple[Estimate | None, ...]
 """A score for each column; the last is the mean over them, `None` if one is missing."""
-
-
-class NotVerifiedError(BenchError):
-    """A run isn't what it claims to be, so it has no place on a leaderboard."""
 
 
 def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = False) -> Path:
@@ -72,6 +67,8 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
         "titles": titles,
         "sha256": conditions["sha256"],
         "unknown": unknown,
+        "cells": figure_cells(results_table(runs)),
+        "notes": NOTES,
     }
     with page.open("w", encoding="utf-8") as file:
         render("leaderboard.html", file, **facts, columns=named, lines=lines)

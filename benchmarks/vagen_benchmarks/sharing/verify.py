@@ -32,7 +32,7 @@ from vagen_benchmarks.runs.protocol import (
 )
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import HERE, edits, missing_findings, picture_findings, plain
-from vagen_benchmarks.stop_reasons import Stop
+from vagen_benchmarks.stop_reasons import ENDING_STOPS, Stop
 from vagen_envs.errors import ConfigError, VagenError
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_rewards.scores import PARTS
@@ -96,8 +96,21 @@ def verify(
         progress: called after each episode.
     """
     verdict = Verdict()
+    makeable = _makeable(run, trusted, verdict)
+    if dict(run.protocol.versions) != HERE:
+        verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
+    verdict.wrong += [*edits(run), *missing_findings(run), *picture_findings(run)]
+    _replay_all(run, makeable, verdict, progress)
+    if run.judged_by():
+        verdict.unknown.append("the judge's verdicts and what they paid: judges aren't asked again")
+    return verdict
+
+
+def _makeable(run: RunFolder, trusted: bool, verdict: Verdict) -> dict[str, Task]:
+    """The tasks that may be made here, by label. What is wrong with tasks goes into the verdict."""
     plan = Plan.of(run.protocol)
-    altered, named = (plan.altered(), _named(plan)) if plan else ("", {})
+    altered = plan.altered() if plan else ""
+    named = _named(plan) if plan else {}
     makeable: dict[str, Task] = {}
     for task in run.protocol.tasks:
         is_named = named.get(task.label) == _asked(task)
@@ -114,9 +127,16 @@ def verify(
             verdict.wrong += _task_findings(task, verdict)
     if plan and altered:
         verdict.wrong.append(f"this isn't the package's protocol {plan.name}: {altered}")
-    if dict(run.protocol.versions) != HERE:
-        verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
-    verdict.wrong += [*edits(run), *missing_findings(run), *picture_findings(run)]
+    return makeable
+
+
+def _replay_all(
+    run: RunFolder,
+    makeable: Mapping[str, Task],
+    verdict: Verdict,
+    progress: Callable[[], None],
+) -> None:
+    """Play every episode again whose task can be made, in one environment for each agent's task."""
     options = {str(agent["name"]): agent_options(agent) for agent in run.protocol.agents}
     contexts = {
         str(agent["name"]): ContextPolicy.parse(agent.get("context", "all"))
@@ -141,9 +161,6 @@ def verify(
             progress()
         if env is not None:
             env.close()
-    if run.judged_by():
-        verdict.unknown.append("the judge's verdicts and what they paid: judges aren't asked again")
-    return verdict
 
 
 def _made(
@@ -264,7 +281,10 @@ def _ending_findings(episode: Episode, over: bool) -> list[str]:
         return [f"it is recorded as ended by {episode.ended.kind}, but the environment went on"]
     if not over:
         return []
-    last = episode.turns[-1]
+    last, call = episode.turns[-1], episode.calls[-1]
+    stop = ENDING_STOPS.get(call["ending"]) if call else None
+    if stop is episode.ended.kind and not last["metrics"]["success"]:
+        return []
     rules = (
         Stop.SOLVED
         if last["metrics"]["success"]

@@ -139,7 +139,8 @@ def _score(scorer: Scorer, waiting: queue.Queue[_Request]) -> None:
 
 def _serve(address: str, *arguments: str) -> None:
     scorer = make_scorer(*arguments)
-    listener, waiting = Listener(address, "AF_UNIX", backlog=128), queue.Queue[_Request]()
+    listener = Listener(address, "AF_UNIX", backlog=128)
+    waiting = queue.Queue[_Request]()
     threading.Thread(
         target=_receive, args=(listener, (scorer.name, scorer.version), waiting), daemon=True
     ).start()
