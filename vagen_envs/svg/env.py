@@ -142,6 +142,8 @@ class SvgEnv(VagenEnv):
     prompt_folder = "svg"
     test_episodes = 32
     blind_search = (8, 4)
+    comparison_levels = 48
+    replays_comparisons = False
     config: SvgConfig
 
     def _actions(self) -> ActionGrammar:
