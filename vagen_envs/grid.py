@@ -170,14 +170,17 @@ class GridEnv(VagenEnv):
         state: State = ahead.state()
         return state
 
-    # -- what the same actions do elsewhere ----------------------------------------------------------
+    # -- what the same actions do elsewhere
+    # ----------------------------------------------------------
 
     def moment(self) -> Any:
         """This moment of the level, to `play_on` from; other levels are played meanwhile."""
         return self.simulator.copy()
 
     def play_on(self, moment: Any, actions: Sequence[str]) -> tuple[Any, tuple[str, ...], bool]:
-        """Play actions from a moment: the moment after them, the feedback on each, and whether the level is over."""
+        """Play actions from a moment: the moment after them, the feedback on each, and whether the
+        level is over.
+        """
         here, self.simulator = self.simulator, moment.copy()
         told: list[str] = []
         try:

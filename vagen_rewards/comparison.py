@@ -1,8 +1,9 @@
 """Comparison states: what else may be there for all that an agent can know without looking.
 
-An agent that reads everything but the picture knows the prompt, its own actions and the feedback on them. A state's
-comparison states are those of other levels in which the same actions had the same feedback. What such an agent says is
-right in them as often as here, so a reward that subtracts its mean over them pays it nothing.
+An agent that reads everything but the picture knows the prompt, its own actions and the feedback on
+them. A state's comparison states are those of other levels in which the same actions had the same
+feedback. What such an agent says is right in them as often as here, so a reward that subtracts its
+mean over them pays it nothing.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ import gymnasium as gym
 from vagen_envs.core import State, Turn, VagenEnv
 
 ENOUGH, MOST = 24, 240
-"""Where fewer levels share the feedback, those with the nearest feedback fill the comparison up. The standard error of
-a mean of 96 is a tenth, and it has no bias."""
+"""Where fewer levels share the feedback, those with the nearest feedback fill the comparison up.
+The standard error of a mean of 96 is a tenth, and it has no bias."""
 
 FIRST_LEVEL = 500_000
 """Seed of the first level of comparison, in the split `train`."""
 
 KEPT_HISTORIES, KEPT_COMPARISONS = 96, 2_048
-"""Sequences of actions whose moments are kept (some 200 kB each on the grids), and comparisons (some 20 kB each)."""
+"""Sequences of actions whose moments are kept (some 200 kB each on the grids), and comparisons
+(some 20 kB each).
+"""
 
 History = tuple[tuple[str, ...], ...]
 """For each earlier turn the texts of its actions, or the feedback on each."""
@@ -81,14 +84,20 @@ class Comparisons:
         self._steps = Recent[tuple[Step, ...]](KEPT_COMPARISONS)
         self._states = Recent[State](20_000)
 
-    def of(self, turn: Turn, earlier: Sequence[Turn], foreseen: bool) -> tuple[Any, tuple[Step, ...]]:
+    def prepare(self) -> None:
+        """Draw the levels."""
+        self._after(())
+
+    def of(
+        self, turn: Turn, earlier: Sequence[Turn], foreseen: bool
+    ) -> tuple[Any, tuple[Step, ...]]:
         """Other levels' states at this turn, and a key that is equal for the same ones.
 
         Args:
             turn: whose state is compared.
             earlier: the turns of its episode before it, the first one first.
-            foreseen: whether the states after the turn's own actions are asked for. The feedback on these isn't
-                known to an agent that foresees them.
+            foreseen: whether the states after the turn's own actions are asked for. The feedback on
+                these isn't known to an agent that foresees them.
         """
         actions: History = tuple([_texts(each) for each in earlier])
         told: History = tuple([_told(each) for each in earlier])
@@ -99,7 +108,9 @@ class Comparisons:
         return key, self._steps.get(key, lambda: self._found(actions, told, now))
 
     def _found(self, actions: History, told: History, now: tuple[str, ...]) -> tuple[Step, ...]:
-        """Levels with the same feedback; where these are few, those with the nearest feedback as well."""
+        """Levels with the same feedback; where these are few, those with the nearest feedback as
+        well.
+        """
         particles = self._after(actions)
         while not particles:  # each of these levels is over by then
             actions, told = actions[:-1], told[:-1]
@@ -128,13 +139,16 @@ class Comparisons:
                 found.append(Particle(moment, (*particle.told, told)))
         return found
 
-    # -- a level of comparison -----------------------------------------------------------------------
+    # -- a level of comparison
+    # -----------------------------------------------------------------------
 
     def _seeds(self) -> range:
         return range(FIRST_LEVEL, FIRST_LEVEL + self.env.comparison_levels)
 
     def _begin(self, seed: int) -> Any:
-        """The start of a level: its simulator's, or where an environment has no `play_on`, its seed and actions."""
+        """The start of a level: its simulator's, or where an environment has no `play_on`, its seed
+        and actions.
+        """
         if not self._branches:
             return seed, ()
         self.env.reset(seed=seed, options={"split": "train"})
@@ -176,7 +190,9 @@ def _told(turn: Turn) -> tuple[str, ...]:
 
 
 def _apart(one: History, other: History) -> float:
-    """How far two feedbacks are apart: differing actions, those of each turn worth half of the next one's."""
+    """How far two feedbacks are apart: differing actions, those of each turn worth half of the next
+    one's.
+    """
     apart = 0.0
     for mine, theirs in zip(one, other, strict=True):
         differing = abs(len(mine) - len(theirs))

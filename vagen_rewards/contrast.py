@@ -86,6 +86,10 @@ class Contrast:
         self.config = dataclasses.asdict(cast(Any, self.comparisons.env.config))
         self._groups = Recent[tuple[Group, ...]](2_048)
 
+    def prepare(self) -> None:
+        """Draw the levels of comparison."""
+        self.comparisons.prepare()
+
     def score(
         self, part: Part, facts: Sequence[Fact], turn: Turn, earlier: Sequence[Turn] = ()
     ) -> float:

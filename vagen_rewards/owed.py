@@ -1,7 +1,7 @@
 """The questions that a state's own description answers, and what a text answers to them.
 
-A question is asked once, in whatever form a text answers it: "The box is above the player" and the coordinates of both
-answer the same one. What else a text says is never paid.
+A question is asked once, in whatever form a text answers it: "The box is above the player" and the
+coordinates of both answer the same one. What else a text says is never paid.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ class Answer(NamedTuple):
     Attributes:
         question: on boards the relation itself, elsewhere a thing and what is asked of it.
         fact: the answer without its numbers: what other states are asked for.
-        held: whether it is true of this state, numbers included; `None` if the state doesn't say. Numbers can only
-            make an answer false: a rare true number isn't worth more than the relation that follows from it.
+        held: whether it is true of this state, numbers included; `None` if the state doesn't say.
+            Numbers can only make an answer false: a rare true number isn't worth more than the
+                relation that follows from it.
     """
 
     question: Question
@@ -58,7 +59,8 @@ def owed(state: State, part: Part) -> dict[Question, Fact]:
 def answers(state: State, facts: Iterable[Fact]) -> Answers:
     """What the facts of a text answer in this state; each fact counts once.
 
-    A kind of state whose reader was registered (`register_reader`) has its facts themselves as questions.
+    A kind of state whose reader was registered (`register_reader`) has its facts themselves as
+    questions.
     """
     distinct = list(dict.fromkeys(facts))
     kind = _KINDS.get(state.kind)
@@ -78,11 +80,13 @@ def answers(state: State, facts: Iterable[Fact]) -> Answers:
 # -- boards ----------------------------------------------------------------------------------------
 
 COUNTED = frozenset({"sokoban", "frozen_lake"})
-"""Kinds of states in which an answer is true if and only if a full description has it. Counting descriptions is some
-twenty times as fast as asking each state."""
+"""Kinds of states in which an answer is true if and only if a full description has it. Counting
+descriptions is some twenty times as fast as asking each state."""
 
 _BY_PLACE = ("hole",)
-"""Things of which there are many: each of the eight directions in which one is, is a question of its own."""
+"""Things of which there are many: each of the eight directions in which one is, is a question of
+its own.
+"""
 
 
 @functools.cache
@@ -161,7 +165,8 @@ def _said_by_cells(
 ) -> Iterator[Answer | Fact]:
     """The relations that follow from coordinates: true only where each number is.
 
-    A text counts from 0 or from 1. It is held against the one by which more of its numbers are true.
+    A text counts from 0 or from 1. It is held against the one by which more of its numbers are
+    true.
     """
     base = max((0, 1), key=lambda start: sum(_true_numbers(state, *each, start) for each in cells))
     moved = [(kind, (row - base, column - base)) for kind, (row, column) in cells]
@@ -174,7 +179,10 @@ def _said_by_cells(
             told = _related(pair, _sign(one[0] - other[0]), _sign(one[1] - other[1]))
             for axis, fact in enumerate(told):
                 axes = (0, 1) if pair[0] in _BY_PLACE else (axis,)
-                held = [_is_there(state, pair[0], one, axes), _is_there(state, pair[1], other, axes)]
+                held = [
+                    _is_there(state, pair[0], one, axes),
+                    _is_there(state, pair[1], other, axes),
+                ]
                 yield Answer(fact, fact, all(held))
     for kind, cell in moved:
         if kind not in paired:
@@ -198,7 +206,9 @@ def _sign(number: int) -> int:
 
 
 def _navigation_owed(state: Any, _part: Part) -> Iterator[tuple[Question, Fact]]:
-    """Direction and distance of the target and of the visible objects; of several of a type, of the nearest."""
+    """Direction and distance of the target and of the visible objects; of several of a type, of the
+    nearest.
+    """
     from vagen_rewards.reader.navigation import Seen
 
     target = (state.target_type, state.target_direction, state.target_distance)
@@ -257,7 +267,9 @@ def _skill_owed(state: Any, _part: Part) -> Iterator[tuple[Question, Fact]]:
 
 
 def _skill_answers(state: Any, facts: Sequence[Fact]) -> Iterator[Answer | Fact]:
-    """A side of a thing answers where it is, as its coordinates do: other states say what that is worth."""
+    """A side of a thing answers where it is, as its coordinates do: other states say what that is
+    worth.
+    """
     from vagen_rewards.reader.primitive_skill import Told
 
     for fact in facts:
@@ -288,7 +300,9 @@ def _svg_owed(state: Any, part: Part) -> Iterator[tuple[Question, Fact]]:
 
 
 def _svg_answers(state: Any, facts: Sequence[Fact]) -> Iterator[Answer | Fact]:
-    """The first element that fits and of which nothing was said yet; a false one answers a question of its own."""
+    """The first element that fits and of which nothing was said yet; a false one answers a question
+    of its own.
+    """
     from vagen_rewards.reader.svg import Painted
 
     told = set[Question]()

@@ -186,14 +186,17 @@ class NavigationEnv(VagenEnv):
             path = [*turns, *turned_path(path, turns)]
         return [action.lower() for action in path]
 
-    # -- what the same actions do elsewhere ----------------------------------------------------------
+    # -- what the same actions do elsewhere
+    # ----------------------------------------------------------
 
     def moment(self) -> Any:
         """This moment of the level, to `play_on` from; other levels are played meanwhile."""
         return self.simulator, self.episode, self.simulator.pose
 
     def play_on(self, moment: Any, actions: Sequence[str]) -> tuple[Any, tuple[str, ...], bool]:
-        """Play actions from a moment: the moment after them, the feedback on each, and whether the level is over."""
+        """Play actions from a moment: the moment after them, the feedback on each, and whether the
+        level is over.
+        """
         simulator, episode, pose = moment
         here, there = pose, episode.target_position
         told: list[str] = []

@@ -47,7 +47,7 @@ class SokobanConfig(SolvableConfig):
             "max_solution_length": 5,
             "boxes_on_target": True,
             "step_reward_when_solved": True,
-            "box_off_target_reward": -1.0,
+            "format_per_turn": True,
             "reasoning": "required",
             "parsing": "released",
         },
