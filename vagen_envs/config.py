@@ -157,7 +157,8 @@ class EnvConfig:
     def bonus_share(self) -> float:
         """The share of its size that a bonus of each turn has: min(1, d / `max_turns`), d the
         environment's own number of turns, which is the paper's where the paper has the
-        environment."""
+        environment.
+        """
         return min(1.0, type(self).max_turns / self.max_turns)
 
     def __post_init__(self) -> None:

@@ -88,6 +88,10 @@ class Comparisons:
         """Draw the levels."""
         self._after(())
 
+    def first(self) -> tuple[Step, ...]:
+        """The states of first turns."""
+        return self._steps.get(((), (), ()), lambda: self._found((), (), ()))
+
     def of(
         self, turn: Turn, earlier: Sequence[Turn], foreseen: bool
     ) -> tuple[Any, tuple[Step, ...]]:

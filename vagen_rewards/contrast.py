@@ -25,12 +25,17 @@ LEAST = 0.25
 """What an answer of a full description is worth at least: else where hardly anything is left to see, one word more or
 less would be worth all."""
 
+FEW, PRIOR = 8, 0.4
+"""Where an answer counts in fewer comparison states, the missing ones have this mean: seven of ten
+visible things in Navigation are ahead.
+"""
+
 LOWEST = -1.0
 """The lowest score, so that a long false statement doesn't outweigh an episode."""
 
 
 class Group:
-    """Comparison states of a turn for one part of a reply, and what answers are worth in them.
+    """Comparison states of a turn for one part of a reply, and how right answers are in them.
 
     Args:
         part: whether the states before or after the turn are spoken of.
@@ -42,20 +47,29 @@ class Group:
         self._means: dict[tuple[Fact, ...], float] = {}
 
     def mean(self, facts: tuple[Fact, ...]) -> float:
-        """The mean value of the answers to one question, -1 to 1."""
-        if self.steps[0].before.kind in COUNTED:
-            true, kept = self._counts
-            # Of so many steps, an answer is worth 1 in those where it has become true, and -1 where it isn't.
-            return (2 * true[facts[0]] - kept[facts[0]] - len(self.steps)) / len(self.steps)
+        """The mean value of the answers to one question where they count, -1 to 1."""
         if facts not in self._means:
-            total = sum([value_of(self.part, facts, step) for step in self.steps])
-            self._means[facts] = total / len(self.steps)
+            counted = self.steps[0].before.kind in COUNTED
+            right, wrong = self.counted(facts[0]) if counted else self.asked(facts)
+            missing = max(0, FEW - right - wrong)
+            self._means[facts] = (right - wrong + PRIOR * missing) / (right + wrong + missing)
         return self._means[facts]
+
+    def counted(self, fact: Fact) -> tuple[int, int]:
+        """In how many states an answer is right and wrong, where descriptions tell it."""
+        true, kept = self._counts
+        return true[fact] - kept[fact], len(self.steps) - true[fact]
+
+    def asked(self, facts: tuple[Fact, ...]) -> tuple[int, int]:
+        """The same, by asking each state."""
+        values = [value_of(self.part, facts, step) for step in self.steps]
+        return values.count(1.0), values.count(-1.0)
 
     @functools.cached_property
     def _counts(self) -> tuple[Counter[Fact], Counter[Fact]]:
         """In how many steps each fact is true, and in how many it was true before."""
-        true, kept = Counter[Fact](), Counter[Fact]()
+        true = Counter[Fact]()
+        kept = Counter[Fact]()
         for step in self.steps:
             now = owed(step.before if self.part == "grounding" else step.after, self.part)
             true.update(now.keys())
@@ -64,13 +78,12 @@ class Group:
         return true, kept
 
     @functools.cached_property
-    def worth(self) -> float:
-        """The mean contrast of an answer of full descriptions, at least `LEAST`."""
+    def owed(self) -> Counter[Fact]:
+        """The answers that the comparison states owe, and how many do."""
         told = Counter[Fact]()
         for step in self.steps:
             told.update(owed_by(self.part, step).values())
-        gains = [count * (1 - self.mean((fact,))) for fact, count in told.items()]
-        return max(LEAST, sum(gains) / max(1, told.total()))
+        return told
 
 
 class Contrast:
@@ -84,7 +97,7 @@ class Contrast:
     def __init__(self, env_id: str, options: Mapping[str, Any]) -> None:
         self.comparisons = Comparisons(env_id, options)
         self.config = dataclasses.asdict(cast(Any, self.comparisons.env.config))
-        self._groups = Recent[tuple[Group, ...]](2_048)
+        self._groups = Recent[Group](2_048)
 
     def prepare(self) -> None:
         """Draw the levels of comparison."""
@@ -101,33 +114,54 @@ class Contrast:
             turn: whose reply it is.
             earlier: the turns of its episode before it. What is left out counts as not known to the agent.
         """
-        step = Step(turn.before, turn.after)
-        state = step.before if part == "grounding" else step.after
-        questions = owed_by(part, step)
         groups = self.groups(part, turn, earlier)
-        found = answers(state, facts)
-        gain = -float(sum(fact.holds(state) is False for fact in found.others))
-        for question, said in found.to.items():
-            facts_of = tuple([each.fact for each in said])
-            mean = max([group.mean(facts_of) for group in groups])
-            value = combined([each.held for each in said])
-            if value > 0 and not _is_owed(part, question, questions, facts_of, step):
-                value = 0.0
-            # What isn't owed is never paid, however rarely it is true.
-            gain += value - mean if value > 0 else min(0.0, value - mean)
-        worth = min([group.worth for group in groups])
-        return max(LOWEST, min(1.0, gain / (worth * max(1, len(questions)))))
+        return score_of(part, facts, Step(turn.before, turn.after), groups)
 
     def groups(self, part: Part, turn: Turn, earlier: Sequence[Turn]) -> tuple[Group, ...]:
         """The comparison states, and those that a state makes of them whose prompt says more than the task."""
         key, steps = self.comparisons.of(turn, earlier, part == "world_modeling")
-        (plain,) = self._groups.get((part, key), lambda: (Group(part, steps),))
-        if not hasattr(turn.before, "alike"):
+        return self.groups_for(part, Step(turn.before, turn.after), key, steps)
+
+    def groups_for(
+        self, part: Part, own: Step, key: Any, steps: Sequence[Step]
+    ) -> tuple[Group, ...]:
+        """The same for a step whose comparison states are known, and have this key."""
+        plain = self._groups.get((part, key), lambda: Group(part, steps))
+        if not hasattr(own.before, "alike"):
             return (plain,)
-        before = cast(Any, turn.before).alike([step.before for step in steps], self.config)
-        after = cast(Any, turn.after).alike([step.after for step in steps], self.config)
+        before = cast(Any, own.before).alike([step.before for step in steps], self.config)
+        after = cast(Any, own.after).alike([step.after for step in steps], self.config)
         alike = [Step(*pair) for pair in zip(before, after, strict=True)]
         return plain, Group(part, alike)
+
+
+def score_of(part: Part, facts: Sequence[Fact], step: Step, groups: Sequence[Group]) -> float:
+    """The score of a text's facts about a turn; of several groups the one in which an answer is right more often counts.
+
+    What isn't owed is never paid: it costs where it is false.
+    """
+    questions = owed_by(part, step)
+    state = step.before if part == "grounding" else step.after
+    found = answers(state, facts)
+    gain = -float(sum(fact.holds(state) is False for fact in found.others))
+    for question, said in found.to.items():
+        value = combined([each.held for each in said])
+        facts_of = tuple([each.fact for each in said])
+        kept = part == "world_modeling" and _were_true(facts_of, step)
+        if value < 0 or (value > 0 and question in questions and not kept):
+            gain += value - _mean(groups, facts_of)
+    return max(LOWEST, min(1.0, gain / (_worth(groups) * max(1, len(questions)))))
+
+
+def _mean(groups: Sequence[Group], facts: tuple[Fact, ...]) -> float:
+    return max([group.mean(facts) for group in groups])
+
+
+def _worth(groups: Sequence[Group]) -> float:
+    """The mean contrast of an answer of full descriptions, at least `LEAST`."""
+    told = groups[-1].owed
+    gains = [count * (1 - _mean(groups, (fact,))) for fact, count in told.items()]
+    return max(LEAST, sum(gains) / max(1, told.total()))
 
 
 def owed_by(part: Part, step: Step) -> dict[Question, Fact]:
@@ -154,18 +188,6 @@ def combined(verdicts: Sequence[bool | None]) -> float:
     if False in verdicts:
         return -1.0
     return float(True in verdicts)
-
-
-def _is_owed(
-    part: Part,
-    question: Question,
-    questions: Mapping[Question, Fact],
-    facts: Sequence[Fact],
-    step: Step,
-) -> bool:
-    if question not in questions:
-        return False
-    return part == "grounding" or not _were_true(facts, step)
 
 
 def _were_true(facts: Sequence[Fact], step: Step) -> bool:

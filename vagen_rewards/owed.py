@@ -126,9 +126,11 @@ def _said_of_pair(state: Any, fact: Any) -> Iterator[Answer | Fact]:
     turned = (fact.other, fact.subject) in state.related
     pair = (fact.other, fact.subject) if turned else (fact.subject, fact.other)
     axes = (fact.vertical is not None) + (fact.horizontal is not None)
-    if pair not in state.related or fact.nth != 1 or axes < 1 + (pair[0] in _BY_PLACE):
+    if pair not in state.related or fact.nth < 1 or axes < 1 + (pair[0] in _BY_PLACE):
         yield fact
         return
+    # How many there are isn't owed, and a reader takes a repetition for another thing.
+    fact = fact._replace(nth=1)
     sign = -1 if turned else 1
     if pair[0] in _BY_PLACE:
         for answer in _related(pair, sign * _sign(fact.vertical), sign * fact.horizontal):

@@ -5,7 +5,7 @@ import pytest
 
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
-from vagen_adapters.ppo.reasoning import make_reward, ReasoningScore
+from vagen_adapters.ppo.reasoning import ReasoningScore, make_reward
 from vagen_rewards.scores import Judge, Score
 
 WEIGHTS = {"grounding": 0.5, "world_modeling": 0.25}

@@ -13,7 +13,7 @@ from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, PPOEpisode, training_sequences
 from vagen_adapters.ppo.generation import SampledReply, model_inputs
 from vagen_adapters.ppo.packing import Advantages
-from vagen_adapters.ppo.reasoning import credit_words, make_reward, ReasoningScore
+from vagen_adapters.ppo.reasoning import ReasoningScore, credit_words, make_reward
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_rewards import RuleJudge
 from vagen_rewards.credit import words_of

@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 from transformers import TrainerCallback
 
-from vagen_adapters.ppo.reasoning import make_reward, ReasoningScore
+from vagen_adapters.ppo.reasoning import ReasoningScore, make_reward
 from vagen_adapters.ppo.recipes import Recipe, load_recipe
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_experiments.critics import StudyConfig

@@ -134,7 +134,7 @@ def _environments(entries: Sequence[Any], options: Mapping[str, Any]) -> list[di
 
 def _scores(config: Any, recipe: Recipe, given: Mapping[str, Any]) -> dict[str, Any]:
     """The trainer's `score`: for each task whose environment has a reward for reasoning."""
-    from vagen_adapters.ppo.reasoning import make_reward, ReasoningScore
+    from vagen_adapters.ppo.reasoning import ReasoningScore, make_reward
 
     scores: dict[str, Any] = {}
     for environment in config.training_environments:
