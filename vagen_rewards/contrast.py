@@ -51,7 +51,7 @@ class Group:
         if facts not in self._means:
             counted = self.steps[0].before.kind in COUNTED
             right, wrong = self.counted(facts[0]) if counted else self.asked(facts)
-            missing = max(0, FEW - right - wrong)
+            missing = max(0, min(FEW, len(self.steps)) - right - wrong)
             self._means[facts] = (right - wrong + PRIOR * missing) / (right + wrong + missing)
         return self._means[facts]
 

@@ -97,9 +97,10 @@ class SokobanConfig(SolvableConfig):
     """For each box pushed onto a target, the last one included (table 16). Section 2.3 instead
     writes the three cases as exclusive; gym-sokoban, which the released code uses, adds them up,
     and so do we."""
-    box_off_target_reward: Annotated[float, Open(REWARD)] = 0.0
-    """For each box pushed off a target. The paper has none; gym-sokoban and so the released code
-    have -1.
+    box_off_target_reward: Annotated[float, Open(REWARD)] = -1.0
+    """For each box pushed off a target, as in gym-sokoban and so in the released code. The paper
+    has none; without it a box that is pushed on and off a target again and again earns more than
+    a solution.
     """
     scale: Annotated[int, Whole(1, 16), Open(Whole(1, 4))] = 1
     """Pixels of a tile are 16 times this; the paper's pictures of 6x6 cells have 96x96 pixels."""
