@@ -110,8 +110,8 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
         """
         if not levels:
             raise LevelError(
-                f'{self.id}: this split has no level; use another split, split_by="content" or '
-                "more data"
+                f'{self.id}: this split has no level; use another split, or split_by="all", '
+                "which puts all data into every split"
             )
         return levels[self._level_seed % len(levels)]
 

@@ -82,8 +82,9 @@ class SokobanConfig(SolvableConfig):
     gym-sokoban. The oracle solves boards of at most 700,000 placements of boxes; others can be
     played without it. Files are read when the environment is made."""
     split_by: SplitBy = "published"
-    """Whether `boards` in folders called `train`, `valid` and `test` keep these splits, or are
-    split by `content`.
+    """Whether `boards` in folders called `train`, `valid` and `test` keep these splits, or all
+    boards are split by `content`, or stand in every split (`all`). A few boards, whose content
+    would leave `train` empty, stand in every split.
     """
     success_reward: Annotated[float, Open(REWARD)] = 10.0
     """When all boxes stand on targets (table 16)."""
@@ -210,8 +211,7 @@ class SokobanEnv(GridEnv):
                 has = ", ".join(f"{len(rows):,} for {name}" for name, rows in boards.splits.items())
                 raise LevelError(
                     f"boards={config.boards!r} has no board for {split} ({has}); use another "
-                    "split or "
-                    'split_by="content", or name more boards'
+                    'split, or split_by="all", which puts every board into every split'
                 )
             return boards.level(split, self._published(range(len(boards.splits[split]))))
         return draw_level(
