@@ -357,8 +357,14 @@ class VagenEnv(Forkable):
         for each in executed:
             for term in each.rewards:
                 sums[term.name] = sums.get(term.name, 0.0) + term.value
-        if self.config.format_reward and parsed.format_correct:
-            sums["format"] = self.config.format_reward
+        config = self.config
+        if config.format_reward and parsed.format_correct:
+            share = 1.0 if config.format_per_turn else config.bonus_share
+            sums["format"] = share * config.format_reward
+            left = config.max_turns - self._turns
+            # Solved, the episode goes on in an absorbing state, as in DAC (arXiv:1809.02925).
+            if not config.format_per_turn and left and self._solved():
+                sums["remaining_format"] = left * sums["format"]
         return tuple([RewardTerm(name, value) for name, value in sums.items()])
 
     def _feedback_text(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> str:

@@ -19,7 +19,7 @@ from PIL import Image
 
 from vagen_envs.core import VagenEnv
 from vagen_envs.pictures import Picture, Pixels
-from vagen_envs.replies import ActionGrammar, Names, ParsedTurn
+from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn
 from vagen_envs.replies.parsed import REFUSED_CODES
 from vagen_envs.seeding import HashStream, Split
 from vagen_envs.turn import Executed, State
@@ -119,6 +119,7 @@ class GridEnv(VagenEnv):
 
     quick = True
     blind_search = (200, 64)
+    comparison_levels = 600
     looks_when_restored = True
     simulator: Any
     """The level being played, with `step`, `copy`, `state`, `tiles`, `solved` and `lost`."""
@@ -184,4 +185,32 @@ class GridEnv(VagenEnv):
                 break
             ahead.step(action)
         state: State = ahead.state()
+        return state
+
+    # -- what the same actions do elsewhere
+    # ----------------------------------------------------------
+
+    def moment(self) -> Any:
+        """This moment of the level, to `play_on` from; other levels are played meanwhile."""
+        return self.simulator.copy()
+
+    def play_on(self, moment: Any, actions: Sequence[str]) -> tuple[Any, tuple[str, ...], bool]:
+        """Play actions from a moment: the moment after them, the feedback on each, and whether the
+        level is over.
+        """
+        here, self.simulator = self.simulator, moment.copy()
+        told: list[str] = []
+        try:
+            for text in actions:
+                if self._solved() or self._lost():
+                    break
+                action = self.grammar.actions.read(text, 0, len(text))
+                told.append(self._execute(action).feedback if isinstance(action, Action) else "")
+            return self.simulator, tuple(told), self._solved() or self._lost()
+        finally:
+            self.simulator = here
+
+    def state_at(self, moment: Any) -> State:
+        """The truth at a moment."""
+        state: State = moment.state()
         return state

@@ -44,6 +44,13 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
     """
     blind_search: ClassVar[tuple[int, int]] = (24, 8)
     """Candidates and levels in the search for the best fixed replies, by what a turn costs."""
+    comparison_levels: ClassVar[int] = 48
+    """How many levels of the train split a reward compares a turn's state with, by what a level
+    costs.
+    """
+    replays_comparisons: ClassVar[bool] = True
+    """Whether the turn's earlier actions are played in these levels. Not where a turn costs half a
+    second, or what actions do is known without looking."""
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
     """Further agents that need no model and don't look behind the curtain, by name: each writes a
     reply.
@@ -103,8 +110,8 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
         """
         if not levels:
             raise LevelError(
-                f'{self.id}: this split has no level; use another split, split_by="content" or '
-                "more data"
+                f'{self.id}: this split has no level; use another split, or split_by="all", '
+                "which puts all data into every split"
             )
         return levels[self._level_seed % len(levels)]
 

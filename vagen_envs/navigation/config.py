@@ -95,7 +95,9 @@ class NavigationConfig(SolvableConfig):
     """For `thor`: path of a JSON file in EB-Navigation's format. It is not part of this package."""
     split_by: SplitBy = "published"
     """For `thor`: `published` puts the episodes into `test`, as EB-Navigation has no others, unless
-    the file's name says another split; `content` splits them by scene."""
+    the file's name says another split; `content` splits them by scene; `all` puts all of them into
+    every split.
+    """
     thor_platform: Literal["CloudRendering", "Linux64"] = "CloudRendering"
     """For `thor`: without a screen (Vulkan), or with an X display."""
     thor_executable: str | None = None

@@ -66,6 +66,7 @@ class NavigationEnv(VagenEnv):
     prompt_folder = "navigation"
     test_episodes = 64
     blind_search = (12, 6)
+    comparison_levels = 48
     field_names = ("instruction", "last_action")
     config: NavigationConfig
     simulator: HouseSimulator | ThorSimulator
@@ -229,6 +230,43 @@ class NavigationEnv(VagenEnv):
                     action.lower() for action in (*way[:-1], *looks, *turned_path(way[-1:], looks))
                 ]
         return [action.lower() for action in path]
+
+    # -- what the same actions do elsewhere
+    # ----------------------------------------------------------
+
+    def moment(self) -> Any:
+        """This moment of the level, to `play_on` from; other levels are played meanwhile."""
+        return self.simulator, self.episode, self.simulator.pose
+
+    def play_on(self, moment: Any, actions: Sequence[str]) -> tuple[Any, tuple[str, ...], bool]:
+        """Play actions from a moment: the moment after them, the feedback on each, and whether the
+        level is over.
+        """
+        simulator, episode, pose = moment
+        here, there = pose, episode.target_position
+        told: list[str] = []
+        try:
+            simulator.teleport(pose)
+            for action in actions:
+                if distance(simulator.pose, *there) <= self.config.success_threshold:
+                    break
+                done = simulator.step(ACTIONS[action])
+                told.append("" if done else f"{action} was not possible.")
+            here = simulator.pose
+        finally:
+            simulator.teleport(pose)
+        over = distance(here, *there) <= self.config.success_threshold
+        return (simulator, episode, here), tuple(told), over
+
+    def state_at(self, moment: Any) -> NavigationState:
+        """The truth at a moment; it costs as much as a turn."""
+        simulator, episode, pose = moment
+        here = simulator.pose
+        try:
+            simulator.teleport(pose)
+            return extract(pose, simulator.seen(), episode)
+        finally:
+            simulator.teleport(here)
 
     def imagine(self, actions: Sequence[str]) -> NavigationState:
         simulator = self.simulator

@@ -62,6 +62,8 @@ class PrimitiveSkillEnv(VagenEnv):
     prompt_folder = "primitive_skill"
     test_episodes = 8
     blind_search = (3, 2)
+    comparison_levels = 12
+    replays_comparisons = False
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {"text-only": text_only_reply}
     field_names = ("instruction", "limits", "positions", "other")
     config: PrimitiveSkillConfig

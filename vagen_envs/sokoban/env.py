@@ -47,8 +47,8 @@ class SokobanConfig(SolvableConfig):
             "max_solution_length": 5,
             "boxes_on_target": True,
             "step_reward_when_solved": True,
-            "box_off_target_reward": -1.0,
             "boxes_counted_from_zero": True,
+            "format_per_turn": True,
             "reasoning": "required",
             "parsing": "released",
         },
@@ -83,8 +83,9 @@ class SokobanConfig(SolvableConfig):
     gym-sokoban. The oracle solves boards of at most 700,000 placements of boxes; others can be
     played without it. Files are read when the environment is made."""
     split_by: SplitBy = "published"
-    """Whether `boards` in folders called `train`, `valid` and `test` keep these splits, or are
-    split by `content`.
+    """Whether `boards` in folders called `train`, `valid` and `test` keep these splits, or all
+    boards are split by `content`, or stand in every split (`all`). A few boards, whose content
+    would leave `train` empty, stand in every split.
     """
     success_reward: Annotated[float, Open(REWARD)] = 10.0
     """When all boxes stand on targets (table 16)."""
@@ -98,9 +99,10 @@ class SokobanConfig(SolvableConfig):
     """For each box pushed onto a target, the last one included (table 16). Section 2.3 instead
     writes the three cases as exclusive; gym-sokoban, which the released code uses, adds them up,
     and so do we."""
-    box_off_target_reward: Annotated[float, Open(REWARD)] = 0.0
-    """For each box pushed off a target. The paper has none; gym-sokoban and so the released code
-    have -1.
+    box_off_target_reward: Annotated[float, Open(REWARD)] = -1.0
+    """For each box pushed off a target, as in gym-sokoban and so in the released code. The paper
+    has none; without it a box that is pushed on and off a target again and again earns more than
+    a solution.
     """
     boxes_counted_from_zero: Annotated[bool, Open()] = False
     """Whether the first action is paid `box_on_target_reward` if a box stands on a target after it,
@@ -215,8 +217,7 @@ class SokobanEnv(GridEnv):
                 has = ", ".join(f"{len(rows):,} for {name}" for name, rows in boards.splits.items())
                 raise LevelError(
                     f"boards={config.boards!r} has no board for {split} ({has}); use another "
-                    "split or "
-                    'split_by="content", or name more boards'
+                    'split, or split_by="all", which puts every board into every split'
                 )
             return boards.level(split, self._published(range(len(boards.splits[split]))))
         return draw_level(
