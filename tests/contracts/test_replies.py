@@ -140,7 +140,11 @@ def test_thinking_ends_at_the_matching_closing_tag(play, draft, final, depth):
         "<think>plan <think>inner</think> <answer>Up</answer> The hole is above me, let me look again",
         pytest.param(
             "<think>plan <think>inner</think> <answer>Up</answer> so <think>more",
-            marks=pytest.mark.xfail(strict=True, reason="read by another grammar soon"),
+            marks=pytest.mark.xfail(
+                strict=True,
+                raises=(AssertionError, KeyError),
+                reason="read by another grammar soon",
+            ),
         ),
         "<think>The answer will be <answer>Up</answer> perhaps",
     ],
@@ -170,7 +174,7 @@ ARGUES = [
 UNCLEAR = "replies that argue are read by another grammar until `unclear_answer` exists"
 
 
-@pytest.mark.xfail(strict=True, reason=UNCLEAR)
+@pytest.mark.xfail(strict=True, raises=(AssertionError, KeyError), reason=UNCLEAR)
 @pytest.mark.parametrize("text", ARGUES)
 def test_an_answer_that_argues_executes_nothing_and_is_recorded(play, text):
     """English isn't read: what weighs one action against another carries out none and says so."""
@@ -179,7 +183,7 @@ def test_an_answer_that_argues_executes_nothing_and_is_recorded(play, text):
     assert "unclear_answer" in codes(turn)
 
 
-@pytest.mark.xfail(strict=True, reason=UNCLEAR)
+@pytest.mark.xfail(strict=True, raises=(AssertionError, KeyError), reason=UNCLEAR)
 def test_unclear_answers_are_counted_in_the_runs_table(tmp_path):
     """Whoever reads a run sees what arguing cost."""
     agent = custom_agent(lambda game: f"<think>ok</think><answer>{ARGUES[0]}</answer>")

@@ -20,25 +20,22 @@ ECHOES = {
     "reply": lambda: f"<think>{SECRET}</think><answer>Up</answer>",
     "error": lambda: (400, {}, {"error": {"message": f"bad key {SECRET} was given"}}),
 }
-BY_VALUE = "keys are redacted where they are expected, and not yet by value"
-FAILING = {(way, echo) for way in WAYS for echo in ECHOES} - {("key of the environment", "error")}
 
 
 def unpacked(data):
     """A file's bytes, and what it holds compressed."""
     yield data
     for found in re.findall(rb">([A-Za-z0-9+/=]{40,})</script>", data):
-        yield gzip.decompress(base64.b64decode(found))
+        inner = base64.b64decode(found)
+        yield gzip.decompress(inner) if inner[:2] == b"\x1f\x8b" else inner
     if data[:2] == b"\x1f\x8b":
         yield gzip.decompress(data)
 
 
 @pytest.mark.parametrize("echo", ECHOES)
 @pytest.mark.parametrize("way", WAYS)
-def test_a_secret_stands_nowhere_after_a_run(tmp_path, endpoint, monkeypatch, request, way, echo):
+def test_a_secret_stands_nowhere_after_a_run(tmp_path, endpoint, monkeypatch, way, echo):
     """However it was given and whatever sent it back, its bytes are in no file and on no screen."""
-    if (way, echo) in FAILING:
-        request.applymarker(pytest.mark.xfail(strict=True, reason=BY_VALUE))
     words, variables = WAYS[way]
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     for name, value in variables.items():

@@ -229,7 +229,7 @@ class Rollout:
                 if isinstance(self.score, Mapping)
                 else self.score
             )
-            scored = score(turn) if score else ()
+            scored = self._scored(score, turn, episode) if score else ()
             scored, words = (
                 (scored.turn, scored.words) if isinstance(scored, Judged) else (scored, ())
             )
@@ -249,6 +249,13 @@ class Rollout:
             shown, reply, self._held_turn(turn), rewards, words, before, self.version
         )
         return played, observation, terminated, truncated
+
+    @staticmethod
+    def _scored(score: Any, turn: Turn, episode: PPOEpisode) -> Any:
+        """What a score says; one that `reads_earlier` is given the paid turns before it."""
+        if not getattr(score, "reads_earlier", False):
+            return score(turn)
+        return score(turn, [replace(each.turn, rewards=each.rewards) for each in episode.turns])
 
     def _take(self, env: gym.Env[Any, Any], episode: PPOEpisode, step: Step | Exception) -> None:
         """Take a step into its episode."""

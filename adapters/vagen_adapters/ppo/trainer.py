@@ -137,7 +137,7 @@ class MultiTurnPPOTrainer(SavingTrainer):
         if args.reasoning_credit == "span" and score is None:
             raise TrainingConfigError(
                 "reasoning_credit='span' credits sentences by a reward for reasoning, and none "
-                "is given; pass one as score (see reasoning.reasoning_score), take a recipe "
+                "is given; pass one as score (see reasoning.ReasoningScore), take a recipe "
                 "that has one, or set 'turn'"
             )
         self.encoder = ChatEncoder.from_pretrained(model)

@@ -194,7 +194,7 @@ def _as_json(rewards: Mapping[str, Mapping[str, Any]]) -> Any:
 
 def _scores(config: Any, rewards: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The trainer's `score`: for each task whose environment has a reward for reasoning."""
-    from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
+    from vagen_adapters.ppo.reasoning import ReasoningScore, make_reward
 
     scores: dict[str, Any] = {}
     for environment in config.training_environments:
@@ -204,7 +204,7 @@ def _scores(config: Any, rewards: Mapping[str, Mapping[str, Any]]) -> dict[str, 
                 options["judge"] = named_judge(options["judge"])
             tasks = environment.tasks()
             with contextlib.closing(tasks[0].make()) as env:
-                score = reasoning_score(make_reward(options, env), config.reasoning_credit)
+                score = ReasoningScore(make_reward(options, env), config.reasoning_credit)
             scores |= {task.name: score for task in tasks}
     return scores
 
