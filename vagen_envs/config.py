@@ -65,7 +65,12 @@ class EnvConfig:
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
-        "vagen-main": {"layout": "flat", "strategy": "free_think", "prompt_pack": "vagen_main"},
+        "vagen-main": {
+            "layout": "flat",
+            "strategy": "free_think",
+            "prompt_pack": "vagen_main",
+            "format_per_turn": True,
+        },
     }
     """Named sets of options: `gym.make(id, preset="released")`. A subclass adds its own, and adds
     to these. `vagen-main` has the format of VAGEN's branch `main` of 2026, for checkpoints that
@@ -121,6 +126,10 @@ class EnvConfig:
     """Reward for a turn whose reply is well formed and whose actions are all valid (VAGEN, tables
     16-20).
     """
+    format_per_turn: Annotated[bool, Open()] = False
+    """Pay each well-formed turn `format_reward`, as the paper does. By default a budget of more
+    turns than the environment's own pays no more in all, and a solved episode earns the turns that
+    are left: else an agent would earn by solving late, or not at all."""
     prompt_pack: str = "default"
     """A prompt pack of this package, or the path of a folder that overrides some of its files."""
     split: Annotated[Split, Open()] = "train"
@@ -143,6 +152,14 @@ class EnvConfig:
         cls.presets = {
             name: {**inherited.get(name, {}), **own.get(name, {})} for name in {**inherited, **own}
         }
+
+    @property
+    def bonus_share(self) -> float:
+        """The share of its size that a bonus of each turn has: min(1, d / `max_turns`), d the
+        environment's own number of turns, which is the paper's where the paper has the
+        environment.
+        """
+        return min(1.0, type(self).max_turns / self.max_turns)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

@@ -6,6 +6,7 @@ A board is a flat sequence of cells, row by row from the upper left; a position 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -18,9 +19,10 @@ from PIL import Image
 
 from vagen_envs.core import VagenEnv
 from vagen_envs.pictures import Picture, Pixels
-from vagen_envs.replies import ActionGrammar, Names
+from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn
+from vagen_envs.replies.parsed import REFUSED_CODES
 from vagen_envs.seeding import HashStream, Split
-from vagen_envs.turn import State
+from vagen_envs.turn import Executed, State
 
 Position = tuple[int, int]
 ACTIONS = ("Up", "Down", "Left", "Right")
@@ -117,6 +119,7 @@ class GridEnv(VagenEnv):
 
     quick = True
     blind_search = (200, 64)
+    comparison_levels = 600
     looks_when_restored = True
     simulator: Any
     """The level being played, with `step`, `copy`, `state`, `tiles`, `solved` and `lost`."""
@@ -126,7 +129,22 @@ class GridEnv(VagenEnv):
         """The simulator of the level that `stream` says, at its start."""
 
     def _actions(self) -> ActionGrammar:
-        return Names(*ACTIONS)
+        return Names(*ACTIONS, exact=self.config.parsing == "released")
+
+    def _as_played(self, parsed: ParsedTurn) -> ParsedTurn:
+        """The released code reads name by name, and none after the action that ends the episode."""
+        if self.config.parsing != "released":
+            return parsed
+        read = [problem for problem in parsed.problems if problem.code not in REFUSED_CODES]
+        return dataclasses.replace(parsed, problems=tuple(read))
+
+    def _is_effective(self, before: Any, after: Any, executed: Sequence[Executed]) -> bool:
+        """In the released code whether the player ended elsewhere: there and back again isn't
+        effective.
+        """
+        if self.config.parsing != "released":
+            return VagenEnv._is_effective(self, before, after, executed)
+        return bool(before.player != after.player)
 
     def _tiled(self, rows: int, columns: int, scale: int) -> tuple[int, int, int]:
         """The shape of a picture of so many tiles, which are in `tiles.png` in the environment's
@@ -167,4 +185,32 @@ class GridEnv(VagenEnv):
                 break
             ahead.step(action)
         state: State = ahead.state()
+        return state
+
+    # -- what the same actions do elsewhere
+    # ----------------------------------------------------------
+
+    def moment(self) -> Any:
+        """This moment of the level, to `play_on` from; other levels are played meanwhile."""
+        return self.simulator.copy()
+
+    def play_on(self, moment: Any, actions: Sequence[str]) -> tuple[Any, tuple[str, ...], bool]:
+        """Play actions from a moment: the moment after them, the feedback on each, and whether the
+        level is over.
+        """
+        here, self.simulator = self.simulator, moment.copy()
+        told: list[str] = []
+        try:
+            for text in actions:
+                if self._solved() or self._lost():
+                    break
+                action = self.grammar.actions.read(text, 0, len(text))
+                told.append(self._execute(action).feedback if isinstance(action, Action) else "")
+            return self.simulator, tuple(told), self._solved() or self._lost()
+        finally:
+            self.simulator = here
+
+    def state_at(self, moment: Any) -> State:
+        """The truth at a moment."""
+        state: State = moment.state()
         return state

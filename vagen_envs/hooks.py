@@ -12,7 +12,7 @@ from vagen_envs.config import EnvConfig
 from vagen_envs.errors import EnvClosedError, LevelError
 from vagen_envs.pictures import Picture
 from vagen_envs.prompting import Prompts
-from vagen_envs.replies import Action, ActionGrammar, Grammar
+from vagen_envs.replies import Action, ActionGrammar, Grammar, ParsedTurn
 from vagen_envs.seeding import HashStream, Split
 from vagen_envs.turn import Executed, Observation, State
 
@@ -44,6 +44,13 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
     """
     blind_search: ClassVar[tuple[int, int]] = (24, 8)
     """Candidates and levels in the search for the best fixed replies, by what a turn costs."""
+    comparison_levels: ClassVar[int] = 48
+    """How many levels of the train split a reward compares a turn's state with, by what a level
+    costs.
+    """
+    replays_comparisons: ClassVar[bool] = True
+    """Whether the turn's earlier actions are played in these levels. Not where a turn costs half a
+    second, or what actions do is known without looking."""
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
     """Further agents that need no model and don't look behind the curtain, by name: each writes a
     reply.
@@ -103,8 +110,8 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
         """
         if not levels:
             raise LevelError(
-                f'{self.id}: this split has no level; use another split, split_by="content" or '
-                "more data"
+                f'{self.id}: this split has no level; use another split, or split_by="all", '
+                "which puts all data into every split"
             )
         return levels[self._level_seed % len(levels)]
 
@@ -145,6 +152,14 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
     def _view_text(self) -> str:
         """The state as a text observation shows it."""
         return self._state.structured()
+
+    def _as_played(self, parsed: ParsedTurn) -> ParsedTurn:
+        """What was read of a reply whose actions ended the episode."""
+        return parsed
+
+    def _is_effective(self, before: Any, after: Any, executed: Sequence[Executed]) -> bool:
+        """Whether a turn changed the state: the metric `action_is_effective`."""
+        return any(each.effective for each in executed)
 
     def _metrics(self) -> dict[str, bool | float | str]:
         """The environment's own metrics of a turn."""

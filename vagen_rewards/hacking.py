@@ -75,6 +75,19 @@ class RepetitionPenalty:
         return self.amount if repeated and value < self.threshold else 0.0
 
 
+def penalty_of(penalty: RepetitionPenalty | bool | str | None) -> RepetitionPenalty | None:
+    """The penalty that an option says. Raises JudgeConfigError for an unknown one."""
+    if isinstance(penalty, RepetitionPenalty):
+        return penalty
+    if penalty in (None, False, ""):
+        return None
+    if penalty in (True, "paper"):
+        return RepetitionPenalty()
+    raise JudgeConfigError(
+        f"penalty {penalty!r} is not known; use 'paper' (or True), or a RepetitionPenalty"
+    )
+
+
 def entropy(texts: Iterable[str]) -> float:
     """Shannon entropy in bits of the distribution of words; falls as answers converge (VAGEN,
     section 5.5).

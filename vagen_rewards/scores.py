@@ -7,13 +7,15 @@ state after them. A judge that failed gives an unscored `Score`, which is neithe
 from __future__ import annotations
 
 import asyncio
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from vagen_envs.core import State, Turn
+from vagen_envs.errors import VagenError
 from vagen_rewards.errors import JudgeConfigError, TooManyUnscoredError
 from vagen_rewards.reader.claims import PARTS as PARTS
 from vagen_rewards.reader.claims import Part as Part
@@ -135,6 +137,29 @@ def score_turn(turn: Turn, judge: Judge) -> TurnScores:
     """Score what a turn's reply says. Blocks."""
     made = statements_of(turn, judge.needs_pictures)
     return TurnScores(**{statement.part: judge.score(statement) for statement in made})
+
+
+async def each_or_unscored(
+    ask: Callable[[Sequence[Statement]], Awaitable[list[Any]]], made: Sequence[Statement]
+) -> list[Any]:
+    """What a judge answers to statements. Where it raises, each is asked alone, and those that fail
+    are unscored.
+
+    What this package raises on purpose (a budget that is spent, a wrong option) goes through.
+    """
+    if not made:
+        return []
+    try:
+        return await ask(made)
+    except VagenError:
+        raise
+    except Exception as error:  # a judge of somebody's own may raise anything
+        if len(made) > 1:
+            return [answer for each in made for answer in await each_or_unscored(ask, [each])]
+        failure = f"the judge raised {type(error).__name__}: {error}"
+        # Once for each text, as Python's filter does by default.
+        warnings.warn(f"{failure}; its statements are unscored", RuntimeWarning, stacklevel=2)
+        return [Score.unscored(failure)]
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:

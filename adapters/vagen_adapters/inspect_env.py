@@ -25,7 +25,7 @@ from vagen_envs import ENV_IDS
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.seeding import Split
 from vagen_rewards import ReasoningReward
-from vagen_rewards.reward import REPETITION
+from vagen_rewards.bonus import OURS
 from vagen_rewards.scores import PARTS
 
 try:
@@ -288,7 +288,7 @@ def reasoning(
         last = "no reply contains an observation or a prediction"
         owed: dict[str, float] = {}
         for paid, each in await reward.paid_all(turns):
-            for term in (term for term in paid.rewards if term.name in (*PARTS, REPETITION)):
+            for term in (term for term in paid.rewards if term.name in OURS):
                 owed[term.name] = owed.get(term.name, 0.0) + term.value
             for part, verdict in each.by_part():
                 found[part].append(verdict.value)

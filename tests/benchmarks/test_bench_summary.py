@@ -71,6 +71,9 @@ def test_bounds_take_what_failed_or_is_missing_as_all_lost_and_as_all_won(played
     best = rate([(value, 1) for value in won + [1.0] * gone])
     assert row["success"] == pytest.approx(sum(won) / len(won))
     assert (row["low"], row["high"]) == pytest.approx((worst.low, best.high))
+    among = rate([(value, 1) for value in won])
+    stated = (row["levels"], row["independent_plays"], row["freedom"])
+    assert stated == (among.levels, among.effective, among.freedom)
     assert row["low"] <= row["success"] <= row["high"]
     assert (row["played"], row["failed"], row["missing"]) == (len(played), len(failed), missing)
     assert row["flagged"] == (gone > 0.02 * (count + missing))
@@ -109,7 +112,7 @@ def test_nothing_played_is_no_number():
     assert (row["low"], row["high"]) == (0.0, 1.0)
     assert row["errors"] == dict.fromkeys(row["errors"])
     assert (row["solved_by_turn"], row["pass_at"], row["judged"]) == ([], {}, {})
-    assert row["drawn"] == ""
+    assert (row["drawn"], row["unscored_reason"]) == ("", "")
 
 
 def test_shares_are_of_turns_and_returns_of_episodes():
@@ -269,3 +272,11 @@ def test_levels_of_the_same_content_are_one():
     unknown = [episode(seed, Stop.SOLVED, content="") for seed in range(3)]
     assert row_of(unknown)["levels"] == 3
     assert row_of(unknown)["drawn"] == ""
+
+
+def test_an_episode_that_no_protocol_names_gets_a_cell():
+    summary = Summary(protocol(1))
+    summary.add(episode(0, Stop.SOLVED, agent="stranger"))
+    rows = {row["agent"]: row for row in summary.rows()}
+    assert (rows["stranger"]["played"], rows["stranger"]["missing"]) == (1, 0)
+    assert (rows["stranger"]["task"], rows[AGENT]["missing"]) == (TASK, 1)

@@ -48,6 +48,7 @@ class FrozenLakeConfig(SolvableConfig):
             "hole_probability": 0.2,
             "min_solution_length": 1,
             "step_reward": 0.0,
+            "format_per_turn": True,
             "reasoning": "required",
             "parsing": "released",
         },

@@ -62,6 +62,8 @@ class PrimitiveSkillEnv(VagenEnv):
     prompt_folder = "primitive_skill"
     test_episodes = 8
     blind_search = (3, 2)
+    comparison_levels = 12
+    replays_comparisons = False
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {"text-only": text_only_reply}
     field_names = ("instruction", "limits", "positions", "other")
     config: PrimitiveSkillConfig
@@ -136,9 +138,9 @@ class PrimitiveSkillEnv(VagenEnv):
         failed, self._now = self._simulated().run(self._level, [*self._calls, call])
         self._calls.append(call)
         self._seen = None
-        return Executed(
-            text, self._now != before, self._task_rewards(), f"{clipped} {failed}".strip()
-        )
+        # A hand that is back after it did nothing may be a millimetre off.
+        effective = self._now.told != before.told
+        return Executed(text, effective, self._task_rewards(), f"{clipped} {failed}".strip())
 
     def _reward_terms(
         self, parsed: ParsedTurn, executed: tuple[Executed, ...]

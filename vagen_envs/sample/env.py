@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -40,9 +40,14 @@ class SampleConfig(EnvConfig):
     """`generated` (drawn from the seed by this package), or a file or folder in the schema of
     V-Triune's figure 9; see `read_samples`."""
     split_by: SplitBy = "published"
-    """Whether files and folders called `train`, `val` or `test` keep these splits, or all are split
-    by `content`.
+    """Whether files and folders called `train`, `val` or `test` keep these splits, or all samples
+    are split by `content`, or stand in every split (`all`).
     """
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """For a data set in another schema: its columns as parts of a sample, such as
+    `{"question": "prompt", "answer": "answer", "image": "images"}`, or `{"conversations":
+    "prompt", "image": "images"}` for LLaVA's. Parts are `prompt`, `images`, `answer`,
+    `data_source`, `ability` and `verifier` (default `mathverify`)."""
     sources: Annotated[tuple[str, ...], Open(Several(Words(100), 16, 0))] = ()
     """The data sources that are played; all if empty."""
     max_side: Annotated[int, Whole(1, 4096), Open(Whole(1, 1024))] = 1024
@@ -78,7 +83,12 @@ def _sample_set(config: SampleConfig) -> SampleSet | None:
     if config.dataset == "generated":
         return None
     return load_sample_set(
-        config.dataset, config.split_by, config.sources, config.max_side, LONGEST_QUESTION
+        config.dataset,
+        config.split_by,
+        config.sources,
+        config.max_side,
+        LONGEST_QUESTION,
+        tuple(sorted(config.columns.items())),
     )
 
 

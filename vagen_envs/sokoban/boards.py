@@ -3,11 +3,22 @@
 `#` wall, `@` player, `+` player on a target, `$` box, `*` box on a target, `.` target; a space, `-`
 or `_` is floor, and `p P b B o` are `@ + $ * .`. Run-length encoding (`4#|#@$.#|4#`) is read. A
 board is a run of rows that contain a wall; any other line ends it, such as a title, a comment or a
-separator. Whatever lies outside the wall is decoration.
+separator. Whatever lies outside the wall is decoration. Collections in XML (`.slc`) are read too.
+
+Collections that anybody can have, each by the folder or file where its download lies:
+
+    boards="boxoban-levels/unfiltered"             Boxoban; keeps its train, valid and test
+    boards="boxoban-levels/hard", split_by="all"   its hard boards, all in every split
+    boards="xsokoban/screens", split_by="all"      XSokoban's screen.1 to screen.90
+    boards="microban.txt", split_by="all"          Microban, as one text or `.slc` file
+
+Boxoban is at github.com/google-deepmind/boxoban-levels (Apache-2.0). XSokoban and Microban state
+no licence that allows to ship them here.
 """
 
 from __future__ import annotations
 
+import codecs
 import functools
 import hashlib
 import re
@@ -16,13 +27,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 from vagen_envs.errors import ConfigError, LevelError, shown
-from vagen_envs.seeding import SPLITS, Split, split_of
+from vagen_envs.seeding import SPLITS, Split
 from vagen_envs.sokoban.levels import Level, Solutions, canonical_board, pushed_to, spread
-from vagen_envs.tables import SplitBy, split_of_file
+from vagen_envs.tables import SplitBy, place, split_of_file
 
-SUFFIXES = (".txt", ".xsb", ".sok", ".sb", ".ban", "")
+SUFFIXES = (".txt", ".xsb", ".sok", ".sb", ".ban", ".lvl", ".slc", "")
 """Of the files of a folder that are read, besides numbers, as in `screen.1`. A named file may be
 called anything.
 """
@@ -92,7 +104,9 @@ def load_boards(path: str, split_by: SplitBy = "published") -> Boards:
         path: of a file or folder.
         split_by: `published` takes the splits from folders or files called `train`, `valid` or
             `test`, and goes by content where there are none; `content` puts 80, 10 and 10 % of all
-            boards into train, val and test, twins by turning or mirroring into the same.
+            boards into train, val and test, twins by turning or mirroring into the same; `all` puts
+            every board into every split, as `published` does with a few boards whose content would
+            leave train empty.
 
     Raises:
         ConfigError: nothing is there, or none of the boards can be played; the message has the
@@ -116,17 +130,17 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
             found.append((f"{file}, line {line}", split, rows))
             fingerprint.update(f"{split}\n{rows}\n\n".encode())
     if not found:
-        raise ConfigError(
-            f"boards={shown(path)} has no board; one is rows of '#@+$*. ' with walls around"
-        )
+        raise ConfigError(_without_boards(path, files))
     published = split_by == "published" and any(split is not None for _, split, _ in found)
     # A position that several splits have stays in the last of train, val, test.
     found.sort(key=lambda each: -SPLITS.index(each[1] or "train"))
     sort = _unchecked if len(found) > MOST_CHECKED else _playable
-    splits, sides = sort(path, found, published)
+    splits, sides = sort(path, found, split_by)
     height = min(LARGEST, max(rows for rows, _ in sides))
     width = min(LARGEST, max(columns for _, columns in sides))
-    name = fingerprint.hexdigest()[:32] + ("" if published else "-content")
+    everywhere = all(rows == splits["train"] for rows in splits.values())
+    ending = "" if published else "-all" if everywhere else "-content"
+    name = fingerprint.hexdigest()[:32] + ending
     return Boards(
         name, height, width, {split: tuple(rows) for split, rows in splits.items()}, published
     )
@@ -136,20 +150,29 @@ _Sorted = tuple[dict[Split, list[str]], list[tuple[int, int]]]
 """The boards of each split, and height and width of each board."""
 
 
-def _unchecked(_path: str, found: Sequence[_Found], published: bool) -> _Sorted:
+def _unchecked(_path: str, found: Sequence[_Found], split_by: SplitBy) -> _Sorted:
     """All boards by split. So many take minutes to check: each is checked when it is played."""
-    splits: dict[Split, list[str]] = {split: [] for split in SPLITS}
+    places = place([(split, rows.encode()) for _, split, rows in found], split_by)
+    boards = [rows for *_, rows in found]
     sides = []
-    for _, split, rows in found:
-        splits[(split or "train") if published else split_of(rows.encode())].append(rows)
+    for rows in boards:
         lines = rows.split("\n")
         sides.append((len(lines), max(map(len, lines))))
-    return splits, sides
+    return _by_split(boards, places), sides
 
 
-def _playable(path: str, found: Sequence[_Found], published: bool) -> _Sorted:
-    """The boards that can be played by split, each position once. Warns of the others."""
+def _by_split(boards: Sequence[str], places: Sequence[tuple[Split, ...]]) -> dict[Split, list[str]]:
     splits: dict[Split, list[str]] = {split: [] for split in SPLITS}
+    for rows, standing in zip(boards, places, strict=True):
+        for split in standing:
+            splits[split].append(rows)
+    return splits
+
+
+def _playable(path: str, found: Sequence[_Found], split_by: SplitBy) -> _Sorted:
+    """The boards that can be played by split, each position once. Warns of the others."""
+    kept: list[str] = []
+    groups: list[tuple[Split | None, bytes]] = []
     skipped: Counter[str] = Counter()
     first: dict[str, str] = {}
     seen: set[_Board] = set()
@@ -165,8 +188,8 @@ def _playable(path: str, found: Sequence[_Found], published: bool) -> _Sorted:
             continue
         seen.add(board)
         sides.append((len(board), len(board[0])))
-        drawn = split_of(_level(board, *sides[-1]).board)
-        splits[(split or "train") if published else drawn].append(rows)
+        kept.append(rows)
+        groups.append((split, _level(board, *sides[-1]).board))
     reasons = "; ".join(
         f"{count:,} {reason} (first: {first[reason]})" for reason, count in skipped.most_common(5)
     )
@@ -177,7 +200,15 @@ def _playable(path: str, found: Sequence[_Found], published: bool) -> _Sorted:
             f"boards={path!r}: {skipped.total():,} of {len(found):,} boards are left out: {reasons}"
         )
         warnings.warn(message, stacklevel=3)
-    return splits, sides
+    return _by_split(kept, place(groups, split_by)), sides
+
+
+def _without_boards(path: str, files: Sequence[tuple[Path, bytes]]) -> str:
+    if not files:
+        return f"boards={shown(path)} is a folder without files of boards ({', '.join(SUFFIXES)})"
+    if not any(file.stat().st_size for file, _ in files):
+        return f"boards={shown(path)} is empty; write a board into it"
+    return f"boards={shown(path)} has no board; one is rows of '#@+$*. ' with walls around"
 
 
 def _files(path: str) -> list[Path]:
@@ -228,9 +259,9 @@ def _boards_of(file: Path) -> Iterator[tuple[int, str]]:
 
     A run of rows without a player, a box or a target is an ornament.
     """
-    text = file.read_text(
-        encoding="utf-8-sig", errors="replace"
-    )  # line breaks of any kind become \n
+    text = _text_of(file)
+    if text.lstrip().startswith("<"):
+        text = _from_xml(file, text)
     rows: list[str] = []
     began = 0
     for number, line in enumerate([*text.split("\n"), ""], 1):
@@ -247,6 +278,37 @@ def _boards_of(file: Path) -> Iterator[tuple[int, str]]:
                 yield began, board
             rows = []
             began = 0
+
+
+def _text_of(file: Path) -> str:
+    """The text of a file in UTF-8, or in UTF-16 with a byte-order mark, with one kind of line
+    breaks.
+    """
+    data = file.read_bytes()
+    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = data.decode("utf-16" if is_utf16 else "utf-8-sig", errors="replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _from_xml(file: Path, text: str) -> str:
+    """The boards of a collection in XML: `<Level>`s, each with its rows as `<L>`.
+
+    Raises:
+        ConfigError: it isn't XML, or it defines entities, which may be made to fill the memory.
+    """
+    if "<!ENTITY" in text.upper():
+        raise ConfigError(f"{file} defines XML entities, which no collection of boards needs")
+    declaration, _, rest = text.partition("?>")
+    text = rest if declaration.lstrip().startswith("<?xml") else text  # its encoding is decoded
+    try:
+        root = ElementTree.fromstring(text)  # noqa: S314  (expat, and entities are refused above)
+    except ElementTree.ParseError as error:
+        raise ConfigError(f"{file} is not XML that can be read ({error})") from error
+    return "\n\n".join(map(_rows_of_level, root.iter("Level")))
+
+
+def _rows_of_level(level: ElementTree.Element) -> str:
+    return "\n".join(row.text or "" for row in level.iter("L"))
 
 
 def _rows(line: str) -> list[str]:

@@ -47,7 +47,8 @@ class SokobanConfig(SolvableConfig):
             "max_solution_length": 5,
             "boxes_on_target": True,
             "step_reward_when_solved": True,
-            "box_off_target_reward": -1.0,
+            "boxes_counted_from_zero": True,
+            "format_per_turn": True,
             "reasoning": "required",
             "parsing": "released",
         },
@@ -82,8 +83,9 @@ class SokobanConfig(SolvableConfig):
     gym-sokoban. The oracle solves boards of at most 700,000 placements of boxes; others can be
     played without it. Files are read when the environment is made."""
     split_by: SplitBy = "published"
-    """Whether `boards` in folders called `train`, `valid` and `test` keep these splits, or are
-    split by `content`.
+    """Whether `boards` in folders called `train`, `valid` and `test` keep these splits, or all
+    boards are split by `content`, or stand in every split (`all`). A few boards, whose content
+    would leave `train` empty, stand in every split.
     """
     success_reward: Annotated[float, Open(REWARD)] = 10.0
     """When all boxes stand on targets (table 16)."""
@@ -97,10 +99,14 @@ class SokobanConfig(SolvableConfig):
     """For each box pushed onto a target, the last one included (table 16). Section 2.3 instead
     writes the three cases as exclusive; gym-sokoban, which the released code uses, adds them up,
     and so do we."""
-    box_off_target_reward: Annotated[float, Open(REWARD)] = 0.0
-    """For each box pushed off a target. The paper has none; gym-sokoban and so the released code
-    have -1.
+    box_off_target_reward: Annotated[float, Open(REWARD)] = -1.0
+    """For each box pushed off a target, as in gym-sokoban and so in the released code. The paper
+    has none; without it a box that is pushed on and off a target again and again earns more than
+    a solution.
     """
+    boxes_counted_from_zero: Annotated[bool, Open()] = False
+    """Whether the first action is paid `box_on_target_reward` if a box stands on a target after it,
+    pushed or not, as in gym-sokoban, which counts from 0, and so in the released code."""
     scale: Annotated[int, Whole(1, 16), Open(Whole(1, 4))] = 1
     """Pixels of a tile are 16 times this; the paper's pictures of 6x6 cells have 96x96 pixels."""
 
@@ -199,7 +205,9 @@ class SokobanEnv(GridEnv):
     def _drawn(self, stream: HashStream, split: Split) -> SokobanSimulator:
         level = self._level(stream, split)
         self._solutions = Solutions(level.width, level.floor, level.targets)
-        return SokobanSimulator(level)
+        standing = level.boxes & level.targets
+        counted = 0 if self.config.boxes_counted_from_zero else standing.bit_count()
+        return SokobanSimulator(level, counted)
 
     def _level(self, stream: HashStream, split: Split) -> Level:
         config = self.config
@@ -209,8 +217,7 @@ class SokobanEnv(GridEnv):
                 has = ", ".join(f"{len(rows):,} for {name}" for name, rows in boards.splits.items())
                 raise LevelError(
                     f"boards={config.boards!r} has no board for {split} ({has}); use another "
-                    "split or "
-                    'split_by="content", or name more boards'
+                    'split, or split_by="all", which puts every board into every split'
                 )
             return boards.level(split, self._published(range(len(boards.splits[split]))))
         return draw_level(
@@ -232,7 +239,8 @@ class SokobanEnv(GridEnv):
 
     def _execute(self, action: Action) -> Executed:
         config = self.config
-        gained = self.simulator.step(action.name)
+        moved = self.simulator.step(action.name)
+        gained = self.simulator.gain()
         rewards = []
         if gained == 1 and config.box_on_target_reward:
             rewards.append(RewardTerm("box_on_target", config.box_on_target_reward))
@@ -242,8 +250,8 @@ class SokobanEnv(GridEnv):
             rewards.append(RewardTerm("success", config.success_reward))
         if config.step_reward and (config.step_reward_when_solved or not self.simulator.solved):
             rewards.append(RewardTerm("step", config.step_reward))
-        blocked = f"{action.name} was blocked." if gained is None else ""
-        return Executed(action.text, gained is not None, tuple(rewards), blocked)
+        blocked = f"{action.name} was blocked." if moved is None else ""
+        return Executed(action.text, moved is not None, tuple(rewards), blocked)
 
     def plan(self) -> Sequence[str]:
         """A shortest solution from here. Raises LevelError if a box is stuck."""

@@ -67,7 +67,7 @@ class SvgConfig(EnvConfig):
     `load_dataset`."""
     split_by: SplitBy = "published"
     """Whether the data's own splits are kept, where it has any, or all icons are split by
-    `content`.
+    `content`, or stand in every split (`all`).
     """
     max_target_length: Annotated[int, Whole(1, 12_000), Open(Whole(1000, 12_000))] = 8_000
     """Characters of a target's SVG; longer ones are left out, so that an answer has room for it."""
@@ -142,6 +142,8 @@ class SvgEnv(VagenEnv):
     prompt_folder = "svg"
     test_episodes = 32
     blind_search = (8, 4)
+    comparison_levels = 48
+    replays_comparisons = False
     config: SvgConfig
 
     def _actions(self) -> ActionGrammar:
@@ -172,7 +174,7 @@ class SvgEnv(VagenEnv):
             raise LevelError(
                 f"the split {split!r} of dataset={config.dataset!r} has no icon of "
                 f"{config.min_shapes} to "
-                f'{config.max_shapes} shapes; use another split, or split_by="content"'
+                f'{config.max_shapes} shapes; use another split, or split_by="all"'
             )
         at = self._published(range(len(icons)))
         for icon in (icons[at:] + icons[:at])[
@@ -216,7 +218,8 @@ class SvgEnv(VagenEnv):
         drawing = None if written is None else self._draw(written)
         if drawing is None or drawing.pixels is None:
             return SvgState(self._target_elements)
-        return SvgState(self._target_elements, elements(drawing.marks, self.config.size))
+        painted = elements(drawing.marks, self.config.size)
+        return SvgState(self._target_elements, painted, content_hash(drawing.pixels.tobytes()))
 
     def _extract(self) -> SvgState:
         return self._state_of(self._written)

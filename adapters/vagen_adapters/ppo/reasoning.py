@@ -20,7 +20,7 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.episodes import PPOEpisode, TokenSequence
 from vagen_adapters.ppo.packing import Advantages
-from vagen_adapters.ppo.rollout import Judged, Score
+from vagen_adapters.ppo.rollout import Judged
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward
@@ -32,7 +32,7 @@ FIELDS = {"grounding": "observation", "world_modeling": "prediction"}
 """The field of a reply that each part is read from."""
 
 
-def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "span"] = "turn") -> Score:
+class ReasoningScore:
     """A turn with the terms and metrics of a reward for reasoning.
 
     A judge that failed costs the episode, as a broken environment does: to pay nothing would teach
@@ -47,15 +47,23 @@ def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "span"] = "
     Raises:
         TrainingConfigError: sentences are to be credited by a judge that doesn't read them.
     """
-    if credit == "span" and not reward.judge.reads:
-        raise TrainingConfigError(
-            f"reasoning_credit='span' needs a judge that reads claims; {reward.judge.name} gives "
-            "verdicts; use rule, llm-structured:MODEL, or reasoning_credit='turn'"
-        )
 
-    def score(turn: Turn) -> Turn | Judged:
-        read = reward.read(turn) if credit == "span" else None
-        paid, scores = reward.paid(turn, read)
+    reads_earlier = True
+    """`Rollout` gives the earlier turns of the episode as well."""
+
+    def __init__(self, reward: ReasoningReward, credit: Literal["turn", "span"] = "turn") -> None:
+        if credit == "span" and not reward.judge.reads:
+            raise TrainingConfigError(
+                f"reasoning_credit='span' needs a judge that reads claims; {reward.judge.name} "
+                "gives verdicts; use rule, llm-structured:MODEL, or reasoning_credit='turn'"
+            )
+        self.reward, self.credit = reward, credit
+
+    def __call__(self, turn: Turn, earlier: Sequence[Turn] = ()) -> Turn | Judged:
+        """Score a turn after the paid turns of its episode before it."""
+        reward = self.reward
+        read = reward.read(turn) if self.credit == "span" else None
+        paid, scores = reward.paid(turn, earlier, read)
         for part, verdict in scores.by_part():
             if verdict.value is None and not verdict.unread:
                 raise TrainingDataError(
@@ -65,8 +73,6 @@ def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "span"] = "
             return paid
         words = kept_out(turn) if reward.gate and not passes(turn) else words_of(turn, read)
         return Judged(replace(paid, rewards=turn.rewards), words)
-
-    return score
 
 
 def make_reward(options: Mapping[str, Any], env: gym.Env[Any, Any]) -> ReasoningReward:

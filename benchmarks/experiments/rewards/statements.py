@@ -21,9 +21,9 @@ from typing import Any
 import vagen_envs  # noqa: F401
 from vagen_envs.core import State
 from vagen_rewards import RuleJudge
-from vagen_rewards.contrast import Contrast, ContrastStep
+from vagen_rewards.comparison import Step
+from vagen_rewards.contrast import Contrast, score_of
 from vagen_rewards.reader import read
-from vagen_rewards.rule_judge import accepts
 from vagen_rewards.scores import Statement
 
 OTHER_LANGUAGES = {"german", "chinese", "french", "spanish", "japanese"}
@@ -58,9 +58,12 @@ def pay_of(statement: Statement) -> float | None:
     facts = [claim.key for claim in reading.claims]
     if all(fact.holds(statement.state) is None for fact in facts):
         return None
-    step = ContrastStep(statement.state, statement.state)
-    gain = contrast_for(statement.state)._sum("grounding", facts, step, 0, ())[0]
-    return gain if gain < 0 or accepts(statement, reading) else 0.0
+    step = Step(statement.state, statement.state)
+    contrast = contrast_for(statement.state)
+    first = contrast.comparisons.first()
+    groups = contrast.groups_for("grounding", step, "first", first)
+    gain = score_of("grounding", facts, step, groups)
+    return min(0.0, gain) if reading.matters else gain
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 from transformers import TrainerCallback
 
-from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
+from vagen_adapters.ppo.reasoning import ReasoningScore, make_reward
 from vagen_adapters.ppo.recipes import Recipe, load_recipe
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_experiments.critics import StudyConfig
@@ -83,7 +83,7 @@ def reward_of(experiment: Experiment, name: str, config: StudyConfig) -> Any:
     if not options:
         return None
     with contextlib.closing(gym.make(experiment.env, **experiment.options)) as env:
-        return reasoning_score(make_reward(options, env), config.reasoning_credit)
+        return ReasoningScore(make_reward(options, env), config.reasoning_credit)
 
 
 class Evaluations(TrainerCallback):  # type: ignore[misc]
