@@ -6,6 +6,7 @@ A subclass of `VagenEnv` supplies the hooks of `vagen_envs.hooks` and nothing el
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 
 from vagen_envs.bounds import SEED
 from vagen_envs.config import plain_integer
@@ -62,6 +64,7 @@ class VagenEnv(Forkable):
         MissingExtraError: the environment's extra is not installed.
     """
 
+    _spec: EnvSpec | None = None
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 2}  # noqa: RUF012
 
     def __init__(
@@ -102,6 +105,22 @@ class VagenEnv(Forkable):
         self._shape = self._picture_shape()
         self._running = False
         self._choice = LevelChoice.of(config)
+
+    @property
+    def spec(self) -> EnvSpec | None:  # type: ignore[override]
+        """What Gymnasium knows of this environment, with its turns as `max_episode_steps`.
+
+        `TimeAwareObservation` and others ask for them. `gym.make` adds no `TimeLimit`: it reads the
+        registered spec, which can't know the turns.
+        """
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        if spec is not None and spec.max_episode_steps is None:
+            spec = copy.copy(spec)
+            spec.max_episode_steps = self.config.max_turns
+        self._spec = spec
 
     @functools.cached_property
     def observation_space(self) -> spaces.Dict:  # type: ignore[override]
@@ -214,6 +233,8 @@ class VagenEnv(Forkable):
         after: State = self._guarded(self._extract)
         solved = self._solved()
         terminated = solved or self._lost()
+        if terminated:
+            parsed = self._as_played(parsed)
         self._turns += 1
         spent = self._turns >= self.config.max_turns or self._steps >= self.config.max_steps
         truncated = spent and not terminated
@@ -233,7 +254,7 @@ class VagenEnv(Forkable):
             self._reward_terms(parsed, executed),
             {
                 "action_is_valid": bool(parsed.actions) and not parsed.refused,
-                "action_is_effective": any(each.effective for each in executed),
+                "action_is_effective": self._is_effective(before, after, executed),
                 "success": solved,
                 **self._metrics(),
             },
@@ -297,7 +318,7 @@ class VagenEnv(Forkable):
                 f"{self.id}: action_names={shown(called)} is not valid: actions here aren't names"
             )
         try:
-            return Names(*actions.names, called=called)
+            return Names(*actions.names, called=called, exact=actions.exact)
         except ValueError as error:
             raise ConfigError(f"{self.id}: {error}") from None
 

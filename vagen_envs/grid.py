@@ -6,6 +6,7 @@ A board is a flat sequence of cells, row by row from the upper left; a position 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -18,9 +19,10 @@ from PIL import Image
 
 from vagen_envs.core import VagenEnv
 from vagen_envs.pictures import Picture, Pixels
-from vagen_envs.replies import Action, ActionGrammar, Names
+from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn
+from vagen_envs.replies.parsed import REFUSED_CODES
 from vagen_envs.seeding import HashStream, Split
-from vagen_envs.turn import State
+from vagen_envs.turn import Executed, State
 
 Position = tuple[int, int]
 ACTIONS = ("Up", "Down", "Left", "Right")
@@ -127,7 +129,22 @@ class GridEnv(VagenEnv):
         """The simulator of the level that `stream` says, at its start."""
 
     def _actions(self) -> ActionGrammar:
-        return Names(*ACTIONS)
+        return Names(*ACTIONS, exact=self.config.parsing == "released")
+
+    def _as_played(self, parsed: ParsedTurn) -> ParsedTurn:
+        """The released code reads name by name, and none after the action that ends the episode."""
+        if self.config.parsing != "released":
+            return parsed
+        read = [problem for problem in parsed.problems if problem.code not in REFUSED_CODES]
+        return dataclasses.replace(parsed, problems=tuple(read))
+
+    def _is_effective(self, before: Any, after: Any, executed: Sequence[Executed]) -> bool:
+        """In the released code whether the player ended elsewhere: there and back again isn't
+        effective.
+        """
+        if self.config.parsing != "released":
+            return VagenEnv._is_effective(self, before, after, executed)
+        return bool(before.player != after.player)
 
     def _tiled(self, rows: int, columns: int, scale: int) -> tuple[int, int, int]:
         """The shape of a picture of so many tiles, which are in `tiles.png` in the environment's

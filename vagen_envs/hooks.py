@@ -12,7 +12,7 @@ from vagen_envs.config import EnvConfig
 from vagen_envs.errors import EnvClosedError, LevelError
 from vagen_envs.pictures import Picture
 from vagen_envs.prompting import Prompts
-from vagen_envs.replies import Action, ActionGrammar, Grammar
+from vagen_envs.replies import Action, ActionGrammar, Grammar, ParsedTurn
 from vagen_envs.seeding import HashStream, Split
 from vagen_envs.turn import Executed, Observation, State
 
@@ -152,6 +152,14 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
     def _view_text(self) -> str:
         """The state as a text observation shows it."""
         return self._state.structured()
+
+    def _as_played(self, parsed: ParsedTurn) -> ParsedTurn:
+        """What was read of a reply whose actions ended the episode."""
+        return parsed
+
+    def _is_effective(self, before: Any, after: Any, executed: Sequence[Executed]) -> bool:
+        """Whether a turn changed the state: the metric `action_is_effective`."""
+        return any(each.effective for each in executed)
 
     def _metrics(self) -> dict[str, bool | float | str]:
         """The environment's own metrics of a turn."""

@@ -15,6 +15,7 @@ from vagen_benchmarks.commands import (
     doctor,
     export,
     judge,
+    merge,
     models,
     new,
     play,
@@ -38,6 +39,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exce
 EXTRAS = {
     "train": "ppo",
     "warmstart": "ppo",
+    "merge": "ppo",
     "serve": "serve",
     "export": "export",
     "judge": "judge",
@@ -104,7 +106,7 @@ for panel, commands in {
     BENCHMARK: (bench.bench, bench.resume),
     RESULTS: (results.view, results.compare, table.table, export.export),
     SHARE: (sharing.verify, sharing.leaderboard),
-    TRAIN: (warmstart.warmstart,),
+    TRAIN: (warmstart.warmstart, merge.merge),
     ENVIRONMENTS: (doctor.envs, play.play, serve.serve, doctor.doctor),
 }.items():
     for command in commands:

@@ -159,6 +159,9 @@ def test_tokens_in_tokens_out_with_pictures_and_turn_rewards(processor):
     (inputs,) = batch.non_tensor_batch["multi_modal_inputs"]
     assert len(inputs["pixel_values"]) == 4 * image_tokens(processor, whole)
     assert batch.non_tensor_batch["success"] == [float(server.turns[-1].success)]
+    last = server.turns[-1]
+    assert batch.non_tensor_batch["terminated"] == [float(last.terminated)]
+    assert batch.non_tensor_batch["truncated"] == [float(not last.terminated)]
 
 
 def test_no_picture_is_cut_where_the_room_ends(processor):

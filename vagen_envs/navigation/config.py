@@ -62,9 +62,12 @@ class NavigationConfig(SolvableConfig):
     as wide.
     """
     success_threshold: Annotated[float, Number(0.3, NEAREST_START), Open()] = 1.0
-    """Metres: the task is done when the target is horizontally at most this far. The released code
-    has 1.5.
-    """
+    """Metres: the task is done when the target is horizontally at most this far, and in sight. The
+    released code has 1.5."""
+    success_needs_sight: Annotated[bool, Open()] = True
+    """Whether the task is done only where a free line leads from the camera to some part of the
+    target, whichever way the robot looks. The paper measures the distance alone, so that a target
+    behind a wall counts: `released`."""
     step_length: Annotated[float, Number(0.05, 1.0), Open()] = 0.25
     """Metres of a move. The released code has 0.5."""
     rooms: Annotated[int, Whole(1, 8), Open()] = 1

@@ -5,7 +5,7 @@ furnished house.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,9 +135,19 @@ def _flipped(rect: Rect) -> Rect:
 Field = NDArray[np.intp]
 
 
-def moves_to(width: int, depth: int, obstacles: Iterable[Rect], x: int, y: int, near: int) -> Field:
+def moves_to(
+    width: int,
+    depth: int,
+    obstacles: Iterable[Rect],
+    x: int,
+    y: int,
+    near: int,
+    ends: Callable[[int, int], bool] = lambda *_: True,
+) -> Field:
     """From each place of the grid the moves of a way to within `near` cm of (x, y), or -1 where
     none is sure.
+
+    `ends` says of a place within `near` cm, by its x and y, whether a way may end there.
 
     Place (i, j) is at x = `GRID` (i + 1), y = `GRID` (j + 1). A way is sure where the agent stays
     clear of every obstacle, so that there may be a shorter one.
@@ -159,6 +169,8 @@ def moves_to(width: int, depth: int, obstacles: Iterable[Rect], x: int, y: int, 
         ] = False
     moves = np.full(free.shape, -1, np.intp)
     front = free & ((across[:, None] - x) ** 2 + (along - y) ** 2 <= (near - 1) ** 2)
+    for i, j in np.argwhere(front).tolist():
+        front[i, j] = ends(GRID * i, GRID * j)
     count = 0
     while front.any():
         moves[front] = count

@@ -6,14 +6,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from vagen_envs.errors import LevelError
 from vagen_envs.navigation.config import NavigationConfig
-from vagen_envs.navigation.floor_plan import GRID, FloorPlan, draw_plan, moves_to, out_of_sight
+from vagen_envs.navigation.floor_plan import (
+    GRID,
+    Field,
+    FloorPlan,
+    draw_plan,
+    moves_to,
+    out_of_sight,
+)
 from vagen_envs.navigation.furnishing import draw_house, furnish
 from vagen_envs.navigation.house import House, HouseObject
 from vagen_envs.navigation.instructions import candidates
@@ -88,11 +95,9 @@ class HouseLevels:
         the shortest one.
         """
         config = self.config
-        near = round(100 * config.success_threshold)
-        tall = round(100 * AGENT_HEIGHT)
-        obstacles = [*house.walls, *(placed.rect for placed in house.objects if placed.z < tall)]
+        simulator = HouseSimulator(house, Pose(house.width / 200, house.depth / 200, 0), config)
         for target, instruction in self._targets(stream, house):
-            moves = moves_to(house.width, house.depth, obstacles, target.x, target.y, near)
+            moves = self._sure_moves(simulator, target)
             fits = (moves >= config.min_solution_length) & (moves <= config.max_solution_length)
             places = np.argwhere(fits).tolist()
             for _ in range(min(_MOST_STARTS, len(places))):
@@ -105,7 +110,32 @@ class HouseLevels:
                     at = (target.x / 100, target.y / 100)
                     content = house.content() + pose
                     episode = NavigationEpisode(instruction, target.kind, at, start, content)
-                    yield HouseSimulator(house, start, config), episode
+                    simulator.teleport(start)
+                    yield simulator, episode
+
+    def _sure_moves(self, simulator: HouseSimulator, target: HouseObject) -> Field:
+        """From each place of the grid the moves of a way that is sure, see `moves_to`."""
+        house = simulator.house
+        ends = self._ends(simulator, target)
+        tall = round(100 * AGENT_HEIGHT)
+        near = round(100 * self.config.success_threshold)
+        obstacles = [*house.walls, *(placed.rect for placed in house.objects if placed.z < tall)]
+        return moves_to(
+            house.width,
+            house.depth,
+            obstacles,
+            target.x,
+            target.y,
+            near,
+            lambda x, y: ends(Pose(x / 100, y / 100, 0)),
+        )
+
+    def _ends(self, simulator: HouseSimulator, target: HouseObject) -> Callable[[Pose], bool]:
+        """Whether a place near enough to the target is one where the task is done."""
+        if not self.config.success_needs_sight:
+            return lambda _: True
+        name = simulator.objects[simulator.house.objects.index(target)].name
+        return lambda pose: simulator.in_sight(pose, name)
 
     def _in_a_room(self, stream: HashStream, split: Split, house: House) -> Iterator[HouseLevel]:
         """Levels whose target is seen from the start, or would be if the agent turned round."""
@@ -129,7 +159,13 @@ class HouseLevels:
                 if not simulator.visible()[house.objects.index(target)]:
                     continue
                 path = shortest_path(
-                    start, at, simulator.blocked, step=step, threshold=threshold, longest=longest
+                    start,
+                    at,
+                    simulator.blocked,
+                    step=step,
+                    threshold=threshold,
+                    longest=longest,
+                    ends=self._ends(simulator, target),
                 )
                 if not path or len(path) < config.min_solution_length:
                     continue

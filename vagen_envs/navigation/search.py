@@ -6,12 +6,16 @@ import heapq
 import math
 from collections.abc import Callable
 
-from vagen_envs.navigation.scene import MOVES, TURNS, Pose, bearing, distance
+from vagen_envs.navigation.scene import HORIZONS, MOVES, TURNS, Pose, bearing, distance
 
 NEAREST_START = 2.5
 FARTHEST_START = 3.0
 """Metres between the start and the target, as in EB-Navigation."""
 _MOST_POSES = 4000
+_EDGE = 20.0
+"""Degrees from the edge of the picture within which a thing is partly out of it, or hard to make
+out.
+"""
 _ROUNDED = 1e-4
 """Metres that poses, which are rounded, may be nearer by. A bound that is a move too low does no
 harm.
@@ -26,11 +30,13 @@ def shortest_path(
     step: float,
     threshold: float,
     longest: int,
+    ends: Callable[[Pose], bool] = lambda _: True,
 ) -> list[str] | None:
     """Fewest moves, without turning, to within `threshold` of the target, by A*; `None` if it takes
     over `longest`.
 
-    `blocked` is the simulator's move test; lengths are in metres.
+    `blocked` is the simulator's move test, `ends` what else must hold of the last pose; lengths are
+    in metres.
     """
 
     def least(pose: Pose) -> int:
@@ -47,7 +53,7 @@ def shortest_path(
         way, pose = found[cell]
         if len(way) < -negative_cost:
             continue
-        if distance(pose, *target) <= threshold:
+        if distance(pose, *target) <= threshold and ends(pose):
             return way
         for action, (i, j) in cells.items():
             following = (cell[0] + i, cell[1] + j)
@@ -81,8 +87,31 @@ def turns_towards(pose: Pose, target: tuple[float, float]) -> list[str]:
     return ["RotateRight" if angle > 0 else "RotateLeft"] * max(0, quarters)
 
 
+def look_at(pose: Pose, target: tuple[float, float], below: float, fov: float) -> list[str]:
+    """The fewest turns and looks after which the target is well within the picture, or as near to
+    it as they allow.
+
+    `below` is how many metres the target's middle is below the camera, `fov` the field of view in
+    degrees.
+    """
+    turns = turns_towards(pose, target)
+    for turn in turns:
+        pose = pose.after(turn, 0.0)
+    ahead = distance(pose, *target) * math.cos(math.radians(bearing(pose, *target)))
+    down = math.degrees(math.atan2(below, ahead))
+    # A look is 30 degrees: the middle third of the usual picture, and any one that it can be
+    # brought into.
+    reach = max(15.0, fov / 2 - _EDGE)
+    horizon, looks = pose.horizon, []
+    for look, sign in (("LookDown", 1), ("LookUp", -1)):
+        while sign * (down - horizon) > reach and horizon + 30 * sign in HORIZONS:
+            horizon += 30 * sign
+            looks.append(look)
+    return [*turns, *looks]
+
+
 def turned_path(path: list[str], turns: list[str]) -> list[str]:
     """The same way for an agent that has turned first."""
-    quarter = sum(TURNS[turn] for turn in turns)
+    quarter = sum(TURNS.get(turn, 0) for turn in turns)
     names = {way: action for action, way in MOVES.items()}
     return [names[(MOVES[action] - quarter) % 360] for action in path]

@@ -19,6 +19,7 @@ from vagen_envs.navigation.house import House
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, WALL_HEIGHT, scene
 from vagen_envs.navigation.scene import (
     ACTIONS,
+    EYE_Y,
     HORIZONS,
     MOVES,
     VISIBILITY_DISTANCE,
@@ -28,8 +29,6 @@ from vagen_envs.navigation.scene import (
 )
 from vagen_envs.pictures import Pixels
 
-EYE_Y = 1.576
-"""Metres; AI2-THOR's default agent."""
 _CEILING = 2
 """Its group of geoms in `mjcf.scene`."""
 _MAP_DISTANCE = 20.0
@@ -39,6 +38,8 @@ SEEN = 2
 """A thing is visible if 2 or more of 51 by 51 rays through the picture meet it first: of a picture
 of 255 by 255 pixels, about 50. A ray is cast through the middle of every fifth pixel of such a
 picture, whatever the resolution that is shown, and needs no OpenGL."""
+_PART = np.array((-0.9, -0.3, 0.3, 0.9))
+"""Where lines of sight end, along each side of the box around a part of a thing: 64 points."""
 
 
 class HouseSimulator:
@@ -61,6 +62,7 @@ class HouseSimulator:
         mj.mj_camlight(self._model, self._data)
         self._agent = self._model.nbody - 1
         self._known: dict[tuple[float, float, int], bool] = {}
+        self._sights: dict[tuple[float, float, str], bool] = {}
         self._scene: Any = None
         self.objects = []
         for it in house.objects:
@@ -70,6 +72,7 @@ class HouseSimulator:
             self.objects.append(
                 SceneObject(f"{it.kind}|{x:+06.2f}|{z:+06.2f}|{y:+06.2f}", it.kind, x, y)
             )
+        self._bodies = {each.name: 1 + i for i, each in enumerate(self.objects)}
 
     # -- acting ------------------------------------------------------------------------------------
 
@@ -121,16 +124,50 @@ class HouseSimulator:
         """Which objects at least `SEEN` rays of the raster meet first, within
         `VISIBILITY_DISTANCE`.
         """
-        eye = np.array((self.pose.x, self.pose.z, EYE_Y))
-        rays = (_raster(self.field_of_view) @ self._axes()).ravel()
-        count = len(rays) // 3
+        met = self._met(self.pose, _raster(self.field_of_view) @ self._axes())
+        seen: NDArray[np.bool_] = met[1 : len(self.house.objects) + 1] >= SEEN
+        return seen
+
+    def in_sight(self, pose: Pose, name: str) -> bool:
+        """Whether a free line leads from the camera to some part of an object, whichever way the
+        agent looks.
+        """
+        key = (round(pose.x, 3), round(pose.z, 3), name)
+        if key not in self._sights:
+            body = self._bodies[name]
+            rays = self._points(body) - (pose.x, pose.z, EYE_Y)
+            rays /= np.linalg.norm(rays, axis=1, keepdims=True)
+            self._sights[key] = bool(self._met(pose, rays)[body])
+        return self._sights[key]
+
+    def height(self, name: str) -> float:
+        """Of an object's middle above the floor, in metres."""
+        return float(self._points(self._bodies[name])[:, 2].mean())
+
+    def _points(self, body: int) -> NDArray[np.float64]:
+        """Points within the parts of a body: (n, 3), in metres."""
+        model, data = self._model, self._data
+        lattice = np.stack(np.meshgrid(_PART, _PART, _PART), -1).reshape(-1, 3)
+        first = model.body_geomadr[body]
+        points = []
+        for geom in range(first, first + model.body_geomnum[body]):
+            middle, half = np.split(model.geom_aabb[geom], 2)
+            turn = data.geom_xmat[geom].reshape(3, 3)
+            points.append(data.geom_xpos[geom] + (middle + lattice * half) @ turn.T)
+        return np.concatenate(points)
+
+    def _met(self, pose: Pose, rays: NDArray[np.float64]) -> NDArray[np.intp]:
+        """How many rays from the camera, (n, 3), meet each body first, within
+        `VISIBILITY_DISTANCE`.
+        """
+        count = len(rays)
         hits = np.empty(count, np.int32)
         far = np.empty(count)
         mj.mj_multiRay(
             self._model,
             self._data,
-            eye,
-            rays,
+            np.array((pose.x, pose.z, EYE_Y)),
+            rays.ravel(),
             None,
             True,
             self._agent,
@@ -140,11 +177,8 @@ class HouseSimulator:
             count,
             VISIBILITY_DISTANCE,
         )
-        met = np.bincount(
-            self._model.geom_bodyid[hits[hits >= 0]], minlength=self._model.nbody
-        )  # the world's first
-        seen: NDArray[np.bool_] = met[1 : len(self.house.objects) + 1] >= SEEN
-        return seen
+        # The world's count comes first.
+        return np.bincount(self._model.geom_bodyid[hits[hits >= 0]], minlength=self._model.nbody)
 
     def seen(self) -> list[SceneObject]:
         """The objects that are `visible`."""

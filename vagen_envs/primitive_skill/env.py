@@ -138,9 +138,9 @@ class PrimitiveSkillEnv(VagenEnv):
         failed, self._now = self._simulated().run(self._level, [*self._calls, call])
         self._calls.append(call)
         self._seen = None
-        return Executed(
-            text, self._now != before, self._task_rewards(), f"{clipped} {failed}".strip()
-        )
+        # A hand that is back after it did nothing may be a millimetre off.
+        effective = self._now.told != before.told
+        return Executed(text, effective, self._task_rewards(), f"{clipped} {failed}".strip())
 
     def _reward_terms(
         self, parsed: ParsedTurn, executed: tuple[Executed, ...]

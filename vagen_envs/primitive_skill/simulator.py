@@ -249,7 +249,12 @@ class ManipulationSimulator:
                 "handle": level.cabinet.handle_at(opened),
             }
         positions |= {name: TARGETS[name] for name in level.targets}
-        return PrimitiveSkillState(level.task, positions, self._held(), opened)
+        x, y, z = np.rint(1000 * self._hand()).astype(int).tolist()
+        fingers = round(1000 * float(_row(self._agent.robot.get_qpos())[7:].sum()))
+        turns = {name: _turn(_row(body.pose.q)) for name, body in bodies}
+        return PrimitiveSkillState(
+            level.task, positions, self._held(), opened, (x, y, z), fingers, turns
+        )
 
     def _hand(self) -> Floats:
         return _row(self._agent.tcp.pose.p)
@@ -268,6 +273,15 @@ class ManipulationSimulator:
 def _row(tensor: Any) -> Floats:
     row: Floats = tensor.cpu().numpy()[0].astype(float)
     return row
+
+
+def _turn(quaternion: Floats) -> tuple[int, int, int]:
+    """Roll, pitch and yaw in whole degrees."""
+    w, x, y, z = quaternion
+    roll = math.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
+    pitch = math.asin(max(-1.0, min(1.0, 2 * (w * y - z * x))))
+    yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+    return round(math.degrees(roll)), round(math.degrees(pitch)), round(math.degrees(yaw))
 
 
 class InverseKinematics:

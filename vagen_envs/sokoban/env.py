@@ -47,6 +47,7 @@ class SokobanConfig(SolvableConfig):
             "max_solution_length": 5,
             "boxes_on_target": True,
             "step_reward_when_solved": True,
+            "boxes_counted_from_zero": True,
             "format_per_turn": True,
             "reasoning": "required",
             "parsing": "released",
@@ -103,6 +104,9 @@ class SokobanConfig(SolvableConfig):
     has none; without it a box that is pushed on and off a target again and again earns more than
     a solution.
     """
+    boxes_counted_from_zero: Annotated[bool, Open()] = False
+    """Whether the first action is paid `box_on_target_reward` if a box stands on a target after it,
+    pushed or not, as in gym-sokoban, which counts from 0, and so in the released code."""
     scale: Annotated[int, Whole(1, 16), Open(Whole(1, 4))] = 1
     """Pixels of a tile are 16 times this; the paper's pictures of 6x6 cells have 96x96 pixels."""
 
@@ -201,7 +205,9 @@ class SokobanEnv(GridEnv):
     def _drawn(self, stream: HashStream, split: Split) -> SokobanSimulator:
         level = self._level(stream, split)
         self._solutions = Solutions(level.width, level.floor, level.targets)
-        return SokobanSimulator(level)
+        standing = level.boxes & level.targets
+        counted = 0 if self.config.boxes_counted_from_zero else standing.bit_count()
+        return SokobanSimulator(level, counted)
 
     def _level(self, stream: HashStream, split: Split) -> Level:
         config = self.config
@@ -233,7 +239,8 @@ class SokobanEnv(GridEnv):
 
     def _execute(self, action: Action) -> Executed:
         config = self.config
-        gained = self.simulator.step(action.name)
+        moved = self.simulator.step(action.name)
+        gained = self.simulator.gain()
         rewards = []
         if gained == 1 and config.box_on_target_reward:
             rewards.append(RewardTerm("box_on_target", config.box_on_target_reward))
@@ -243,8 +250,8 @@ class SokobanEnv(GridEnv):
             rewards.append(RewardTerm("success", config.success_reward))
         if config.step_reward and (config.step_reward_when_solved or not self.simulator.solved):
             rewards.append(RewardTerm("step", config.step_reward))
-        blocked = f"{action.name} was blocked." if gained is None else ""
-        return Executed(action.text, gained is not None, tuple(rewards), blocked)
+        blocked = f"{action.name} was blocked." if moved is None else ""
+        return Executed(action.text, moved is not None, tuple(rewards), blocked)
 
     def plan(self) -> Sequence[str]:
         """A shortest solution from here. Raises LevelError if a box is stuck."""

@@ -22,8 +22,8 @@ class SokobanSimulator:
 
     lost = False
 
-    def __init__(self, level: Level) -> None:
-        self.level = level
+    def __init__(self, level: Level, counted: int = 0) -> None:
+        self.level, self._counted = level, counted
         self.boxes = level.boxes
         self.player = level.player
         self._steps = dict(zip(ACTIONS, level.steps(), strict=True))
@@ -40,6 +40,14 @@ class SokobanSimulator:
         targets = self.level.targets
         self.boxes, self.player = moved
         return (self.boxes & targets).bit_count() - (were & targets).bit_count()
+
+    def gain(self) -> int:
+        """Whether more boxes stand on targets than when this was last asked: -1, 0 or 1
+        (gym-sokoban's count).
+        """
+        now = (self.boxes & self.level.targets).bit_count()
+        before, self._counted = self._counted, now
+        return (now > before) - (now < before)
 
     def copy(self) -> SokobanSimulator:
         """The same moment again."""

@@ -218,7 +218,8 @@ class SvgEnv(VagenEnv):
         drawing = None if written is None else self._draw(written)
         if drawing is None or drawing.pixels is None:
             return SvgState(self._target_elements)
-        return SvgState(self._target_elements, elements(drawing.marks, self.config.size))
+        painted = elements(drawing.marks, self.config.size)
+        return SvgState(self._target_elements, painted, content_hash(drawing.pixels.tobytes()))
 
     def _extract(self) -> SvgState:
         return self._state_of(self._written)

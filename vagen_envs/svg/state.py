@@ -94,12 +94,15 @@ class SvgState(State):
     Attributes:
         target: its largest elements, in the order of painting, those behind first.
         drawing: the same of the agent's last picture; `None` while there is none, or if it failed.
+        pixels: a hash of the drawing's pixels, which tells drawings apart whose elements are
+            described alike. No description has it.
     """
 
     kind: ClassVar[str] = "svg"
 
     target: tuple[Element, ...]
     drawing: tuple[Element, ...] | None = None
+    pixels: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "target", tuple(Element(*each) for each in self.target))
@@ -129,7 +132,9 @@ class SvgState(State):
 
     def alike(self, others: Iterable[SvgState], _options: Mapping[str, Any]) -> list[SvgState]:
         """The agent wrote its drawing itself."""
-        return [dataclasses.replace(other, drawing=self.drawing) for other in others]
+        return [
+            dataclasses.replace(other, drawing=self.drawing, pixels=self.pixels) for other in others
+        ]
 
 
 def _list(found: tuple[Element, ...]) -> str:

@@ -10,7 +10,8 @@ known, and compares the training data with what was sampled, seen and rewarded.
     log-probabilities recordings       the episodes, and an environment that stores what was played
     sampler          replays recorded replies and stores its inputs
     trained          the interface of a trainer's adapter
-    checks           one function per check
+    checks           the checks of trained sequences, one function each
+    against_env      the checks of what was played and read
     kit              runs all recordings through all checks
     report           the report
 """

@@ -188,7 +188,7 @@ def positions(pair: Compared) -> Iterator[str]:
                 image_grid_thw=forward.get("image_grid_thw"),
                 mm_token_type_ids=forward.get("mm_token_type_ids"),
             )
-        except (ValueError, StopIteration, RuntimeError) as error:
+        except (ValueError, TypeError, StopIteration, RuntimeError) as error:
             yield f"the model can't make them: {error}"
             return
     length = len(pair.row.input_ids)

@@ -20,6 +20,10 @@ OPTIONS: dict[str, Any] = {
     "prompt_pack": tiny.PROMPTS,
     "is_slippery": False,
     "max_actions_per_turn": 1,
+    # Words around the picture, other ones in each turn: a turn that is shown again, or a picture
+    # elsewhere, is seen.
+    "observation": "both",
+    "representation": "symbolic",
 }
 Pixels = NDArray[np.uint8]
 
@@ -50,6 +54,12 @@ class ReferenceModel:
     def image_token(self) -> int:
         """The id of the image token, one per merged patch."""
         return self.encoder.image_token_id
+
+    @property
+    def video_token(self) -> int:
+        """The id of the video token, of which no prompt has one."""
+        token: int = self.model.config.video_token_id
+        return token
 
     @property
     def end_token(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -63,9 +63,17 @@ class TrainedSequence:
 
 
 class Trainer(Protocol):
-    """The adapter of a trainer."""
+    """The adapter of a trainer.
+
+    Attributes:
+        name: for the report.
+        refusals: how the library refuses episodes that it may refuse, by the recording's name: a
+            part of `ErrorType: message`, or of `the episode is left out`. Any other exception is
+            a failure: a trainer that stumbles doesn't refuse.
+    """
 
     name: str
+    refusals: Mapping[str, str]
 
     def play(self, playback: Playback) -> Sequence[TrainedSequence]:
         """Play the episode with the trainer's own rollout code and return the sequences that it

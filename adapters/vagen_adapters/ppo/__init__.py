@@ -7,3 +7,8 @@ Each module says at its top what it is for; `launch` has accelerate's configurat
 from vagen_envs.extras import need
 
 need("vagen_adapters.ppo", "ppo", "torch")
+
+CARD = "training.json"
+"""The file beside a policy's weights that says how it was trained; see
+`saving.SavingTrainer.card`.
+"""

@@ -47,6 +47,23 @@ ESTIMATORS = {
     **{name: getattr(group_advantages, name) for name in IN_GROUPS},
 }
 
+REFUSED: dict[str, tuple[Any, str]] = {
+    "push_to_hub": (False, "left out: upload the finished folder with `hf upload NAME FOLDER`"),
+    "torch_compile": (False, "left out: sequences of ever new lengths would be compiled anew"),
+    "use_liger_kernel": (False, "left out: log-probabilities are computed here without all logits"),
+    "neftune_noise_alpha": (None, "left out: noise in embeddings would make ratios meaningless"),
+    "load_best_model_at_end": (
+        False,
+        "left out: eval_rollouts keeps the best model in a folder",
+    ),
+    "gradient_accumulation_steps": (1, "1: per_device_train_batch_size splits an update"),
+}
+"""Settings of transformers that have no meaning here: the only value that is taken, and what must
+be.
+"""
+BY_MODULES = ("galore", "apollo", "lomo")
+"""Parts of the names of optimisers that take a model's modules instead of policy and critic."""
+
 INHERITED = {
     "seed": Annotated[
         int, Field(ge=0, lt=2**24)
@@ -132,6 +149,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         eval_rollouts: evaluate on the validation split after every so many rollouts, write
             `evaluations.json`, and keep the model that solved most in `best`. 0 for never.
         eval_episodes: episodes of each environment in an evaluation, always on the same levels.
+        save_total_limit: checkpoints that are kept, the newest; None for all.
     """
 
     environments: list[Any] = field(default_factory=lambda: ["vagen/Sokoban-v0"])
@@ -178,6 +196,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     lora: dict[str, Any] = field(default_factory=dict)
     eval_rollouts: CountFrom0 = 0
     eval_episodes: Count = 128
+    save_total_limit: Count | None = 2
 
     @property
     def steps_per_rollout(self) -> int:
@@ -240,6 +259,9 @@ class MultiTurnPPOConfig(_BaseConfig):
                 "steps",
                 self.eval_rollouts * self.steps_per_rollout,
             )
+            # What transformers' EarlyStoppingCallback looks at.
+            if self.metric_for_best_model is None:
+                self.metric_for_best_model, self.greater_is_better = "success", True
         if (
             getattr(self, "activation_checkpointing", False) is None
         ):  # its name since transformers 5.20
@@ -308,14 +330,11 @@ class MultiTurnPPOConfig(_BaseConfig):
                     self._refuse(name, "token or sequence: observations are in no turn")
 
     def _check_inherited(self) -> None:
-        if self.gradient_accumulation_steps != 1:
-            self._refuse(
-                "gradient_accumulation_steps", "1: per_device_train_batch_size splits an update"
-            )
-        if self.load_best_model_at_end:
-            self._refuse(
-                "load_best_model_at_end", "left out: eval_rollouts keeps the best model in a folder"
-            )
+        for name, (taken, must_be) in REFUSED.items():
+            if getattr(self, name) != taken:
+                self._refuse(name, must_be)
+        if any(word in str(self.optim) for word in BY_MODULES):
+            self._refuse("optim", "an optimiser of parameters, such as adamw_torch_fused")
 
     def _check_groups(self) -> None:
         if self.episodes_per_rollout % self.group_size != 0:
@@ -404,6 +423,11 @@ def check_setting(name: str, setting: Any) -> None:
     """Raise TrainingConfigError for an unknown setting, or one of another type, choice or range
     than its field.
     """
+    if name == "quantization_config":
+        raise TrainingConfigError(
+            "quantization_config: quantised weights (QLoRA) aren't trained here; use lora over "
+            "bfloat16 weights"
+        )
     if name not in _types():
         raise TrainingConfigError(
             f"the trainer has no setting {name!r}.{did_you_mean(name, _types())}"

@@ -14,6 +14,7 @@ from torch import Tensor
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic, with_adapters
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.introspection import base_of
 
 
 def sharding_of(accelerator: Any, *, fsdp: bool) -> str:
@@ -59,6 +60,11 @@ def load_actor_critic(cls: type[ActorCritic], model: str, args: MultiTurnPPOConf
     # An update of 1e-6 of a weight is lost in bfloat16, so weights are float32, and autocast
     # computes in bfloat16. DeepSpeed keeps float32 copies of its own, and adapters are small beside
     # the frozen weights.
+    if args.lora and base_of(model) is not None:
+        raise TrainingConfigError(
+            f"{model} holds adapters already (lora), and new ones would be of the model without them; "
+            f"merge them first: vagen merge {model} --out FOLDER"
+        )
     deepspeed = getattr(args, "deepspeed_plugin", None) is not None
     as_stored = deepspeed and args.bf16
     options: dict[str, Any] = {"dtype": "auto" if args.lora or as_stored else torch.float32}
@@ -77,7 +83,9 @@ def load_actor_critic(cls: type[ActorCritic], model: str, args: MultiTurnPPOConf
             loaded.freeze_vision()
         if args.kl_coef or args.kl_loss_coef:
             arithmetic = torch.bfloat16 if args.bf16 else torch.float32
-            loaded.add_reference(arithmetic, model if as_stored else None)
+            loaded.add_reference(
+                arithmetic, model if as_stored and base_of(model) is None else None
+            )
     return loaded
 
 

@@ -208,7 +208,8 @@ def policy_loss(
         "policy/kl_to_old": (torch.where(trained, old - logprobs, 0) * weights).sum(),
     }
     if experience.old_logprobs is None:
-        gaps = (old - experience.sequences.sampled_logprobs[rows, :width]).abs()
+        sampled = experience.sequences.sampled_logprobs[rows, :width]
+        gaps = losses.sampler_gaps(old, found["log_shares"], sampled)
         terms["policy/sampler_gap"] = (torch.where(trained, gaps, 0) * weights).sum()
     loss = terms["policy/loss"] - args.entropy_coef * terms["policy/entropy"]
     if args.kl_loss_coef and experience.reference_logprobs is not None:

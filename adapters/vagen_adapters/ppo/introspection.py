@@ -5,6 +5,7 @@ differently.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,14 @@ def read_policy(path: str | Path, **options: Any) -> Any:
             f"{path} lacks {len(missing)} weights, such as {missing[0]}; copy it anew"
         )
     return policy
+
+
+def base_of(path: str | Path) -> str | None:
+    """The model that a folder's adapters are of; None if the folder holds no adapters."""
+    file = Path(path) / "adapter_config.json"
+    if not file.is_file():
+        return None
+    return str(json.loads(file.read_bytes())["base_model_name_or_path"])
 
 
 def whole_of(policy: Any) -> Any:

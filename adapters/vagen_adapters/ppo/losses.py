@@ -92,6 +92,15 @@ def cispo_losses(
     return losses.masked_fill((advantages == 0) & logprobs.isinf(), 0)
 
 
+def sampler_gaps(logprobs: Tensor, log_shares: Tensor, sampled: Tensor) -> Tensor:
+    """(B, L) By how much the sampler's log-probabilities are off the trainer's, both after top-p.
+
+    The trainer's `logprobs` are before it; `log_shares` are the logs of what top-p keeps (see
+    `scoring.Nucleus`).
+    """
+    return (logprobs - log_shares - sampled).abs()
+
+
 def sampler_weights(
     logprobs: Tensor,
     sampled: Tensor,

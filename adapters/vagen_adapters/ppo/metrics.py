@@ -163,22 +163,17 @@ def of_scores(
     batch: Trajectories,
     advantages: Advantages,
     logprobs: Tensor | None,
-    sampled: Tensor,
     reference: Tensor | None,
 ) -> dict[str, float]:
-    """How far the sampler was from the policy, the policy from its reference and the critic from
-    the returns.
+    """How far the policy is from its reference and the critic from the returns.
 
     `advantages` are those before whitening; values count where they have targets. Log-probabilities
-    are (B, L): the policy's, None if the update computes them; the sampler's, whose top-p widens
-    the gap; the frozen policy's, or None.
+    are (B, L): the policy's, None if the update computes them; the frozen policy's, or None.
     """
     mask, trained = batch.mask, advantages.value_mask
     found = {"advantage/std": float(advantages.advantages[advantages.mask].std())}
-    if logprobs is not None:
-        found["policy/sampler_gap"] = float((logprobs - sampled)[mask].abs().mean())
-        if reference is not None:
-            found["policy/kl_to_reference"] = float((logprobs - reference)[mask].mean())
+    if logprobs is not None and reference is not None:
+        found["policy/kl_to_reference"] = float((logprobs - reference)[mask].mean())
     if batch.values is not None and bool(trained.any()):
         values, returns = batch.values[trained], advantages.returns[trained]
         found["critic/explained_variance"] = explained_variance(values, returns)

@@ -71,6 +71,8 @@ class Rollout:
         clock: what has been spent on `generation`, `environment` and `judge` since `play` began.
         calls: how often replies have been sampled since.
         version: of the sampler's weights, which turns are marked with.
+        between_turns: called after every reply of each environment, in the thread that plays; it
+            may raise.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Rollout:
         self.threads, self.snapshots = threads, False
         self.clock = Clock()
         self.calls = self.version = 0
+        self.between_turns: Callable[[], None] | None = None
 
     def play(self, levels: Sequence[LevelSeed], seed: int) -> list[PPOEpisode]:
         """Play every level once. A reply is drawn from `seed`, its level and its turn.
@@ -138,6 +141,8 @@ class Rollout:
             playing = self._advance(
                 playing, self._sample([episode for _, episode in playing], seed)
             )
+            if self.between_turns is not None:
+                self.between_turns()
             yield
 
     def _begin(self, pairs: Sequence[Playing]) -> list[Playing]:

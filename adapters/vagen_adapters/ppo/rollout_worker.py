@@ -4,9 +4,10 @@ continuations.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from accelerate.utils import gather_object
@@ -65,6 +66,17 @@ class RolloutWorker:
                 beside, args.max_staleness, accelerator.autocast, snapshots=args.continuations > 0
             )
 
+    @contextlib.contextmanager
+    def interruptible(self, between_turns: Callable[[], None]) -> Iterator[None]:
+        """Call something after each turn of what is played in the block, but for what is played
+        beside updates.
+        """
+        self.rollout.between_turns = between_turns
+        try:
+            yield
+        finally:
+            self.rollout.between_turns = None
+
     def wait(self) -> None:
         """Until what is played beside an update is over. Raises what it raised."""
         if self._ahead is not None:
@@ -113,7 +125,8 @@ class RolloutWorker:
             )
             kept = [episode for episode in episodes if episode.failure is None]
             if self.args.dynamic_sampling:
-                kept = keep_differing(kept, self.args.episodes_per_rollout // self.args.group_size)
+                groups = self.args.episodes_per_rollout // self.args.group_size
+                kept = keep_differing(episodes, groups)
             if len(kept) >= self.args.episodes_per_rollout:
                 break
         return episodes, kept

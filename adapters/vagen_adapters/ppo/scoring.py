@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
+from transformers.generation import TopPLogitsWarper
 
 PIECES = 16
 """Into how many pieces sampled positions are cut at most. 6.6 copies of a piece's logits live at
@@ -45,6 +46,28 @@ class Distribution:
         return logits.index_fill(
             1, torch.tensor(self.forbidden_ids, dtype=torch.int64, device=logits.device), _NEVER
         )
+
+
+@dataclass(frozen=True)
+class Nucleus:
+    """The tokens that top-p sampling draws from: the smallest set with this probability, without
+    the forbidden ones.
+    """
+
+    top_p: float
+    forbidden_ids: tuple[int, ...] = ()
+
+    @torch.no_grad()
+    def log_share(self, logits: Tensor) -> Tensor:
+        """(N, V) logits → (N,) log of the set's probability, by which the sampler's
+        log-probabilities are higher.
+        """
+        drawn = logits.index_fill(
+            1, torch.tensor(self.forbidden_ids, dtype=torch.int64, device=logits.device), -torch.inf
+        )
+        if self.top_p < 1:
+            drawn = TopPLogitsWarper(self.top_p)(None, drawn)
+        return drawn.logsumexp(1) - logits.logsumexp(1)
 
 
 def pieces_for(tokens: int, vocabulary: int) -> int:
@@ -87,9 +110,10 @@ def score(
     *,
     pieces: int = PIECES,
     entropies_teach: bool = True,
+    nucleus: Nucleus | None = None,
 ) -> dict[str, Tensor]:
-    """The `logprobs`, (N,), of N sampled tokens, and their `entropies`, (N,), if those are in
-    `want`.
+    """The `logprobs`, (N,), of N sampled tokens, and their `entropies` and `log_shares`, (N,), if
+    those are in `want`.
 
     Args:
         want: names of the scores.
@@ -101,7 +125,10 @@ def score(
             again. Where weights are spread over processes each call of the head gathers them, and
             all processes must call it equally often.
         entropies_teach: whether gradients flow through the entropies.
+        nucleus: that the sampler draws from; its `log_shares` are wanted.
     """
+    names = [name for name in ("logprobs", "entropies", "log_shares") if name in want]
+    names = names if "logprobs" in names else ["logprobs", *names]
     from trl.trainer.utils import selective_log_softmax, selective_log_softmax_and_entropy
 
     def of_piece(ids: Tensor, hidden: Tensor) -> tuple[Tensor, ...]:
@@ -109,21 +136,20 @@ def score(
         ids = ids.clamp(max=logits.shape[-1] - 1)[
             None
         ]  # a picture's token may be none of what a policy can say
+        shares = () if nucleus is None else (nucleus.log_share(logits[0]),)
         if "entropies" not in want:
-            return (selective_log_softmax(logits, ids)[0],)
+            return selective_log_softmax(logits, ids)[0], *shares
         logprobs, entropies = selective_log_softmax_and_entropy(
             logits, ids, entropy_requires_grad=entropies_teach
         )
-        return logprobs[0], entropies[0]
+        return logprobs[0], entropies[0], *shares
 
     cut = zip(ids.tensor_split(pieces), hidden.tensor_split(pieces), strict=True)
     if torch.is_grad_enabled() and pieces > 1:
         scored = [checkpoint(of_piece, *piece, use_reentrant=False) for piece in cut]
     else:
         scored = [of_piece(*piece) for piece in cut]
-    return dict(
-        zip(("logprobs", "entropies"), map(torch.cat, zip(*scored, strict=True)), strict=False)
-    )
+    return dict(zip(names, map(torch.cat, zip(*scored, strict=True)), strict=True))
 
 
 def as_autocast_rounds(model: nn.Module, dtype: torch.dtype) -> None:

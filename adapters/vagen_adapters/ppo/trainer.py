@@ -7,7 +7,7 @@ logging and checkpoints. TRL has had no PPO trainer since 1.16.
 
 from __future__ import annotations
 
-import json
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,9 @@ from typing import Any
 import torch
 from accelerate.utils import AutocastKwargs, DistributedDataParallelKwargs
 from torch import Tensor
-from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
-from trl.trainer.base_trainer import _BaseTrainer
+from transformers import EarlyStoppingCallback
 
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError, errors_as
 from vagen_adapters.ppo import checkpoints, losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
@@ -44,13 +43,22 @@ from vagen_adapters.ppo.experience import (
 )
 from vagen_adapters.ppo.family_checks import check_layout, check_model, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, model_inputs
+from vagen_adapters.ppo.introspection import base_of
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.reasoning import credit_words
 from vagen_adapters.ppo.rollout import Score
 from vagen_adapters.ppo.rollout_worker import MakeSampler, RolloutWorker, seed_of
+from vagen_adapters.ppo.saving import SavingTrainer
+from vagen_adapters.ppo.scoring import Nucleus
+from vagen_adapters.ppo.stopping import StopRequest
 from vagen_adapters.ppo.trajectories import Trajectories
 
+logger = logging.getLogger(__name__)
+WIDEST_GAP = 0.02
+"""Mean difference of a sampled token's log-probability between sampler and trainer that the log
+warns of.
+"""
 MOST_SKIPPED = 10
 """Updates in a row with gradients that aren't finite, after which a run ends."""
 GO_BACK = (
@@ -59,11 +67,8 @@ GO_BACK = (
 VISION_CACHE = 2**30
 """Bytes of each process for cached features of frozen vision towers."""
 
-LEVEL_SAMPLER = "level_sampler.json"
-"""The file of a checkpoint that holds the state of the level sampler."""
 
-
-class MultiTurnPPOTrainer(_BaseTrainer):
+class MultiTurnPPOTrainer(SavingTrainer):
     """Trains a vision-language policy on environments that are played in turns.
 
     Args:
@@ -74,6 +79,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         make_sampler: builds another generation back-end than `args.generation` names, from the
             policy and its encoder.
         callbacks: of transformers' Trainer.
+        about: what else `training.json` says of the policy, such as its recipe, as JSON.
+
+    With `enable_jit_checkpoint` SIGTERM and SIGUSR1 end a training with a checkpoint, see
+    `SavingTrainer.train`.
 
     With several processes each plays and scores its share of the episodes. Then all of them hold
     all episodes, and each takes its share of every mini-batch, so that an update is the same
@@ -88,7 +97,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     args: MultiTurnPPOConfig
     model: ActorCritic
     optimizer: Any
-    control: Any
 
     actor_critic_class: type[ActorCritic] = ActorCritic
     _tag_names = ["trl", "multi-turn-ppo"]  # noqa: RUF012 - TRL's name and form
@@ -102,6 +110,29 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         score: Score | Mapping[str, Score] | None = None,
         make_sampler: MakeSampler | None = None,
         callbacks: list[Any] | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.about = about or {}
+        self.stop_request = StopRequest()
+        # Off while Trainer looks: its callback would make checkpoints between the updates of a
+        # rollout.
+        ends_on_signals, args.enable_jit_checkpoint = args.enable_jit_checkpoint, False
+        if ends_on_signals:
+            self.stop_request.listen()
+        try:
+            self._set_up(model, args, score, make_sampler, callbacks)
+        except BaseException:
+            self.stop_request.restore()
+            raise
+        args.enable_jit_checkpoint = ends_on_signals
+
+    def _set_up(
+        self,
+        model: str,
+        args: MultiTurnPPOConfig,
+        score: Score | Mapping[str, Score] | None,
+        make_sampler: MakeSampler | None,
+        callbacks: list[Any] | None,
     ) -> None:
         if args.reasoning_credit == "span" and score is None:
             raise TrainingConfigError(
@@ -111,6 +142,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             )
         self.encoder = ChatEncoder.from_pretrained(model)
         check_layout(self.encoder)
+        self._check_callbacks(callbacks or [], args)
+        with errors_as(
+            TrainingConfigError,
+            f"optim={args.optim} can't be used",
+            "install what it needs, or leave it out",
+        ):
+            self.get_optimizer_cls_and_kwargs(args)
         actor_critic = load_actor_critic(self.actor_critic_class, model, args)
         super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
@@ -133,7 +171,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 actor_critic, self.encoder, turn_by_turn=args.context_policy.turns is not None
             )
         self.worker = RolloutWorker(
-            model,
+            base_of(model) or model,
             args,
             actor_critic,
             self.encoder,
@@ -147,6 +185,14 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self._skipped_in_a_row = 0
         self._metrics: dict[str, list[float]] = defaultdict(list)
 
+    @staticmethod
+    def _check_callbacks(callbacks: Sequence[Any], args: MultiTurnPPOConfig) -> None:
+        looks = any(isinstance(each, EarlyStoppingCallback) for each in callbacks)
+        if looks and not args.eval_rollouts:
+            raise TrainingConfigError(
+                "EarlyStoppingCallback stops by evaluations, and there are none; set eval_rollouts"
+            )
+
     # -- collecting experience ---------------------------------------------------------------------
 
     def before_update(self, step: int) -> None:
@@ -157,6 +203,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self.worker.wait()
         if update == 0:
             self._experience = None  # its pictures go before others come
+            self.stop_before_rollout()
             self._experience = self.collect_experience(number)
         if self._experience is not None:
             self.worker.play_ahead(number, update, step)
@@ -166,7 +213,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         on.
         """
         clock = self.worker.clock = metrics.Clock()
-        episodes, kept = self.worker.play_enough(number, self.state.global_step)
+        with self.worker.interruptible(self._between_turns):
+            episodes, kept = self.worker.play_enough(number, self.state.global_step)
+        self.stop_before_rollout()
         kept = self.select(kept)
         self._record(metrics.of_episodes(episodes, kept))
         self.worker.check_failures(episodes, number)
@@ -187,6 +236,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         with clock("score"):
             return self._make_experience(kept, state_values)
 
+    def _between_turns(self) -> None:
+        """Look for a signal while a rollout is played: several processes only agree on it before
+        and after.
+        """
+        if self.accelerator.num_processes == 1:
+            self.stop_before_rollout()
+
     @torch.no_grad()
     def _make_experience(
         self, episodes: Sequence[PPOEpisode], state_values: Sequence[Sequence[float]]
@@ -203,7 +259,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         # A rollout's only update finds the log-probabilities itself: nothing has changed the policy
         # before it.
         if args.steps_per_rollout > 1 or wanted or args.sampler_correction != "none":
-            wanted.append("logprobs")
+            wanted += ["logprobs", "log_shares"]
         scores = self._scores(sequences, wanted)
         logprobs, reference = scores.get("logprobs"), scores.get("reference_logprobs")
         if logprobs is not None and (broken := int((~logprobs.isfinite()).any(1).sum())):
@@ -216,9 +272,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             kl_rewards = -args.kl_coef * losses.kl_estimates(logprobs, reference, "k1")
         batch = trajectories_of(sequences, args, scores["values"], kl_rewards, state_values)
         advantages = self.estimate_advantages(batch)
-        self._record(
-            metrics.of_scores(batch, advantages, logprobs, sequences.sampled_logprobs, reference)
-        )
+        self._record(metrics.of_scores(batch, advantages, logprobs, reference))
+        if logprobs is not None:
+            gaps = losses.sampler_gaps(logprobs, scores["log_shares"], sequences.sampled_logprobs)
+            self._record({"policy/sampler_gap": float(gaps[batch.mask].mean())})
         if args.advantage not in IN_GROUPS:
             advantages = advantages.whitened()
         advantages = self.assign_credit(advantages, sequences)
@@ -354,6 +411,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     ) -> tuple[Tensor, dict[str, Tensor]]:
         args = self.args
         want = [] if only_critic else ["logprobs", "entropies"]
+        if want and experience.old_logprobs is None:
+            want.append("log_shares")
         if args.critic_kind != "none":
             want.append("values")
         found = self._forward(
@@ -408,6 +467,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             mask=mask[rows, : inputs["input_ids"].shape[1]],
             detach_backbone=detach_backbone,
             entropies_teach=args.entropy_coef != 0,
+            nucleus=Nucleus(args.top_p, self.encoder.forbidden_ids),
         )
         return found
 
@@ -491,6 +551,14 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """Add the means since the last log."""
         means = {name: mean(entries) for name, entries in self._metrics.items()}
         self._metrics.clear()
+        if (gap := means.get("policy/sampler_gap", 0.0)) > WIDEST_GAP:
+            logger.warning(
+                "policy/sampler_gap is %.3f: sampler and trainer differ by more than %s in a "
+                "token's log-probability; compare their weights, precision and chat template, "
+                "or set sampler_correction",
+                gap,
+                WIDEST_GAP,
+            )
         super().log({**logs, **means}, start_time)
 
     def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
@@ -511,71 +579,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                     checkpoints.replace_best(folder, self.save_model, is_main=is_main)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, found)
         return found
-
-    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        if not self.args.should_save:
-            return
-        folder = Path(output_dir or str(self.args.output_dir))
-        with checkpoints.writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            self.model.save_pretrained(folder, state_dict)
-            self.encoder.save_pretrained(folder)
-            torch.save(self.args, folder / "training_args.bin")
-
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        run = Path(self._get_output_dir(trial))
-        folder, most = (
-            run / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}",
-            self.args.save_total_limit,
-        )
-        with checkpoints.writing(folder):
-            (folder / checkpoints.COMPLETE).unlink(missing_ok=True)
-            self.args.save_total_limit = (
-                None  # no older checkpoint goes before this one is complete
-            )
-            super()._save_checkpoint(model, trial)
-            self.args.save_total_limit = most
-            self.accelerator.wait_for_everyone()
-            if self.args.should_save:
-                (folder / LEVEL_SAMPLER).write_text(
-                    json.dumps(self.worker.level_sampler.state()), encoding="utf-8"
-                )
-                checkpoints.mark_complete(folder, self.args.to_dict())
-                best = self.state.best_model_checkpoint
-                checkpoints.rotate(run, most, {folder, Path(best or folder)})
-
-    def train(self, resume_from_checkpoint: str | bool | None = None, **options: Any) -> Any:
-        """As `Trainer.train`; True resumes from the last checkpoint that is whole, if there is
-        one.
-        """
-        if resume_from_checkpoint is True:
-            last = checkpoints.last_checkpoint(str(self.args.output_dir))
-            resume_from_checkpoint = None if last is None else str(last)
-        if resume_from_checkpoint:
-            checkpoints.check_checkpoint(Path(resume_from_checkpoint), self.args.to_dict())
-        if self.args.should_save:
-            checkpoints.recover_best(str(self.args.output_dir))
-        return super().train(resume_from_checkpoint=resume_from_checkpoint, **options)
-
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        with checkpoints.reading(resume_from_checkpoint):
-            if (
-                self.is_fsdp_enabled
-            ):  # Trainer has written the shards beside, the reference among them
-                super()._load_from_checkpoint(resume_from_checkpoint, model)
-            else:
-                self.model.load_trained(resume_from_checkpoint)
-
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        if checkpoint is not None:
-            with checkpoints.reading(checkpoint):
-                super()._load_optimizer_and_scheduler(checkpoint)
-                state = json.loads((Path(checkpoint) / LEVEL_SAMPLER).read_text(encoding="utf-8"))
-                self.worker.level_sampler.restore(state)
-
-    def _load_rng_state(self, checkpoint: str | None) -> None:
-        with checkpoints.reading(checkpoint or ""):
-            super()._load_rng_state(checkpoint)
 
     def _send_telemetry(self) -> None:
         """TRL reports usage to its makers; a trainer of this package sends nothing."""

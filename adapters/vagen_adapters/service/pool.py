@@ -59,8 +59,9 @@ class PoolWorker(Protocol):
 class Slot:
     """A place for one worker and its sessions. A worker that dies is replaced."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, ahead: int = AHEAD) -> None:
         self._pool = pool
+        self._ahead = ahead
         # The calls of each client in order, the next client first.
         self._waiting: dict[Hashable, deque[tuple[HostCall, asyncio.Future[Result]]]] = {}
         self._given = 0  # calls that the worker has
@@ -149,7 +150,7 @@ class Slot:
     def _give(self) -> None:
         # Callbacks, not a task for each call: its wake-ups took a third of a turn's time in the
         # server.
-        while self.worker is not None and self._waiting and self._given < AHEAD:
+        while self.worker is not None and self._waiting and self._given < self._ahead:
             call, result = self._pop()
             self._given += 1
             self.worker.run(call).add_done_callback(
@@ -179,7 +180,13 @@ def _finish(pending: asyncio.Future[Result], result: Result) -> None:
 
 
 class Pool:
-    """`size` workers. If `make_worker` raises, it is called again later."""
+    """`size` workers, and as many for costly environments once one is opened.
+
+    A worker carries out one call at a time, so a quick turn would wait for a costly one beside it.
+    Between processes the operating system shares the cores out fairly.
+
+    If `make_worker` raises, it is called again later.
+    """
 
     def __init__(
         self, make_worker: Callable[[], PoolWorker], size: int = 2, timeout: float = TIMEOUT
@@ -190,6 +197,7 @@ class Pool:
         self.on_lost: Callable[[set[str]], None] = lambda _: None
         """Called with the sessions that ended with their worker."""
         self._slots: list[Slot] = []
+        self._costly: list[Slot] = []
 
     async def start(self) -> None:
         """Start the workers in the running loop, without waiting for them."""
@@ -198,15 +206,22 @@ class Pool:
     @property
     def workers(self) -> list[PoolWorker]:
         """The workers that are ready."""
-        return [slot.worker for slot in self._slots if slot.worker is not None]
+        slots = self._slots + self._costly
+        return [slot.worker for slot in slots if slot.worker is not None]
 
-    def quietest(self) -> Slot:
-        """Where a new session would be served soonest."""
-        return min(self._slots, key=lambda slot: slot.load)
+    def quietest(self, costly: bool = False) -> Slot:
+        """Where a new session would be served soonest; `costly` for turns of more than a
+        millisecond or so.
+        """
+        if costly and not self._costly:
+            # One call at once: those of other clients don't wait for all that one client sent.
+            self._costly = [Slot(self, ahead=1) for _ in range(self.size)]
+        return min(self._costly if costly else self._slots, key=lambda slot: slot.load)
 
     async def close(self) -> None:
         """End all workers."""
-        for slot in self._slots:
+        slots = self._slots + self._costly
+        for slot in slots:
             slot.task.cancel()
-        await asyncio.gather(*(slot.task for slot in self._slots), return_exceptions=True)
-        self._slots = []
+        await asyncio.gather(*(slot.task for slot in slots), return_exceptions=True)
+        self._slots, self._costly = [], []

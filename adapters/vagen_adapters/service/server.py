@@ -51,6 +51,9 @@ def make_server(
         timeout_graceful_shutdown=5,
         callback_notify=watch,
         timeout_notify=1,
+        # Else any client could name an address of its choice, and take the places of all others.
+        proxy_headers=bool(config.trusted_proxies),
+        forwarded_allow_ips=list(config.trusted_proxies),
         access_log=False,
         log_level="error",
     )

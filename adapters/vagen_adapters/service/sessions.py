@@ -15,8 +15,9 @@ from vagen_adapters.service.messages import read_items
 from vagen_adapters.service.metrics import Metrics
 from vagen_adapters.service.pool import Pool, Slot
 from vagen_adapters.service.tenants import Tenant
-from vagen_envs.errors import did_you_mean
-from vagen_envs.registration import ENV_IDS
+from vagen_envs.core import VagenEnv
+from vagen_envs.errors import ConfigError, did_you_mean
+from vagen_envs.registration import ENV_IDS, declared
 
 IDLE = 30.0
 """Seconds without a request after which a session makes room for another. Its client can have it
@@ -39,6 +40,8 @@ class ServiceConfig:
         client_sessions: sessions of one key, or of one address where there is no key; by default an
             equal share of `max_sessions` for each key, and half of it for an address.
         lease: seconds without a request after which a session expires.
+        trusted_proxies: addresses or networks of proxies whose `X-Forwarded-For` says who a client
+            is. Of others the header isn't read.
         offers: values of options that clients may choose by name beyond what is permitted; see
             `vagen_adapters.permission`.
     """
@@ -47,6 +50,7 @@ class ServiceConfig:
     max_sessions: int = 1024
     client_sessions: int | None = None
     lease: float = 300.0
+    trusted_proxies: Sequence[str] = ()
     offers: Offers = field(default_factory=dict)
 
 
@@ -63,6 +67,16 @@ class Session:
     request: bytes = b""  # a digest of the latest move, to recognise one that is sent again
     answer: Result | None = None  # to the latest move
     pending: asyncio.Future[Result] | None = None  # the result of the call that it waits for
+
+
+@functools.cache
+def is_costly(env_id: str) -> bool:
+    """Whether a turn may take much longer than a millisecond, as drawing an SVG or physics does."""
+    try:
+        _, creator = declared(env_id)
+    except ConfigError:  # only its workers have the module that registers it
+        return False
+    return isinstance(creator, type) and issubclass(creator, VagenEnv) and not creator.quick
 
 
 class Sessions:
@@ -216,7 +230,7 @@ class Sessions:
                 "full", f"there are {len(self._sessions)} sessions, and no room for more"
             )
         digest = "" if item.replay is None else item.replay.digest
-        slot = self._pool.quietest()
+        slot = self._pool.quietest(is_costly(item.env_id))
         session = Session(item.env_id, tenant, slot, item.move or 0, digest, self._loop.time())
         self._sessions[item.session] = session
         slot.sessions.add(item.session)

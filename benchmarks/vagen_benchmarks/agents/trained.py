@@ -21,8 +21,8 @@ from vagen_envs.core import Observation
 from vagen_envs.extras import need
 
 CARD = "training.json"
-"""Written by `vagen train` beside the weights: `environments` (`id` and `options` of each),
-`max_tokens`, `context`.
+"""Written by `vagen train` beside all weights: `environments` (`id`, `options`), `max_tokens`,
+`context`, and more.
 """
 
 BEST = "best"
@@ -54,7 +54,7 @@ class Trained(Agent):
 
         best = Path(folder) / BEST
         self.name, self._folder = folder, best if is_trained(str(best)) else Path(folder)
-        card = Path(folder) / CARD
+        card = self._folder / CARD
         try:
             self.card: dict[str, Any] = (
                 json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}

@@ -42,6 +42,12 @@ def serve(
     lease: Annotated[
         float, typer.Option(min=1.0, help="Seconds without a request that end a session.")
     ] = 300.0,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Address or network of a proxy whose X-Forwarded-For is read. May be repeated."
+        ),
+    ] = None,
     call_cpu: Annotated[
         float, typer.Option(min=0.0, help="CPU seconds of a reset or a turn; 0 for no bound.")
     ] = 10.0,
@@ -82,6 +88,7 @@ def serve(
         max_sessions=max_sessions,
         client_sessions=client_sessions,
         lease=lease,
+        trusted_proxies=trusted_proxy or [],
         offers=read_offers(offer or []),
     )
     if config.offers:  # it loads the environments, which only workers need otherwise

@@ -5,7 +5,7 @@ protocol.json     the protocol with its hash; written once, by atomic rename
 episodes.jsonl    one line per episode; an incomplete last line is dropped when read
 journal.jsonl     starts, ends, requests and replies, when they happen (`runs.journal`)
 pictures.pack     PNGs by SHA-256, each stored once
-report.html       made from the others
+report.html       made from the others; report/index.html if there is much to show
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ class RunFolder:
         self.pictures = PicturePack(path / "pictures.pack")
         self.episodes_file = path / "episodes.jsonl"
         self.journal_file = path / "journal.jsonl"
-        self.report = path / "report.html"
         if not path.exists():
             raise RunFolderError(f"there is no folder {path}; the current folder is {Path.cwd()}")
         if not (path / "protocol.json").is_file():
@@ -73,6 +72,12 @@ class RunFolder:
             raise RunFolderError(f"{path / 'protocol.json'} can't be read: {why}") from error
         self.damaged = 0
         """Damaged lines, known after `index`."""
+
+    @property
+    def report(self) -> Path:
+        """The page of the report, of which a large one is a folder; it may not be there."""
+        folder = self.path / "report" / "index.html"
+        return folder if folder.is_file() else self.path / "report.html"
 
     def index(self) -> dict[str, tuple[int, int]]:
         """Offset and length of each episode's last complete line by key, in the order of the

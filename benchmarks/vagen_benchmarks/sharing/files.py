@@ -187,13 +187,13 @@ def table_findings(run: RunFolder) -> list[str]:
     except (ValueError, KeyError, TypeError):
         shown = None
     if shown is None:
-        return ["report.html has no table; make it anew with vagen view"]
+        return [f"{run.report.name} has no table; make it anew with vagen view"]
     try:
         own = plain(summarise(run).rows())
     except (RunFolderError, KeyError, TypeError, ValueError) as error:
         return [f"the table can't be made from the episodes: {type(error).__name__}: {error}"]
     return [
-        f"table of report.html, {line} (of the episodes / shown)"
+        f"table of {run.report.name}, {line} (of the episodes / shown)"
         for line in differences(own, shown)[:SHOWN]
     ]
 
