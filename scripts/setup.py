@@ -90,7 +90,7 @@ def main() -> int:
     install_debian_packages(DEBIAN_PACKAGES[profile])
     if not WITH_VLLM:
         subprocess.run(
-            ["sh", ROOT / "scripts" / "setup_vulkan.sh"], check=False
+            ["sh", ROOT / "vagen_envs" / "primitive_skill" / "setup_vulkan.sh"], check=False
         )  # it says what it could not do
     if done:
         return 0

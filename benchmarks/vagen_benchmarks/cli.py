@@ -21,6 +21,7 @@ from vagen_benchmarks.commands import (
     play,
     results,
     serve,
+    setup,
     sharing,
     table,
     train,
@@ -115,6 +116,7 @@ app.command("diagnose", rich_help_panel=RESULTS)(diagnose.diagnose_command)
 app.add_typer(models.models, name="models", rich_help_panel=BENCHMARK)
 app.add_typer(judge.app, name="judge", rich_help_panel=RESULTS)
 app.add_typer(new.new, name="new", rich_help_panel=ENVIRONMENTS)
+app.add_typer(setup.setup, name="setup", rich_help_panel=ENVIRONMENTS)
 
 if __name__ == "__main__":
     main()

@@ -28,8 +28,7 @@ except ModuleNotFoundError as error:
     raise MissingExtraError(ENV_ID, "primitive-skill", error.name or "mani_skill") from error
 except ImportError as error:  # SAPIEN and OpenCV are there, and lack a library of the system
     cause = (
-        f"{error}. Its libraries come with Mesa's Vulkan drivers: run scripts/setup_vulkan.sh as "
-        "root"
+        f"{error}. Its libraries come with Mesa's Vulkan drivers: run `vagen setup vulkan` as root"
     )
     raise SimulatorError(ENV_ID, cause) from error
 
@@ -62,7 +61,7 @@ _VULKAN_FIX = (
     "`apt-get update && "
     "apt-get install -y --no-install-recommends -t bookworm-backports mesa-vulkan-drivers "
     "libgl1 libglib2.0-0` "
-    "(in a clone, `sh scripts/setup_vulkan.sh` does both); on Debian 13 and Ubuntu 24.04 "
+    "(`vagen setup vulkan` does both); on Debian 13 and Ubuntu 24.04 "
     "`apt-get install mesa-vulkan-drivers`. A driver elsewhere is named by "
     "VK_DRIVER_FILES=/path/to/lvp_icd.json. "
     'Without pictures, with observation="text", none is needed'
