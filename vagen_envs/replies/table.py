@@ -330,7 +330,7 @@ _NO_BRACKETS = str.maketrans("<>/", "   ")
 
 
 def _arrow(direction: str | None) -> str:
-    """The arrow of a direction; LaTeX's `\\to` points to the right."""
+    """The arrow of a direction; LaTeX's plain one points to the right."""
     name = direction.lower() if direction else "right"
     return next(arrow for arrow, meant in ARROWS.items() if meant == name)
 
