@@ -55,7 +55,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "tests/rewards/test_contrast.py",
         "tests/rewards/test_rewards_reward.py",
     ),
-    "vagen_rewards/credit.py": ("tests/adapters/test_ppo_span_credit.py",),
+    "vagen_rewards/credit.py": ("tests/rewards/test_credit.py",),
     "vagen_rewards/hacking.py": ("tests/rewards/test_rewards_hacking.py",),
     "vagen_adapters/ppo/advantages.py": ("tests/adapters/test_ppo_advantages.py",),
     "vagen_adapters/ppo/group_advantages.py": ("tests/adapters/test_ppo_group_advantages.py",),
