@@ -693,3 +693,22 @@ def test_a_call_from_an_apis_own_field_is_read(arguments):
     reply = tool_call_reply("act", arguments, "I go.")
     assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up", "Left"]
     assert KINDS["grid"].parse(tool_call_reply("act", "{broken")).actions == ()
+
+
+TABLE = re.findall(
+    r"^\| `(.+)` \| (.+) \|$",
+    (Path(__file__).parents[2] / "docs" / "replies.md").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+
+
+def test_the_page_has_a_table():
+    assert len(TABLE) >= 20
+
+
+@pytest.mark.parametrize(("reply", "promised"), TABLE)
+def test_the_table_of_the_page_holds(reply, promised):
+    parsed = KINDS["grid"].parse(reply)
+    executed = " ".join(action.name for action in parsed.actions) or "-"
+    told = [f" `{code}`" for code in codes(parsed) if code in ("unclear_answer", "unknown_action")]
+    assert executed + "".join(told) == promised
