@@ -1,12 +1,13 @@
 """An agent around a model that replaces earlier turns by notes (ReAct).
 
-The model receives the latest picture, a list of its earlier actions, and whether they changed anything:
+The model receives the latest picture, a list of its earlier actions, and whether they changed
+anything:
 
     vagen bench -e sokoban -a examples/agent_with_memory.py:ReAct -n 8
     VAGEN_MODEL=claude-sonnet-5.5 vagen bench -e sokoban -a examples/agent_with_memory.py:ReAct -n 8
 
-`RandomWithMemory` keeps the same notes without a model: it acts at random and avoids actions that changed nothing. This
-script plays it from Python.
+`RandomWithMemory` keeps the same notes without a model: it acts at random and avoids actions that
+changed nothing. This script plays it from Python.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Print the advantages that several estimators give to the tokens of one episode.
 
-The first of three turns earns -1, the last one 2, and the critic's values increase from token to token. Token GAE with
-its default discounts compares the whole return with each token; turn-based estimators distinguish the turns.
+The first of three turns earns -1, the last one 2, and the critic's values increase from token to
+token. Token GAE with its default discounts compares the whole return with each token; turn-based
+estimators distinguish the turns.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     python examples/compare_context.py openai:MODEL http://localhost:8000/v1
 
-needs an OpenAI-compatible endpoint; `last:1` shows the model one earlier turn, `all` the whole episode.
+needs an OpenAI-compatible endpoint; `last:1` shows the model one earlier turn, `all` the whole
+episode.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Play an agent of your own on test levels and print its success rate with a confidence interval.
 
-The agent finds the player, the flag and the holes by their colours and steps towards the flag unless a hole is in the
-way, so it sometimes gets stuck behind holes.
+The agent finds the player, the flag and the holes by their colours and steps towards the flag
+unless a hole is in the way, so it sometimes gets stuck behind holes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def reply_to(image: np.ndarray) -> str:
             break
         names.append(better[0])
         player = near[better[0]]
-    return f"<think>These steps bring me closer to the flag.</think><answer>{','.join(names) or 'Up'}</answer>"
+    return (
+        "<think>These steps bring me closer to the "
+        f"flag.</think><answer>{','.join(names) or 'Up'}</answer>"
+    )
 
 
 def cells(image: np.ndarray, thing: str) -> list[tuple[int, int]]:

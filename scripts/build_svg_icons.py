@@ -3,9 +3,9 @@
     npm pack @iconify-json/fluent-emoji-flat@1.2.6 @iconify-json/flat-color-icons@1.2.3
     python scripts/build_svg_icons.py iconify-json-*.tgz
 
-Keeps icons of basic shapes, at most 1,500 characters and at least two colours, and drops near-duplicates:
-the same shapes in other colours (skin tones), and pictures that look alike or alike when mirrored. The
-same packages give the same file.
+Keeps icons of basic shapes, at most 1,500 characters and at least two colours, and drops
+near-duplicates: the same shapes in other colours (skin tones), and pictures that look alike or
+alike when mirrored. The same packages give the same file.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Test every adapter against the newest release of its library, and say which of our hooks broke and where.
+"""Test every adapter against the newest release of its library, and say which of our hooks broke
+and where.
 
     python3 scripts/check_upstream.py [NAME …] [--pin]
 
-The environments are new each time, in .venv-adapters/newest-NAME; adapters that share pins share one. Upper bounds in
-pyproject.toml are left out, for what lies above them is the question. `--pin` writes the versions of an adapter that
-passed into its file in tests/adapters/pins/.
+The environments are new each time, in .venv-adapters/newest-NAME; adapters that share pins share
+one. Upper bounds in pyproject.toml are left out, for what lies above them is the question. `--pin`
+writes the versions of an adapter that passed into its file in tests/adapters/pins/.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ def main(words: list[str]) -> int:
             continue
         python = newest(pins_of(name))
         wrong = test(name, python)
-        said = f"{ADAPTERS[name].library} {version(python, ADAPTERS[name].library)} (pinned: {pinned_version(name)})"
+        said = (
+            f"{ADAPTERS[name].library} {version(python, ADAPTERS[name].library)} (pinned: "
+            f"{pinned_version(name)})"
+        )
         print(f"{name}: {said}: {wrong or 'passes'}", flush=True)
         if wrong:
             broken.append(f"{name}: {said}: {where(name, python) or wrong}")
@@ -88,7 +92,9 @@ def where(name: str, python: Path) -> str:
 
 
 def at_lines(file: str, said: str) -> list[str]:
-    """`verl_env.py:25 from verl… import …: ImportError: …` for each traceback that went through `file`."""
+    """`verl_env.py:25 from verl… import …: ImportError: …` for each traceback that went through
+    `file`.
+    """
     found = []
     for block in re.split(r"(?=Traceback \(most recent call last\))", said):
         places = re.findall(rf'File "[^"]*{re.escape(file)}", line (\d+), in \S+\n\s+(.+)', block)
@@ -125,11 +131,16 @@ def frozen(python: Path) -> str:
 
 FREEZE = """
 import importlib.metadata
-found = {each.metadata["Name"].lower().replace("_", "-"): each for each in importlib.metadata.distributions()}
+found = {
+    each.metadata["Name"].lower().replace("_", "-"): each
+    for each in importlib.metadata.distributions()
+}
 for name in sorted(set(found) - {"pip", "vagen-envs"}):
     print(f"{found[name].metadata['Name']}=={found[name].version.partition('+')[0]}")
 """
-"""Not pip's own, which names files where a version came from a folder of wheels, and builds such as `+cpu`."""
+"""Not pip's own, which names files where a version came from a folder of wheels, and builds such as
+`+cpu`.
+"""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""For the API pages: `>>> code` in a docstring becomes a block of code; Markdown takes it for nested quotations."""
+"""Make `>>> code` in docstrings a block of code on the API pages.
+
+Markdown takes it for nested quotations.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Draw docs/images/environments.webp: the oracle plays a level of each environment, side by side."""
+"""Draw docs/images/environments.webp: the oracle plays a level of each environment, side by
+side.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def play(env_id: str, seed: int, options: dict[str, object]) -> list[Image.Image
 
 
 def square(picture: Image.Image) -> Image.Image:
-    """The middle of a picture, square; SVG's two halves, target and drawing, one above the other."""
+    """The middle of a picture, square; SVG's two halves, target and drawing, one above the
+    other.
+    """
     side = picture.height
     if picture.width < 2 * side:
         left = (picture.width - side) // 2

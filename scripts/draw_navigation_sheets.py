@@ -1,7 +1,7 @@
 """Draw the contact sheets of Navigation: docs/navigation-objects.png and docs/navigation-rooms.png.
 
-Each object is a piece of a real 255-pixel frame with a field of view of 100 degrees, taken from 3 m and
-enlarged three times.
+Each object is a piece of a real 255-pixel frame with a field of view of 100 degrees, taken from 3 m
+and enlarged three times.
 """
 
 from __future__ import annotations

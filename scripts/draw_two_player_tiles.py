@@ -1,6 +1,8 @@
-"""Draw adapters/vagen_adapters/two_player_sokoban/tiles.png: Sokoban's tiles and the other player's two.
+"""Draw adapters/vagen_adapters/two_player_sokoban/tiles.png: Sokoban's tiles and the other player's
+two.
 
-The other player is the player in blue with an orange belly, so that it differs in shape and not only in colour.
+The other player is the player in blue with an orange belly, so that it differs in shape and not
+only in colour.
 """
 
 from __future__ import annotations

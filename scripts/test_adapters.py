@@ -1,10 +1,12 @@
-"""Test every adapter against its real library, in an environment of its own that is made of pinned versions.
+"""Test every adapter against its real library, in an environment of its own that is made of pinned
+versions.
 
     python3 scripts/test_adapters.py [NAME …]
 
-Without names all are tested. tests/adapters/pins/NAME.txt says every version, or shared.txt does for those that agree.
-An environment is made once for each state of that file (and of pyproject.toml), in .venv-adapters/, and used again
-until it changes. TRL is tested by `make test`, whose environment constraints.txt pins.
+Without names all are tested. tests/adapters/pins/NAME.txt says every version, or shared.txt does
+for those that agree. An environment is made once for each state of that file (and of
+pyproject.toml), in .venv-adapters/, and used again until it changes. TRL is tested by `make test`,
+whose environment constraints.txt pins.
 """
 
 from __future__ import annotations
@@ -32,12 +34,14 @@ class Adapter:
 
     Attributes:
         extra: that brings the library; empty for Gymnasium, which is always there.
-        module: ours, imported first, so that a failure says what is missing and not that tests were skipped.
+        module: ours, imported first, so that a failure says what is missing and not that tests were
+            skipped.
         library: its distribution.
         tests: files under tests/.
         page: under docs/adapters/; its blocks of Python are run as they stand.
         further: what the tests need beside: extras of ours, or requirements.
-        pins: the file of versions; the adapter's own by default. Those that share one share the environment.
+        pins: the file of versions; the adapter's own by default. Those that share one share the
+            environment.
         python: the oldest that the library runs on, where ours is older.
     """
 
@@ -173,7 +177,8 @@ def main(names: list[str]) -> int:
     for name in names or ADAPTERS:
         if too_old := wants(name):
             print(
-                f"{name}: not tested, for it needs {too_old}: make test-adapters PYTHON={too_old} ADAPTERS={name}"
+                f"{name}: not tested, for it needs {too_old}: make test-adapters "
+                f"PYTHON={too_old} ADAPTERS={name}"
             )
             failed += [name] if names else []
             continue
@@ -182,7 +187,8 @@ def main(names: list[str]) -> int:
         made = time.monotonic()
         wrong = test(name, python)
         print(
-            f"{name}: {wrong or 'passed'} ({made - began:.0f} s to set up, {time.monotonic() - made:.0f} s)",
+            f"{name}: {wrong or 'passed'} ({made - began:.0f} s to set up, "
+            f"{time.monotonic() - made:.0f} s)",
             flush=True,
         )
         failed += [name] if wrong else []
@@ -217,7 +223,9 @@ def pinned(name: str) -> Path:
 
 
 def make_venv(folder: Path) -> Path:
-    """A new virtual environment. Debian keeps `ensurepip` in a package of its own; `install` does without it."""
+    """A new virtual environment. Debian keeps `ensurepip` in a package of its own; `install` does
+    without it.
+    """
     has_pip = importlib.util.find_spec("ensurepip") is not None
     options = [] if has_pip else ["--without-pip"]
     command = [sys.executable, "-m", "venv", "--clear", *options, folder]

@@ -1,7 +1,9 @@
-"""Imported when Python starts in an environment whose torch is for CPU and whose torchvision is not.
+"""Imported when Python starts in an environment whose torch is for CPU and whose torchvision is
+not.
 
-Its compiled operators then can't be loaded, and without the names of two of them `import torchvision` fails. vLLM
-imports it for the pictures' transforms, which are Python and need none of them.
+Its compiled operators then can't be loaded, and without the names of two of them `import
+torchvision` fails. vLLM imports it for the pictures' transforms, which are Python and need none of
+them.
 """
 
 import importlib.util

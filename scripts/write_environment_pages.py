@@ -1,7 +1,7 @@
 """Generate docs/environments/: one page per environment, from the code and from played levels.
 
-`--check` writes nothing and fails if a page is out of date; `make docs` uses it. Pictures aren't compared, because they
-differ slightly between drivers.
+`--check` writes nothing and fails if a page is out of date; `make docs` uses it. Pictures aren't
+compared, because they differ slightly between drivers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ SEEDS = range(3)
 SHOWN_TURNS = 2
 FOLDER = Path(__file__).parent.parent / "docs" / "environments"
 HEIGHT, WIDEST, SECONDS, LAST = 256, 512, 0.8, 1.6
-"""Size of an animation in pixels, and the duration of a frame and of an episode's last frame in seconds."""
+"""Size of an animation in pixels, and the duration of a frame and of an episode's last frame in
+seconds.
+"""
 
 
 def main() -> None:
@@ -58,7 +60,8 @@ def main() -> None:
     stale = [name for name, text in pages.items() if text != read(FOLDER / f"{name}.md")]
     if check and stale:
         sys.exit(
-            f"{', '.join(stale)} in {FOLDER} are out of date; run scripts/write_environment_pages.py"
+            f"{', '.join(stale)} in {FOLDER} are out of date; run "
+            "scripts/write_environment_pages.py"
         )
     for name in stale:
         (FOLDER / f"{name}.md").write_text(pages[name], encoding="utf-8")
@@ -71,8 +74,9 @@ def read(page: Path) -> str:
 
 def all_options(package: Any) -> str:
     return (
-        "# Common options\n\nKeywords of `gym.make` that all environments accept. Environments add options and "
-        "may change these defaults. `preset=` selects a named set of options; options given beside it override it.\n\n"
+        "# Common options\n\nKeywords of `gym.make` that all environments accept. Environments "
+        "add options and may change these defaults. `preset=` selects a named set of options; "
+        "options given beside it override it.\n\n"
         + options_table(package, EnvConfig, [field.name for field in dataclasses.fields(EnvConfig)])
     )
 
@@ -93,7 +97,8 @@ def environment_page(package: Any, name: str, env_id: str, env: VagenEnv) -> str
         inspect.getdoc(type(env)) or "",
         f"\nIds: {', '.join(f'`{each}`' for each in ids)}.\n",
         "## Example\n\nThe prompt, and the oracle's first turns on the first test level.\n",
-        f'<details markdown="1"><summary>System prompt</summary>\n\n{fenced(env.system_prompt)}\n</details>\n',
+        '<details markdown="1"><summary>System '
+        f"prompt</summary>\n\n{fenced(env.system_prompt)}\n</details>\n",
         episode(env),
         "## Options\n\n" + options_table(package, config_class, own),
         "\nDefaults that differ from the [common options](options.md):\n\n" if changed else "",
@@ -160,7 +165,8 @@ def episode(env: VagenEnv) -> str:
             )
     metrics = ", ".join(f"`{name}`" for name in turn.metrics)
     parts.append(
-        f"Reward terms of this episode: {', '.join(f'`{name}`' for name in terms)}. Turn metrics: {metrics}.\n"
+        f"Reward terms of this episode: {', '.join(f'`{name}`' for name in terms)}. Turn "
+        f"metrics: {metrics}.\n"
     )
     return "\n\n".join(parts)
 
@@ -209,7 +215,9 @@ def presets(config_class: type[EnvConfig]) -> str:
 
 
 def level_options(config_class: type[EnvConfig]) -> list[str]:
-    """The options that choose a seed's level: `level_fields`, what the ladder does it with, and the assets."""
+    """The options that choose a seed's level: `level_fields`, what the ladder does it with, and the
+    assets.
+    """
     chosen = {*config_class.level_fields, "assets"}
     defaults = {field.name: field.default for field in dataclasses.fields(config_class)}
     for rung in config_class.rungs:
@@ -229,9 +237,9 @@ def levels(config_class: type[EnvConfig]) -> str:
     module = config_class.__module__.rpartition(".")[0]
     train, val = {"vagen_envs.frozen_lake": LAKES, "vagen_envs.sokoban": BOARDS}.get(module, SHARES)
     return (
-        "\n## Levels and splits\n\nA level is a function of the id, the split, the seed and these options: "
-        f"{fields or 'none'}. `train`, `val` and `test` contain {train}, {val} and {100 - train - val} % of the levels "
-        "and are disjoint.\n"
+        "\n## Levels and splits\n\nA level is a function of the id, the split, the seed and "
+        f"these options: {fields or 'none'}. `train`, `val` and `test` contain {train}, {val} "
+        f"and {100 - train - val} % of the levels and are disjoint.\n"
     )
 
 

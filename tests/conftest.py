@@ -119,7 +119,7 @@ def _lacking():
             (
                 find_library("X11") and vulkan,
                 "libX11|vulkan",
-                "Mesa's Vulkan drivers: scripts/setup_vulkan.sh",
+                "Mesa's Vulkan drivers: vagen setup vulkan",
             ),
             (shutil.which("chromium"), "chromium", "chromium"),
         )

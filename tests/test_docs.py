@@ -95,7 +95,15 @@ def test_python_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
         pytest.skip(f"{NEEDS[name]} is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    monkeypatch.setattr(sys, "path", [str(ROOT / "examples" / "lights_out"), *sys.path])
+    monkeypatch.setattr(
+        sys,
+        "path",
+        [str(tmp_path / "treasure_hunt"), str(ROOT / "examples" / "lights_out"), *sys.path],
+    )
+    if name == "your_environment.md":  # the page's first line makes the environment it speaks of
+        subprocess.run(
+            [sys.executable, "-m", "vagen_benchmarks", "new", "env", "treasure_hunt"], check=True
+        )
     seen: dict[str, object] = {}
     with served(*SERVERS[name]) if name in SERVERS else contextlib.nullcontext():
         for block in blocks_of(page):

@@ -6,6 +6,7 @@
 Importing this package imports no simulator and no torch.
 """
 
+from vagen_envs.arrays import register_conversions
 from vagen_envs.core import Executed, Observation, RewardTerm, State, Turn, VagenEnv
 from vagen_envs.errors import VagenError
 from vagen_envs.pictures import Picture
@@ -31,3 +32,4 @@ __all__ = [
 ]
 
 register_all()
+register_conversions()

@@ -1,7 +1,8 @@
-"""Bounds of options, which stand in the annotation of an option: `size: Annotated[int, Whole(3, 16), Open()] = 4`.
+"""Bounds of options, which stand in the annotation of an option: `size: Annotated[int, Whole(3,
+16), Open()] = 4`.
 
-Where none stands there, the type is the bound. A bound reads plain JSON values, never converts them, and costs
-nothing on a value that is far too large.
+Where none stands there, the type is the bound. A bound reads plain JSON values, never converts
+them, and costs nothing on a value that is far too large.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A text of 1 to `most` characters that can be printed: no control characters, no lone surrogates."""
+    """A text of 1 to `most` characters that can be printed: no control characters, no lone
+    surrogates.
+    """
 
     most: int
 
@@ -158,8 +161,11 @@ SEED = Whole(0, 2**64 - 1)
 
 
 def bound_of(kind: Any) -> Bound:
-    """The bound that a type hint says: such as of a `Literal`, a tuple of one type, or either of these or `None`."""
-    origin, args = get_origin(kind), get_args(kind)
+    """The bound that a type hint says: such as of a `Literal`, a tuple of one type, or either of
+    these or `None`.
+    """
+    origin = get_origin(kind)
+    args = get_args(kind)
     if origin is Literal:
         return OneOf(args)
     if origin in (Union, types.UnionType) and len(args) == 2 and args[1] is types.NoneType:
@@ -175,7 +181,9 @@ def bound_of(kind: Any) -> Bound:
 
 @functools.cache
 def bounds_of(cls: Any) -> dict[str, tuple[Bound, Bound | None]]:
-    """The bound of each field of a dataclass, and of what a client of a server may set it to; `None` for closed."""
+    """The bound of each field of a dataclass, and of what a client of a server may set it to;
+    `None` for closed.
+    """
     found: dict[str, tuple[Bound, Bound | None]] = {}
     for owner in reversed(
         cls.__mro__[:-1]

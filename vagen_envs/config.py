@@ -50,26 +50,35 @@ def plain_integer(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvConfig:
-    """Options of `gym.make` that all environments share. Subclasses add theirs and set the paper's defaults."""
+    """Options of `gym.make` that all environments share. Subclasses add theirs and set the paper's
+    defaults.
+    """
 
     level_fields: ClassVar[tuple[str, ...]] = ()
-    """Options that a level depends on. Others (prompts, rewards, budgets) never change a seed's level."""
+    """Options that a level depends on. Others (prompts, rewards, budgets) never change a seed's
+    level.
+    """
 
     machine_fields: ClassVar[tuple[str, ...]] = ()
-    """Options that say where and how something runs and change nothing that is to be seen: snapshots pass between
-    environments that differ in them."""
+    """Options that say where and how something runs and change nothing that is to be seen:
+    snapshots pass between environments that differ in them."""
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
-        "vagen-main": {"layout": "flat", "strategy": "free_think", "prompt_pack": "vagen_main"},
+        "vagen-main": {
+            "layout": "flat",
+            "strategy": "free_think",
+            "prompt_pack": "vagen_main",
+            "format_per_turn": True,
+        },
     }
-    """Named sets of options: `gym.make(id, preset="released")`. A subclass adds its own, and adds to these.
-    `vagen-main` has the format of VAGEN's branch `main` of 2026, for checkpoints that were trained there; levels and
-    rewards stay the paper's."""
+    """Named sets of options: `gym.make(id, preset="released")`. A subclass adds its own, and adds
+    to these. `vagen-main` has the format of VAGEN's branch `main` of 2026, for checkpoints that
+    were trained there; levels and rewards stay the paper's."""
 
     rungs: ClassVar[tuple[Mapping[str, Any], ...]] = ()
-    """The ladder: what `difficulty=0…5` stands for, options a rung, easiest first. Options that are given as well
-    win. Frozen: a change of a rung is a new version of the environment."""
+    """The ladder: what `difficulty=0…5` stands for, options a rung, easiest first. Options that are
+    given as well win. Frozen: a change of a rung is a new version of the environment."""
 
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "structured")
     """The state representations this environment has (VAGEN, table 23)."""
@@ -79,23 +88,33 @@ class EnvConfig:
     representation: Annotated[Representation, Open()] = "natural_language"
     """How `<observation>` and `<prediction>` are written (VAGEN, section 4 and appendix C)."""
     observation: Annotated[ObservationMode, Open()] = "image"
-    """What a turn shows: the picture, the state as text, or both. `"text"` renders no picture at all."""
+    """What a turn shows: the picture, the state as text, or both. `"text"` renders no picture at
+    all.
+    """
     layout: Annotated[Layout, Open()] = "nested"
-    """Order of the tags: the paper's nested one, the flat one of VAGEN's 2026 code, or untagged thoughts."""
+    """Order of the tags: the paper's nested one, the flat one of VAGEN's 2026 code, or untagged
+    thoughts.
+    """
     tags: Annotated[TagNames, Open(Several(Words(32), 5, 5))] = TAGS
-    """What the tags are called: for think, observation, reasoning, prediction and answer, in this order."""
+    """What the tags are called: for think, observation, reasoning, prediction and answer, in this
+    order.
+    """
     reasoning: Annotated[Reasoning, Open()] = "optional"
-    """Whether `<reasoning>` may be left out. The paper's table 5 has it, its section 2.2 doesn't."""
+    """Whether `<reasoning>` may be left out. The paper's table 5 has it, its section 2.2
+    doesn't.
+    """
     parsing: Annotated[Parsing, Open()] = "lenient"
-    """Whether a malformed reply's answer is still executed; it never earns the format reward. `"released"` executes
-    and pays what VAGEN's released parsers do."""
+    """Whether a malformed reply's answer is still executed; it never earns the format reward.
+    `"released"` executes and pays what VAGEN's released parsers do."""
     native_thinking: Annotated[NativeThinking, Open()] = "reject"
-    """Whether a thinking model's own text before its reply breaks the format; it is set aside either way."""
+    """Whether a thinking model's own text before its reply breaks the format; it is set aside
+    either way.
+    """
     separator: Annotated[str, Open(Words(8))] = ","
     """Stands between the actions of an answer."""
     action_names: Annotated[tuple[str, ...], Open(Several(Words(32), 32, 0))] = ()
-    """What replies call the actions, in the order of the environment's own names; empty for those. Only where actions
-    are names."""
+    """What replies call the actions, in the order of the environment's own names; empty for those.
+    Only where actions are names."""
     # A reply has no room for more actions than characters.
     max_actions_per_turn: Annotated[int, Whole(1, 16_384), Open(Whole(1, 100))] = 3
     """Actions beyond this many are dropped and marked. The paper's `max_actions_per_step`."""
@@ -104,22 +123,43 @@ class EnvConfig:
     max_steps: Annotated[int, Whole(1, MOST), Open(COUNTED)] = 100
     """Primitive actions in an episode; it is truncated after the last."""
     format_reward: Annotated[float, Open(REWARD)] = 0.5
-    """Reward for a turn whose reply is well formed and whose actions are all valid (VAGEN, tables 16-20)."""
+    """Reward for a turn whose reply is well formed and whose actions are all valid (VAGEN, tables
+    16-20).
+    """
+    format_per_turn: Annotated[bool, Open()] = False
+    """Pay each well-formed turn `format_reward`, as the paper does. By default a budget of more
+    turns than the environment's own pays no more in all, and a solved episode earns the turns that
+    are left: else an agent would earn by solving late, or not at all."""
     prompt_pack: str = "default"
     """A prompt pack of this package, or the path of a folder that overrides some of its files."""
     split: Annotated[Split, Open()] = "train"
     """The split that levels are drawn from. Splits share no level, whatever the seeds."""
     level: Annotated[int | None, OrNone(Whole(0, 2**63 - 1)), Open()] = None
-    """Every episode plays this level of the split, counted from 0 (see `VagenEnv`); `None` lets seeds choose."""
+    """Every episode plays this level of the split, counted from 0 (see `VagenEnv`); `None` lets
+    seeds choose.
+    """
+    num_levels: Annotated[int | None, OrNone(Whole(1, 2**31)), Open()] = None
+    """Episodes play the first so many levels of the split only: a seed stands for its remainder. A
+    small policy learns few levels long before it learns to play ever new ones (Cobbe et al. 2020,
+    Procgen)."""
     difficulty: Annotated[Literal[0, 1, 2, 3, 4, 5] | None, Open()] = None
-    """A rung of the environment's ladder, 0 the easiest: it sets the options that are listed there, but for those that
-    are given as well. `None` leaves everything at its default."""
+    """A rung of the environment's ladder, 0 the easiest: it sets the options that are listed there,
+    but for those that are given as well. `None` leaves everything at its default."""
 
     def __init_subclass__(cls) -> None:
-        inherited, own = cls.__mro__[1].presets, cls.__dict__.get("presets", {})  # type: ignore[attr-defined]
+        inherited = cls.__mro__[1].presets  # type: ignore[attr-defined]
+        own = cls.__dict__.get("presets", {})
         cls.presets = {
             name: {**inherited.get(name, {}), **own.get(name, {})} for name in {**inherited, **own}
         }
+
+    @property
+    def bonus_share(self) -> float:
+        """The share of its size that a bonus of each turn has: min(1, d / `max_turns`), d the
+        environment's own number of turns, which is the paper's where the paper has the
+        environment.
+        """
+        return min(1.0, type(self).max_turns / self.max_turns)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -150,7 +190,9 @@ class EnvConfig:
         )
 
     def require(self, condition: bool, field: str, must_be: str) -> None:
-        """Raise a ConfigError that names the field, its value and what it must be, unless `condition`."""
+        """Raise a ConfigError that names the field, its value and what it must be, unless
+        `condition`.
+        """
         if not condition:
             raise ConfigError(
                 f"{field}={shown(getattr(self, field))} is not valid: it must be {must_be}"
@@ -171,7 +213,8 @@ class EnvConfig:
         rung = options.get("difficulty")
         if rung is not None and not cls.rungs:
             raise ConfigError(
-                f"difficulty={shown(rung)} is not valid: it must be None, since there is no ladder here"
+                f"difficulty={shown(rung)} is not valid: it must be None, since there is no "
+                "ladder here"
             )
         ladder = {} if rung is None else cls._rung(rung, {**cls.presets[preset], **options})
         given = {**cls.presets[preset], **ladder, **options}
@@ -182,7 +225,9 @@ class EnvConfig:
 
     @classmethod
     def _read(cls, name: str, value: Any) -> Any:
-        """The value of an option as the configuration holds it. Raises ConfigError if it is out of bounds."""
+        """The value of an option as the configuration holds it. Raises ConfigError if it is out of
+        bounds.
+        """
         bound = bounds_of(cls)[name][0]  # type: ignore[arg-type]
         if isinstance(value, list):  # JSON has no tuples
             value = tuple(value)
@@ -198,7 +243,9 @@ class EnvConfig:
 
     @classmethod
     def of_reset(cls, options: Mapping[str, Any] | None, env_id: str) -> dict[str, Any]:
-        """The split and the level that the options of a reset ask for. Raises ConfigError."""
+        """The split and the level that the options of a reset name, without those that are None.
+        Raises ConfigError.
+        """
         if options is not None and not isinstance(options, Mapping):
             raise ConfigError(f"{env_id}: reset options are a dictionary, not {shown(options)}")
         known = ("split", "level")
@@ -211,13 +258,16 @@ class EnvConfig:
             return {
                 name: cls._read(name, plain_integer(value))
                 for name, value in (options or {}).items()
+                if value is not None
             }
         except ConfigError as error:
             raise ConfigError(f"{env_id}: {error}") from None
 
     @classmethod
     def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG003  (a hook)
-        """What a rung stands for beside a preset and options, which win. Raises ConfigError where they don't fit."""
+        """What a rung stands for beside a preset and options, which win. Raises ConfigError where
+        they don't fit.
+        """
         return cls.rungs[rung]
 
     @classmethod
@@ -241,8 +291,9 @@ class EnvConfig:
 class SolvableConfig(EnvConfig):
     """Options of an environment whose levels are drawn by the length of their shortest solution.
 
-    Turns and steps that aren't given are as many as the longest level needs. A window that isn't given ends
-    where given turns and steps do. Values that don't fit are refused: its oracle couldn't solve it.
+    Turns and steps that aren't given are as many as the longest level needs. A window that isn't
+    given ends where given turns and steps do. Values that don't fit are refused: its oracle
+    couldn't solve it.
     """
 
     spare_steps: ClassVar[int] = 0
@@ -273,7 +324,9 @@ class SolvableConfig(EnvConfig):
 
     @classmethod
     def _following(cls, given: Mapping[str, Any], least: int = 1) -> dict[str, Any]:
-        """Turns, steps and window; where nothing else bounds the longest solution it is at least `least`."""
+        """Turns, steps and window; where nothing else bounds the longest solution it is at least
+        `least`.
+        """
         values: dict[str, Any] = {
             field.name: field.default for field in dataclasses.fields(cls)
         } | dict(given)

@@ -3,7 +3,8 @@
 >>> from vagen_envs.conformance import check
 >>> check("vagen/Sokoban-v0")
 
-It raises `ConformanceError` and never uses `assert`, so its own checks mean the same under `python -O`.
+It raises `ConformanceError` and never uses `assert`, so its own checks mean the same under `python
+-O`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from vagen_envs.core import Turn, VagenEnv
-from vagen_envs.errors import ConfigError, ConformanceError
+from vagen_envs.errors import ConfigError, ConformanceError, EnvClosedError
 from vagen_envs.registration import spec_of
 from vagen_envs.seeding import SPLITS, HashStream
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
@@ -78,7 +79,9 @@ def check(make: str | Factory, *, seeds: Sequence[int] = tuple(range(6)), **opti
 
 
 def is_a_vagen_environment(factory: Factory, seeds: Sequence[int]) -> None:
-    """The class, the action space, the system prompt, and an example that its own strict parser accepts."""
+    """The class, the action space, the system prompt, and an example that its own strict parser
+    accepts.
+    """
     with _made(factory) as env:
         _require(isinstance(env, VagenEnv), f"{type(env).__name__} is not a VagenEnv")
         _require(
@@ -97,7 +100,9 @@ def passes_gymnasiums_check(factory: Factory, seeds: Sequence[int]) -> None:
 
 
 def levels_follow_from_seeds(factory: Factory, seeds: Sequence[int]) -> None:
-    """The same seed and replies give the same turns in another instance and after other episodes."""
+    """The same seed and replies give the same turns in another instance and after other
+    episodes.
+    """
     with _made(factory) as one, _made(factory) as other:
         first = {seed: _episode(one, seed) for seed in seeds[:3]}
         for seed in reversed(seeds[:3]):
@@ -116,7 +121,8 @@ def levels_follow_from_seeds(factory: Factory, seeds: Sequence[int]) -> None:
 
 def global_generators_are_left_alone(factory: Factory, seeds: Sequence[int]) -> None:
     """Neither `random` nor `numpy.random` is drawn from or seeded."""
-    # Moved from wherever an earlier check left them: seeding with the same seed again would change nothing.
+    # Moved from wherever an earlier check left them: seeding with the same seed again would change
+    # nothing.
     random.random(), np.random.random()  # noqa: NPY002, S311
     before = random.getstate(), pickle.dumps(np.random.get_state())  # noqa: NPY002
     with _made(factory) as env:
@@ -184,14 +190,17 @@ def hostile_replies_are_survived(factory: Factory, seeds: Sequence[int]) -> None
 
 
 def a_snapshot_brings_the_moment_back(factory: Factory, seeds: Sequence[int]) -> None:
-    """`restore(snapshot())` gives the same turns, pictures and next levels: here, elsewhere, in a copy, in a pickle."""
+    """`restore(snapshot())` gives the same turns, pictures and next levels: here, elsewhere, in a
+    copy, in a pickle.
+    """
     with _made(factory) as env, _made(factory) as other:
         for turns, seed in enumerate(seeds[:2]):
             env.reset(seed=seeds[0])
             env.reset(options={"split": SPLITS[turns]})  # so its stream has moved
             if env.config.max_turns > 1:
                 _step(env, "nothing" if turns else env.oracle_reply())
-            snapshot, seen = env.snapshot(), env.observed
+            snapshot = env.snapshot()
+            seen = env.observed
             after = _follows(env)
             other.reset(seed=seed + 1)
             for one, where in ((env, "here"), (other, "in another instance")):
@@ -216,7 +225,9 @@ def a_snapshot_brings_the_moment_back(factory: Factory, seeds: Sequence[int]) ->
 
 
 def splits_share_no_level(factory: Factory, seeds: Sequence[int]) -> None:
-    """Levels of different splits have different content, and `reset(options={"split": …})` chooses one."""
+    """Levels of different splits have different content, and `reset(options={"split": …})` chooses
+    one.
+    """
     contents: dict[str, set[str]] = {}
     with _made(factory) as env:
         for split in SPLITS:
@@ -230,6 +241,33 @@ def splits_share_no_level(factory: Factory, seeds: Sequence[int]) -> None:
         _require(not shared, f"{split} and {other} share {sorted(shared)}")
 
 
+def a_named_split_holds(factory: Factory, seeds: Sequence[int]) -> None:
+    """Resets without options, as vector environments make them, draw from the split that was named
+    last.
+    """
+    with _made(factory) as env:
+        for split in SPLITS:
+            env.reset(seed=seeds[0], options={"split": split})
+            for _ in range(2):
+                level = env.reset()[1]["level"]
+                _require(level["split"] == split, f"{split} was named, and then came {level}")
+
+
+def nothing_is_played_after_close(factory: Factory, seeds: Sequence[int]) -> None:
+    """`reset` and `step` raise EnvClosedError after `close`, which may be called twice."""
+    with _made(factory) as env:
+        env.reset(seed=seeds[0])
+        env.close()
+        for name, move in (("reset", env.reset), ("step", lambda: env.step(""))):
+            try:
+                move()
+            except EnvClosedError:
+                continue
+            raise ConformanceError(
+                f"{name}() works after close(); a close() of your own calls super().close()"
+            )
+
+
 CHECKS: tuple[Callable[[Factory, Sequence[int]], None], ...] = (
     is_a_vagen_environment,
     passes_gymnasiums_check,
@@ -239,6 +277,8 @@ CHECKS: tuple[Callable[[Factory, Sequence[int]], None], ...] = (
     the_oracle_succeeds,
     hostile_replies_are_survived,
     splits_share_no_level,
+    a_named_split_holds,
+    nothing_is_played_after_close,
     a_snapshot_brings_the_moment_back,
 )
 
@@ -295,7 +335,9 @@ def _rest(env: VagenEnv) -> list[Any]:
 
 
 def _follows(env: VagenEnv) -> list[Any]:
-    """All that is to be seen from here: the rest of the episode, and the levels and pictures after it."""
+    """All that is to be seen from here: the rest of the episode, and the levels and pictures after
+    it.
+    """
     seen = _rest(env)
     for _ in range(2):
         env.reset()

@@ -6,19 +6,22 @@ A subclass of `VagenEnv` supplies the hooks of `vagen_envs.hooks` and nothing el
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 
 from vagen_envs.bounds import SEED
 from vagen_envs.config import plain_integer
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, did_you_mean, shown
 from vagen_envs.forking import Forkable
+from vagen_envs.level_choice import LevelChoice
 from vagen_envs.prompting import PromptPack, Prompts
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem, grammar_of
 from vagen_envs.seeding import Split
@@ -39,19 +42,20 @@ class VagenEnv(Forkable):
     """A vision environment played by writing text.
 
     Action: any string. Observation: `{"image": uint8 (height, width, 3), "text": str}`; without
-    `"image"` under `observation="text"`. `info` holds after `reset` `state` and `level`, after `step`
-    also `turn`, the whole `Turn`. The system prompt is `system_prompt`.
+    `"image"` under `observation="text"`. `info` holds after `reset` `state` and `level`, after
+    `step` also `turn`, the whole `Turn`. The system prompt is `system_prompt`.
 
-    A seed names a level of a split. Where levels are generated, `level_count` is `None` and any seed gives one.
-    Where they are published data, `level_count` is their number in the split, and the seeds 0, 1, 2, … play them
-    in the data's order, then again from the first. `level=i`, as an option of `gym.make` or in
-    `reset(options={"level": i})`, plays level `i`, which is that of seed `i`, and refuses one that isn't there.
-    An environment with published data implements `_level_count` and takes its level from `_published` in `_load`;
-    a level that can't be played raises LevelError there.
+    A seed names a level of a split. Where levels are generated, `level_count` is `None` and any
+    seed gives one. Where they are published data, `level_count` is their number in the split, and
+    the seeds 0, 1, 2, … play them in the data's order, then again from the first. `level=i`, as an
+    option of `gym.make` or in `reset(options={"level": i})`, plays level `i`, which is that of seed
+    `i`, and refuses one that isn't there. An environment with published data implements
+    `_level_count` and takes its level from `_published` in `_load`; a level that can't be played
+    raises LevelError there.
 
     Args:
-        render_mode: `None`, `"rgb_array"` or `"ansi"`. `gym.make` also takes `"human"`, for which Gymnasium shows a
-            window (needs the extra `human`).
+        render_mode: `None`, `"rgb_array"` or `"ansi"`. `gym.make` also takes `"human"`, for which
+            Gymnasium shows a window (needs the extra `human`).
         preset: a named set of options, the paper's by default.
         options: fields of the environment's configuration class.
 
@@ -60,6 +64,7 @@ class VagenEnv(Forkable):
         MissingExtraError: the environment's extra is not installed.
     """
 
+    _spec: EnvSpec | None = None
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 2}  # noqa: RUF012
 
     def __init__(
@@ -99,10 +104,29 @@ class VagenEnv(Forkable):
         self.action_space = UnicodeText()
         self._shape = self._picture_shape()
         self._running = False
+        self._choice = LevelChoice.of(config)
+
+    @property
+    def spec(self) -> EnvSpec | None:  # type: ignore[override]
+        """What Gymnasium knows of this environment, with its turns as `max_episode_steps`.
+
+        `TimeAwareObservation` and others ask for them. `gym.make` adds no `TimeLimit`: it reads the
+        registered spec, which can't know the turns.
+        """
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        if spec is not None and spec.max_episode_steps is None:
+            spec = copy.copy(spec)
+            spec.max_episode_steps = self.config.max_turns
+        self._spec = spec
 
     @functools.cached_property
     def observation_space(self) -> spaces.Dict:  # type: ignore[override]
-        """What observations are. Made when it is asked for: it holds five arrays as large as a picture."""
+        """What observations are. Made when it is asked for: it holds five arrays as large as a
+        picture.
+        """
         seen: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
         if self._looks:
             seen["image"] = spaces.Box(0, 255, self._shape, np.uint8)
@@ -115,8 +139,10 @@ class VagenEnv(Forkable):
 
     @property
     def level_count(self) -> int | None:
-        """How many levels the configured split has; `None` where they are generated."""
-        return self._level_count(self.config.split)
+        """How many levels of the configured split are played; `None` where they are generated and
+        `num_levels` doesn't say.
+        """
+        return self._count(self.config.split)
 
     @property
     def observed(self) -> Observation:
@@ -127,7 +153,9 @@ class VagenEnv(Forkable):
 
     @property
     def true_state(self) -> State:
-        """The true state, whatever the observation shows. Raises EpisodeOverError before the first reset."""
+        """The true state, whatever the observation shows. Raises EpisodeOverError before the first
+        reset.
+        """
         if not hasattr(self, "_state"):
             raise EpisodeOverError(f"{self.id} has no state yet; call reset() first")
         return self._state
@@ -138,29 +166,38 @@ class VagenEnv(Forkable):
         """Begin an episode.
 
         Args:
-            seed: the level's seed. Without one, the next seed of the environment's own stream is taken.
-            options: `{"split": …}` draws this level from another split than the configured one, `{"level": …}`
-                plays that level, whatever the seed.
+            seed: the level's seed. Without one, the next seed of the environment's own stream is
+                taken.
+            options: `{"split": …}` draws levels from another split than the configured one,
+                `{"level": …}` plays that level, whatever the seed. Both hold for later resets, such
+                as a vector environment's automatic ones, until another is named; a seed, too, names
+                another level. `None` names nothing.
 
         Raises:
             ConfigError: the seed or an option is not valid, or the split has fewer levels.
             LevelError: the level can't be played.
+            EnvClosedError: the environment was closed.
         """
+        self._require_open()
         self._running = False  # a reset that raises leaves no episode to step in
-        split, asked = self._asked(options)
         if seed is not None:
             seed = plain_integer(seed)
             if not SEED.admits(seed):
                 raise ConfigError(f"{self.id}: seed={shown(seed)} is not valid: it must be {SEED}")
+        named = self.config.of_reset(options, self.id)
+        choice = self._choice.renamed(named, seed, self.config.level)
+        count = self._count(choice.split)
+        choice.require(count, self.id)
+        self._choice = choice
         gym.Env.reset(self, seed=seed)
-        # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
-        drawn = (
-            asked
-            if asked is not None
-            else seed
-            if seed is not None
-            else int(self.np_random.integers(2**31))
-        )
+        split = choice.split
+        drawn = seed if choice.level is None else choice.level
+        if drawn is None:
+            # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then
+            # share a level.
+            drawn = int(self.np_random.integers(2**31))
+        if self.config.num_levels is not None and count:
+            drawn %= count
         self._load_level(split, drawn, self._load)
         self.level = {"split": split, "seed": drawn, "content": self._content()}
         self._turns = 0
@@ -181,7 +218,9 @@ class VagenEnv(Forkable):
             EpisodeOverError: there is no running episode.
             ReplyTypeError: the reply isn't a string.
             SimulatorError: the simulator broke; reset to go on.
+            EnvClosedError: the environment was closed.
         """
+        self._require_open()
         if not self._running:
             raise EpisodeOverError(f"{self.id} has no running episode; call reset() first")
         if not isinstance(action, str):
@@ -194,6 +233,8 @@ class VagenEnv(Forkable):
         after: State = self._guarded(self._extract)
         solved = self._solved()
         terminated = solved or self._lost()
+        if terminated:
+            parsed = self._as_played(parsed)
         self._turns += 1
         spent = self._turns >= self.config.max_turns or self._steps >= self.config.max_steps
         truncated = spent and not terminated
@@ -213,7 +254,8 @@ class VagenEnv(Forkable):
             self._reward_terms(parsed, executed),
             {
                 "action_is_valid": bool(parsed.actions) and not parsed.refused,
-                "action_is_effective": any(each.effective for each in executed),
+                "answer_is_unclear": parsed.unclear,
+                "action_is_effective": self._is_effective(before, after, executed),
                 "success": solved,
                 **self._metrics(),
             },
@@ -229,7 +271,8 @@ class VagenEnv(Forkable):
         """The picture (`rgb_array`) or the state as text (`ansi`)."""
         if self.render_mode is None:
             gym.logger.warn(
-                f'render() of {self.id} without a render mode; use gym.make("{self.id}", render_mode=…)'
+                f"render() of {self.id} without a render mode; "
+                f'use gym.make("{self.id}", render_mode=…)'
             )
             return None
         if not hasattr(self, "_state"):
@@ -237,7 +280,8 @@ class VagenEnv(Forkable):
         return self._view_text() if self.render_mode == "ansi" else self._look().pixels.copy()
 
     def oracle_reply(self) -> str:
-        """A full reply that brings the episode nearer to its end; observation and prediction are true.
+        """A full reply that brings the episode nearer to its end; observation and prediction are
+        true.
 
         Raises:
             EpisodeOverError: there was no reset yet.
@@ -261,11 +305,12 @@ class VagenEnv(Forkable):
 
     def _named_actions(self) -> ActionGrammar:
         """The environment's actions under the names that the configuration gives them."""
-        actions, called = self._actions(), self.config.action_names
+        actions = self._actions()
+        called = self.config.action_names
         if not hasattr(actions, "summary"):
             raise ConfigError(
-                f"{type(self).__name__}._actions() returned a {type(actions).__name__}; it must return Names(…), "
-                "Calls(…) or another ActionGrammar"
+                f"{type(self).__name__}._actions() returned a {type(actions).__name__}; it must "
+                "return Names(…), Calls(…) or another ActionGrammar"
             )
         if not called:
             return actions
@@ -274,23 +319,16 @@ class VagenEnv(Forkable):
                 f"{self.id}: action_names={shown(called)} is not valid: actions here aren't names"
             )
         try:
-            return Names(*actions.names, called=called)
+            return Names(*actions.names, called=called, exact=actions.exact)
         except ValueError as error:
             raise ConfigError(f"{self.id}: {error}") from None
 
-    def _asked(self, options: Mapping[str, Any] | None) -> tuple[Split, int | None]:
-        """The split of a reset, and the number of its level if one is asked for. Raises ConfigError."""
-        asked = {
-            "split": self.config.split,
-            "level": self.config.level,
-            **self.config.of_reset(options, self.id),
-        }
-        split, level, count = asked["split"], asked["level"], self._level_count(asked["split"])
-        if level is not None and count is not None and level >= count:
-            raise ConfigError(
-                f"{self.id}: there is no level={level}: the split {split!r} has {count}, counted from 0"
-            )
-        return split, level
+    def _count(self, split: Split) -> int | None:
+        """How many levels of a split are played; None where there is no end of them."""
+        published, most = self._level_count(split), self.config.num_levels
+        if published is None:
+            return most
+        return published if most is None else min(published, most)
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
         if len(reply) <= MAX_TEXT_LENGTH:
@@ -320,8 +358,14 @@ class VagenEnv(Forkable):
         for each in executed:
             for term in each.rewards:
                 sums[term.name] = sums.get(term.name, 0.0) + term.value
-        if self.config.format_reward and parsed.format_correct:
-            sums["format"] = self.config.format_reward
+        config = self.config
+        if config.format_reward and parsed.format_correct:
+            share = 1.0 if config.format_per_turn else config.bonus_share
+            sums["format"] = share * config.format_reward
+            left = config.max_turns - self._turns
+            # Solved, the episode goes on in an absorbing state, as in DAC (arXiv:1809.02925).
+            if not config.format_per_turn and left and self._solved():
+                sums["remaining_format"] = left * sums["format"]
         return tuple([RewardTerm(name, value) for name, value in sums.items()])
 
     def _feedback_text(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> str:

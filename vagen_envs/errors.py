@@ -3,8 +3,8 @@
 A message states the value, the reason and the fix. Malformed replies of a model are never
 exceptions: they are `Problem`s inside the `Turn`.
 
-Every error can be built from one message alone, as pickle does, and as Gymnasium's `AsyncVectorEnv` does with
-a worker's error: it raises `type(error)(error)`.
+Every error can be built from one message alone, as pickle does, and as Gymnasium's `AsyncVectorEnv`
+does with a worker's error: it raises `type(error)(error)`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _LIBRARIES = frozenset(
 
 
 def place_of(error: BaseException) -> str:
-    """Where in a user's own code an error was raised, as ` (my_env.py, line 66)`; empty where only libraries ran."""
+    """Where in a user's own code an error was raised, as ` (my_env.py, line 66)`; empty where only
+    libraries ran.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     own = [
         each
@@ -78,6 +80,10 @@ class EpisodeOverError(VagenError, RuntimeError):
     """`step` was called before `reset`, or after the episode ended."""
 
 
+class EnvClosedError(VagenError, RuntimeError):
+    """An environment was used after `close`."""
+
+
 class ReplyTypeError(VagenError, TypeError):
     """The action given to `step` is not a string."""
 
@@ -95,7 +101,9 @@ class SampleError(VagenError, ValueError):
 
 
 class SnapshotError(VagenError, ValueError):
-    """Bytes given to `restore` are not a snapshot of such an environment, or a moment can't be written down."""
+    """Bytes given to `restore` are not a snapshot of such an environment, or a moment can't be
+    written down.
+    """
 
 
 class ConformanceError(VagenError):
@@ -104,6 +112,18 @@ class ConformanceError(VagenError):
 
 class ScorerError(VagenError, RuntimeError):
     """A scorer of SVG drawings lacks its weights, or they are not the expected ones."""
+
+
+class NotBoxesError(ValueError):
+    """A text isn't a list of boxes. The message says why."""
+
+
+class SvgError(ValueError):
+    """The SVG isn't drawn; the message tells its author why."""
+
+
+class RendererError(VagenError, RuntimeError):
+    """The drawing process can't be started. It is not a failure of the agent."""
 
 
 _SHOWN = reprlib.Repr()

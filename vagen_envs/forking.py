@@ -1,7 +1,7 @@
 """Snapshots, copies and pickles of environments.
 
-A snapshot is a header line, which names the environment and its configuration, and JSON. It holds no pickle: bytes from
-outside are read as data, and refused with one clear error.
+A snapshot is a header line, which names the environment and its configuration, and JSON. It holds
+no pickle: bytes from outside are read as data, and refused with one clear error.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ import numpy as np
 
 from vagen_envs.errors import SimulatorError, SnapshotError, VagenError, place_of
 from vagen_envs.hooks import EnvironmentHooks
+from vagen_envs.level_choice import LevelChoice
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action
 from vagen_envs.seeding import SPLITS, HashStream, Split, content_hash
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_envs.turn import Executed, Observation, State
 
-VERSION = 2
+VERSION = 3
 """Version of the form of a snapshot."""
 
 _MAGIC = "vagen-snapshot"
@@ -50,6 +51,7 @@ class Forkable(EnvironmentHooks):
     _shape: tuple[int, ...]
     _loaded: tuple[Split, int] | None = None
     """Split and seed of the level that is loaded."""
+    _choice: LevelChoice
     _made_with: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
@@ -59,10 +61,11 @@ class Forkable(EnvironmentHooks):
         return env
 
     def snapshot(self) -> bytes:
-        """This moment: the episode, its pictures and random numbers, the stream of next seeds.
+        """This moment: the episode, its pictures and random numbers, the stream of next seeds and
+        their split.
 
-        An environment of the same id and options takes it over with `restore`, in any process. Wrappers
-        and the random numbers of spaces aren't part of it.
+        An environment of the same id and options takes it over with `restore`, in any process.
+        Wrappers and the random numbers of spaces aren't part of it.
 
         Raises:
             SnapshotError: `np_random` was replaced by a generator of another kind than Gymnasium's.
@@ -70,14 +73,17 @@ class Forkable(EnvironmentHooks):
         episode: list[Any] | None = None
         if hasattr(self, "_observed"):
             world = self._guarded(self._snapshot)
-            state, pixels = None, None
+            state = None
+            pixels = None
             if not self.looks_when_restored:
-                state, picture = self._state.to_json(), self._observed.picture
+                state = self._state.to_json()
+                picture = self._observed.picture
                 pixels = picture and base64.b64encode(picture.pixels.tobytes()).decode()
             level = [self.level[name] for name in ("split", "seed", "content")]
             counts = [self._turns, self._steps, self._running]
             episode = [*level, *counts, self._observed.text, world, state, pixels]
-        body = [self.np_random_seed, self.np_random.bit_generator.state, episode]
+        generator = self.np_random.bit_generator.state
+        body = [self.np_random_seed, generator, episode, self._choice.to_json()]
         try:
             rest = json.dumps(body, separators=(",", ":")).encode("ascii")
         except (TypeError, ValueError) as error:
@@ -85,17 +91,21 @@ class Forkable(EnvironmentHooks):
         return b"%b%08x\n%b" % (self._heading, zlib.crc32(rest), rest)
 
     def restore(self, snapshot: bytes) -> None:
-        """Go on from the moment that `snapshot()` wrote down here or elsewhere; `observed` is what was seen then.
+        """Go on from the moment that `snapshot()` wrote down here or elsewhere; `observed` is what
+        was seen then.
 
         Raises:
-            SnapshotError: the bytes aren't a snapshot of this id and these options, or they are damaged. Where
-                only the inside is wrong there is no running episode any more.
+            SnapshotError: the bytes aren't a snapshot of this id and these options, or they are
+                damaged. Where only the inside is wrong there is no running episode any more.
             SimulatorError: the simulator broke.
+            EnvClosedError: the environment was closed.
         """
+        self._require_open()
         body = _unpack(self._heading, snapshot)
         try:
-            seed, state, episode = body
+            seed, state, episode, named = body
             generator = _generator_at(seed, state)
+            choice = LevelChoice.from_json(named)
             if episode is None:
                 for name in ("_observed", "_state", "level"):
                     self.__dict__.pop(name, None)
@@ -105,10 +115,12 @@ class Forkable(EnvironmentHooks):
         except _UNREADABLE as error:
             self._running = False
             raise SnapshotError(
-                f"{self.id}: the snapshot's inside is wrong ({type(error).__name__}: {str(error)[:200]}); "
-                "restore one that this version's snapshot() gave"
+                f"{self.id}: the snapshot's inside is wrong ({type(error).__name__}: "
+                f"{str(error)[:200]}); restore one that this version's snapshot() gave"
             ) from error
-        self._np_random_seed, self._np_random = seed, generator
+        self._np_random_seed = seed
+        self._np_random = generator
+        self._choice = choice
 
     def _restore_episode(self, episode: list[Any]) -> None:
         split, seed, content, turns, steps, running, text, world, state, pixels = episode
@@ -123,7 +135,9 @@ class Forkable(EnvironmentHooks):
         if running and (turns >= config.max_turns or steps >= config.max_steps):
             raise ValueError("the budget is spent, but the episode goes on")
         self.level = {"split": split, "seed": seed, "content": content}
-        self._turns, self._steps, self._played = turns, steps, []
+        self._turns = turns
+        self._steps = steps
+        self._played = []
         if self.looks_when_restored:
             self._restore(world)
             self._state = self._guarded(self._extract)
@@ -140,7 +154,8 @@ class Forkable(EnvironmentHooks):
 
     @functools.cached_property
     def _heading(self) -> bytes:
-        """What a snapshot begins with. It ends with a digest of all options that could change what follows.
+        """What a snapshot begins with. It ends with a digest of all options that could change what
+        follows.
 
         Environments of equal headings may take over each other's snapshots.
         """
@@ -164,7 +179,8 @@ class Forkable(EnvironmentHooks):
         return _made_again, (type(self), *self._made_with, self.spec, self.snapshot())
 
     def _snapshot(self) -> Any:
-        """What the simulator holds, as JSON, after a level was loaded. By default the actions that were played.
+        """What the simulator holds, as JSON, after a level was loaded. By default the actions that
+        were played.
 
         An environment with a shorter way overrides this and `_restore` together.
         """
@@ -173,8 +189,8 @@ class Forkable(EnvironmentHooks):
     def _restore(self, world: Any) -> None:
         """Put the simulator where `_snapshot` was. By default `self.level` is played again.
 
-        `world` is untrusted: raise KeyError, TypeError or ValueError to reject it. State and observation are restored
-        already, unless `looks_when_restored`.
+        `world` is untrusted: raise KeyError, TypeError or ValueError to reject it. State and
+        observation are restored already, unless `looks_when_restored`.
         """
         actions = self._actions_of(world)
         self._rewind()
@@ -183,13 +199,18 @@ class Forkable(EnvironmentHooks):
             self._played.append(action.text)
 
     def _rewind(self) -> None:
-        """Put `self.level` to its start. It is loaded anew; an override can reset what `_load_again` leaves loaded."""
+        """Put `self.level` to its start. It is loaded anew; an override can reset what
+        `_load_again` leaves loaded.
+        """
         self._loaded = None
         self._load_again()
 
     def _load_again(self, load: Callable[[HashStream, Split], None] | None = None) -> None:
-        """Load `self.level`, by `load` if given, unless it is `_loaded`. ValueError if its content is another now."""
-        split, seed = self.level["split"], self.level["seed"]
+        """Load `self.level`, by `load` if given, unless it is `_loaded`. ValueError if its content
+        is another now.
+        """
+        split = self.level["split"]
+        seed = self.level["seed"]
         if self._loaded != (split, seed):
             self._load_level(split, seed, load or self._load)
         if self._content() != self.level["content"]:
@@ -198,12 +219,15 @@ class Forkable(EnvironmentHooks):
     def _load_level(
         self, split: Split, seed: int, load: Callable[[HashStream, Split], None]
     ) -> None:
-        self._level_seed, self._loaded = seed, None
+        self._level_seed = seed
+        self._loaded = None
         self._guarded(load, HashStream(self.id, self.config.level_key(), split).child(seed), split)
         self._loaded = (split, seed)
 
     def _actions_of(self, texts: Any) -> list[Action]:
-        """The actions that a snapshot's texts say. Raises TypeError or ValueError if that can't be."""
+        """The actions that a snapshot's texts say. Raises TypeError or ValueError if that can't
+        be.
+        """
         read = [self.grammar.actions.read(text, 0, len(text)) for text in texts]
         actions = [action for action in read if isinstance(action, Action)]
         if len(actions) < len(read) or len(actions) != self._steps:
@@ -224,8 +248,8 @@ class Forkable(EnvironmentHooks):
             if not isinstance(made, kind):
                 code = inspect.unwrap(call).__code__
                 raise TypeError(
-                    f"{call.__qualname__}() returned a {type(made).__name__}; it must return a {kind.__name__} "
-                    f"({code.co_filename}, line {code.co_firstlineno})"
+                    f"{call.__qualname__}() returned a {type(made).__name__}; it must return a "
+                    f"{kind.__name__} ({code.co_filename}, line {code.co_firstlineno})"
                 )
         except VagenError:
             self._running = False
@@ -239,7 +263,9 @@ class Forkable(EnvironmentHooks):
 
 
 def _generator_at(seed: Any, state: Any) -> np.random.Generator:
-    """Gymnasium's generator in this state. Raises ValueError, TypeError or OverflowError if it can't be."""
+    """Gymnasium's generator in this state. Raises ValueError, TypeError or OverflowError if it
+    can't be.
+    """
     generator = np.random.PCG64(0)
     generator.state = state
     # -1 is the seed of a generator that the user set; NumPy rounds numbers that aren't whole
@@ -287,10 +313,16 @@ def _why_not(head: bytes, snapshot: bytes) -> str:
     wanted = head.decode().split()
     found = snapshot[: len(head) + 200].partition(b"\n")[0].decode("ascii", "replace").split()
     if len(found) != 5 or found[:2] != wanted[:2]:
-        return f"these bytes are not a snapshot of form {VERSION}; pass what this version's snapshot() gave"
+        return (
+            f"these bytes are not a snapshot of form {VERSION}; pass what this version's "
+            "snapshot() gave"
+        )
     if found[2] != wanted[2]:
-        return f"this is a snapshot of {found[2]:.100}, not of {wanted[2]}; restore it in such an environment"
+        return (
+            f"this is a snapshot of {found[2]:.100}, not of {wanted[2]}; restore it in such an "
+            "environment"
+        )
     return (
-        f"this is a snapshot of {wanted[2]} with other options (fingerprint {found[3]:.16}, here {wanted[3]}); "
-        "make the environment with the options that it had there"
+        f"this is a snapshot of {wanted[2]} with other options (fingerprint {found[3]:.16}, here "
+        f"{wanted[3]}); make the environment with the options that it had there"
     )

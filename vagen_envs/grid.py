@@ -1,10 +1,12 @@
-"""What boards of cells have in common: symmetries, relations in words, pictures made of tiles, the environment.
+"""What boards of cells have in common: symmetries, relations in words, pictures made of tiles, the
+environment.
 
 A board is a flat sequence of cells, row by row from the upper left; a position is (row, column).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -17,9 +19,10 @@ from PIL import Image
 
 from vagen_envs.core import VagenEnv
 from vagen_envs.pictures import Picture, Pixels
-from vagen_envs.replies import ActionGrammar, Names
+from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn
+from vagen_envs.replies.parsed import REFUSED_CODES
 from vagen_envs.seeding import HashStream, Split
-from vagen_envs.turn import State
+from vagen_envs.turn import Executed, State
 
 Position = tuple[int, int]
 ACTIONS = ("Up", "Down", "Left", "Right")
@@ -63,11 +66,15 @@ def canonical(cells: bytes, height: int, width: int, stride: int = 0) -> bytes:
 
 def relation(subject: str, at: Position, other: str, other_at: Position) -> str:
     """Where `subject` is, seen from `other`, in the words of VAGEN, appendix D.1."""
-    rows, columns = at[0] - other_at[0], at[1] - other_at[1]
+    rows = at[0] - other_at[0]
+    columns = at[1] - other_at[1]
     if rows == 0 and columns == 0:
         return f"{subject} is at the same position as {other}"
     if rows == 0:
-        return f"{subject} is at the same row and to the {'left' if columns < 0 else 'right'} of {other}"
+        return (
+            f"{subject} is at the same row and to the {'left' if columns < 0 else 'right'} of "
+            f"{other}"
+        )
     vertical = "above" if rows < 0 else "below"
     if columns == 0:
         return f"{subject} is {vertical} and at the same column as {other}"
@@ -96,8 +103,8 @@ class TileSet:
     def _picture(self, codes: bytes, width: int) -> Picture:
         """A board of the tiles with these numbers, row by row, `width` cells wide.
 
-        Boards come back, by moves that are blocked or undone and levels that are played again: a picture that is known
-        has its name and its PNG already.
+        Boards come back, by moves that are blocked or undone and levels that are played again: a
+        picture that is known has its name and its PNG already.
         """
         rows = self._tiles[np.frombuffer(codes, np.uint8).reshape(-1, width)].swapaxes(1, 2)
         return Picture(rows.reshape(-1, width * self.side, 3))
@@ -112,6 +119,7 @@ class GridEnv(VagenEnv):
 
     quick = True
     blind_search = (200, 64)
+    comparison_levels = 600
     looks_when_restored = True
     simulator: Any
     """The level being played, with `step`, `copy`, `state`, `tiles`, `solved` and `lost`."""
@@ -121,10 +129,27 @@ class GridEnv(VagenEnv):
         """The simulator of the level that `stream` says, at its start."""
 
     def _actions(self) -> ActionGrammar:
-        return Names(*ACTIONS)
+        return Names(*ACTIONS, exact=self.config.parsing == "released")
+
+    def _as_played(self, parsed: ParsedTurn) -> ParsedTurn:
+        """The released code reads name by name, and none after the action that ends the episode."""
+        if self.config.parsing != "released":
+            return parsed
+        read = [problem for problem in parsed.problems if problem.code not in REFUSED_CODES]
+        return dataclasses.replace(parsed, problems=tuple(read))
+
+    def _is_effective(self, before: Any, after: Any, executed: Sequence[Executed]) -> bool:
+        """In the released code whether the player ended elsewhere: there and back again isn't
+        effective.
+        """
+        if self.config.parsing != "released":
+            return VagenEnv._is_effective(self, before, after, executed)
+        return bool(before.player != after.player)
 
     def _tiled(self, rows: int, columns: int, scale: int) -> tuple[int, int, int]:
-        """The shape of a picture of so many tiles, which are in `tiles.png` in the environment's folder."""
+        """The shape of a picture of so many tiles, which are in `tiles.png` in the environment's
+        folder.
+        """
         self._tiles = tile_set(f"vagen_envs.{self.prompt_folder}", scale)
         self._columns = columns
         return rows * self._tiles.side, columns * self._tiles.side, 3
@@ -160,4 +185,32 @@ class GridEnv(VagenEnv):
                 break
             ahead.step(action)
         state: State = ahead.state()
+        return state
+
+    # -- what the same actions do elsewhere
+    # ----------------------------------------------------------
+
+    def moment(self) -> Any:
+        """This moment of the level, to `play_on` from; other levels are played meanwhile."""
+        return self.simulator.copy()
+
+    def play_on(self, moment: Any, actions: Sequence[str]) -> tuple[Any, tuple[str, ...], bool]:
+        """Play actions from a moment: the moment after them, the feedback on each, and whether the
+        level is over.
+        """
+        here, self.simulator = self.simulator, moment.copy()
+        told: list[str] = []
+        try:
+            for text in actions:
+                if self._solved() or self._lost():
+                    break
+                action = self.grammar.actions.read(text, 0, len(text))
+                told.append(self._execute(action).feedback if isinstance(action, Action) else "")
+            return self.simulator, tuple(told), self._solved() or self._lost()
+        finally:
+            self.simulator = here
+
+    def state_at(self, moment: Any) -> State:
+        """The truth at a moment."""
+        state: State = moment.state()
         return state

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, TypeVar
 import gymnasium as gym
 
 from vagen_envs.config import EnvConfig
-from vagen_envs.errors import LevelError
+from vagen_envs.errors import EnvClosedError, LevelError
 from vagen_envs.pictures import Picture
 from vagen_envs.prompting import Prompts
-from vagen_envs.replies import Action, ActionGrammar, Grammar
+from vagen_envs.replies import Action, ActionGrammar, Grammar, ParsedTurn
 from vagen_envs.seeding import HashStream, Split
 from vagen_envs.turn import Executed, Observation, State
 
@@ -20,7 +20,9 @@ L = TypeVar("L")
 
 
 class EnvironmentHooks(gym.Env[dict[str, Any], str]):
-    """The class attributes and methods that an environment sets or overrides; those without a default are abstract."""
+    """The class attributes and methods that an environment sets or overrides; those without a
+    default are abstract.
+    """
 
     id: ClassVar[str]
     """The id with its version, as in `gym.make`."""
@@ -30,16 +32,29 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
     field_names: ClassVar[tuple[str, ...]] = ()
     """The placeholders that `_fields` fills in at each observation."""
     quick: ClassVar[bool] = False
-    """Whether a turn takes less than a millisecond or so, in any thread, so that an event loop may play it itself."""
+    """Whether a turn takes less than a millisecond or so, in any thread, so that an event loop may
+    play it itself.
+    """
     looks_when_restored: ClassVar[bool] = False
-    """Whether a restored state and picture are read off the simulator, which is right where that takes
-    microseconds. Otherwise a snapshot carries them."""
+    """Whether a restored state and picture are read off the simulator, which is right where that
+    takes microseconds. Otherwise a snapshot carries them."""
     test_episodes: ClassVar[int] = 128
-    """How many test episodes a benchmark plays by default: 128 in the released code, fewer where it has fewer."""
+    """How many test episodes a benchmark plays by default: 128 in the released code, fewer where it
+    has fewer.
+    """
     blind_search: ClassVar[tuple[int, int]] = (24, 8)
     """Candidates and levels in the search for the best fixed replies, by what a turn costs."""
+    comparison_levels: ClassVar[int] = 48
+    """How many levels of the train split a reward compares a turn's state with, by what a level
+    costs.
+    """
+    replays_comparisons: ClassVar[bool] = True
+    """Whether the turn's earlier actions are played in these levels. Not where a turn costs half a
+    second, or what actions do is known without looking."""
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
-    """Further agents that need no model and don't look behind the curtain, by name: each writes a reply."""
+    """Further agents that need no model and don't look behind the curtain, by name: each writes a
+    reply.
+    """
 
     config: EnvConfig
     grammar: Grammar
@@ -53,6 +68,23 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
     _turns: int
     _steps: int
     _played: list[str]
+    _is_closed: bool = False
+
+    def close(self) -> None:
+        """End the environment for good; may be called twice. An override calls
+        `super().close()`.
+        """
+        self._running = False
+        self._is_closed = True
+
+    def _require_open(self) -> None:
+        """Raise EnvClosedError after `close`.
+
+        A server may close an environment whose client still sends: playing on would need a place
+        that was given away.
+        """
+        if self._is_closed:
+            raise EnvClosedError(f"{self.id} was closed; make another environment")
 
     @abstractmethod
     def _actions(self) -> ActionGrammar:
@@ -60,7 +92,9 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
 
     @abstractmethod
     def _picture_shape(self) -> tuple[int, int, int]:
-        """Height and width in pixels, and 3. Called once, before `_load`, whether or not anybody looks."""
+        """Height and width in pixels, and 3. Called once, before `_load`, whether or not anybody
+        looks.
+        """
 
     @abstractmethod
     def _load(self, stream: HashStream, split: Split) -> None:
@@ -71,10 +105,13 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
         return None
 
     def _published(self, levels: Sequence[L]) -> L:
-        """The published level that this seed plays; for `_load`. Raises LevelError if the split has none."""
+        """The published level that this seed plays; for `_load`. Raises LevelError if the split has
+        none.
+        """
         if not levels:
             raise LevelError(
-                f'{self.id}: this split has no level; use another split, split_by="content" or more data'
+                f'{self.id}: this split has no level; use another split, or split_by="all", '
+                "which puts all data into every split"
             )
         return levels[self._level_seed % len(levels)]
 
@@ -99,7 +136,9 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
         """Whether the task is done."""
 
     def _lost(self) -> bool:
-        """Whether the task can't be done any more and the rules end it, as in a hole of the lake."""
+        """Whether the task can't be done any more and the rules end it, as in a hole of the
+        lake.
+        """
         return False
 
     def _constants(self) -> dict[str, str]:
@@ -113,6 +152,14 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
     def _view_text(self) -> str:
         """The state as a text observation shows it."""
         return self._state.structured()
+
+    def _as_played(self, parsed: ParsedTurn) -> ParsedTurn:
+        """What was read of a reply whose actions ended the episode."""
+        return parsed
+
+    def _is_effective(self, before: Any, after: Any, executed: Sequence[Executed]) -> bool:
+        """Whether a turn changed the state: the metric `action_is_effective`."""
+        return any(each.effective for each in executed)
 
     def _metrics(self) -> dict[str, bool | float | str]:
         """The environment's own metrics of a turn."""
@@ -134,7 +181,9 @@ class EnvironmentHooks(gym.Env[dict[str, Any], str]):
         return self.grammar.actions.random(stream, count)
 
     def options_missing(self) -> Sequence[tuple[str, str, str]]:
-        """Return options that can't be used on this machine: the option, what is missing, and the fix."""
+        """Return options that can't be used on this machine: the option, what is missing, and the
+        fix.
+        """
         return ()
 
     def _reason(self, actions: Sequence[str]) -> str:

@@ -29,7 +29,8 @@ class Picture:
     def __init__(self, pixels: Pixels) -> None:
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
             raise ValueError(
-                f"a picture must be a uint8 array of shape (height, width, 3), not {pixels.dtype} {pixels.shape}"
+                "a picture must be a uint8 array of shape (height, width, 3), not "
+                f"{pixels.dtype} {pixels.shape}"
             )
         pixels.flags.writeable = False
         self.shape: tuple[int, ...] = pixels.shape
@@ -40,11 +41,14 @@ class Picture:
 
     @classmethod
     def known_by(cls, sha256: str, shape: tuple[int, ...], png: bytes | None = None) -> Picture:
-        """A picture known by its hash, as in a stored `Turn` without its pictures, or held as PNG."""
+        """A picture known by its hash, as in a stored `Turn` without its pictures, or held as
+        PNG.
+        """
         picture = cls.__new__(cls)
         picture.shape = tuple(shape)
         picture._pixels = picture._data_url = None
-        picture._sha256, picture._png = sha256, png
+        picture._sha256 = sha256
+        picture._png = png
         return picture
 
     @classmethod
@@ -58,7 +62,9 @@ class Picture:
             ) from error
 
     def encoded(self) -> Picture:
-        """The same picture, held as PNG alone: its pixels are decoded at each access and not kept."""
+        """The same picture, held as PNG alone: its pixels are decoded at each access and not
+        kept.
+        """
         return Picture.known_by(self.sha256, self.shape, self.png)
 
     @property
@@ -68,7 +74,8 @@ class Picture:
             return self._pixels
         if self._png is None:
             raise RecordError(
-                f"the pixels of picture {self._sha256} are not loaded; pass `pictures=` when you read the turn"
+                f"the pixels of picture {self._sha256} are not loaded; pass `pictures=` when you "
+                "read the turn"
             )
         pixels = _decoded(self._png)
         pixels.flags.writeable = False
@@ -94,7 +101,9 @@ class Picture:
 
     @property
     def data_url(self) -> str:
-        """The PNG as a `data:` URL, as OpenAI-style messages take it; written once, since each later turn sends it."""
+        """The PNG as a `data:` URL, as OpenAI-style messages take it; written once, since each
+        later turn sends it.
+        """
         if self._data_url is None:
             self._data_url = "data:image/png;base64," + base64.b64encode(self.png).decode("ascii")
         return self._data_url

@@ -46,7 +46,9 @@ class PromptPack:
         self._read: dict[str, str] = {}
 
     def text(self, file: str) -> str:
-        """The text of a file, without the newline at its end. Raises PromptPackError if no folder has it."""
+        """The text of a file, without the newline at its end. Raises PromptPackError if no folder
+        has it.
+        """
         if file not in self._read:
             path = next(
                 (folder / file for folder in self.folders if (folder / file).is_file()), None
@@ -62,7 +64,9 @@ class PromptPack:
         return self._read[file]
 
     def fill(self, file: str, values: Mapping[str, str]) -> str:
-        """The file with every placeholder replaced. Raises PromptPackError for one that doesn't exist."""
+        """The file with every placeholder replaced. Raises PromptPackError for one that doesn't
+        exist.
+        """
         try:
             return Template(self.text(file)).substitute(values)
         except (KeyError, ValueError) as error:
@@ -87,7 +91,8 @@ class Prompts:
         folder: the environment's folder in the pack.
         grammar: writes the format and the example, so they parse.
         representation: natural_language, symbolic or structured.
-        constants: the environment's placeholders that don't change within an episode or between them.
+        constants: the environment's placeholders that don't change within an episode or between
+            them.
         fields: names of the placeholders that the environment fills in at each observation.
     """
 
@@ -130,25 +135,28 @@ class Prompts:
         file = f"{folder}/example.toml"
         try:
             example = tomllib.loads(self.pack.text(file))[representation]
-            actions, words = (
-                example["actions"],
-                {k: v for k, v in example.items() if k != "actions"},
-            )
+            actions = example["actions"]
+            words = {k: v for k, v in example.items() if k != "actions"}
             return grammar.render(actions[: grammar.max_actions], **words)
         except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
             raise PromptPackError(
-                f"{file} is not a list of examples ({error}); it needs a table [{representation}] with "
-                "observation, reasoning, prediction (strings) and actions (a list of strings)"
+                f"{file} is not a list of examples ({error}); it needs a table "
+                f"[{representation}] with observation, reasoning, prediction (strings) and "
+                "actions (a list of strings)"
             ) from error
 
     def _compile(
         self, file: str, constants: Mapping[str, str], fields: tuple[str, ...]
     ) -> tuple[str, ...]:
-        """Text, field, text, field, …: the constants are filled in once, since this runs at every turn."""
+        """Text, field, text, field, …: the constants are filled in once, since this runs at every
+        turn.
+        """
         marks = {name: f"\0{name}\0" for name in fields}
         return tuple(self.pack.fill(file, {**constants, **marks}).split("\0"))
 
     def observe(self, fields: Mapping[str, str], *, over: bool = False) -> str:
-        """The text of an observation; with `feedback` among the fields it isn't the first. `over`: it is the last."""
+        """The text of an observation; with `feedback` among the fields it isn't the first. `over`:
+        it is the last.
+        """
         parts = self._last if over else self._next if "feedback" in fields else self._first
         return "".join([fields[part] if i % 2 else part for i, part in enumerate(parts)])

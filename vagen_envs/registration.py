@@ -48,7 +48,9 @@ FOLDERS = frozenset(entry_point.split(".")[1] for entry_point, _ in ENTRY_POINTS
 
 
 def spec_of(env_id: str) -> EnvSpec:
-    """What Gymnasium knows of an id, of its latest version if it names none. Imports and raises as `declared`."""
+    """What Gymnasium knows of an id, of its latest version if it names none. Imports and raises as
+    `declared`.
+    """
     module, _, name = str(env_id).rpartition(":")
     try:
         if module:
@@ -68,7 +70,8 @@ def declared(env_id: str) -> tuple[EnvSpec, Any]:
     """What Gymnasium knows of an id, and the class or function that makes its environment.
 
     Args:
-        env_id: a registered id, or `module:id`, for which the module is imported; `gym.spec` alone doesn't do that.
+        env_id: a registered id, or `module:id`, for which the module is imported; `gym.spec` alone
+            doesn't do that.
 
     Raises:
         ConfigError: there is no such id or module.

@@ -34,7 +34,9 @@ class HashStream:
         self._left = 0
 
     def child(self, name: int) -> HashStream:
-        """Another stream, a pure function of this one's key and of `name`, however much was drawn from this one."""
+        """Another stream, a pure function of this one's key and of `name`, however much was drawn
+        from this one.
+        """
         twin = HashStream()
         twin._key = hashlib.blake2b(b"%d" % name, key=self._key).digest()
         return twin
@@ -101,7 +103,8 @@ SHARES: Shares = 80, 10
 
 
 def split_of(content: bytes, shares: Shares = SHARES) -> Split:
-    """The split a level belongs to, by its content alone: 80 % train, 10 % val, 10 % test, or by other shares.
+    """The split a level belongs to, by its content alone: 80 % train, 10 % val, 10 % test, or by
+    other shares.
 
     `content` must be canonical: equal for levels that are the same up to the symmetries of
     their environment. Then no seed, configuration or version can put one level into two splits.

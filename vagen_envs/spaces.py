@@ -1,8 +1,9 @@
 """A text space that holds any Unicode and survives Gymnasium's vector environments.
 
-`gymnasium.spaces.Text` accepts ASCII letters and digits by default, keeps its characters as a set, and, under the
-default `AsyncVectorEnv`, hands out the text that stood in shared memory at the start, for ever (seen with Gymnasium
-1.4.0). `UnicodeText` is a `Text` of all code points that is read anew; what else Gymnasium does with a `Text` works.
+`gymnasium.spaces.Text` accepts ASCII letters and digits by default, keeps its characters as a set,
+and, under the default `AsyncVectorEnv`, hands out the text that stood in shared memory at the
+start, for ever (seen with Gymnasium 1.4.0). `UnicodeText` is a `Text` of all code points that is
+read anew; what else Gymnasium does with a `Text` works.
 """
 
 from __future__ import annotations
@@ -111,7 +112,9 @@ def _read(space: UnicodeText, shared_memory: Any, n: int = 1) -> SharedTexts:
 
 @flatten.register
 def _flatten(space: UnicodeText, x: str) -> NDArray[np.int32]:  # type: ignore[misc]
-    """Code points, and one beyond the last after the text's end, as of `Text` but not character by character."""
+    """Code points, and one beyond the last after the text's end, as of `Text` but not character by
+    character.
+    """
     flat = np.full(space.max_length, len(_ALL), np.int32)
     flat[: len(x)] = np.frombuffer(x.encode("utf-32-le", "surrogatepass"), np.uint32)
     return flat

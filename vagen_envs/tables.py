@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -19,18 +20,23 @@ from vagen_envs.seeding import SPLITS, Split, split_of
 T = TypeVar("T")
 
 SUFFIXES = (".parquet", ".arrow", ".jsonl")
+"""Of the files of a folder that are read. A named file may also be a `.json` list."""
 
-SplitBy = Literal["published", "content"]
-"""Whether data keeps its own splits, where it says any, or is split by content."""
+SplitBy = Literal["published", "content", "all"]
+"""Whether data keeps its own splits, where it says any (`published`), is split by content, or
+stands whole in every split (`all`), as a benchmark without splits does."""
 
-# As Hugging Face's data sets and Boxoban name them: data/train-00000-of-00001.parquet, test.jsonl, valid/000.txt.
+# As Hugging Face's data sets and Boxoban name them: data/train-00000-of-00001.parquet, test.jsonl,
+# valid/000.txt.
 _SPLIT = re.compile(
     r"(train|val|test)(?:ing|id|idation)?(?=[-_.\d]|\Z)|(dev)(?=[-_.]|\Z)", re.IGNORECASE
 )
 
 
 def split_named(*names: str) -> Split | None:
-    """The split that the last of some names says, such as the parts of a path; `None` if none does."""
+    """The split that the last of some names says, such as the parts of a path; `None` if none
+    does.
+    """
     for name in reversed(names):
         if found := _SPLIT.match(name):
             return SPLITS[("train", "val", "test").index((found[1] or "val").lower())]
@@ -40,7 +46,8 @@ def split_named(*names: str) -> Split | None:
 def split_of_file(file: Path, top: Path) -> Split | None:
     """The split that the name of a file says, or that of the innermost folder, up to `top`.
 
-    A folder that the user named counts only if it is called just `test` or the like: `test_runs` says nothing.
+    A folder that the user named counts only if it is called just `test` or the like: `test_runs`
+    says nothing.
     """
     if file == top:
         return split_named(file.name)
@@ -56,7 +63,7 @@ def files_below(folder: Path, suffixes: Collection[str] = SUFFIXES) -> list[Path
 def rows(
     file: Path, extra: str, failure: type[VagenError], columns: Collection[str] = ()
 ) -> Iterator[Any]:
-    """The rows of a file with one of `SUFFIXES`, one after the other.
+    """The rows of a file with one of `SUFFIXES`, or of a `.json` list, one after the other.
 
     Args:
         file: an Arrow file is a stream, as `save_to_disk` of a Hugging Face data set makes it.
@@ -68,7 +75,8 @@ def rows(
         MissingExtraError: pyarrow isn't installed.
     """
     if file.suffix == ".jsonl":
-        with file.open(encoding="utf-8", errors="replace") as lines:
+        # Windows' editors begin a file with a byte-order mark, which utf-8-sig takes off.
+        with file.open(encoding="utf-8-sig", errors="replace") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     try:
@@ -77,6 +85,9 @@ def rows(
                         raise failure(
                             f"{file} line {number} is not JSON ({error}); fix that line"
                         ) from error
+        return
+    if file.suffix == ".json":
+        yield from _json_list(file, failure)
         return
     need(f"reading {file}", extra, "pyarrow")
     import pyarrow as pa
@@ -94,6 +105,16 @@ def rows(
                     yield from batch.to_pylist()
     except (pa.ArrowException, OSError) as error:
         raise failure(f"{file} can't be read ({error}); write it again") from error
+
+
+def _json_list(file: Path, failure: type[VagenError]) -> list[Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8-sig", errors="replace"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise failure(f"{file} is not JSON ({error}); write it again") from error
+    if not isinstance(found, list):
+        raise failure(f"{file} holds one {type(found).__name__}, not a list of rows")
+    return found
 
 
 class DataItem(NamedTuple, Generic[T]):
@@ -118,11 +139,17 @@ class DataSplits(Generic[T]):
 
     Attributes:
         fingerprint: of the contents and their splits.
-        splits: each item is in exactly one.
+        splits: each item is in exactly one, or in all of them.
     """
 
     fingerprint: str
     splits: dict[Split, tuple[T, ...]]
+
+    @property
+    def items(self) -> tuple[T, ...]:
+        """Each item once."""
+        by_identity = {id(item): item for item in itertools.chain(*self.splits.values())}
+        return tuple(by_identity.values())
 
 
 def distinct_by_split(
@@ -130,12 +157,14 @@ def distinct_by_split(
 ) -> DataSplits[T]:
     """Leave out items that repeat another and put the rest into splits.
 
-    An item in several published splits stays in the last of train, val, test: no test item is trained on. Items
-    without a split are in train if others have one.
+    An item in several published splits stays in the last of train, val, test: no test item is
+    trained on. Items without a split are in train if others have one.
 
     Args:
         items: of the data.
         split_by: as for `SplitBy`; by content 80, 10 and 10 % are in train, val and test.
+            Data without splits goes by content, or stands whole in every split if train would get
+            nothing.
         left_out: counts the items that are left out, by reason.
     """
     kept: dict[bytes, DataItem[T]] = {}
@@ -146,15 +175,37 @@ def distinct_by_split(
         if item.split and (not known.split or SPLITS.index(item.split) > SPLITS.index(known.split)):
             kept[item.content] = item
     left_out["the same as another"] += repeated
-    published = split_by == "published" and any(item.split for item in kept.values())
+    places = place([(item.split, item.group) for item in kept.values()], split_by)
     splits: dict[Split, list[T]] = {split: [] for split in SPLITS}
     contents = []
-    for item in kept.values():
-        split = item.split or "train" if published else split_of(item.group)
-        splits[split].append(item.value)
-        contents.append(hashlib.sha256(item.content + split.encode()).digest())
+    for item, standing in zip(kept.values(), places, strict=True):
+        for split in standing:
+            splits[split].append(item.value)
+            contents.append(hashlib.sha256(item.content + split.encode()).digest())
     fingerprint = hashlib.sha256(b"".join(sorted(contents))).hexdigest()[:32]
     return DataSplits(fingerprint, {split: tuple(values) for split, values in splits.items()})
+
+
+def place(
+    items: Sequence[tuple[Split | None, bytes]], split_by: SplitBy
+) -> list[tuple[Split, ...]]:
+    """The splits that each item stands in: one, or all of them.
+
+    Data of so few items that their content leaves train empty stands in all splits: somebody's one
+    board can be played. `split_by="content"` asked for disjoint splits, and keeps to them.
+
+    Args:
+        items: the split that the data says for each, and its group; items of equal group share a
+            split, where splits go by content.
+        split_by: as for `SplitBy`.
+    """
+    if split_by == "published" and any(said for said, _ in items):
+        return [(said or "train",) for said, _ in items]
+    by_content = [(split_of(group),) for _, group in items]
+    nothing_to_play = ("train",) not in by_content
+    if split_by == "all" or (split_by == "published" and nothing_to_play):
+        return [SPLITS] * len(items)
+    return list(by_content)
 
 
 def warn_of_left_out(name: str, kind: str, left_out: Counter[str], kept: int) -> None:

@@ -23,13 +23,15 @@ IMAGE_PLACEHOLDER = "<image>"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The true state of an environment. Subclasses are frozen dataclasses of numbers, strings, tuples and dicts.
+    """The true state of an environment. Subclasses are frozen dataclasses of numbers, strings,
+    tuples and dicts.
 
     Set `kind` (unique, short), else the definition raises ConfigError; built-in states live in
     `vagen_envs.<kind>.state`.
 
-    A state whose prompt's text says more than the task has a method `alike(others, options)`. It gets states of other
-    levels and the environment's options, and returns the states that look the same without the picture.
+    A state whose prompt's text says more than the task has a method `alike(others, options)`. It
+    gets states of other levels and the environment's options, and returns the states that look the
+    same without the picture.
     """
 
     kind: ClassVar[str] = ""
@@ -70,20 +72,24 @@ class State:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> State:
-        """Read a state back. Raises RecordError for an unknown kind or other fields than the kind has."""
+        """Read a state back. Raises RecordError for an unknown kind or other fields than the kind
+        has.
+        """
         kind = data.get("kind", "")
         if kind not in State._kinds and kind in FOLDERS:  # by permission: records come from outside
             importlib.import_module(f"vagen_envs.{kind}.state")
         cls = State._kinds.get(kind)
         if cls is None:
             raise RecordError(
-                f"unknown kind of state {kind!r}; import the package that defines it first (commands: --trust)"
+                f"unknown kind of state {kind!r}; import the package that defines it first "
+                "(commands: --trust)"
             )
         try:
             return cls(**{name: _frozen(value) for name, value in data.items() if name != "kind"})
         except TypeError as error:
             raise RecordError(
-                f"this is not a state of kind {kind!r} ({error}); read it with the version that wrote it"
+                f"this is not a state of kind {kind!r} ({error}); read it with the version that "
+                "wrote it"
             ) from error
 
 
@@ -123,7 +129,9 @@ class Executed:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the agent is shown. `text` holds `<image>` where the picture belongs, if there is one."""
+    """What the agent is shown. `text` holds `<image>` where the picture belongs, if there is
+    one.
+    """
 
     text: str
     picture: Picture | None
@@ -162,7 +170,8 @@ class Turn:
         executed: the actions carried out, in order.
         before, after: the truth before the first and after the last action.
         rewards: the turn's reward terms; `reward` is their sum.
-        metrics: `action_is_valid` (at least one action, none refused), `action_is_effective` (the state
+        metrics: `action_is_valid` (at least one action, none refused), `answer_is_unclear` (an answer
+            that says more than actions executed nothing), `action_is_effective` (the state
             changed), `success` (the task is solved), and the environment's own.
         terminated: solved, or lost for good.
         truncated: not terminated, but the budget of turns or actions is spent.

@@ -14,9 +14,10 @@ from typing import Any
 
 from vagen_envs.errors import SimulatorError
 
-TIMEOUT, START_TIMEOUT = 300.0, 900.0
-"""Seconds after which a worker that doesn't answer, or doesn't start, is taken for dead. A robot's skill takes a tenth
-of a second and a start ten, but a busy machine may take fifty times as long."""
+TIMEOUT = 300.0
+START_TIMEOUT = 900.0
+"""Seconds after which a worker that doesn't answer, or doesn't start, is taken for dead. A robot's
+skill takes a tenth of a second and a start ten, but a busy machine may take fifty times as long."""
 
 
 class WorkerDied(Exception):  # noqa: N818 - not an error of the caller's
@@ -42,7 +43,8 @@ class Worker:
         self, name: str, module: str, *arguments: str, timeout: float = TIMEOUT, **environment: str
     ) -> None:
         self.process, ours = started(module, *arguments, **environment)
-        self._name, self._timeout = name, timeout
+        self._name = name
+        self._timeout = timeout
         self._connection = Connection(ours.detach())
         self._lock = threading.Lock()
         self._started = False
@@ -73,8 +75,12 @@ class Worker:
             except BaseException as error:
                 if isinstance(error, Exception):
                     raise
-                self.process.kill()  # the answer that is still to come would be taken for the next call's
-                self.dead = f"worker process {self.process.pid} was killed, since a call to it was interrupted"
+                # the answer that is still to come would be taken for the next call's
+                self.process.kill()
+                self.dead = (
+                    f"worker process {self.process.pid} was killed, since a call to it was "
+                    "interrupted"
+                )
                 raise
 
     def _answer(self, timeout: float) -> Any:
@@ -102,7 +108,8 @@ def started(
     Environment variables of the process are added to this one's.
     """
     ours, theirs = socket.socketpair()
-    # Not multiprocessing: its children re-import __main__, and daemons such as AsyncVectorEnv's can't have any.
+    # Not multiprocessing: its children re-import __main__, and daemons such as AsyncVectorEnv's
+    # can't have any.
     with theirs:
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", module, str(theirs.fileno()), *arguments],
@@ -115,9 +122,12 @@ def started(
 
 
 def cause_of_end(process: subprocess.Popen[bytes], error: Exception) -> str:
-    """In words, why a process is gone whose socket gave this error. It is killed if it isn't gone."""
+    """In words, why a process is gone whose socket gave this error. It is killed if it isn't
+    gone.
+    """
     try:
-        # A process that ends closes its socket a moment before it can be waited for; one that lingers hangs.
+        # A process that ends closes its socket a moment before it can be waited for; one that
+        # lingers hangs.
         code = process.wait(timeout=5)
     except subprocess.TimeoutExpired:
         process.kill()
@@ -132,7 +142,8 @@ def cause_of_end(process: subprocess.Popen[bytes], error: Exception) -> str:
 def answer_calls(
     connection: Connection, answer: Callable[..., Any], warm_up: Callable[[], object]
 ) -> None:
-    """A worker's whole life: warm up, say so, and answer until the other end or the parent process is gone.
+    """A worker's whole life: warm up, say so, and answer until the other end or the parent process
+    is gone.
 
     Ctrl-C is for the process that started this one, which then ends it.
     """

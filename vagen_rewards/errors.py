@@ -38,3 +38,7 @@ class VerifierError(RewardError, ValueError):
 
 class VerifierServiceError(RewardError, RuntimeError):
     """The verifier service can't be started or doesn't answer. Nothing was scored."""
+
+
+class BadRequestError(Exception):
+    """A request that can't be read: its status and a message."""

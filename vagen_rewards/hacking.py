@@ -1,4 +1,6 @@
-"""Against rewards for words that don't look: a penalty, and how varied answers are (VAGEN, D.1.2 and finding 4)."""
+"""Against rewards for words that don't look: a penalty, and how varied answers are (VAGEN, D.1.2
+and finding 4).
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,16 @@ from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.scores import Judge, Statement, TurnScores
 
 CAPACITY = 1024
-"""Sentences that are counted. Rare ones are forgotten, so that a long training needs no more memory."""
+"""Sentences that are counted. Rare ones are forgotten, so that a long training needs no more
+memory.
+"""
 
 _SENTENCE_END = re.compile(r"[.;!?\n]+")
 
 _counting = threading.Lock()
-"""Of all penalties: counting is short, and a lock of its own would keep one from being sent to a worker."""
+"""Of all penalties: counting is short, and a lock of its own would keep one from being sent to a
+worker.
+"""
 
 
 def sentences(text: str) -> list[str]:
@@ -39,8 +45,8 @@ class RepetitionPenalty:
         amount: the reward term, -0.1 in the paper.
         threshold: 0.7 in the paper (Sokoban). A statement with this score isn't fined.
         top: how many sentences count as frequent. The paper doesn't say; 10.
-        at_least: a sentence used fewer times isn't frequent. The paper doesn't say; 8, so that the first
-            turns of a training run go free.
+        at_least: a sentence used fewer times isn't frequent. The paper doesn't say; 8, so that the
+            first turns of a training run go free.
     """
 
     def __init__(
@@ -48,13 +54,16 @@ class RepetitionPenalty:
     ) -> None:
         if amount > 0 or not 0 <= threshold <= 1 or top < 1:
             raise JudgeConfigError(
-                f"amount {amount} must not be above 0, threshold {threshold} be from 0 to 1, top {top} at least 1"
+                f"amount {amount} must not be above 0, threshold {threshold} be from 0 to 1, top "
+                f"{top} at least 1"
             )
         self.amount, self.threshold, self.top, self.at_least = amount, threshold, top, at_least
         self.counts = Counter[str]()
 
     def fine(self, text: str, value: float) -> float:
-        """The penalty for a statement with this score: `amount` or 0. Counts its sentences afterwards."""
+        """The penalty for a statement with this score: `amount` or 0. Counts its sentences
+        afterwards.
+        """
         said = sentences(text)
         with _counting:
             ranked = heapq.nlargest(self.top, self.counts.values())
@@ -66,8 +75,23 @@ class RepetitionPenalty:
         return self.amount if repeated and value < self.threshold else 0.0
 
 
+def penalty_of(penalty: RepetitionPenalty | bool | str | None) -> RepetitionPenalty | None:
+    """The penalty that an option says. Raises JudgeConfigError for an unknown one."""
+    if isinstance(penalty, RepetitionPenalty):
+        return penalty
+    if penalty in (None, False, ""):
+        return None
+    if penalty in (True, "paper"):
+        return RepetitionPenalty()
+    raise JudgeConfigError(
+        f"penalty {penalty!r} is not known; use 'paper' (or True), or a RepetitionPenalty"
+    )
+
+
 def entropy(texts: Iterable[str]) -> float:
-    """Shannon entropy in bits of the distribution of words; falls as answers converge (VAGEN, section 5.5)."""
+    """Shannon entropy in bits of the distribution of words; falls as answers converge (VAGEN,
+    section 5.5).
+    """
     counts = Counter(word for text in texts for word in text.lower().split())
     total = sum(counts.values())
     return math.fsum(-n / total * math.log2(n / total) for n in counts.values()) if total else 0.0
@@ -86,8 +110,9 @@ class RewardedSentence:
         sentence: in one spelling.
         count: statements it stands in.
         value: sum of those statements' scores.
-        truth_rate: share of the turns' states for which the judge finds the sentence by itself right (at
-            least 0.7, the paper's threshold). Near 0 is specific to its state; near 1 is a catch-all.
+        truth_rate: share of the turns' states for which the judge finds the sentence by itself
+            right (at least 0.7, the paper's threshold). Near 0 is specific to its state; near 1 is
+            a catch-all.
         kinds: the kinds of state that it describes.
     """
 

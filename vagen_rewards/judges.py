@@ -1,4 +1,6 @@
-"""Judges by name, as options of commands, recipes and adapters give them, and several judges as one."""
+"""Judges by name, as options of commands, recipes and adapters give them, and several judges as
+one.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ def make_judge(name: str, **llm_options: Any) -> Judge:
     """The judge of this name.
 
     Args:
-        name: `rule`, `rule-direct`, `llm:MODEL` or `llm-structured:MODEL`. Of several with commas between, each is
-            asked about what the one before left unscored or unread (`FallbackJudge`).
+        name: `rule`, `rule-direct`, `llm:MODEL` or `llm-structured:MODEL`. Of several with commas
+            between, each is asked about what the one before left unscored or unread
+            (`FallbackJudge`).
         llm_options: of `LLMJudge`, for those that are one.
 
     Raises:
@@ -46,8 +49,8 @@ def _llm_judge(kind: str, model: str, **options: Any) -> Judge:
         raise JudgeConfigError("max_dollars needs --price IN OUT, the dollars per million tokens")
     if not options.get("api_key") and not os.environ.get("OPENAI_API_KEY"):
         raise JudgeConfigError(
-            f"the judge {kind}:{model} needs a key: set the environment variable OPENAI_API_KEY (any word for a server "
-            "of your own, which base_url or OPENAI_BASE_URL names)"
+            f"the judge {kind}:{model} needs a key: set the environment variable OPENAI_API_KEY "
+            "(any word for a server of your own, which base_url or OPENAI_BASE_URL names)"
         )
     return LLMJudge(model, "direct" if kind == "llm" else "structured", **options)
 
@@ -55,8 +58,8 @@ def _llm_judge(kind: str, model: str, **options: Any) -> Judge:
 class FallbackJudge(Judge):
     """Asks the next judge only about what the one before left unscored or unread.
 
-    What a judge read stays as it is; the next one reads the rest of the text alone. Of scores, which can't be put
-    together, the next one's counts where it has one.
+    What a judge read stays as it is; the next one reads the rest of the text alone. Of scores,
+    which can't be put together, the next one's counts where it has one.
 
     Args:
         judges: the first one first, such as `RuleJudge(), LLMJudge(…)`.

@@ -11,20 +11,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import threading
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self, cast
 
 import gymnasium as gym
 
 from vagen_envs.core import RewardTerm, Turn, VagenEnv
 from vagen_envs.errors import did_you_mean
-from vagen_rewards.contrast import LEAST, Contrast, contrast_for
+from vagen_rewards.bonus import OURS, REPETITION, budget_of, remaining
+from vagen_rewards.contrast import Contrast, contrast_for
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.hacking import RepetitionPenalty
+from vagen_rewards.hacking import RepetitionPenalty, penalty_of
 from vagen_rewards.judges import make_judge
-from vagen_rewards.reader import Fact, Reading
-from vagen_rewards.rule_judge import RuleJudge, accepts
+from vagen_rewards.reader import Reading
+from vagen_rewards.rule_judge import RuleJudge
 from vagen_rewards.scores import (
     PARTS,
     Judge,
@@ -32,17 +32,13 @@ from vagen_rewards.scores import (
     Score,
     Statement,
     TurnScores,
+    each_or_unscored,
     statements_of,
     wait_for,
 )
 
-REPETITION = "repetition"
-"""The term of `RepetitionPenalty`."""
-
 _PLAYING = threading.Lock()
-"""Shadow episodes of a configuration are played in one environment, which rewards share."""
-
-_OURS = frozenset({REPETITION, *PARTS})
+"""Levels of comparison are played in one environment of a configuration, which rewards share."""
 
 
 class ReasoningReward:
@@ -53,15 +49,17 @@ class ReasoningReward:
         beta_grounding, beta_world_modeling: β_g and β_w; 0.5 each in section 5.3. A part of weight 0 isn't judged.
         gate: pay only in turns of correct format in which an action was executed, as the released code does. Other
             turns are not judged at all.
-        weighting: `"contrast"`: a claim's truth minus its share of truth in states that look the same without the
-            picture, and for a prediction also in the state before (`vagen_rewards.contrast`). The state's own
-            description earns 1 on average, a constant statement 0; more than 0 earns only what `rule-direct` accepts.
-            Needs a judge that reads claims. `"plain"`: the judge's own score, from 0 to 1; with `RuleJudge()` the
-            paper's F1, by which a constant statement earns 0.2 to 1.0, depending on the environment.
+        weighting: `"contrast"`: of each fact that a full description has, whether the text is right, wrong or silent,
+            minus the mean over states that look the same without the picture (`vagen_rewards.contrast`). A full
+            description earns 1 on average, a constant statement 0. Needs a judge that reads claims. `"plain"`: the
+            judge's own score, from 0 to 1; with `RuleJudge()` the paper's F1, by which a constant statement earns 0.2
+            to 1.0, depending on the environment.
         penalty: of frequent sentences with a low score, adds the term `repetition`: a `RepetitionPenalty`, `True` or
             `"paper"` for the paper's, `None` for none.
-        env_options: options of the environment whose turns are paid, as for `gym.make`. Peer states come from it.
-            `of(env)` takes them from an environment.
+        per_turn: pay each turn the same, as the paper does. By default a budget of more turns than the environment's
+            own pays no more in all, and success earns the turns that are left (`vagen_rewards.bonus`).
+        env_options: options of the environment whose turns are paid, as for `gym.make`; comparison states are drawn
+            with them. `of(env)` takes them from an environment.
 
     Raises:
         JudgeConfigError: an option isn't known, or the judge can't do what `weighting` needs.
@@ -76,6 +74,7 @@ class ReasoningReward:
         gate: bool = True,
         weighting: Literal["contrast", "plain"] = "contrast",
         penalty: RepetitionPenalty | bool | Literal["paper"] | None = None,
+        per_turn: bool = False,
         env_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.judge = (
@@ -94,24 +93,8 @@ class ReasoningReward:
             "grounding": float(beta_grounding),
             "world_modeling": float(beta_world_modeling),
         }
-        self.gate, self.weighting = gate, weighting
-        if not isinstance(penalty, RepetitionPenalty) and penalty not in (
-            None,
-            False,
-            "",
-            True,
-            "paper",
-        ):
-            raise JudgeConfigError(
-                f"penalty {penalty!r} is not known; use 'paper' (or True), or a RepetitionPenalty"
-            )
-        self.penalty = (
-            penalty
-            if isinstance(penalty, RepetitionPenalty)
-            else RepetitionPenalty()
-            if penalty
-            else None
-        )
+        self.gate, self.weighting, self.per_turn = gate, weighting, per_turn
+        self.penalty = penalty_of(penalty)
         self.env_options = dict(env_options or {})
 
     @classmethod
@@ -124,7 +107,7 @@ class ReasoningReward:
             env: the environment whose turns are paid.
         """
         said = dict(options)
-        known = ("judge", "llm", "gate", "weighting", "penalty", *PARTS)
+        known = ("judge", "llm", "gate", "weighting", "penalty", "per_turn", *PARTS)
         for name in said:
             if name not in known:
                 raise JudgeConfigError(
@@ -156,65 +139,81 @@ class ReasoningReward:
             "gate": self.gate,
             "weighting": self.weighting,
             "penalty": "paper" if self.penalty else None,
+            "per_turn": self.per_turn,
         }
 
     def prepare(self, env_id: str) -> None:
-        """Play the reference of this environment now: seconds in simulators, once in a process."""
+        """Draw the levels of comparison of this environment now: up to some seconds, once in a process."""
         if self.weighting == "contrast":
-            contrast = self._contrast(env_id)
-            for part in PARTS:
-                if (
-                    self.betas[part]
-                    and max(contrast.norm(part, stage)[0] for stage in (0, 1)) < LEAST
-                ):
-                    warnings.warn(
-                        f"{env_id}: {part} earns nothing here: all of it is known without the picture. Set "
-                        f"{part}=0, or choose weighting='plain'",
-                        stacklevel=2,
-                    )
+            with _PLAYING:
+                self._contrast(env_id).prepare()
 
     # -- paying ------------------------------------------------------------------------------------
 
-    def __call__(self, turn: Turn) -> tuple[RewardTerm, ...]:
-        """The reward terms of a turn. Unscored statements add nothing."""
-        return tuple([term for term in self.paid(turn)[0].rewards if term.name in _OURS])
+    def __call__(self, turn: Turn, earlier: Sequence[Turn] = ()) -> tuple[RewardTerm, ...]:
+        """The reward terms of a turn, as `paid` gives them. Unscored statements add nothing."""
+        return tuple([term for term in self.paid(turn, earlier)[0].rewards if term.name in OURS])
 
     def read(self, turn: Turn) -> list[tuple[Statement, Reading | Score]]:
         """The statements of a turn that are paid for, and what the judge reads in each. Blocks."""
-        return [(each, self.judge.read(each)) for each in self._statements(turn)]
+        made = self._statements(turn)
+        return list(zip(made, self._asked(made, self._readings), strict=True))
 
     def paid(
-        self, turn: Turn, read: Sequence[tuple[Statement, Reading | Score]] | None = None
+        self,
+        turn: Turn,
+        earlier: Sequence[Turn] = (),
+        read: Sequence[tuple[Statement, Reading | Score]] | None = None,
     ) -> tuple[Turn, TurnScores]:
-        """The turn with the reward's terms and metrics, and its scores. Blocks; what was `read` isn't read again."""
-        contrast = self.weighting == "contrast"
-        if not isinstance(self.judge, RuleJudge) and (read is None or not contrast):
-            return wait_for(self.paid_all([turn]))[0]
-        if contrast:  # the rules answer at once, so no event loop has to be waited for
-            scores = self._weighed(turn, self.read(turn) if read is None else read)
+        """The turn with the reward's terms and metrics, and its scores. Blocks.
+
+        Args:
+            turn: a turn.
+            earlier: the paid turns of its episode before it, the first one first. Their actions and feedback are what
+                an agent knows without looking, and their bonuses what success earns for the turns that are left.
+            read: what `read` gave, which isn't read again.
+        """
+        if self.weighting == "contrast":
+            scores = self._weighed(turn, earlier, self.read(turn) if read is None else read)
         else:
-            scores = TurnScores(
-                **{each.part: self.judge.score(each) for each in self._statements(turn)}
-            )
-        return self.with_scores(turn, scores), scores
+            made = self._statements(turn)
+            scored = self._asked(made, self._scores)
+            scores = TurnScores(**dict(zip([each.part for each in made], scored, strict=True)))
+        return self.with_scores(turn, scores, earlier), scores
 
     async def paid_all(self, turns: Sequence[Turn]) -> list[tuple[Turn, TurnScores]]:
-        """The same of many turns; the judge is given all statements at once."""
+        """The same of the turns of episodes, one after another; the judge is given all statements at once."""
         asked = [self._statements(turn) for turn in turns]
         flat = [statement for each in asked for statement in each]
-        if self.weighting == "plain":
-            found = iter(await self.judge.score_many(flat) if flat else [])
-            scored = [TurnScores(**{each.part: next(found) for each in said}) for said in asked]
-        else:
-            read = iter(await self.judge.read_many(flat) if flat else [])
-            scored = [
-                self._weighed(turn, [(each, next(read)) for each in said])
-                for turn, said in zip(turns, asked, strict=True)
-            ]
-        return [
-            (self.with_scores(turn, scores), scores)
-            for turn, scores in zip(turns, scored, strict=True)
-        ]
+        contrast = self.weighting == "contrast"
+        found = iter(await (self._readings(flat) if contrast else self._scores(flat)))
+        paid: list[tuple[Turn, TurnScores]] = []
+        episode: list[Turn] = []
+        for turn, made in zip(turns, asked, strict=True):
+            if turn.index != len(episode) or (episode and episode[0].level != turn.level):
+                episode = []
+            verdicts: Any = [(each, next(found)) for each in made]
+            if contrast:
+                scores = self._weighed(turn, episode, verdicts)
+            else:
+                scores = TurnScores(**{each.part: score for each, score in verdicts})
+            done = self.with_scores(turn, scores, episode)
+            paid.append((done, scores))
+            episode = [*episode, done]
+        return paid
+
+    def _asked(self, made: list[Statement], ask: Callable[[list[Statement]], Any]) -> list[Any]:
+        """What a judge answers. The rules answer at once, so that no event loop has to be waited for."""
+        if isinstance(self.judge, RuleJudge):
+            one = self.judge.read if ask == self._readings else self.judge.score
+            return [one(each) for each in made]
+        return cast(list[Any], wait_for(ask(made)))
+
+    async def _readings(self, made: list[Statement]) -> list[Reading | Score]:
+        return await each_or_unscored(self.judge.read_many, made)
+
+    async def _scores(self, made: list[Statement]) -> list[Score]:
+        return await each_or_unscored(self.judge.score_many, made)
 
     def _statements(self, turn: Turn) -> list[Statement]:
         if self.gate and not passes(turn):
@@ -223,13 +222,18 @@ class ReasoningReward:
             each for each in statements_of(turn, self.judge.needs_pictures) if self.betas[each.part]
         ]
 
-    def _weighed(self, turn: Turn, read: Sequence[tuple[Statement, Reading | Score]]) -> TurnScores:
+    def _weighed(
+        self,
+        turn: Turn,
+        earlier: Sequence[Turn],
+        read: Sequence[tuple[Statement, Reading | Score]],
+    ) -> TurnScores:
         scores: dict[Part, Score] = {}
         for statement, reading in read:
             if isinstance(reading, Score):
                 scores[statement.part] = reading
                 continue
-            facts: list[Fact] = [claim.key for claim in reading.claims]
+            facts = [claim.key for claim in reading.claims]
             held = [fact.holds(statement.state) for fact in facts]
             if held.count(None) == len(held):
                 reason = "no claim that can be checked was read"
@@ -237,9 +241,10 @@ class ReasoningReward:
                 scores[statement.part] = Score.unscored(reason, unread)
                 continue
             with _PLAYING:
-                value = self._contrast(turn.env_id).score(statement.part, facts, turn)
-            if value > 0 and not accepts(statement, reading):
-                value = 0.0
+                contrast = self._contrast(turn.env_id)
+                value = contrast.score(statement.part, facts, turn, earlier)
+            if reading.matters:  # what wasn't read may be false
+                value = min(0.0, value)
             reason = f"{held.count(True)} of {len(held)} claims are right; contrast {value:.2f}"
             scores[statement.part] = Score(value, reason, reading.unread)
         return TurnScores(**scores)
@@ -249,8 +254,10 @@ class ReasoningReward:
 
     # -- what stands in the turn -------------------------------------------------------------------
 
-    def with_scores(self, turn: Turn, scores: TurnScores) -> Turn:
-        """The turn with the scores' reward terms and metrics; earlier ones of these names are replaced."""
+    def with_scores(self, turn: Turn, scores: TurnScores, earlier: Sequence[Turn] = ()) -> Turn:
+        """The turn with the scores' reward terms and metrics; those that it had of these names are replaced."""
+        budget = None if self.per_turn else budget_of(turn.env_id, self.env_options)
+        share = 1.0 if budget is None else budget.share
         said = {"grounding": turn.parsed.observation, "world_modeling": turn.parsed.prediction}
         terms: list[RewardTerm] = []
         metrics: dict[str, bool | float | str] = {"reasoning_gated": self.gate and not passes(turn)}
@@ -263,13 +270,15 @@ class ReasoningReward:
                 metrics[f"{part}_unscored"] = True
                 continue
             metrics[part] = score.value
-            terms.append(RewardTerm(part, self.betas[part] * score.value))
+            terms.append(RewardTerm(part, share * self.betas[part] * score.value))
             if self.penalty is not None:
                 fine += self.penalty.fine(text, score.value)
         if fine:
-            terms.append(RewardTerm(REPETITION, fine))
+            terms.append(RewardTerm(REPETITION, share * fine))
+        if budget is not None:
+            terms += remaining(turn, terms, earlier, budget.turns)
         kept = {name: value for name, value in turn.metrics.items() if name not in _OWN}
-        rewards = (*(term for term in turn.rewards if term.name not in _OURS), *terms)
+        rewards = (*(term for term in turn.rewards if term.name not in OURS), *terms)
         return dataclasses.replace(turn, rewards=rewards, metrics={**kept, **metrics})
 
 

@@ -1,19 +1,21 @@
 """What a judge is asked, what it answers, and the scores of a turn (VAGEN, section 5.1).
 
-`<observation>` is held against the state before the turn's actions, `<prediction>` against the state
-after them. A judge that failed gives an unscored `Score`, which is neither right nor wrong.
+`<observation>` is held against the state before the turn's actions, `<prediction>` against the
+state after them. A judge that failed gives an unscored `Score`, which is neither right nor wrong.
 """
 
 from __future__ import annotations
 
 import asyncio
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from vagen_envs.core import State, Turn
+from vagen_envs.errors import VagenError
 from vagen_rewards.errors import JudgeConfigError, TooManyUnscoredError
 from vagen_rewards.reader.claims import PARTS as PARTS
 from vagen_rewards.reader.claims import Part as Part
@@ -28,8 +30,8 @@ class Score:
     """A verdict on one statement.
 
     Attributes:
-        value: 0 (wrong, or says nothing) to 1 (right and complete); `None` when unscored. Weighed by information,
-            from -1 (as much is wrong).
+        value: 0 (wrong, or says nothing) to 1 (right and complete); `None` when unscored. Weighed
+            by information, from -1 (as much is wrong).
         reason: why, in words for a person.
         unread: the pieces of the text that weren't understood; the rest is what was judged.
     """
@@ -40,7 +42,9 @@ class Score:
 
     @classmethod
     def unscored(cls, reason: str, unread: tuple[Span, ...] = ()) -> Score:
-        """No verdict: the judge failed, or didn't understand. Adds nothing to a reward and is counted."""
+        """No verdict: the judge failed, or didn't understand. Adds nothing to a reward and is
+        counted.
+        """
         return cls(None, reason, unread)
 
     @property
@@ -104,15 +108,20 @@ class Judge(ABC):
         return wait_for(self.read_many([statement]))[0]
 
     async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
-        """What statements claim, in order. Raises JudgeConfigError for a judge that doesn't read."""
+        """What statements claim, in order. Raises JudgeConfigError for a judge that doesn't
+        read.
+        """
         raise JudgeConfigError(
-            f"the judge {self.name} gives verdicts, not claims, so they can't be weighed by what they tell; "
-            "use weighting='plain', or a judge that reads: rule or llm-structured:MODEL"
+            f"the judge {self.name} gives verdicts, not claims, so they can't be weighed by what "
+            "they tell; use weighting='plain', or a judge that reads: rule or "
+            "llm-structured:MODEL"
         )
 
 
 def statements_of(turn: Turn, pictures: bool = False) -> list[Statement]:
-    """The statements that a turn's reply makes, at most one a part; none for a field that isn't there."""
+    """The statements that a turn's reply makes, at most one a part; none for a field that isn't
+    there.
+    """
     parsed = turn.parsed
     made = []
     if parsed.observation is not None:
@@ -130,6 +139,29 @@ def score_turn(turn: Turn, judge: Judge) -> TurnScores:
     return TurnScores(**{statement.part: judge.score(statement) for statement in made})
 
 
+async def each_or_unscored(
+    ask: Callable[[Sequence[Statement]], Awaitable[list[Any]]], made: Sequence[Statement]
+) -> list[Any]:
+    """What a judge answers to statements. Where it raises, each is asked alone, and those that fail
+    are unscored.
+
+    What this package raises on purpose (a budget that is spent, a wrong option) goes through.
+    """
+    if not made:
+        return []
+    try:
+        return await ask(made)
+    except VagenError:
+        raise
+    except Exception as error:  # a judge of somebody's own may raise anything
+        if len(made) > 1:
+            return [answer for each in made for answer in await each_or_unscored(ask, [each])]
+        failure = f"the judge raised {type(error).__name__}: {error}"
+        # Once for each text, as Python's filter does by default.
+        warnings.warn(f"{failure}; its statements are unscored", RuntimeWarning, stacklevel=2)
+        return [Score.unscored(failure)]
+
+
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, with or without a running event loop."""
     try:
@@ -141,11 +173,12 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 class Tally:
-    """Counts statements: those scored, those that a judge failed at, and those that it merely didn't understand.
+    """Counts statements: those scored, those that a judge failed at, and those that it merely
+    didn't understand.
 
     Args:
-        max_unscored: share of statements that a judge failed at above which `check` raises; `None` never raises. An
-            agent whose words can't be read is no broken judge, and doesn't count.
+        max_unscored: share of statements that a judge failed at above which `check` raises; `None`
+            never raises. An agent whose words can't be read is no broken judge, and doesn't count.
         at_least: statements to wait for before `check` may raise.
     """
 
@@ -178,6 +211,7 @@ class Tally:
         ):
             return
         raise TooManyUnscoredError(
-            f"{self.unscored} of {seen} statements are unscored, more than the {self.max_unscored:.0%} allowed; "
-            f"the last for this reason: {self.last_reason}. Fix the judge, or raise max_unscored"
+            f"{self.unscored} of {seen} statements are unscored, more than the "
+            f"{self.max_unscored:.0%} allowed; the last for this reason: {self.last_reason}. Fix "
+            "the judge, or raise max_unscored"
         )

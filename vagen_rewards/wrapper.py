@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
+from vagen_envs.core import Turn
 from vagen_envs.errors import ConfigError
 from vagen_rewards.reward import ReasoningReward
 from vagen_rewards.scores import Judge, Tally
@@ -31,7 +32,7 @@ class VisualReasoningReward(
         beta_world_modeling: weight of the prediction's score.
         max_unscored: share of statements that a judge failed at above which a step raises TooManyUnscoredError,
             once 20 statements have been seen. What a judge merely didn't understand doesn't count.
-        options: further options of `ReasoningReward`: `gate`, `weighting`, `penalty`.
+        options: further options of `ReasoningReward`: `gate`, `weighting`, `penalty`, `per_turn`.
     """
 
     def __init__(
@@ -64,11 +65,22 @@ class VisualReasoningReward(
             reward = ReasoningReward(judge, beta_grounding, beta_world_modeling, **options)
         self.reward = reward.of(env)
         self.tally = Tally(max_unscored, at_least=20)
+        self._earlier: list[Turn] = []
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Begin an episode."""
+        self._earlier = []
+        return self.env.reset(seed=seed, options=options)
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Play a turn and score what the reply says."""
         observation, _, terminated, truncated, info = self.env.step(action)
-        turn, scores = self.reward.paid(info["turn"])
+        played: Turn = info["turn"]
+        # Restored to another moment, an environment's own turns say how many are its episode's.
+        turn, scores = self.reward.paid(played, self._earlier[: played.index])
+        self._earlier = [*self._earlier[: played.index], turn]
         self.tally.add(*[score for _, score in scores.by_part()])
         self.tally.check()
         info = {**info, "turn": turn, "scores": scores}

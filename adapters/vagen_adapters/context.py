@@ -1,16 +1,20 @@
-"""Episodes as chat messages, and how much of the past these show: one policy for benchmark, trainer and adapters.
+"""Episodes as chat messages, and how much of the past these show: one policy for benchmark, trainer
+and adapters.
 
-A policy has one short text form, used on the command line, in protocol files, in run folders and in training
-configurations: parts joined by commas, such as `last:2,answers` or `summary:5,reasoning=keep`.
+A policy has one short text form, used on the command line, in protocol files, in run folders and in
+training configurations: parts joined by commas, such as `last:2,answers` or
+`summary:5,reasoning=keep`.
 
     all                 every earlier turn (the default)
     last:N              the latest N earlier turns (Verlog, section on memory), 0 for none
-    summary:K           after every K turns the model writes a summary, which replaces them (compaction)
+    summary:K           after every K turns the model writes a summary, which replaces them
+                        (compaction)
     summary:K:TOKENS    the same with a limit of tokens for each summary (256 by default)
     answers             earlier replies are reduced to their answers
     current-picture     only the current picture; earlier observations keep their text
     reasoning=drop      hidden reasoning is never sent back (the default)
-    reasoning=turn      it is sent back until the next observation: in the request for a summary, or an agent's own
+    reasoning=turn      it is sent back until the next observation: in the request for a summary, or
+                        an agent's own
     reasoning=keep      it is sent back with every earlier reply that is shown
 
 Everything here is pure: the same episode and policy give the same messages.
@@ -35,15 +39,20 @@ HiddenReasoning = Literal["drop", "turn", "keep"]
 SUMMARY_TOKENS = 256
 EARLIER_PICTURE = "(earlier picture, no longer shown)"
 SUMMARY_REQUEST = (
-    "The turns above will no longer be shown to you. Write a summary of at most {tokens} tokens of what you need to "
-    "finish the task: what you saw and where it is, what you did and what came of it, and your plan. Write the summary "
-    "only; no action is executed now."
+    "The turns above will no longer be shown to you. Write a summary of at most {tokens} tokens "
+    "of what you need to finish the task: what you saw and where it is, what you did and what "
+    "came of it, and your plan. Write the summary only; no action is executed now."
 )
 SUMMARY_SHOWN = "Your summary of turns 1 to {turns}:\n{summary}\n\n"
 HIDDEN = "hidden"
-"""The key of a message under which a client finds the reasoning that its provider gave with the reply."""
+"""The key of a message under which a client finds the reasoning that its provider gave with the
+reply.
+"""
 
-_FORMS = "all, last:N, summary:K, summary:K:TOKENS, answers, current-picture, reasoning=drop, reasoning=turn, reasoning=keep"
+_FORMS = (
+    "all, last:N, summary:K, summary:K:TOKENS, answers, current-picture, reasoning=drop, "
+    "reasoning=turn, reasoning=keep"
+)
 _PART = re.compile(
     r"(?P<all>all)|last:(?P<turns>\d{1,6})|summary:(?P<summary>\d{1,6})(?::(?P<summary_tokens>\d{1,6}))?|"
     r"(?P<answers>answers)|(?P<current_picture>current-picture)|reasoning=(?P<reasoning>drop|turn|keep)"
@@ -52,10 +61,11 @@ _PART = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ContextPolicy:
-    """How much of an episode's past a prompt shows. `ContextPolicy.parse` reads the text form, `str` writes it.
+    """How much of an episode's past a prompt shows. `ContextPolicy.parse` reads the text form,
+    `str` writes it.
 
-    The fields are the parts of the text form: `turns` is the N of `last:N`, at least 0, and `summary` the K of
-    `summary:K`, at least 1; both are `None` without that part.
+    The fields are the parts of the text form: `turns` is the N of `last:N`, at least 0, and
+    `summary` the K of `summary:K`, at least 1; both are `None` without that part.
 
     Raises:
         ConfigError: a value is out of range, or two of them contradict each other.
@@ -81,7 +91,8 @@ class ContextPolicy:
             )
         if self.answers and self.reasoning == "keep":
             raise ConfigError(
-                "context: answers drops the reasoning of earlier replies and reasoning=keep keeps it; give one of them"
+                "context: answers drops the reasoning of earlier replies and reasoning=keep "
+                "keeps it; give one of them"
             )
 
     @classmethod
@@ -111,7 +122,8 @@ class ContextPolicy:
             }
         if fields.pop("all", False) and fields.keys() & {"turns", "summary"}:
             raise ConfigError(
-                f"context {shown(text)} is not valid: all beside last:N or summary:K; give one of them"
+                f"context {shown(text)} is not valid: all beside last:N or summary:K; give one "
+                "of them"
             )
         return cls(**fields)
 
@@ -133,7 +145,9 @@ class ContextPolicy:
         return self.turns is None and not self.answers and not self.current_picture
 
     def first_shown(self, now: int) -> int:
-        """The first turn that the prompt of turn `now` shows; `now` itself where it shows no earlier one."""
+        """The first turn that the prompt of turn `now` shows; `now` itself where it shows no
+        earlier one.
+        """
         if self.summary is not None:
             return now - now % self.summary
         return 0 if self.turns is None else max(0, now - self.turns)
@@ -143,7 +157,8 @@ class ContextPolicy:
         return self.summary is not None and now > 0 and now % self.summary == 0
 
     def sequences(self, turns: int) -> Iterator[tuple[int, int]]:
-        """First turn and end of each conversation that shows the replies to `turns` turns once, as they were written.
+        """First turn and end of each conversation that shows the replies to `turns` turns once, as
+        they were written.
 
         One for the whole episode, one for the turns between two summaries, or one a turn.
         """
@@ -172,7 +187,8 @@ class ContextPolicy:
         if self.summarises_before(now):
             if now not in summaries:
                 raise ConfigError(
-                    f"the summary before turn {now + 1} is missing: {self} needs an episode that was played with it"
+                    f"the summary before turn {now + 1} is missing: {self} needs an episode that "
+                    "was played with it"
                 )
             summary = _without_placeholder(summaries[now])
             text = SUMMARY_SHOWN.format(turns=now, summary=summary) + text
@@ -201,13 +217,14 @@ def chat_messages(
         summaries: the model's, by the number of turns that were played before each.
         hidden: for each turn the hidden reasoning as its provider gave it, or `None`.
         pictures: `"data_url"` writes pictures as OpenAI's `image_url` parts (PNG), `"pil"` as
-            `{"type": "image", "image": PIL.Image}` parts, as transformers' chat templates take them.
+            `{"type": "image", "image": PIL.Image}` parts, as transformers' chat templates take
+            them.
         answer_tag: the environment's tag of the answer, for earlier replies that are reduced to it.
 
     Returns:
         `{"role": …, "content": …}` messages: one `system`, then `user` (a list of parts) and
-        `assistant` (a string) in turn. Each picture stands where its `<image>` stood. Hidden reasoning that
-        the policy keeps stands under `hidden` beside its reply's content.
+        `assistant` (a string) in turn. Each picture stands where its `<image>` stood. Hidden
+        reasoning that the policy keeps stands under `hidden` beside its reply's content.
 
     Raises:
         ConfigError: a summary that the policy shows is missing.
@@ -243,7 +260,9 @@ def summary_messages(
     hidden: Sequence[Any] = (),
     **how: Any,
 ) -> list[Message]:
-    """The messages that ask the model for a summary of the latest turns; arguments as for `chat_messages`."""
+    """The messages that ask the model for a summary of the latest turns; arguments as for
+    `chat_messages`.
+    """
     messages = chat_messages(system_prompt, turns, context=context, hidden=hidden, **how)
     if context.reasoning == "turn" and hidden and hidden[-1] is not None:
         messages[-1][HIDDEN] = hidden[-1]

@@ -1,4 +1,6 @@
-"""Environments in a thread of their own, as some simulators require, for the event loops of libraries."""
+"""Environments in a thread of their own, as some simulators require, for the event loops of
+libraries.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ Call = Callable[..., Awaitable[Any]]
 async def running(
     make: Callable[..., gym.Env[Any, Any]], *asked: Any
 ) -> AsyncIterator[tuple[gym.Env[Any, Any], Call]]:
-    """Yield `make(*asked)` and a function that calls others in its thread. The environment is closed at the end."""
+    """Yield `make(*asked)` and a function that calls others in its thread. The environment is
+    closed at the end.
+    """
     import anyio.to_thread  # the libraries that have an event loop bring it
 
     with ThreadPoolExecutor(1) as pool:
@@ -35,6 +39,7 @@ async def running(
 
 
 def start(env: gym.Env[Any, Any], seed: int, split: str | None) -> Observation:
-    """Start a level and return its first observation."""
-    env.reset(seed=seed, options={"split": split} if split else None)
-    return cast(VagenEnv, env.unwrapped).observed
+    """Start a level, by default of the configured split, and return its first observation."""
+    core = cast(VagenEnv, env.unwrapped)
+    env.reset(seed=seed, options={"split": split or core.config.split})
+    return core.observed

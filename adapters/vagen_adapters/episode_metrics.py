@@ -1,4 +1,6 @@
-"""One number per metric or reward term and episode, for libraries that average numbers over episodes."""
+"""One number per metric or reward term and episode, for libraries that average numbers over
+episodes.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,9 @@ from vagen_envs.extras import is_absent
 
 
 class TrainingDataError(VagenError, ValueError):
-    """A batch of sampled episodes can't be trained on: shapes disagree, or values are NaN or infinite."""
+    """A batch of sampled episodes can't be trained on: shapes disagree, or values are NaN or
+    infinite.
+    """
 
 
 class TrainingConfigError(VagenError, ValueError):
@@ -19,7 +21,9 @@ class TrainingConfigError(VagenError, ValueError):
 
 
 class ServiceError(VagenError, RuntimeError):
-    """The environment service can't be reached, refuses a request or violates the protocol; see `code`."""
+    """The environment service can't be reached, refuses a request or violates the protocol; see
+    `code`.
+    """
 
     def __init__(self, code: object, message: str = "") -> None:
         super().__init__(f"the environment service: {message}" if message else str(code))
@@ -48,7 +52,8 @@ def errors_as(kind: type[VagenError], fault: str, fix: str) -> Iterator[None]:
 
 
 def not_importable(needed_by: str, extra: str, library: str, error: ImportError) -> VagenError:
-    """Return the error for a failed import of an adapter: a missing module or an unsupported version.
+    """Return the error for a failed import of an adapter: a missing module or an unsupported
+    version.
 
     Args:
         needed_by: the adapter's module.

@@ -20,7 +20,9 @@ ROLES = ("system", "user", "assistant")
 
 
 class ChatSpace(gym.Space[list[Message]]):
-    """Conversations: messages with a role, and content that is a string or a list of parts with a type."""
+    """Conversations: messages with a role, and content that is a string or a list of parts with a
+    type.
+    """
 
     def __init__(self, seed: int | None = None) -> None:
         super().__init__(None, None, seed)
@@ -44,15 +46,18 @@ class ChatSpace(gym.Space[list[Message]]):
 
 
 class ChatObservation(gym.Wrapper[list[Message], str, dict[str, Any], str], RecordConstructorArgs):
-    """Observations become messages: the system prompt, the turns so far, and what is to be answered now.
+    """Observations become messages: the system prompt, the turns so far, and what is to be answered
+    now.
 
-    Works in `gym.make_vec(…, wrappers=[ChatObservation])`; async needs `vector_kwargs={"shared_memory": False}`, for
-    conversations have no fixed size.
+    Works in `gym.make_vec(…, wrappers=[ChatObservation])`; async needs
+    `vector_kwargs={"shared_memory": False}`, for conversations have no fixed size.
 
     Args:
         env: an environment of this package.
-        context: how much of the past is shown, such as `"last:2"`; all of it by default. See `ContextPolicy`.
-        pictures: `"data_url"` as OpenAI's `image_url` parts, `"pil"` as transformers' chat templates take them.
+        context: how much of the past is shown, such as `"last:2"`; all of it by default. See
+            `ContextPolicy`.
+        pictures: `"data_url"` as OpenAI's `image_url` parts, `"pil"` as transformers' chat
+            templates take them.
     """
 
     def __init__(

@@ -19,12 +19,13 @@ from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages
 from vagen_adapters.env_thread import running, start
 from vagen_adapters.episode_metrics import reward_terms
 from vagen_adapters.errors import not_importable
+from vagen_adapters.prompt_check import prompt_hash, require_prompt_of
 from vagen_adapters.rows import check_names, make_from_row, seeds_of
 from vagen_envs import ENV_IDS
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.seeding import Split
 from vagen_rewards import ReasoningReward
-from vagen_rewards.reward import REPETITION
+from vagen_rewards.bonus import OURS
 from vagen_rewards.scores import PARTS
 
 try:
@@ -49,7 +50,9 @@ except ImportError as error:
     raise not_importable("vagen_adapters.inspect_env", "inspect", "inspect_ai", error) from error
 
 CUT_OFF = {"model_length": "context full", "content_filter": "content filter"}
-"""inspect's stop reasons that end an episode unsolved, and the names of these ends. Their text isn't played."""
+"""inspect's stop reasons that end an episode unsolved, and the names of these ends. Their text
+isn't played.
+"""
 
 TURNS, ENDED = "turns", "ended"
 """Keys of an episode in a sample's store."""
@@ -63,13 +66,15 @@ def levels(
 ) -> Iterator[Sample]:
     """Yield samples of the levels that `vagen_adapters.rows.levels` has.
 
-    The metadata contains the arguments that recreate the level, and `level`, the cluster of its metrics: the content
-    hash if levels are cheap to draw (`VagenEnv.quick`), otherwise split and seed.
+    The metadata contains the arguments that recreate the level, and `level`, the cluster of its
+    metrics: the content hash if levels are cheap to draw (`VagenEnv.quick`), otherwise split and
+    seed.
     """
     with contextlib.closing(
         gym.make(env_id, disable_env_checker=True, split=split, **options)
     ) as made:
         env = cast(VagenEnv, made.unwrapped)
+        says = prompt_hash(env.system_prompt)
         for seed in seeds_of(env, first_seed, num_levels):
             name = f"{split}/{seed}"
             level = (
@@ -85,6 +90,7 @@ def levels(
                     "split": split,
                     "seed": seed,
                     "options": options,
+                    "prompt_hash": says,
                     "level": level,
                 },
             )
@@ -95,10 +101,11 @@ def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
     """Play the sample's level to its end.
 
     Args:
-        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_adapters.context`. The sample's
-            messages contain all turns, and the summaries that a policy asks for.
-        own: the `env_id` and `options` of the task's author. A sample with other values, from a dataset or a log, is
-            untrusted and restricted as in `vagen_adapters.rows`.
+        context: what a prompt shows of earlier turns, such as `"last:2"`; see
+            `vagen_adapters.context`. The sample's messages contain all turns, and the summaries
+            that a policy asks for.
+        own: the `env_id` and `options` of the task's author. A sample with other values, from a
+            dataset or a log, is untrusted and restricted as in `vagen_adapters.rows`.
     """
     policy = ContextPolicy.parse(context)
 
@@ -122,6 +129,7 @@ def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
         make = make_own if asked == own else make_from_row
         async with running(make, level["env_id"], level["options"]) as (made, call):
             env = cast(VagenEnv, made.unwrapped)
+            require_prompt_of(made, level["env_id"], level.get("prompt_hash"), level["options"])
             now = await call(start, made, level["seed"], level["split"])
             try:
                 while not ended:
@@ -184,8 +192,8 @@ def message_of(message: Message) -> ChatMessage:
 def reply_of(message: ChatMessageAssistant) -> str:
     """Return the model's reply, with the `<think>…</think>` that inspect moved out of the text.
 
-    White space next to these tags is lost, and text before them is moved behind them. Reasoning that a provider returns
-    in a separate field is not part of a reply.
+    White space next to these tags is lost, and text before them is moved behind them. Reasoning
+    that a provider returns in a separate field is not part of a reply.
     """
     if isinstance(message.content, str):
         return message.content
@@ -253,19 +261,24 @@ def reasoning(
 ) -> Scorer:
     """Compare the statements of the replies with the true states: `grounding` and `world_modeling`.
 
-    Each is the mean over the statements that were judged, or unscored if there are none. The metadata contains the
-    terms that `ReasoningReward` pays with these options.
+    Each is the mean over the statements that were judged, or unscored if there are none. The
+    metadata contains the terms that `ReasoningReward` pays with these options.
 
     Args:
         judge: `rule`, `llm:MODEL` or another that `vagen_rewards.make_judge` knows.
         gate: judge only well-formed turns in which an action was executed.
-        weighting: `plain`: the judge's own score, 0 to 1; `contrast`: claims are paid in contrast to peer states.
+        weighting: `plain`: the judge's own score, 0 to 1; `contrast`: claims are paid in contrast
+            to peer states.
         penalty: of frequent sentences with a low score: `paper`, or none.
         options: of the environment, which its states are drawn with where information is asked for.
     """
     reward = ReasoningReward(
-        judge, gate=gate, weighting=weighting, penalty=penalty or None, env_options=options
-    )  # type: ignore[arg-type]
+        judge,
+        gate=gate,
+        weighting=weighting,
+        penalty=penalty or None,  # type: ignore[arg-type]
+        env_options=options,
+    )
 
     async def score(state: TaskState, target: Target) -> Score:
         turns, ended = played(state)
@@ -275,7 +288,7 @@ def reasoning(
         last = "no reply contains an observation or a prediction"
         owed: dict[str, float] = {}
         for paid, each in await reward.paid_all(turns):
-            for term in (term for term in paid.rewards if term.name in (*PARTS, REPETITION)):
+            for term in (term for term in paid.rewards if term.name in OURS):
                 owed[term.name] = owed.get(term.name, 0.0) + term.value
             for part, verdict in each.by_part():
                 found[part].append(verdict.value)
@@ -306,14 +319,18 @@ def played(state: TaskState) -> tuple[list[Turn], str]:
 
 
 def unplayed(turns: list[Turn]) -> Score:
-    """Score an interrupted episode, which inspect passes to scorers with `--score-on-error` only."""
+    """Score an interrupted episode, which inspect passes to scorers with `--score-on-error`
+    only.
+    """
     return Score.unscored(
         reason="scoring_failed", explanation=f"interrupted after {len(turns)} turns"
     )
 
 
 def task_of(env_id: str) -> Callable[..., Task]:
-    """Return a task for an id, also of your own `VagenEnv`. Its name is the id's in snake case (`frozen_lake`)."""
+    """Return a task for an id, also of your own `VagenEnv`. Its name is the id's in snake case
+    (`frozen_lake`).
+    """
 
     def made(
         split: Split = "test",
@@ -345,7 +362,8 @@ def task_of(env_id: str) -> Callable[..., Task]:
         split: `train`, `val` or `test`; splits share no level.
         first_seed: sample `i` is the level of seed `first_seed + i`.
         num_levels: number of samples; by default 100, or all levels of published data.
-        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_adapters.context`.
+        context: what a prompt shows of earlier turns, such as `"last:2"`; see
+            `vagen_adapters.context`.
         judge: judge of the statements, see `reasoning`; `""` for none.
         gate, weighting, penalty: see `reasoning`.
         options: of the environment, as for `gym.make`.

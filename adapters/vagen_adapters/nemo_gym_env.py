@@ -1,6 +1,7 @@
 """NeMo Gym: a resources server, an agent that sends pictures, and levels as dataset rows.
 
-The folders that NeMo Gym's commands expect are in deploy/nemo_gym; their `app.py` start the two classes below.
+The folders that NeMo Gym's commands expect are in deploy/nemo_gym; their `app.py` start the two
+classes below.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from vagen_adapters.context import (
     observation_parts,
     summary_messages,
 )
+from vagen_adapters.ends import ends_of
 from vagen_adapters.env_thread import start
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
@@ -69,7 +71,9 @@ class ServerConfig(BaseResourcesServerConfig):
     session_ttl_s: float = Field(3600.0, gt=0)
     """Seconds without a request after which an episode may be closed to make room."""
     reasoning_in_reply: bool = True
-    """NeMo Gym's vLLM model removes `<think>…</think>` from the text; True puts it back before the reply is played."""
+    """NeMo Gym's vLLM model removes `<think>…</think>` from the text; True puts it back before the
+    reply is played.
+    """
 
 
 class LevelRow(BaseModel):
@@ -80,10 +84,13 @@ class LevelRow(BaseModel):
     split: Split | None = None
     options: dict[str, Any] | None = None
     reasoning: dict[str, Any] | None = None
+    prompt_hash: str | None = None
 
 
 class NeMoSession:
-    """An episode in its own thread, because some simulators must stay in the thread that made them."""
+    """An episode in its own thread, because some simulators must stay in the thread that made
+    them.
+    """
 
     def __init__(self) -> None:
         self.pool = ThreadPoolExecutor(1)
@@ -100,15 +107,20 @@ class NeMoSession:
         """Start the level of a row."""
         try:
             level = LevelRow.model_validate(row)
-            self._env = rows.make_from_row(level.env_id, level.options, level.reasoning)
+            self._env = rows.make_from_row(
+                level.env_id, level.options, level.reasoning, level.prompt_hash
+            )
         except ValidationError as error:
             raise ConfigError(
-                f"the row does not describe a level: {error}; make rows with vagen_adapters.nemo_gym_env.levels"
+                f"the row does not describe a level: {error}; make rows with "
+                "vagen_adapters.nemo_gym_env.levels"
             ) from error
         return start(self._env, level.seed, level.split)
 
     def step(self, reply: str, request: str | None) -> dict[str, Any]:
-        """Play a turn. A repeated request, whose answer was lost, is answered from memory and not played again."""
+        """Play a turn. A repeated request, whose answer was lost, is answered from memory and not
+        played again.
+        """
         if request is not None and request == self._answered[0]:
             return self._answered[1]
         if self._env is None:
@@ -143,8 +155,9 @@ class NeMoSession:
 class VagenServer(GymnasiumServer):
     """A Gymnasium-style resources server for all ids; each row names its id and level.
 
-    The observation is text, for NeMo Gym's own agent. `info["content"]` contains the user message with its picture, for
-    `VagenAgent`. `info` also contains the turn as JSON and the episode's metrics.
+    The observation is text, for NeMo Gym's own agent. `info["content"]` contains the user message
+    with its picture, for `VagenAgent`. `info` also contains the turn as JSON and the episode's
+    metrics.
     """
 
     config: ServerConfig
@@ -221,7 +234,8 @@ class VagenServer(GymnasiumServer):
         if len(self.session_state) >= self.config.max_sessions:
             raise HTTPException(
                 503,
-                f"all {self.config.max_sessions} sessions are in use; raise max_sessions or retry later",
+                f"all {self.config.max_sessions} sessions are in use; raise max_sessions or "
+                "retry later",
             )
 
 
@@ -233,15 +247,16 @@ class AgentConfig(GymnasiumAgentConfig):
     context: Annotated[str, AfterValidator(lambda text: str(ContextPolicy.parse(text)))] = (
         "all,reasoning=keep"
     )
-    """What a prompt shows of earlier turns, see `vagen_adapters.context`. `reasoning=keep` sends the model's output
-    items back as they came, with their token ids."""
+    """What a prompt shows of earlier turns, see `vagen_adapters.context`. `reasoning=keep` sends
+    the model's output items back as they came, with their token ids."""
 
 
 class VagenAgent(GymnasiumAgent):
     """NeMo Gym's agent for `VagenServer`; observations are user messages with pictures.
 
-    The result of an episode adds `success`, `turns` and the mean turn metrics, `reward_components` (reward terms summed
-    over the episode) and `turns_played` (turns as JSON, with pictures by hash, for `vagen_envs.Turn.from_json`).
+    The result of an episode adds `success`, `turns` and the mean turn metrics, `reward_components`
+    (reward terms summed over the episode) and `turns_played` (turns as JSON, with pictures by hash,
+    for `vagen_envs.Turn.from_json`).
     """
 
     config: AgentConfig
@@ -322,8 +337,7 @@ class VagenAgent(GymnasiumAgent):
             responses_create_params=params,
             response=response,
             reward=sum(turn.reward for turn in turns),
-            terminated=step.terminated,
-            truncated=not step.terminated,
+            **ends_of(turns),
             mask_sample=bool(broke),
             failure_kind=BROKEN if broke else None,
             failure_reason=broke or None,
@@ -344,7 +358,9 @@ def content_of(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def items_of(messages: Sequence[Message]) -> list[Any]:
-    """Convert messages to items of the Responses API; replies that the policy keeps are the model's own items."""
+    """Convert messages to items of the Responses API; replies that the policy keeps are the model's
+    own items.
+    """
     items: list[Any] = []
     for message in messages:
         content = message["content"]
@@ -357,7 +373,9 @@ def items_of(messages: Sequence[Message]) -> list[Any]:
 
 
 def pictures_of(answer: EnvResetResponse | EnvStepResponse) -> list[Picture]:
-    """Return the pictures of a server's answer: one, or none for text observations and at the end."""
+    """Return the pictures of a server's answer: one, or none for text observations and at the
+    end.
+    """
     urls = (
         part["image_url"]
         for part in answer.info.get("content", ())

@@ -18,6 +18,7 @@ import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.errors import not_importable
+from vagen_adapters.prompt_check import require_prompt_of
 from vagen_adapters.rows import check_names
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import VagenError
@@ -90,16 +91,23 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
         episode_id: str | None = None,
         split: Split | None = None,
         level: int | None = None,
+        env_id: str | None = None,
+        prompt_hash: str | None = None,
         **_: Any,
     ) -> VagenObservation:
-        """Start the level of this seed and split, level number `level` of published data, or the session's next one.
+        """Start the level of this seed and split, level number `level` of published data, or the
+        session's next one.
 
-        Raises ConfigError for another seed, split or level than there is.
+        A split or level holds for the session's later resets until another is named.
+
+        A client that plays rows of `vagen_adapters.rows.levels` sends their `env_id` and
+        `prompt_hash`, too.
+
+        Raises ConfigError for another seed, split or level than there is, and for a row of another
+        environment.
         """
-        options = {
-            name: value for name, value in (("split", split), ("level", level)) if value is not None
-        }
-        observation, info = self.env.reset(seed=seed, options=options)
+        require_prompt_of(self.env, env_id, prompt_hash)
+        observation, info = self.env.reset(seed=seed, options={"split": split, "level": level})
         self._update_state(info, episode_id=episode_id, step_count=0)
         return VagenObservation(text=observation["text"], png=_base64(self._core.observed.picture))
 
@@ -139,7 +147,9 @@ def _base64(picture: Picture | None) -> str | None:
 
 
 class VagenClient(EnvClient[VagenAction, VagenObservation, VagenState]):
-    """A session: `async with VagenClient(base_url=…) as env`, or `with VagenClient(base_url=…).sync() as env`."""
+    """A session: `async with VagenClient(base_url=…) as env`, or `with
+    VagenClient(base_url=…).sync() as env`.
+    """
 
     def _step_payload(self, action: VagenAction) -> dict[str, Any]:
         return action.model_dump()
@@ -167,11 +177,12 @@ def create_app(
     Args:
         env_id: such as `"vagen/Sokoban-v0"`.
         max_sessions: concurrent sessions; further clients are refused with `CAPACITY_REACHED`.
-        session_timeout: seconds without a message after which a session ends. A client that vanished behind an open
-            connection would otherwise keep its place for good.
-        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
-            reward. None adds nothing.
-        options: for `gym.make`. An unknown id and invalid options raise here and not in the first session.
+        session_timeout: seconds without a message after which a session ends. A client that
+            vanished behind an open connection would otherwise keep its place for good.
+        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to
+            the environment's reward. None adds nothing.
+        options: for `gym.make`. An unknown id and invalid options raise here and not in the first
+            session.
     """
     check_names(env_id, options, create_app)
     factory = functools.partial(VagenEnvironment, env_id, reasoning, **options)

@@ -1,8 +1,9 @@
 """Environments for clients elsewhere: what they may ask for is permitted, everything else is not.
 
-Options that a client may set say so in their annotation, and within which bounds (`vagen_envs.bounds.Open`). All
-others are closed: paths, modules, addresses and names that are looked up anywhere, and whatever Gymnasium's
-`make` takes. Beyond that the operator may offer values by name (`Offers`); a client says the name.
+Options that a client may set say so in their annotation, and within which bounds
+(`vagen_envs.bounds.Open`). All others are closed: paths, modules, addresses and names that are
+looked up anywhere, and whatever Gymnasium's `make` takes. Beyond that the operator may offer values
+by name (`Offers`); a client says the name.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ def permitted(env_id: str, options: Mapping[str, Any], offers: Offers) -> dict[s
     """The options for `gym.make` that a client's options stand for.
 
     Args:
-        env_id: one that the operator serves, never one that only a client named: Gymnasium imports modules that
-            an id names.
+        env_id: one that the operator serves, never one that only a client named: Gymnasium imports
+            modules that an id names.
         options: the client's, any JSON.
         offers: see `Offers`.
 
     Raises:
-        ConfigError: an option is closed, or out of bounds. Nothing has been made, opened or looked up.
+        ConfigError: an option is closed, or out of bounds. Nothing has been made, opened or looked
+            up.
     """
     spec, config_class = _declared(env_id)
     bounds: dict[str, Bound] = {}
@@ -53,7 +55,9 @@ def permitted(env_id: str, options: Mapping[str, Any], offers: Offers) -> dict[s
 
 
 def make_permitted(env_id: str, options: Mapping[str, Any], offers: Offers) -> VagenEnv:
-    """The environment that a client asks for. Raises ConfigError as `permitted`, and what making it raises."""
+    """The environment that a client asks for. Raises ConfigError as `permitted`, and what making it
+    raises.
+    """
     return cast(
         VagenEnv,
         gym.make(env_id, disable_env_checker=True, **permitted(env_id, options, offers)).unwrapped,
@@ -61,7 +65,9 @@ def make_permitted(env_id: str, options: Mapping[str, Any], offers: Offers) -> V
 
 
 def told(env: VagenEnv, options: Mapping[str, Any], offers: Offers) -> dict[str, Any]:
-    """The environment's configuration as its client may see it: the name of what was offered, not its value."""
+    """The environment's configuration as its client may see it: the name of what was offered, not
+    its value.
+    """
     named = {
         name: value
         for name, value in options.items()
@@ -81,14 +87,18 @@ def check_offers(env_ids: Sequence[str], offers: Offers) -> None:
 
 
 def _declared(env_id: str) -> tuple[EnvSpec, type[EnvConfig] | None]:
-    """An id, and what declares its options: `None` for an environment of another contract, where all are closed."""
+    """An id, and what declares its options: `None` for an environment of another contract, where
+    all are closed.
+    """
     spec, creator = declared(env_id)
     is_ours = isinstance(creator, type) and issubclass(creator, VagenEnv)
     return spec, creator.config_class if is_ours else None
 
 
 def option_names(env_id: str) -> set[str]:
-    """The options of an id; none of an environment of another contract. Raises ConfigError if there is no such id."""
+    """The options of an id; none of an environment of another contract. Raises ConfigError if there
+    is no such id.
+    """
     _, config_class = _declared(env_id)
     return (
         set()

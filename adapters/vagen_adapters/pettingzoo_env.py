@@ -1,7 +1,7 @@
 """PettingZoo: several agents, each with its own `VagenEnv`, that play in rounds.
 
 >>> from vagen_adapters.pettingzoo_env import parallel_env
->>> env = parallel_env("vagen/Sokoban-v0", agents=4)  # four agents at the same level, each on its own board
+>>> env = parallel_env("vagen/Sokoban-v0", agents=4)  # the same level, a board each
 """
 
 from __future__ import annotations
@@ -33,16 +33,19 @@ Infos = dict[Agent, dict[str, Any]]
 
 
 class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
-    """One environment (seat) per agent. All agents start at the same seed; an agent leaves when its episode ends.
+    """One environment (seat) per agent. All agents start at the same seed; an agent leaves when its
+    episode ends.
 
-    Actions are replies (any string); observations have `image` and `text`. An agent's info contains `state` and `level`
-    after a reset, and also its `turn` after a step. `reset(options={"split": …})` selects the split; other options are
+    Actions are replies (any string); observations have `image` and `text`. An agent's info contains
+    `state` and `level` after a reset, and also its `turn` after a step. `reset(options={"split":
+    …})` selects the split of this and later resets, `{"level": …}` a level; other options are
     ignored, as PettingZoo's tests require.
 
     Args:
         name: returned by `str(env)`.
         seats: environments by agent name.
-        render_mode: of the first seat, which `render` shows. For `"human"`, a window, the seat renders `"rgb_array"`.
+        render_mode: of the first seat, which `render` shows. For `"human"`, a window, the seat
+            renders `"rgb_array"`.
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observations, Infos]:
         """Start an episode for all agents. Without a seed, the first seat's generator draws one."""
-        known = {"split": options["split"]} if options and "split" in options else None
+        known = {name: (options or {}).get(name) for name in ("split", "level")}
         self.agents = self.possible_agents[:]
         observations: Observations = {}
         infos: Infos = {}

@@ -14,6 +14,7 @@ import gymnasium as gym
 
 from vagen_adapters.context import ContextPolicy, Message
 from vagen_adapters.permission import make_permitted, option_names
+from vagen_adapters.prompt_check import prompt_hash, require_prompt_of
 from vagen_envs.bounds import Whole
 from vagen_envs.config import plain_integer
 from vagen_envs.core import VagenEnv
@@ -22,7 +23,9 @@ from vagen_envs.seeding import Split
 from vagen_rewards import with_reasoning
 
 TRUST_ROWS = "VAGEN_TRUST_ROWS"
-"""Environment variable: set it to `1` to let rows set any option, name any judge and import any module."""
+"""Environment variable: set it to `1` to let rows set any option, name any judge and import any
+module.
+"""
 SAFE_JUDGES = (None, "rule")
 """Judges that a row may name: they read no file and open no connection."""
 
@@ -31,13 +34,17 @@ GENERATED = 100
 
 
 def make_from_row(
-    env_id: str, options: Mapping[str, Any] | None, reasoning: Mapping[str, Any] | None = None
+    env_id: str,
+    options: Mapping[str, Any] | None,
+    reasoning: Mapping[str, Any] | None = None,
+    prompt_hash: str | None = None,
 ) -> gym.Env[Any, Any]:
-    """Make the environment of a row, without Gymnasium's wrappers, with the reasoning reward that the row asks for.
+    """Make the environment of a row, without Gymnasium's wrappers, with the reasoning reward that
+    the row asks for.
 
-    Rows are untrusted input. They may name ids that are registered or whose module is already imported, and set the
-    options that remote clients may set, within the same bounds. `VAGEN_TRUST_ROWS=1` in the environment of the
-    reading processes lifts these limits.
+    Rows are untrusted input. They may name ids that are registered or whose module is already
+    imported, and set the options that remote clients may set, within the same bounds.
+    `VAGEN_TRUST_ROWS=1` in the environment of the reading processes lifts these limits.
 
     Values that are None, as empty parquet columns give them, are left out.
 
@@ -45,11 +52,22 @@ def make_from_row(
         env_id: such as `"vagen/Sokoban-v0"`.
         options: for `gym.make`.
         reasoning: as for `vagen_rewards.with_reasoning`.
+        prompt_hash: what the row's prompt says, see `vagen_adapters.prompt_check`. None isn't
+            compared.
 
     Raises:
-        ConfigError: the row asks for something it may not. Nothing was made, opened or imported.
+        ConfigError: the row asks for something it may not. Nothing was made, opened or imported. Or
+            its prompt is that of another environment, as after a change of the prompt pack.
     """
     given = {name: _plain(value) for name, value in (options or {}).items() if value is not None}
+    made = _made(env_id, given, reasoning)
+    require_prompt_of(made, env_id, prompt_hash, given)
+    return made
+
+
+def _made(
+    env_id: str, given: Mapping[str, Any], reasoning: Mapping[str, Any] | None
+) -> gym.Env[Any, Any]:
     if reasoning is not None:
         reasoning = {name: value for name, value in reasoning.items() if value is not None}
     if os.environ.get(TRUST_ROWS) == "1":
@@ -57,13 +75,15 @@ def make_from_row(
     module = env_id.rpartition(":")[0]
     if module and module not in sys.modules:
         raise ConfigError(
-            f"a row's environment {env_id[:80]!r} would import {module[:80]!r}; import that module first, {_TRUST}"
+            f"a row's environment {env_id[:80]!r} would import {module[:80]!r}; import that "
+            f"module first, {_TRUST}"
         )
     if reasoning is not None and (
         reasoning.get("judge") not in SAFE_JUDGES or reasoning.get("llm")
     ):
         raise ConfigError(
-            f"a row's judge {str(reasoning.get('judge'))[:80]!r} may open connections; leave it out, {_TRUST}"
+            f"a row's judge {str(reasoning.get('judge'))[:80]!r} may open connections; leave it "
+            f"out, {_TRUST}"
         )
     try:
         made = make_permitted(env_id, given, {})
@@ -85,21 +105,24 @@ def levels(
 ) -> Iterator[tuple[list[Message], dict[str, Any]]]:
     """Yield the prompt and the row of each level; row `i` is the level of seed `first_seed + i`.
 
-    Seed `i` of published data is its level `i`, so the default rows play every level of the split once, in order.
+    Seed `i` of published data is its level `i`, so the default rows play every level of the split
+    once, in order.
 
-    The adapters' own `levels` functions take the same arguments and bring each row into their library's layout.
+    The adapters' own `levels` functions take the same arguments and bring each row into their
+    library's layout.
 
     Args:
         env_id: such as `"vagen/Sokoban-v0"`.
         split: `"train"`, `"val"` or `"test"`; splits share no level.
         first_seed: at least 0.
         num_levels: number of rows; by default 100, or all levels of published data.
-        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
-            reward. None adds nothing.
+        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to
+            the environment's reward. None adds nothing.
         options: for `gym.make`.
 
     Yields:
-        The system prompt as a list of messages, and the arguments of `make_from_row` and of `reset`.
+        The system prompt as a list of messages, and the arguments of `make_from_row` and of
+        `reset`.
 
     Raises:
         ConfigError: the split of published data has fewer levels.
@@ -108,14 +131,17 @@ def levels(
     with contextlib.closing(gym.make(env_id, split=split, **options)) as made:
         env = cast(VagenEnv, made.unwrapped)
         prompt: list[Message] = [{"role": "system", "content": env.system_prompt}]
+        says = prompt_hash(env.system_prompt)
         seeds = seeds_of(env, first_seed, num_levels)
     asked = {} if reasoning is None else {"reasoning": dict(reasoning)}
     for seed in seeds:
-        yield prompt, {"env_id": env_id, "split": split, "seed": seed, "options": options, **asked}
+        row = {"env_id": env_id, "split": split, "seed": seed, "options": options}
+        yield prompt, {**row, "prompt_hash": says, **asked}
 
 
 def check_names(env_id: str, options: Iterable[str], called: Callable[..., Any]) -> None:
-    """Raise ConfigError for an unknown id, and for an option that misspells an argument of the function `called`.
+    """Raise ConfigError for an unknown id, and for an option that misspells an argument of the
+    function `called`.
 
     The environment would suggest an option of its own: `level` for `num_level`.
     """
@@ -154,11 +180,14 @@ def seeds_of(env: VagenEnv, first_seed: int, num_levels: int | None) -> range:
 
 
 def require_whole_context(context: str, library: str) -> None:
-    """Raise ConfigError for a context policy other than `"all"`, on behalf of a library that makes prompts itself."""
+    """Raise ConfigError for a context policy other than `"all"`, on behalf of a library that makes
+    prompts itself.
+    """
     if ContextPolicy.parse(context) != ContextPolicy():
         raise ConfigError(
-            f"context={context!r} is not possible with {library}, which appends each turn to the conversation itself: "
-            "prompts show all turns; leave it out, or train with vagen_adapters.ppo"
+            f"context={context!r} is not possible with {library}, which appends each turn to the "
+            "conversation itself: prompts show all turns; leave it out, or train with "
+            "vagen_adapters.ppo"
         )
 
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
 from vagen_adapters.context import Message, observation_parts
+from vagen_adapters.ends import ends_of
 from vagen_adapters.env_thread import start
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
@@ -36,7 +37,8 @@ class VagenText(BaseTextEnv):
 
     Args:
         env_config: SkyRL's configuration of the environment class; unused.
-        extras: a row of `levels`: `env_id`, `split`, `seed`, `options` and `reasoning`.
+        extras: a row of `levels`: `env_id`, `split`, `seed`, `options`, `reasoning` and
+            `prompt_hash`.
     """
 
     def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
@@ -46,9 +48,8 @@ class VagenText(BaseTextEnv):
             raise ConfigError(
                 f"extras {sorted(self.extras)} lack {missing}; pass a row of levels(…)"
             )
-        self._env = rows.make_from_row(
-            self.extras["env_id"], self.extras.get("options"), self.extras.get("reasoning")
-        )
+        asked = (self.extras.get(name) for name in ("options", "reasoning", "prompt_hash"))
+        self._env = rows.make_from_row(self.extras["env_id"], *asked)
         self.max_turns = self._core.config.max_turns
         self.turns_played: list[Turn] = []
 
@@ -78,8 +79,9 @@ class VagenText(BaseTextEnv):
         )
 
     def get_metrics(self) -> dict[str, float]:
-        """Return `success`, `turns` and the mean of each numeric or boolean turn metric."""
-        return episode_metrics(self.turns_played)
+        """Return `success`, `terminated`, `truncated`, `turns` and the mean of each turn metric."""
+        ends = {name: float(value) for name, value in ends_of(self.turns_played).items()}
+        return {**episode_metrics(self.turns_played), **ends}
 
     def close(self) -> None:
         self._env.close()

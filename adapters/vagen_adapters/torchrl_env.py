@@ -1,7 +1,7 @@
 """TorchRL: text is a non-tensor, the action is the reply's text.
 
-Importing this module registers the text space with TorchRL, so that `torchrl.envs.GymWrapper` accepts any environment
-of the package and your own.
+Importing this module registers the text space with TorchRL, so that `torchrl.envs.GymWrapper`
+accepts any environment of the package and your own.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ def _text(_space: UnicodeText, device: Any = None, **_: Any) -> NonTensor:
 def make(env_id: str, **options: Any) -> GymWrapper:
     """Make an environment for TorchRL.
 
-    `reset` returns `text` (a string) and, unless `observation="text"`, `image` (uint8, height × width × 3). `action` is
-    the reply; `reward`, `terminated` and `truncated` are tensors of shape (1,). `reset(seed=…)` plays that level.
-    `set_seed` resets at once, so the next `reset` plays the level after it. Use this function instead of
-    `GymEnv(env_id)`, which passes `frameskip` to every environment.
+    `reset` returns `text` (a string) and, unless `observation="text"`, `image` (uint8, height ×
+    width × 3). `action` is the reply; `reward`, `terminated` and `truncated` are tensors of shape
+    (1,). `reset(seed=…)` plays that level. `set_seed` resets at once, so the next `reset` plays the
+    level after it. Use this function instead of `GymEnv(env_id)`, which passes `frameskip` to every
+    environment.
 
     Args:
         env_id: such as `"vagen/Sokoban-v0"`.

@@ -3,8 +3,8 @@
 >>> from vagen_adapters import vagen_two_player_sokoban_v0
 >>> env = vagen_two_player_sokoban_v0.parallel_env()
 
-Both players push boxes on one board. Each is green in its own picture and writes its own replies; both receive the task
-rewards.
+Both players push boxes on one board. Each is green in its own picture and writes its own replies;
+both receive the task rewards.
 
 Version history:
     v0: first release.
@@ -67,7 +67,9 @@ def parallel_env(**options: Any) -> TwoPlayerSokoban:
 
 
 def raw_env(**options: Any) -> Any:
-    """Make the AEC environment: players reply one after another, and the round is played when both have."""
+    """Make the AEC environment: players reply one after another, and the round is played when both
+    have.
+    """
     return as_aec(parallel_env(**options))
 
 

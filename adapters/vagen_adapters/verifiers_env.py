@@ -18,9 +18,11 @@ from pydantic import Field, model_validator
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages, summary_messages
+from vagen_adapters.ends import ends_of
 from vagen_adapters.env_thread import running, start
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
+from vagen_adapters.prompt_check import require_prompt_of
 from vagen_adapters.rows import check_names, levels, make_from_row, require_whole_context
 from vagen_envs.core import Observation, Turn
 from vagen_envs.seeding import Split
@@ -34,7 +36,9 @@ except ImportError as error:
     raise not_importable("vagen_adapters.verifiers_env", "verifiers", "verifiers", error) from error
 
 TASKSET_ID = "vagen-adapters"
-"""verifiers finds plug-ins by the name of a top-level package, so `vagen_adapters` exports these classes."""
+"""verifiers finds plug-ins by the name of a top-level package, so `vagen_adapters` exports these
+classes.
+"""
 
 
 class LevelsConfig(vf.TasksetConfig):
@@ -58,6 +62,8 @@ class LevelData(vf.TaskData):
     split: Split
     seed: int
     options: dict[str, Any]
+    prompt_hash: str | None = None
+    """What the system prompt says, see `vagen_adapters.prompt_check`."""
 
 
 class LevelTask(vf.Task[LevelData]):
@@ -88,7 +94,9 @@ class ChatConfig(vf.HarnessConfig):
 
 
 class Chat(vf.Harness[ChatConfig]):
-    """Make one model call per turn in this process. verifiers' own chat harness starts a program per turn."""
+    """Make one model call per turn in this process. verifiers' own chat harness starts a program
+    per turn.
+    """
 
     APPENDS_SYSTEM_PROMPT = True
     SUPPORTS_RESUME = True
@@ -111,7 +119,8 @@ class Chat(vf.Harness[ChatConfig]):
             [{"role": "system", "content": system_prompt}] if system_prompt else []
         )
         messages += [message_to_wire(message) for message in cast("Sequence[Any]", prompt or [])]
-        # Where `Play` makes the prompt by a context policy, it follows the conversation so far and replaces it.
+        # Where `Play` makes the prompt by a context policy, it follows the conversation so far and
+        # replaces it.
         messages = messages[
             max((i for i, each in enumerate(messages) if each["role"] == "system"), default=0) :
         ]
@@ -135,8 +144,9 @@ class PlayConfig(vf.EnvConfig):
     reasoning: dict[str, Any] | None = None
     """Options of the reasoning reward, see `load_environment`."""
     context: str = "all"
-    """What a prompt shows of earlier turns, such as `"last:2"`, see `vagen_adapters.context`. Each prompt of another
-    policy than `"all"` is a branch of the trace, which verifiers trains as a sequence of its own."""
+    """What a prompt shows of earlier turns, such as `"last:2"`, see `vagen_adapters.context`. Each
+    prompt of another policy than `"all"` is a branch of the trace, which verifiers trains as a
+    sequence of its own."""
 
     @model_validator(mode="after")
     def check_context(self) -> PlayConfig:
@@ -151,7 +161,9 @@ class Play(vf.Env[PlayConfig]):
     """Plays a level. Observations are user messages with pictures; each reply is a turn."""
 
     def _make(self, data: LevelData) -> gym.Env[Any, Any]:
-        """Make the environment of a task. Tasks that differ from the operator's configuration are untrusted."""
+        """Make the environment of a task. Tasks that differ from the operator's configuration are
+        untrusted.
+        """
         own, options = self.config.taskset, data.options
         is_own = isinstance(own, LevelsConfig) and (own.env_id, own.options) == (
             data.env_id,
@@ -162,6 +174,7 @@ class Play(vf.Env[PlayConfig]):
             if is_own
             else make_from_row(data.env_id, options)
         )
+        require_prompt_of(made, data.env_id, data.prompt_hash, options)
         return with_reasoning(made, self.config.reasoning)
 
     async def run(self, task: LevelTask, agents: vf.Agents) -> None:
@@ -207,12 +220,14 @@ def wire(messages: list[Message]) -> list[Any]:
 def record(trace: vf.Trace, turns: Sequence[Turn], weights: Mapping[str, float]) -> None:
     """Record an episode on its trace.
 
-    Rewards are the reward terms, summed over the episode. Metrics are `success` (0 or 1), `turns`, and the mean of each
-    numeric or boolean turn metric. `trace.info["turns"]` contains the turns as JSON, to be read with `Turn.from_json`.
+    Rewards are the reward terms, summed over the episode. Metrics are `success` (0 or 1), `turns`,
+    and the mean of each numeric or boolean turn metric. `trace.info["turns"]` contains the turns as
+    JSON, to be read with `Turn.from_json`.
     """
     for name, value in reward_terms(turns).items():
         trace.record_reward(name, value, weights.get(name, 1.0))
-    trace.record_metrics(episode_metrics(turns))
+    ends = {name: float(value) for name, value in ends_of(turns).items()}
+    trace.record_metrics({**episode_metrics(turns), **ends})
     trace.info["turns"] = [turn.to_json() for turn in turns]
 
 
@@ -237,9 +252,10 @@ def load_environment(
         num_levels: number of tasks; by default 100, or all levels of published data.
         weights: of the reward terms by name; 1 by default.
         max_model_turns: maximum number of replies per episode, beside the environment's own limit.
-        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
-            reward. None adds nothing.
-        context: what a prompt shows of earlier turns, such as `"last:2"`; see `vagen_adapters.context`.
+        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to
+            the environment's reward. None adds nothing.
+        context: what a prompt shows of earlier turns, such as `"last:2"`; see
+            `vagen_adapters.context`.
         options: for `gym.make`.
     """
     check_names(env_id, options, load_environment)

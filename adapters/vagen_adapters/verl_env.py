@@ -16,6 +16,7 @@ import gymnasium as gym
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
 from vagen_adapters.context import Message, observation_parts
+from vagen_adapters.ends import ends_of
 from vagen_adapters.env_thread import Call, running, start
 from vagen_adapters.errors import not_importable
 from vagen_envs.core import Observation, Turn
@@ -37,10 +38,14 @@ from vagen_adapters.ppo.trajectories import Trajectories
 NAME = "vagen"
 """The `agent_name` of a dataset's rows."""
 ESTIMATOR = "bilevel_gae_released"
-"""The `algorithm.adv_estimator`. verl lacks the value after the last token that Algorithm 2 of the paper needs."""
+"""The `algorithm.adv_estimator`. verl lacks the value after the last token that Algorithm 2 of the
+paper needs.
+"""
 
 REASONING = {"grounding": 0.5, "world_modeling": 0.5}
-"""Default weights of a row's reasoning reward. Parquet can't store empty structs, so they are written out."""
+"""Default weights of a row's reasoning reward. Parquet can't store empty structs, so they are
+written out.
+"""
 
 
 class TurnRewardOutput(AgentLoopOutput):
@@ -62,12 +67,17 @@ class TurnRewardOutput(AgentLoopOutput):
 
 @register(NAME)
 class VagenAgentLoop(AgentLoopBase):
-    """Plays the level of a row, token in and token out; verl's builder encodes only the new messages of each turn."""
+    """Plays the level of a row, token in and token out; verl's builder encodes only the new
+    messages of each turn.
+    """
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
-        """Play the level in `extra_info` to its end, or until `rollout.response_length` is used up."""
+        """Play the level in `extra_info` to its end, or until `rollout.response_length` is used
+        up.
+        """
         level = kwargs["extra_info"]
-        asked = level["env_id"], level.get("options"), level.get("reasoning") or None
+        named = (level.get(name) for name in ("options", "reasoning", "prompt_hash"))
+        asked = level["env_id"], *(value or None for value in named)
         async with running(rows.make_from_row, *asked) as (env, call):
             now = await call(start, env, int(level["seed"]), level["split"])
             return await self._play(env, call, [*kwargs["raw_prompt"], _user(now)], sampling_params)
@@ -101,7 +111,8 @@ class VagenAgentLoop(AgentLoopBase):
                 )
             if not output.token_ids:  # an empty turn has no token that could carry its reward
                 raise TrainingDataError(
-                    f"turn {len(turns)}: the server returned no tokens (stop reason: {output.stop_reason}); see its log"
+                    f"turn {len(turns)}: the server returned no tokens (stop reason: "
+                    f"{output.stop_reason}); see its log"
                 )
             fields = {
                 **output.extra_fields,
@@ -133,7 +144,8 @@ class VagenAgentLoop(AgentLoopBase):
                 longer_logprobs,
                 _pictures(messages),
             )
-        success = float(turns[-1].success)
+        # verl logs the means of these and stores them beside each episode's tensors.
+        logged = {"success": turns[-1].success, **ends_of(turns)}
         return TurnRewardOutput(
             prompt_ids=ids[:prompt_length],
             response_ids=ids[prompt_length:][:room],
@@ -150,7 +162,7 @@ class VagenAgentLoop(AgentLoopBase):
                 **fields,
                 "turn_scores": [turn.reward for turn in turns],
                 "tool_rewards": [],
-                "reward_extra_info": {"success": success},
+                "reward_extra_info": {name: float(value) for name, value in logged.items()},
             },
         )
 
@@ -164,8 +176,8 @@ def levels(
 ) -> Iterator[dict[str, Any]]:
     """Yield rows for verl's dataset, to be written to a parquet file.
 
-    Takes the arguments of `vagen_adapters.rows.levels`. `reasoning` without weights gets those of `REASONING`.
-    `context` can only be `"all"`: verl trains an episode as one sequence.
+    Takes the arguments of `vagen_adapters.rows.levels`. `reasoning` without weights gets those of
+    `REASONING`. `context` can only be `"all"`: verl trains an episode as one sequence.
     """
     rows.require_whole_context(context, "verl")
     asked = None if reasoning is None else {**REASONING, **reasoning}
@@ -181,19 +193,26 @@ def bilevel_advantages(
     config: Any = None,
     values: Tensor | None = None,
     token_level_scores: Tensor | None = None,
+    truncated: Tensor | None = None,
     **_: Any,
 ) -> tuple[Tensor, Tensor]:
-    """Bi-Level GAE as in VAGEN's released code (`ppo.advantages.bilevel_gae_released`), whitened as verl's GAE is.
+    """Bi-Level GAE as in VAGEN's released code (`ppo.advantages.bilevel_gae_released`), whitened as
+    verl's GAE is.
 
-    A turn is an unbroken run of sampled tokens. γ and λ are `algorithm.gamma` (between tokens) and `algorithm.lam`
-    (both levels); `+algorithm.gamma_turn` is between turns, 1 by default.
+    A turn is an unbroken run of sampled tokens. γ and λ are `algorithm.gamma` (between tokens) and
+    `algorithm.lam` (both levels); `+algorithm.gamma_turn` is between turns, 1 by default.
 
     Args:
-        token_level_rewards: (B, L), the turn rewards, with KL penalties if verl puts them into the reward.
+        token_level_rewards: (B, L), the turn rewards, with KL penalties if verl puts them into the
+            reward.
         response_mask: (B, L), 1 for sampled tokens.
         config: verl's `algorithm`.
-        values: (B, L), V before each token. verl 0.9.1 gives registered estimators none: `install` does.
-        token_level_scores: (B, L), the turn rewards alone; without them all of the reward is a turn's.
+        values: (B, L), V before each token. verl 0.9.1 gives registered estimators none: `install`
+            does.
+        token_level_scores: (B, L), the turn rewards alone; without them all of the reward is a
+            turn's.
+        truncated: (B,) bool, the episodes that a limit ended. verl computes no value after the last
+            token, so what could have followed counts as 0 there, as in VAGEN's released code.
 
     Returns:
         Advantages and the critic's targets, (B, L).
@@ -212,12 +231,14 @@ def bilevel_advantages(
     scores = scores.masked_fill(~sampled, 0).float()
     turn_rewards = scores.new_zeros(len(scores), int(turn_ids.max().clamp(min=0)) + 1)
     turn_rewards.scatter_add_(1, turns.clamp(min=0), scores)
-    ended = torch.ones(len(scores), dtype=torch.bool, device=scores.device)
+    cut = torch.zeros(len(scores), dtype=torch.bool, device=scores.device)
+    if truncated is not None:
+        cut = truncated.to(cut)
     batch = Trajectories(
         turn_ids=turn_ids,
         turn_rewards=turn_rewards,
-        terminated=ended,
-        truncated=~ended,
+        terminated=~cut,
+        truncated=cut,
         values=torch.nn.functional.pad(values.float(), (0, 1)),
         kl_rewards=token_level_rewards.float() - scores,
     )
@@ -244,14 +265,23 @@ def compute_advantage(data: Any, adv_estimator: Any, *args: Any, **kwargs: Any) 
         config=kwargs.get("config"),
         values=batch.get("values", None),
         token_level_scores=batch.get("token_level_scores", None),
+        truncated=_stored_flags(data, "truncated"),
     )
     return data
 
 
-def install() -> None:
-    """Let verl's trainers of this process give `ESTIMATOR` the values, by their `compute_advantage`. May be repeated.
+def _stored_flags(data: Any, name: str) -> Tensor | None:
+    """What the agent loop stored of each episode; None for episodes of another loop."""
+    stored = getattr(data, "non_tensor_batch", {}).get(name)
+    return None if stored is None else torch.tensor([bool(flag) for flag in stored])
 
-    For Ray's workers: `+ray_kwargs.ray_init.runtime_env.worker_process_setup_hook=vagen_adapters.verl_env.install`.
+
+def install() -> None:
+    """Let verl's trainers of this process give `ESTIMATOR` the values, by their
+    `compute_advantage`. May be repeated.
+
+    For Ray's workers:
+    `+ray_kwargs.ray_init.runtime_env.worker_process_setup_hook=vagen_adapters.verl_env.install`.
     """
     for name in ("verl.trainer.ppo.ray_trainer", "verl.trainer.ppo.v1.utils"):
         module = sys.modules.get(name)  # imported later, it takes ray_trainer's

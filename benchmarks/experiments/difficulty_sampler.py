@@ -1,10 +1,12 @@
-"""Compare the difficulty sampler with uniform sampling on Sokoban's ladder, with a model of a million parameters.
+"""Compare the difficulty sampler with uniform sampling on Sokoban's ladder, with a model of a
+million parameters.
 
     .venv/bin/python benchmarks/experiments/difficulty_sampler.py --out runs/difficulty
 
-Every training starts from one checkpoint, made by imitation of scripted play on all rungs, and differs in the seed and
-the sampler alone. The table shows the episodes until evaluations on the ladder (equally many validation levels of each
-rung) reach a success for the first time, and the last evaluation.
+Every training starts from one checkpoint, made by imitation of scripted play on all rungs, and
+differs in the seed and the sampler alone. The table shows the episodes until evaluations on the
+ladder (equally many validation levels of each rung) reach a success for the first time, and the
+last evaluation.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
-"""Fine-tune a pretrained language model on replies of the oracle: does it then play FrozenLake by sight?
+"""Fine-tune a pretrained language model on replies of the oracle: does it then play FrozenLake by
+sight?
 
-    .venv-vllm/bin/python benchmarks/experiments/finetune_frozenlake.py --minutes 50 --out runs/finetuning
+    .venv-vllm/bin/python benchmarks/experiments/finetune_frozenlake.py --minutes 50 --out
+    runs/finetuning
 
-`make test-real` installs what this needs. First the random vision tower and connector of `vagen_experiments.pretrained`
-learn to see. Then everything learns the oracle's replies: tower and connector in full, the language model by LoRA. A
-control learns them beside pictures of other turns. A stage whose weights are in the output folder isn't repeated. Time
-bounds the training, so the number of updates, and with it the result, differs between machines; `log.jsonl` has it.
+`make test-real` installs what this needs. First the random vision tower and connector of
+`vagen_experiments.pretrained` learn to see. Then everything learns the oracle's replies: tower and
+connector in full, the language model by LoRA. A control learns them beside pictures of other turns.
+A stage whose weights are in the output folder isn't repeated. Time bounds the training, so the
+number of updates, and with it the result, differs between machines; `log.jsonl` has it.
 """
 
 from __future__ import annotations
@@ -62,20 +65,25 @@ OPTIONS: dict[str, Any] = {  # those of configs/solve-frozenlake.toml
 SIDE = 128
 """Pixels of a picture's side: its 16 tokens are the 16 cells."""
 NOISE = 0.5
-"""Share of random turns, which lead to states that the oracle avoids. Only the oracle's replies are learned."""
+"""Share of random turns, which lead to states that the oracle avoids. Only the oracle's replies are
+learned.
+"""
 MAX_TOKENS = 16
 LORA = LoraConfig(
     r=16, lora_alpha=32, target_modules=r".*text_model.*\.(q|k|v|o|gate|up|down)_proj"
 )
 SIGHT_RATE = 3e-5
-"""Learning rate of tower and connector beside the adapters'. With 1e-3 for all, noise of the first 100 updates had
-destroyed what the tower had learned (error of its relations 0.001 → 10), and replies were right as often as chance."""
+"""Learning rate of tower and connector beside the adapters'. With 1e-3 for all, noise of the first
+100 updates had destroyed what the tower had learned (error of its relations 0.001 → 10), and
+replies were right as often as chance."""
 SHARES = {"sight": 0.2, "replies": 0.5, "replies-blind": 0.13}
 """Of the time. The rest is for evaluations."""
 
 
 def turns(encoder: ChatEncoder, first: int) -> Iterator[tuple[PlayedTurn, bool]]:
-    """Turns on one training level after another, without end, and whether the oracle's reply is theirs."""
+    """Turns on one training level after another, without end, and whether the oracle's reply is
+    theirs.
+    """
     env = gym.make(ENV, **OPTIONS)
     for seed in itertools.count(first):
         played = demonstrate(env, encoder, LevelSeed(seed), NOISE)
@@ -87,7 +95,9 @@ def turns(encoder: ChatEncoder, first: int) -> Iterator[tuple[PlayedTurn, bool]]
 def learn_replies(
     model: Any, encoder: ChatEncoder, minutes: float, file: Path, *, blind: bool
 ) -> None:
-    """Cross-entropy of the oracle's replies; `blind` shows each the picture of another level, half a batch away."""
+    """Cross-entropy of the oracle's replies; `blind` shows each the picture of another level, half
+    a batch away.
+    """
     source = (turn for turn, imitated in turns(encoder, 2 * FIRST_SEED) if imitated)
 
     def step() -> tuple[Tensor, float]:
@@ -132,7 +142,9 @@ def play(
 
 
 def policy(out: Path, stage: str, minutes: float) -> tuple[Any, ChatEncoder]:
-    """The model after a stage: `start`, `sight`, `replies` or `replies-blind`. What isn't in `out` is made."""
+    """The model after a stage: `start`, `sight`, `replies` or `replies-blind`. What isn't in `out`
+    is made.
+    """
     if stage == "start" and not (out / "start" / "config.json").is_file():
         save_smolvlm(out / "start", template="chatml", side=SIDE)
     if stage == "start":

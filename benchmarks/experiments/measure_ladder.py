@@ -1,12 +1,14 @@
 """Measure the rungs of an environment's ladder: success of three agents, and the time of a reset.
 
-    .venv/bin/python benchmarks/experiments/measure_ladder.py vagen/Sokoban-v0 --kept ladder.jsonl --resets 256
-    .venv/bin/python benchmarks/experiments/measure_ladder.py vagen/Navigation-v0 --kept ladder.jsonl --seconds 280
+    .venv/bin/python benchmarks/experiments/measure_ladder.py vagen/Sokoban-v0 --kept ladder.jsonl
+    --resets 256 .venv/bin/python benchmarks/experiments/measure_ladder.py vagen/Navigation-v0
+    --kept ladder.jsonl --seconds 280
 
-`noisy` is the oracle with every fifth action drawn at random, `greedy` takes what looks nearest (see `GREEDY`),
-`random` doesn't look. None writes anything but actions. Episodes are stored in the file `--kept` and not played
-again; with `--seconds`, it stops after about so long, and the table has what was played. A star is a rate that is
-lower than on the rung before, by the 95 % interval of their difference.
+`noisy` is the oracle with every fifth action drawn at random, `greedy` takes what looks nearest
+(see `GREEDY`), `random` doesn't look. None writes anything but actions. Episodes are stored in the
+file `--kept` and not played again; with `--seconds`, it stops after about so long, and the table
+has what was played. A star is a rate that is lower than on the rung before, by the 95 % interval of
+their difference.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ MOVES = ("moveahead", "moveback", "moveleft", "moveright")
 
 
 def distance(state: Any) -> float:
-    """How far from done a state looks: from boxes to targets, and a little from the player to what it has to reach."""
+    """How far from done a state looks: from boxes to targets, and a little from the player to what
+    it has to reach.
+    """
     if state.kind == "frozen_lake":
         return 1e9 if state.player in state.holes else apart(state.player, state.target)
     rest = [box for box in state.boxes if box not in state.targets]
@@ -58,7 +62,9 @@ def apart(one: tuple[int, int], other: tuple[int, int]) -> int:
 
 
 def nearest_move(env: Any, dice: HashStream) -> list[str]:
-    """The action after which things look nearest; a fifth of the time another one, which gets it out of circles."""
+    """The action after which things look nearest; a fifth of the time another one, which gets it
+    out of circles.
+    """
     far = (
         walked
         if env.prompt_folder == "navigation"
@@ -70,7 +76,9 @@ def nearest_move(env: Any, dice: HashStream) -> list[str]:
 
 
 def walked(env: Any, name: str) -> float:
-    """Metres to the target after a move; what is to be seen from there, which takes longer, isn't asked."""
+    """Metres to the target after a move; what is to be seen from there, which takes longer, isn't
+    asked.
+    """
     simulator, action = env.simulator, ACTIONS[name]
     pose = simulator.pose
     if not simulator.blocked(pose, action):
@@ -153,7 +161,9 @@ def drawn(env: Any, dice: HashStream) -> str:
 
 
 def noisy(env: Any, dice: HashStream) -> list[str]:
-    """The oracle's next actions, each replaced by a random one with a chance of a fifth; SVG's shapes are left out."""
+    """The oracle's next actions, each replaced by a random one with a chance of a fifth; SVG's
+    shapes are left out.
+    """
     if env.prompt_folder == "svg":
         return [with_shapes(env.plan()[0], lambda _: dice.below(5) > 0)]
     try:
@@ -180,7 +190,9 @@ AGENTS = {"oracle": oracle, "noisy": noisy, "greedy": greedy, "random": blind}
 
 
 def made(env_id: str, rung: int, agent: str) -> Any:
-    """The test levels of a rung. The greedy one decides before each action; it has as many of them."""
+    """The test levels of a rung. The greedy one decides before each action; it has as many of
+    them.
+    """
     options: dict[str, Any] = {
         "difficulty": rung,
         "split": "test",
@@ -197,14 +209,18 @@ def made(env_id: str, rung: int, agent: str) -> Any:
 
 
 def hopeless(env: Any) -> bool:
-    """Whether a tower or the cubes of `place` need more skills, a pick and a place a cube, than are left."""
+    """Whether a tower or the cubes of `place` need more skills, a pick and a place a cube, than are
+    left.
+    """
     config = env.config
     left = config.max_actions_per_turn * (config.max_turns - env._turns)
     return tasks.skills_left(env._level, env.observed_state) > left
 
 
 def solves(env: Any, rung: int, agent: str, seed: int) -> bool:
-    """Whether an agent solves a level. PrimitiveSkill, which is slow, isn't played on when there is no hope left."""
+    """Whether an agent solves a level. PrimitiveSkill, which is slow, isn't played on when there is
+    no hope left.
+    """
     _, info = env.reset(seed=seed)
     dice, over = HashStream(agent, rung, seed), False
     while not over:
@@ -256,7 +272,9 @@ def play(
     kept: Path,
     seconds: float,
 ) -> None:
-    """Play what isn't stored in the file yet, level by level over the rungs, as long as there is time."""
+    """Play what isn't stored in the file yet, level by level over the rungs, as long as there is
+    time.
+    """
     played, began, envs = read(kept), time.monotonic(), {}
     todo = itertools.product(range(0, levels, 8), rungs, agents, range(8))
     with kept.open("a", buffering=1) as file:
@@ -274,7 +292,9 @@ def play(
 
 
 def table(env_id: str, played: Played, resets: int) -> str:
-    """Success by rung and agent with its interval, a star where it has fallen beyond doubt since the rung before."""
+    """Success by rung and agent with its interval, a star where it has fallen beyond doubt since
+    the rung before.
+    """
     times = " CPU of a reset, median and mean |" if resets else ""
     rows = [
         f"| rung | {' | '.join(AGENTS)} |{times}",
@@ -304,11 +324,16 @@ def shown(won: int, count: int, fallen: bool) -> str:
     if not count:
         return "–"
     low, high = wilson(won, count)
-    return f"{100 * won / count:.0f} % ({100 * low:.0f}–{100 * high:.0f}) of {count}{' *' if fallen else ''}"
+    return (
+        f"{100 * won / count:.0f} % ({100 * low:.0f}–{100 * high:.0f}) of "
+        f"{count}{' *' if fallen else ''}"
+    )
 
 
 def falls(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether the second rate is lower: the 95 % interval of their difference is above 0 (Newcombe 1998, method 10)."""
+    """Whether the second rate is lower: the 95 % interval of their difference is above 0 (Newcombe
+    1998, method 10).
+    """
     if not one[1] or not other[1]:
         return False
     first, second = one[0] / one[1], other[0] / other[1]

@@ -2,8 +2,9 @@
 
     .venv/bin/python benchmarks/experiments/measure_memory.py runs/experiments/memory/checkpoint
 
-Prints for each policy of memory of the experiment `memory` the cross-entropy of a turn's reply in nats, and how it
-differs from that under `all` on the same episodes, with the 95 % interval over episodes. Summaries aren't counted.
+Prints for each policy of memory of the experiment `memory` the cross-entropy of a turn's reply in
+nats, and how it differs from that under `all` on the same episodes, with the 95 % interval over
+episodes. Summaries aren't counted.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def main(arguments: list[str] | None = None) -> int:
         more = [own - base for own, base in zip(found, first, strict=True)]
         half = 1.96 * statistics.stdev(more) / math.sqrt(len(more))
         sys.stdout.write(
-            f"{context!s:14} {statistics.fmean(found):.3f}  {statistics.fmean(more):+.3f} ± {half:.3f}\n"
+            f"{context!s:14} {statistics.fmean(found):.3f}  {statistics.fmean(more):+.3f} ± "
+            f"{half:.3f}\n"
         )
         sys.stdout.flush()
     return 0

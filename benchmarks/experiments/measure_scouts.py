@@ -2,8 +2,9 @@
 
     .venv/bin/python benchmarks/experiments/measure_scouts.py
 
-A scout turns right until the object is in a picture that it is still shown, then takes a shortest way. It is told which
-objects are in a picture, as nobody who looks at pictures is; what it lacks is memory of earlier ones.
+A scout turns right until the object is in a picture that it is still shown, then takes a shortest
+way. It is told which objects are in a picture, as nobody who looks at pictures is; what it lacks is
+memory of earlier ones.
 """
 
 from __future__ import annotations

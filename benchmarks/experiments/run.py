@@ -13,7 +13,8 @@ import os
 import sys
 from pathlib import Path
 
-# Several threads of a numeric library cost more than they bring for a model of this size. Before torch is imported.
+# Several threads of a numeric library cost more than they bring for a model of this size. Before
+# torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from vagen_experiments.experiment import RESULTS, ExperimentError, experiment_names, load_experiment

@@ -1,1 +1,3 @@
-"""Speed benchmarks of the clone, outside the wheel: ours beside what others make, in one run. `make perf` runs them."""
+"""Speed benchmarks of the clone, outside the wheel: ours beside what others make, in one run. `make
+perf` runs them.
+"""

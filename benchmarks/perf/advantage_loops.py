@@ -1,16 +1,19 @@
-"""The advantage estimators as slow, literal loops over one episode, written line by line from the papers.
+"""The advantage estimators as slow, literal loops over one episode, written line by line from the
+papers.
 
-They share no code with `vagen_adapters.ppo.advantages`, whose tests hold it against them and whose speed is
-measured against them. All take one row of a batch, as tensors or lists:
+They share no code with `vagen_adapters.ppo.advantages`, whose tests hold it against them and whose
+speed is measured against them. All take one row of a batch, as tensors or lists:
 
     turn_ids      (L,)      turn of each sampled token, -1 elsewhere
     turn_rewards  (T,)      r_t
     values        (L + 1,)  values[i] = V(τ_<i)
     kl            (L,)      r^KL_i
     end_value               V after the last turn: 0, or the bootstrap value of a truncated episode
-    seams                   the turns that are summaries, from which the step to the next turn has γ = λ = 1
+    seams                   the turns that are summaries, from which the step to the next turn has γ
+                            = λ = 1
 
-and give back `(advantages, returns)`, two dictionaries: token index → A_i, and index of a value → its target.
+and give back `(advantages, returns)`, two dictionaries: token index → A_i, and index of a value →
+its target.
 """
 
 from __future__ import annotations
@@ -76,7 +79,9 @@ def dual_discount_gae(
     lam_token: float,
     seams: Collection[int] = (),
 ) -> Estimate:
-    """Verlog, Dual Discounting GAE: from the last token of the last turn backwards, turn by turn."""
+    """Verlog, Dual Discounting GAE: from the last token of the last turn backwards, turn by
+    turn.
+    """
     turns = _turns(turn_ids)
     advantages, returns = {}, {}
     next_value, next_advantage = end_value, 0.0
@@ -179,7 +184,9 @@ def bilevel_gae_released(
     lam: float,
     seams: Collection[int] = (),
 ) -> Estimate:
-    """The released Bi-Level GAE, as VAGEN's project page tells it: first over turn ends, then inside turns."""
+    """The released Bi-Level GAE, as VAGEN's project page tells it: first over turn ends, then
+    inside turns.
+    """
     turns = _turns(turn_ids)
     order = sorted(turns)
     turn_return: dict[int, Any] = {}

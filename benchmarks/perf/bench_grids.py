@@ -1,6 +1,7 @@
 """Sokoban and FrozenLake beside gym-sokoban and Gymnasium.
 
-Run by `make perf`. Every figure is a median, of resets a mean; each pair runs right after one another.
+Run by `make perf`. Every figure is a median, of resets a mean; each pair runs right after one
+another.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ import vagen_envs  # noqa: F401
 from perf import peers
 
 REPLY = (
-    "<think><observation>The box is below and on the left side of the player. The target is below the box."
-    "</observation><reasoning>I walk around the box and then push it down.</reasoning><prediction>The box is "
-    "below the player and the target is below the box.</prediction></think><answer>{}</answer>"
+    "<think><observation>The box is below and on the left side of the player. The target is "
+    "below the box.</observation><reasoning>I walk around the box and then push it "
+    "down.</reasoning><prediction>The box is below the player and the target is below the "
+    "box.</prediction></think><answer>{}</answer>"
 )
 
 
@@ -35,6 +37,17 @@ def any_grid(request: pytest.FixtureRequest) -> str:
     """The id of an environment."""
     name: str = request.param
     return name
+
+
+def fresh(env: Any, prepare: Callable[[], Any] = lambda: None) -> Callable[[], Any]:
+    """A setup that brings the environment to a level that it has not shown before."""
+    seeds = itertools.count(10_000)
+
+    def setup() -> None:
+        env.reset(seed=next(seeds))
+        prepare()
+
+    return setup
 
 
 def turner(env: Any, level: int = 7) -> Callable[[], Any]:
@@ -60,8 +73,8 @@ def resetter(env: Any) -> Callable[[], Any]:
 def mean_of_least(reset: Callable[[int], Any], seeds: int) -> float:
     """Seconds of CPU of a reset, on average over seeds, each the least of three.
 
-    A median would say nothing of the levels for which more is tried, and by the clock a busy machine stops the slow
-    ones more often.
+    A median would say nothing of the levels for which more is tried, and by the clock a busy
+    machine stops the slow ones more often.
     """
     least = [math.inf] * seeds
     for _ in range(3):
@@ -72,6 +85,7 @@ def mean_of_least(reset: Callable[[int], Any], seeds: int) -> float:
     return statistics.fmean(least)
 
 
+@pytest.mark.ratio
 @pytest.mark.benchmark(group="Sokoban 6x6, reset in the window 5-9")
 def test_reset_ours(benchmark: Any) -> None:
     env: Any = gym.make("vagen/Sokoban-v0").unwrapped
@@ -80,18 +94,19 @@ def test_reset_ours(benchmark: Any) -> None:
     ours = mean_of_least(lambda seed: env.reset(seed=seed), 3000)
     with contextlib.redirect_stdout(quiet):  # it says whenever it tries again
         theirs = mean_of_least(lambda seed: peers.sokoban_reset_in_window(peer, seed, 5, 9), 200)
-    benchmark.extra_info.update(at_least=200, taken=ours, theirs=theirs)
+    benchmark.extra_info.update(at_least=100, taken=ours, theirs=theirs)
     benchmark.pedantic(lambda: env.reset(seed=0), rounds=1)
 
 
+@pytest.mark.ratio
 @pytest.mark.benchmark(group="Sokoban 6x6, picture")
 def test_picture_ours(benchmark: Any) -> None:
-    env: Any = gym.make("vagen/Sokoban-v0").unwrapped
-    env.reset(seed=1)
+    env: Any = gym.make("vagen/Sokoban-v0", observation="text").unwrapped
     benchmark.extra_info["at_least"] = 200
-    benchmark.pedantic(lambda: env._picture().pixels, rounds=5000, warmup_rounds=100)
+    benchmark.pedantic(lambda: env._picture().pixels, setup=fresh(env), rounds=1000)
 
 
+@pytest.mark.ratio
 @pytest.mark.benchmark(group="Sokoban 6x6, picture")
 def test_picture_theirs(benchmark: Any) -> None:
     env = peers.sokoban_env()
@@ -99,13 +114,16 @@ def test_picture_theirs(benchmark: Any) -> None:
     benchmark.pedantic(lambda: env.render("rgb_array"), rounds=500, warmup_rounds=10)
 
 
+@pytest.mark.ratio
 @pytest.mark.benchmark(group="Sokoban, turn of 3 actions with text and picture")
 def test_turn_ours(benchmark: Any) -> None:
-    env = gym.make("vagen/Sokoban-v0", max_turns=10**9, max_steps=10**9).unwrapped
+    env = gym.make("vagen/Sokoban-v0").unwrapped
     benchmark.extra_info["at_least"] = 100
-    benchmark.pedantic(turner(env), rounds=5000, warmup_rounds=100)
+    reply = REPLY.format("Up,Left,Down")
+    benchmark.pedantic(env.step, (reply,), setup=fresh(env), rounds=1000)
 
 
+@pytest.mark.ratio
 @pytest.mark.benchmark(group="Sokoban, turn of 3 actions with text and picture")
 def test_turn_theirs(benchmark: Any) -> None:
     env = peers.sokoban_env()
@@ -116,14 +134,15 @@ def test_turn_theirs(benchmark: Any) -> None:
     )
 
 
+@pytest.mark.ratio
 @pytest.mark.benchmark(group="FrozenLake 4x4, picture")
 def test_lake_picture_ours(benchmark: Any) -> None:
-    env: Any = gym.make("vagen/FrozenLake-v0").unwrapped
-    env.reset(seed=1)
+    env: Any = gym.make("vagen/FrozenLake-v0", observation="text").unwrapped
     benchmark.extra_info["at_least"] = 50
-    benchmark.pedantic(lambda: env._picture().pixels, rounds=5000, warmup_rounds=100)
+    benchmark.pedantic(lambda: env._picture().pixels, setup=fresh(env), rounds=1000)
 
 
+@pytest.mark.ratio
 @pytest.mark.benchmark(group="FrozenLake 4x4, picture")
 def test_lake_picture_theirs(benchmark: Any) -> None:
     env = GymnasiumLake(render_mode="rgb_array")
@@ -132,55 +151,86 @@ def test_lake_picture_theirs(benchmark: Any) -> None:
 
 
 def test_turns_a_second(benchmark: Any, any_grid: str) -> None:
+    """The first turn on levels that were never shown, with text and picture."""
     benchmark.group = f"{any_grid}, turns on one core"
-    # A lake without holes, so that no reset is measured.
-    options: dict[str, Any] = (
-        {"desc": ("SFFF", "FFFF", "FFFF", "FFFG")} if "Lake" in any_grid else {}
-    )
-    env = gym.make(any_grid, max_turns=10**9, max_steps=10**9, disable_env_checker=True, **options)
+    env = gym.make(any_grid, disable_env_checker=True).unwrapped
     benchmark.extra_info["at_least_per_s"] = 20_000
-    benchmark.pedantic(turner(env), rounds=5000, warmup_rounds=100)
+    replies = itertools.cycle([REPLY.format(each) for each in ("Up,Left,Down", "Down,Right,Up")])
+    setup = fresh(env)
+
+    def arguments() -> tuple[tuple[str], dict[str, Any]]:
+        setup()
+        return (next(replies),), {}
+
+    benchmark.pedantic(env.step, setup=arguments, rounds=1000)
+
+
+def moments(env: Any) -> Callable[[], tuple[tuple[Any], dict[str, Any]]]:
+    """A setup that leaves the environment a turn after a moment, on another level each time."""
+    setup = fresh(env)
+
+    def moment() -> tuple[tuple[bytes], dict[str, Any]]:
+        setup()
+        env.step("I look around.")
+        taken = env.snapshot()
+        env.step(env.oracle_reply())
+        return (taken,), {}
+
+    return moment
 
 
 def test_snapshot(benchmark: Any, any_grid: str) -> None:
     benchmark.group = f"{any_grid}, snapshot in the middle of an episode"
     env: Any = gym.make(any_grid).unwrapped
-    env.reset(seed=7)
-    env.step(env.oracle_reply())
-    benchmark.extra_info["at_most_us"] = 20
-    benchmark.pedantic(env.snapshot, rounds=5000, warmup_rounds=100)
+    setup = fresh(env, lambda: env.step("I look around."))
+    benchmark.pedantic(env.snapshot, setup=setup, rounds=1000)
 
 
-def test_restore(benchmark: Any, any_grid: str) -> None:
-    benchmark.group = f"{any_grid}, restore in the middle of an episode"
+def test_restore_ours(benchmark: Any, any_grid: str) -> None:
+    """Back by one turn, each time on another level, whose picture is drawn anew."""
+    benchmark.group = f"{any_grid}, restore / a turn"
     env: Any = gym.make(any_grid).unwrapped
-    env.reset(seed=7)
-    env.step(env.oracle_reply())
-    moment = env.snapshot()
-    benchmark.extra_info["at_most_us"] = 20
-    benchmark.pedantic(env.restore, (moment,), rounds=5000, warmup_rounds=100)
+    benchmark.pedantic(env.restore, setup=moments(env), rounds=1000)
+
+
+def test_restore_theirs(benchmark: Any, any_grid: str) -> None:
+    """The turn that a restore takes back."""
+    benchmark.group = f"{any_grid}, restore / a turn"
+    env: Any = gym.make(any_grid).unwrapped
+    setup = fresh(env)
+
+    def arguments() -> tuple[tuple[str], dict[str, Any]]:
+        setup()
+        return (env.oracle_reply(),), {}
+
+    benchmark.pedantic(env.step, setup=arguments, rounds=1000)
 
 
 @pytest.mark.benchmark(group="PNG of an observation at 96x96")
 def test_png(benchmark: Any) -> None:
-    env: Any = gym.make("vagen/Sokoban-v0").unwrapped
-    env.reset(seed=1)
-    benchmark.extra_info["at_most_us"] = 30
-    benchmark.pedantic(
-        lambda picture: picture.png, setup=lambda: ((env._picture(),), {}), rounds=3000
-    )
+    """Of another picture each time."""
+    env: Any = gym.make("vagen/Sokoban-v0", observation="text").unwrapped
+    setup = fresh(env)
+
+    def arguments() -> tuple[tuple[Any], dict[str, Any]]:
+        setup()
+        return (env._picture(),), {}
+
+    benchmark.pedantic(lambda picture: picture.png, setup=arguments, rounds=1000)
 
 
 @pytest.mark.benchmark(group="import vagen_envs, in a new process")
 def test_import(benchmark: Any) -> None:
-    code = "import time; began = time.perf_counter(); import vagen_envs; print(time.perf_counter() - began)"
+    code = (
+        "import time; began = time.perf_counter(); import vagen_envs; print(time.perf_counter() "
+        "- began)"
+    )
 
     def seconds() -> float:
         return float(
-            subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
-        )  # noqa: S603
+            subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout  # noqa: S603
+        )
 
     taken = sorted(seconds() for _ in range(7))[3]
-    benchmark.extra_info["at_most_us"] = 500_000
     # The interpreter's own start doesn't count, so the time comes from inside the process.
     benchmark.pedantic(time.sleep, (taken,), rounds=1)

@@ -1,11 +1,11 @@
-"""RuleJudge, LLMJudge's cache and its overhead. Run by `make perf`."""
+"""RuleJudge, and the overhead of LLMJudge. Run by `make perf`."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -14,11 +14,9 @@ import pytest
 import vagen_envs
 from perf import endpoint as loopback
 from vagen_envs.core import Turn
-from vagen_rewards import RuleJudge, score_turn
+from vagen_rewards import RuleJudge
 from vagen_rewards.llm import LLMJudge
-from vagen_rewards.llm.cache import ReplyCache, key_of
-from vagen_rewards.llm.verdicts import JudgePrompts, read_verdict
-from vagen_rewards.reader import read
+from vagen_rewards.llm.verdicts import JudgePrompts
 from vagen_rewards.scores import Statement, statements_of
 
 TURNS = 300
@@ -29,8 +27,8 @@ ENVS: dict[str, dict[str, Any]] = {
     "vagen/PrimitiveSkillPlace-v0": {"observation": "text"},
     "vagen/SVGReconstruction-v0": {"observation": "text"},
 }
-CACHES = (read,)
-"""All that a judge remembers of earlier texts."""
+CHUNK = 30
+"""Statements of a round."""
 
 
 @functools.cache
@@ -51,51 +49,30 @@ def oracle_turns(env_id: str) -> list[Turn]:
     raise AssertionError
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["converged", "new"])
 @pytest.mark.parametrize("env_id", ENVS)
-def test_rule_judge_ours(benchmark: Any, env_id: str, known: bool) -> None:
-    """A turn's two statements; `new` forgets all statements before each round of 300 turns.
-
-    What a policy says again and again is read once. Descriptions of a whole lake or drawing take longest to read anew.
-    """
+def test_rule_judge(benchmark: Any, env_id: str) -> None:
+    """Statements that the judge has never read: each round judges turns of other levels."""
     try:
         turns = oracle_turns(env_id)
     except vagen_envs.errors.VagenError as error:
         pytest.skip(str(error))
     judge = RuleJudge()
+    statements = [statement for turn in turns for statement in statements_of(turn)]
+    chunks = iter([statements[start : start + CHUNK] for start in range(0, TURNS, CHUNK)])
+    benchmark.group = f"{CHUNK} statements judged for the first time, {env_id}"
+    benchmark.extra_info.update(at_least_per_s=1_000, count=CHUNK)
 
-    def forget() -> None:
-        if not known:
-            for cache in CACHES:
-                cache.cache_clear()
+    def judge_all(chunk: Sequence[Statement]) -> None:
+        for statement in chunk:
+            judge.score(statement)
 
-    benchmark.group = (
-        f"{len(turns)} turns judged, {env_id}, {'converged' if known else 'new'} sentences"
-    )
-    benchmark.extra_info["at_most_us"] = len(turns) / (20_000 if known else 2_000) * 1e6
     benchmark.pedantic(
-        lambda: [score_turn(turn, judge) for turn in turns],
-        setup=forget,
-        rounds=15,
-        warmup_rounds=1,
+        judge_all, setup=lambda: ((next(chunks),), {}), rounds=TURNS // CHUNK, warmup_rounds=0
     )
 
 
-def test_cached_verdict_ours(benchmark: Any, tmp_path: Any) -> None:
-    """From a statement to its score, with the model's reply known."""
-    statement = statements_of(oracle_turns("vagen/Sokoban-v0")[0])[0]
-    cache, prompts = ReplyCache(tmp_path / "replies.sqlite"), JudgePrompts()
-
-    def key() -> bytes:
-        return key_of({"model": "m", "messages": prompts.direct(statement), "temperature": 0.1})
-
-    cache.put(key(), "<think>It fits.</think><answer>YES</answer>")
-    benchmark.group = "a cached verdict"
-    benchmark.extra_info["at_most_us"] = 50
-    benchmark(lambda: read_verdict(cache.get(key()) or ""))
-
-
-# -- LLMJudge beside a bare client --------------------------------------------------------------------
+# -- LLMJudge beside a bare client
+# --------------------------------------------------------------------
 
 IN_FLIGHT = 32
 REQUESTS = 256
@@ -127,7 +104,6 @@ def test_in_flight_ours(benchmark: Any, endpoint: str) -> None:
         judge.cache._execute("DELETE FROM replies", ())
 
     benchmark.group = f"{REQUESTS} verdicts, {IN_FLIGHT} in flight, 50 ms each"
-    benchmark.extra_info["at_most"] = 1.05
     benchmark.pedantic(
         lambda: asyncio.run(judge.score_many(statements)), setup=forget, rounds=9, warmup_rounds=2
     )

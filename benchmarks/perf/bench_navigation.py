@@ -1,7 +1,7 @@
 """Navigation: a turn beside its one render and its moves.
 
-Run by `make perf`. Every figure is a median; each pair runs right after one another. `theirs` is what a turn can't do
-without.
+Run by `make perf`. Every figure is a median; each pair runs right after one another. `theirs` is
+what a turn can't do without.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ ID = "vagen/Navigation-v0"
 ACTIONS = ("moveahead", "moveback", "rotateright", "moveleft", "moveright")
 NAMES = ("MoveAhead", "MoveBack", "RotateRight", "MoveLeft", "MoveRight")
 REPLY = (
-    "<think><observation>The safe is ahead of me and to the left, about 2.6 m away.</observation><reasoning>I look "
-    "around first.</reasoning><prediction>The safe will be on my left.</prediction></think><answer>{}</answer>"
+    "<think><observation>The safe is ahead of me and to the left, about 2.6 m "
+    "away.</observation><reasoning>I look around first.</reasoning><prediction>The safe will be "
+    "on my left.</prediction></think><answer>{}</answer>"
 )
 
 
@@ -37,7 +38,6 @@ def made(**options: Any) -> Any:
 def test_turn_ours(benchmark: Any) -> None:
     env = made()
     reply = REPLY.format(",".join(ACTIONS))
-    benchmark.extra_info["at_most"] = 1.2
     benchmark.pedantic(lambda: env.step(reply), rounds=60, warmup_rounds=5)
 
 
@@ -54,16 +54,30 @@ def test_turn_theirs(benchmark: Any) -> None:
 
 
 RESTORE = "Navigation, restore on the same level / a turn"
+RESTORED = 20
+"""Actions of an episode up to which it is restored: the paper's own have as many."""
 
 
+@pytest.mark.ratio
 @pytest.mark.benchmark(group=RESTORE)
 def test_restore_ours(benchmark: Any) -> None:
+    """Back by one turn, from another place each time."""
     env = made()
-    env.step(REPLY.format(",".join(ACTIONS)))
-    benchmark.extra_info["at_least"] = 50
-    benchmark.pedantic(env.restore, (env.snapshot(),), rounds=300, warmup_rounds=10)
+    reply = REPLY.format(",".join(ACTIONS))
+
+    def moment() -> tuple[tuple[bytes], dict[str, Any]]:
+        if env._steps >= RESTORED:
+            env.reset(seed=3)
+        env.step(reply)
+        taken = env.snapshot()
+        env.step(reply)
+        return (taken,), {}
+
+    benchmark.extra_info.update(at_least=10, at_most_us=50)
+    benchmark.pedantic(env.restore, setup=moment, rounds=60, warmup_rounds=5)
 
 
+@pytest.mark.ratio
 @pytest.mark.benchmark(group=RESTORE)
 def test_restore_theirs(benchmark: Any) -> None:
     env = made()
@@ -74,7 +88,6 @@ def test_restore_theirs(benchmark: Any) -> None:
 @pytest.mark.benchmark(group="Navigation, frame of 255x255 with shadows")
 def test_frame(benchmark: Any) -> None:
     simulator = made().simulator
-    benchmark.extra_info["at_most_us"] = 40_000
     benchmark.pedantic(simulator.frame, rounds=60, warmup_rounds=5)
 
 
@@ -87,7 +100,6 @@ def test_frame_with_cast_shadows(benchmark: Any) -> None:
 @pytest.mark.benchmark(group="Navigation, state dictionary")
 def test_state(benchmark: Any) -> None:
     env = made()
-    benchmark.extra_info["at_most_us"] = 1000
     benchmark.pedantic(
         lambda: extract(env.simulator.pose, env.simulator.seen(), env.episode).structured(),
         rounds=300,
@@ -97,5 +109,4 @@ def test_state(benchmark: Any) -> None:
 
 @pytest.mark.benchmark(group="Navigation, reset with its first picture")
 def test_reset(benchmark: Any) -> None:
-    benchmark.extra_info["at_most_us"] = 500_000
     benchmark.pedantic(resetter(made()), rounds=40, warmup_rounds=3)

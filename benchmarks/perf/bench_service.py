@@ -1,6 +1,7 @@
 """The environment service beside the same environments in this process.
 
-Run by `make perf`. Here `theirs` are the environments in process. A ratio below 1× is the overhead's inverse.
+Run by `make perf`. Here `theirs` are the environments in process. A ratio below 1× is the
+overhead's inverse.
 """
 
 from __future__ import annotations

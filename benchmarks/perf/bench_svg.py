@@ -1,7 +1,8 @@
 """SVG: drawing in the pool beside cairosvg inline, and the scorers.
 
-Run by `make perf`. Every figure is a median; each pair runs right after one another. Drawing is measured in
-CPU time, of this process and of those that draw: on a busy machine the wall clock shows who else is waiting.
+Run by `make perf`. Every figure is a median; each pair runs right after one another. Drawing is
+measured in CPU time, of this process and of those that draw: on a busy machine the wall clock shows
+who else is waiting.
 """
 
 from __future__ import annotations
@@ -70,7 +71,6 @@ def in_pairs(benchmark: Any, ours: Callable[[str], Any], theirs: Callable[[str],
 
 @pytest.mark.benchmark(group="64 SVGs to 224x224, safely; cairosvg inline", timer=cpu_seconds)
 def test_draw(benchmark: Any) -> None:
-    benchmark.extra_info["at_most"] = 1.1
     in_pairs(benchmark, shared_renderer().draw, inline)
 
 
@@ -86,12 +86,24 @@ def drawn() -> Any:
     return env
 
 
+@pytest.mark.ratio
 @pytest.mark.benchmark(group=RESTORE)
 def test_restore_ours(benchmark: Any, drawn: Any) -> None:
-    benchmark.extra_info["at_least"] = 25
-    benchmark.pedantic(drawn.restore, (drawn.snapshot(),), rounds=300, warmup_rounds=10)
+    """Back by one turn, from another drawing each time."""
+    replies = itertools.cycle([drawn.grammar.render([svg], **WORDS) for svg in ICONS])
+
+    def moment() -> tuple[tuple[bytes], dict[str, Any]]:
+        drawn.reset(seed=7)
+        drawn.step(next(replies))
+        taken = drawn.snapshot()
+        drawn.step(next(replies))
+        return (taken,), {}
+
+    benchmark.extra_info.update(at_least=10, at_most_us=50)
+    benchmark.pedantic(drawn.restore, setup=moment, rounds=40, warmup_rounds=3)
 
 
+@pytest.mark.ratio
 @pytest.mark.benchmark(group=RESTORE)
 def test_restore_theirs(benchmark: Any, drawn: Any) -> None:
     replies = itertools.cycle([drawn.grammar.render([svg], **WORDS) for svg in ICONS])
@@ -102,8 +114,6 @@ def test_restore_theirs(benchmark: Any, drawn: Any) -> None:
 def test_score_of_a_pair(benchmark: Any, name: str) -> None:
     """Against a target that is known, as it is from the second turn on."""
     benchmark.group = f"SVG, {name} score of a pair at 224x224"
-    if name == "classical":
-        benchmark.extra_info["at_most_us"] = 15_000
     scorer = make_scorer(name)
     pictures = [inline(svg) for svg in ICONS[:9]]
     drawn = itertools.cycle(pictures[1:])
@@ -129,7 +139,6 @@ BATCHES = "SVG, 64 DreamSim scores on a GPU: a batch, one by one"
 @pytest.mark.gpu
 @pytest.mark.benchmark(group=BATCHES)
 def test_batches_ours(benchmark: Any, on_gpu: Any) -> None:
-    benchmark.extra_info["at_least"] = 4
     pictures = [inline(svg) for svg in ICONS]
     benchmark.pedantic(
         lambda: on_gpu.score(pictures[:1] * 64, pictures), rounds=20, warmup_rounds=3

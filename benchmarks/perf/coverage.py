@@ -1,9 +1,10 @@
-"""How often the 95 % intervals of `vagen_benchmarks.results.stats` hold the truth, and its test rejects it: simulated.
+"""How often the 95 % intervals of `vagen_benchmarks.results.stats` hold the truth, and its test
+rejects it: simulated.
 
     python -m perf.coverage [SIMULATIONS]
 
-Levels have a chance of success each, drawn from a beta distribution; `agreement` is its intra-class correlation: 0
-where all levels are alike, 1 where each is always or never solved.
+Levels have a chance of success each, drawn from a beta distribution; `agreement` is its intra-class
+correlation: 0 where all levels are alike, 1 where each is always or never solved.
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ def main(simulations: int = 4000) -> None:
     """Print the tables."""
     say = sys.stdout.write
     say(
-        f"{simulations} simulations a line; the standard error is about {(0.0475 / simulations) ** 0.5:.4f}\n\n"
+        f"{simulations} simulations a line; the standard error is about "
+        f"{(0.0475 / simulations) ** 0.5:.4f}\n\n"
     )
     say("levels × plays, agreement, success: rate, average, test rejects at 5 %, difference\n")
     for levels, repeats in DESIGNS:

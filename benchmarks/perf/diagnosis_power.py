@@ -2,8 +2,9 @@
 
     python -m perf.diagnosis_power [RUNS]
 
-Oracles that see, foresee or plan wrongly in 20, 50 and 100 % of their turns play 64 levels under each condition; other
-levels and other turns each run. Prints the share of runs whose main cause is the fault. A run takes about a second.
+Oracles that see, foresee or plan wrongly in 20, 50 and 100 % of their turns play 64 levels under
+each condition; other levels and other turns each run. Prints the share of runs whose main cause is
+the fault. A run takes about a second.
 """
 
 from __future__ import annotations
@@ -54,5 +55,6 @@ if __name__ == "__main__":
     for name in ("vagen/FrozenLake-v0", "vagen/Sokoban-v0"):
         for (what, part), count in power(name, asked).items():
             sys.stdout.write(
-                f"{name}: {what} faulty in {part:.0%} of the turns: named in {count} of {asked} runs\n"
+                f"{name}: {what} faulty in {part:.0%} of the turns: named in {count} of {asked} "
+                "runs\n"
             )

@@ -1,4 +1,5 @@
-"""An endpoint on loopback that answers chat completions after a fixed time: `python -m … .endpoint SECONDS REPLY`.
+"""An endpoint on loopback that answers chat completions after a fixed time: `python -m … .endpoint
+SECONDS REPLY`.
 
 A process of its own, so that its work isn't the runner's. Prints its port.
 """
@@ -15,8 +16,9 @@ from contextlib import contextmanager
 from typing import cast
 
 REPLY = (
-    "<think><observation>The box is above the player.</observation><reasoning>I push it.</reasoning>"
-    "<prediction>The box is on the target.</prediction></think><answer>Up,Left,Down</answer>"
+    "<think><observation>The box is above the player.</observation><reasoning>I push "
+    "it.</reasoning><prediction>The box is on the "
+    "target.</prediction></think><answer>Up,Left,Down</answer>"
 )
 LENGTH = b"content-length:"
 
@@ -46,7 +48,9 @@ def response(reply: str) -> bytes:
 
 
 class Replies:
-    """Calls due after `delay` seconds, by one clock: timers for each request took a sixth of the endpoint's time."""
+    """Calls due after `delay` seconds, by one clock: timers for each request took a sixth of the
+    endpoint's time.
+    """
 
     def __init__(self, delay: float, answer: bytes) -> None:
         self.delay, self.answer = delay, answer

@@ -58,7 +58,8 @@ class Impaired(Agent):
             assert env.spec is not None
             self._others[id(env)] = gym.make(env.spec).unwrapped  # type: ignore[assignment]
         other = self._others[id(env)]
-        # Runs count their seeds from 0, so that a level of these seeds is never the one that is played.
+        # Runs count their seeds from 0, so that a level of these seeds is never the one that is
+        # played.
         other.reset(seed=10**6 + stream.below(10**6))
         seen = other.imagine([]).describe(env.config.representation)
         actions = self._plan(other, stream)

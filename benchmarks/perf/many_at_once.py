@@ -2,8 +2,8 @@
 
     python -m perf.many_at_once vagen/Navigation-v0 [SECONDS [PROCESSES …]]
 
-Each process plays one environment of Gymnasium's asynchronous vector form. A turn is as many actions as fit it, and a
-picture.
+Each process plays one environment of Gymnasium's asynchronous vector form. A turn is as many
+actions as fit it, and a picture.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def main(env_id: str, seconds: float, counts: Sequence[int]) -> None:
         turns, cores, held = rate(env_id, processes, seconds)
         each = 1e3 * cores / turns
         sys.stdout.write(
-            f"{processes} processes: {turns:.1f} turns/s with {cores:.2f} cores, so {each:.1f} ms of a core a turn; "
-            f"{held:.0f} MB each\n"
+            f"{processes} processes: {turns:.1f} turns/s with {cores:.2f} cores, so {each:.1f} "
+            f"ms of a core a turn; {held:.0f} MB each\n"
         )
         sys.stdout.flush()
 

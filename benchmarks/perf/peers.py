@@ -1,8 +1,8 @@
 """Other people's environments, loaded to be compared with. Nothing here is needed to run ours.
 
-gym-sokoban 0.0.6 needs the old `gym`, whose names Gymnasium still has, and `pkg_resources`, of which
-it uses one function. Its modules are loaded from their files, around its `__init__`, with both
-stood in for. Install it with `pip install --no-deps gym-sokoban==0.0.6` and `imageio`.
+gym-sokoban 0.0.6 needs the old `gym`, whose names Gymnasium still has, and `pkg_resources`, of
+which it uses one function. Its modules are loaded from their files, around its `__init__`, with
+both stood in for. Install it with `pip install --no-deps gym-sokoban==0.0.6` and `imageio`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def sokoban_env(height: int = 6, width: int = 6, boxes: int = 1) -> Any:
 
 
 def sokoban_reset_in_window(env: Any, seed: int, shortest: int, longest: int) -> int:
-    """Reset until a breadth-first search finds a shortest solution in the window, as VAGEN's code does. Its length."""
+    """Reset until a breadth-first search finds a shortest solution in the window, as VAGEN's code
+    does. Its length.
+    """
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - its levels come from the global generators
     while True:

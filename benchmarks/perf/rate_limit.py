@@ -1,8 +1,9 @@
-"""A run beside inspect_ai at an endpoint with a rate limit: `python -m perf.rate_limit INSPECT_PYTHON [KIND]`.
+"""A run beside inspect_ai at an endpoint with a rate limit: `python -m perf.rate_limit
+INSPECT_PYTHON [KIND]`.
 
-Both play 150 episodes of two requests against the same local endpoint, which answers after 0.2 s and refuses with 429
-and no `Retry-After` what exceeds ten requests in any second. INSPECT_PYTHON is an interpreter with inspect_ai, in an
-environment of its own, since its versions of the SDKs differ.
+Both play 150 episodes of two requests against the same local endpoint, which answers after 0.2 s
+and refuses with 429 and no `Retry-After` what exceeds ten requests in any second. INSPECT_PYTHON is
+an interpreter with inspect_ai, in an environment of its own, since its versions of the SDKs differ.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def turns():
 
 task = Task(dataset=[Sample(input=f"Level {i}.") for i in range(int(sys.argv[2]))], solver=turns())
 model = get_model("openai-api/local/m", base_url=sys.argv[1], api_key="none")
-(log,) = eval(task, model=model, max_connections=int(sys.argv[4]), max_samples=int(sys.argv[4]), display="none",
-              log_dir=sys.argv[5])
+(log,) = eval(task, model=model, max_connections=int(sys.argv[4]), max_samples=int(sys.argv[4]),
+              display="none", log_dir=sys.argv[5])
 assert log.status == "success", log.error
 """
 
@@ -60,7 +61,8 @@ async def limited() -> AsyncIterator[tuple[str, list[float]]]:
     answered: list[float] = []
     good = response(REPLY)
     bad = (
-        b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+        b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\n"
+        b"content-length: %d\r\n\r\n%b"
         % (
             len(REFUSAL),
             REFUSAL,
@@ -95,7 +97,10 @@ async def limited() -> AsyncIterator[tuple[str, list[float]]]:
 def command(kind: str, url: str, place: str, inspect: str) -> list[str]:
     """What plays the episodes."""
     if kind == "ours":
-        words = f"-m vagen_benchmarks bench -a openai:m --base-url {url} -e sokoban -n {EPISODES} -o max_turns={TURNS}"
+        words = (
+            f"-m vagen_benchmarks bench -a openai:m --base-url {url} -e sokoban -n {EPISODES} -o "
+            f"max_turns={TURNS}"
+        )
         return [
             sys.executable,
             *words.split(),
@@ -122,7 +127,8 @@ async def measure(kind: str, inspect: str) -> None:
             seconds = answered[-1] - answered[0]
             gap = max(b - a for a, b in itertools.pairwise(answered))
             sys.stdout.write(
-                f"{kind}: {len(answered)} answers in {seconds:.1f} s (at least {IDEAL:.1f}), longest gap {gap:.1f} s\n"
+                f"{kind}: {len(answered)} answers in {seconds:.1f} s (at least {IDEAL:.1f}), "
+                f"longest gap {gap:.1f} s\n"
             )
 
 

@@ -1,11 +1,12 @@
 """Host memory of a training with pictures, beside that of its pictures as PNG.
 
-    .venv/bin/python -m perf.rollout_memory [--episodes 16 48] [--turns 8] [--side 192] [--staleness 0]
+    .venv/bin/python -m perf.rollout_memory [--episodes 16 48] [--turns 8] [--side 192] [--staleness
+    0]
 
-A model with random weights trains for two rollouts on an environment that shows a new noisy picture in every turn. Each
-size runs in a process of its own. `growth` is the rise of the peak from the size before, divided by the rise of the
-encoded pictures of one rollout: 1 if nothing but the PNGs grows with a rollout. Asynchronous rollouts (`--staleness 1`)
-hold two rollouts at once.
+A model with random weights trains for two rollouts on an environment that shows a new noisy picture
+in every turn. Each size runs in a process of its own. `growth` is the rise of the peak from the
+size before, divided by the rise of the encoded pictures of one rollout: 1 if nothing but the PNGs
+grows with a rollout. Asynchronous rollouts (`--staleness 1`) hold two rollouts at once.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ OPTIONS = {"strategy": "no_think", "prompt_pack": "terse"}
 
 
 def register(side: int) -> None:
-    """Register FrozenLake with other pictures: a gradient with four bits of noise, as large in PNG as photographs."""
+    """Register FrozenLake with other pictures: a gradient with four bits of noise, as large in PNG
+    as photographs.
+    """
     from vagen_envs.frozen_lake.env import FrozenLakeEnv
     from vagen_envs.pictures import Picture
 
@@ -52,7 +55,9 @@ def register(side: int) -> None:
 
 
 class Repeats:
-    """A generation back-end that always gives the same reply, without an action, so that every turn is played."""
+    """A generation back-end that always gives the same reply, without an action, so that every turn
+    is played.
+    """
 
     def __init__(self, policy: Any, encoder: Any) -> None:
         self.ids = (*encoder.encode("Up"), encoder.end_id)
@@ -68,7 +73,9 @@ class Repeats:
 
 
 def measure(episodes: int, turns: int, side: int, staleness: int) -> dict[str, float]:
-    """Bytes of a rollout's encoded pictures, and how far the peak of this process rises while it trains."""
+    """Bytes of a rollout's encoded pictures, and how far the peak of this process rises while it
+    trains.
+    """
     import torch
 
     from vagen_adapters.parity.tiny_model import save_tiny, texts_of
@@ -158,8 +165,8 @@ def main(arguments: list[str] | None = None) -> None:
             "--staleness",
             str(chosen.staleness),
         ]
-        # Memory in use is measured, without freed memory that glibc keeps: by default it keeps as much again, since its
-        # threshold for blocks of their own rises to 32 MiB.
+        # Memory in use is measured, without freed memory that glibc keeps: by default it keeps as
+        # much again, since its threshold for blocks of their own rises to 32 MiB.
         malloc = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
         environment = {**os.environ, **malloc, "OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)  # noqa: S603

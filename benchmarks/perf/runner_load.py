@@ -67,8 +67,8 @@ def main(rounds: int) -> None:
             turns, seconds = play(url, 20 * IN_FLIGHT, IN_FLIGHT)
             alone = bare(url, turns, IN_FLIGHT)
             sys.stdout.write(
-                f"{turns / seconds:.0f} turns/s in a run, {turns / alone:.0f} requests/s by the SDK alone: "
-                f"{alone / seconds:.1%}\n"
+                f"{turns / seconds:.0f} turns/s in a run, {turns / alone:.0f} requests/s by the "
+                f"SDK alone: {alone / seconds:.1%}\n"
             )
 
 

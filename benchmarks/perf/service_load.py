@@ -1,8 +1,9 @@
-"""Many sessions at once against `vagen serve`, and what a turn costs: `python -m perf.service_load`.
+"""Many sessions at once against `vagen serve`, and what a turn costs: `python -m
+perf.service_load`.
 
-Each session has a connection of its own and plays Sokoban with pictures as fast as it is answered, or, with
-`--think`, after a pause like a model's. The client decodes nothing, so that the server is what is measured;
-processor time is read from the processes and doesn't suffer from what else runs.
+Each session has a connection of its own and plays Sokoban with pictures as fast as it is answered,
+or, with `--think`, after a pause like a model's. The client decodes nothing, so that the server is
+what is measured; processor time is read from the processes and doesn't suffer from what else runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Our server beside OpenEnv's with the same environment: `python -m perf.service_openenv`.
 
-openenv asks for other versions than the rest, so it may live in an environment of its own, whose interpreter
-`--python` names. Both servers run; sessions with a connection each play Sokoban with pictures as fast as they are
-answered, against one and then the other, in turns, from the same client. The medians of the rounds are told.
+openenv asks for other versions than the rest, so it may live in an environment of its own, whose
+interpreter `--python` names. Both servers run; sessions with a connection each play Sokoban with
+pictures as fast as they are answered, against one and then the other, in turns, from the same
+client. The medians of the rounds are told.
 """
 
 from __future__ import annotations

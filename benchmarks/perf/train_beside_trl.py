@@ -2,11 +2,12 @@
 
     .venv/bin/python -m perf.train_beside_trl [--episodes 16] [--steps 4] [--rounds 3]
 
-A tiny Qwen3-VL with random weights plays FrozenLake, three turns of sixteen tokens, and is updated once per rollout:
-GRPO without a KL term in both, groups of four, one process on one thread. TRL plays through `vagen_adapters.trl_env`;
-its prompts hold the tool's schema, so ours are lengthened until the sequences that are trained on have equal length.
-The two run in turns in processes of their own; the first step of each is left out. Prints CPU seconds per 1,000 tokens
-read in updates, and peak memory.
+A tiny Qwen3-VL with random weights plays FrozenLake, three turns of sixteen tokens, and is updated
+once per rollout: GRPO without a KL term in both, groups of four, one process on one thread. TRL
+plays through `vagen_adapters.trl_env`; its prompts hold the tool's schema, so ours are lengthened
+until the sequences that are trained on have equal length. The two run in turns in processes of
+their own; the first step of each is left out. Prints CPU seconds per 1,000 tokens read in updates,
+and peak memory.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def main() -> None:
                 rounds.append(measure(side, folder, asked.episodes, asked.steps))
     print(f"TRL {version('trl')}, transformers {version('transformers')}, torch {version('torch')}")
     print(
-        f"{asked.episodes} episodes of {TURNS} turns, {asked.steps} steps, median of {asked.rounds} rounds\n"
+        f"{asked.episodes} episodes of {TURNS} turns, {asked.steps} steps, median of "
+        f"{asked.rounds} rounds\n"
     )
     print(f"{'':24} {'TRL':>9} {'ours':>9} {'ratio':>7}")
     for name, unit in (
@@ -122,7 +124,9 @@ def make_prompts(folder: Path, filler: int) -> None:
 
 
 class Meter:
-    """Counts the tokens that the policy reads with gradients, and the CPU time from the end of the first step."""
+    """Counts the tokens that the policy reads with gradients, and the CPU time from the end of the
+    first step.
+    """
 
     def __init__(self, policy: Any) -> None:
         self.tokens = self.tokens_at_start = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
@@ -14,12 +15,15 @@ from vagen_benchmarks.commands import (
     doctor,
     export,
     judge,
+    merge,
     models,
     new,
     play,
     results,
     serve,
+    setup,
     sharing,
+    table,
     train,
     warmstart,
 )
@@ -28,12 +32,14 @@ from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.commands.train_help import train_epilog
 from vagen_benchmarks.errors import BenchError, StorageError
 from vagen_benchmarks.extras import explained
+from vagen_benchmarks.redaction import RedactingFormatter, note_environment, traceback_of
 from vagen_envs.errors import VagenError
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
 EXTRAS = {
     "train": "ppo",
     "warmstart": "ppo",
+    "merge": "ppo",
     "serve": "serve",
     "export": "export",
     "judge": "judge",
@@ -42,7 +48,11 @@ EXTRAS = {
 
 
 def main() -> None:
-    """Run the command. Errors of this package are one message and exit code 2, or 3 if a run can't be stored."""
+    """Run the command. Errors of this package are one message and exit code 2, or 3 if a run can't
+    be stored.
+    """
+    logging.lastResort = _log_handler()
+    note_environment()
     try:
         app()
     except (BenchError, VagenError) as error:
@@ -50,6 +60,17 @@ def main() -> None:
     except ModuleNotFoundError as error:
         command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
         _fail(explained(f"vagen {command}".strip(), error, EXTRAS.get(command, "")))
+    except Exception as error:
+        sys.stderr.write(traceback_of(error))
+        sys.exit(1)
+
+
+def _log_handler() -> logging.Handler:
+    """The handler of log records where none was set up: to stderr, without secrets."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(RedactingFormatter())
+    return handler
 
 
 def _fail(error: Exception) -> None:
@@ -73,7 +94,9 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Benchmark, judge and train vision-language agents. Example: `vagen bench -e frozenlake -a oracle -a random`."""
+    """Benchmark, judge and train vision-language agents. Example: `vagen bench -e frozenlake -a
+    oracle -a random`.
+    """
 
 
 BENCHMARK, RESULTS, SHARE = "Benchmark models", "Look at results", "Check and share runs"
@@ -81,9 +104,9 @@ TRAIN, ENVIRONMENTS = "Train", "Environments and setup"
 
 for panel, commands in {
     BENCHMARK: (bench.bench, bench.resume),
-    RESULTS: (results.view, results.compare, export.export),
+    RESULTS: (results.view, results.compare, table.table, export.export),
     SHARE: (sharing.verify, sharing.leaderboard),
-    TRAIN: (warmstart.warmstart,),
+    TRAIN: (warmstart.warmstart, merge.merge),
     ENVIRONMENTS: (doctor.envs, play.play, serve.serve, doctor.doctor),
 }.items():
     for command in commands:
@@ -93,6 +116,7 @@ app.command("diagnose", rich_help_panel=RESULTS)(diagnose.diagnose_command)
 app.add_typer(models.models, name="models", rich_help_panel=BENCHMARK)
 app.add_typer(judge.app, name="judge", rich_help_panel=RESULTS)
 app.add_typer(new.new, name="new", rich_help_panel=ENVIRONMENTS)
+app.add_typer(setup.setup, name="setup", rich_help_panel=ENVIRONMENTS)
 
 if __name__ == "__main__":
     main()

@@ -1,8 +1,8 @@
 """Find out whether an agent fails by perception, prediction or planning.
 
-The same levels are played twice: with the picture, and with the true state as text. Losses that occur only with the
-picture are due to perception. Losses that occur with the text, too, are due to prediction if the agent predicted the
-outcome of its actions wrongly, else to planning.
+The same levels are played twice: with the picture, and with the true state as text. Losses that
+occur only with the picture are due to perception. Losses that occur with the text, too, are due to
+prediction if the agent predicted the outcome of its actions wrongly, else to planning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from vagen_rewards.scores import Part, Statement
 
 Condition = Literal["image", "text"]
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
-"""What the agent gets: the picture, or the true state as text. The values of the option `observation`."""
+"""What the agent gets: the picture, or the true state as text. The values of the option
+`observation`.
+"""
 CAUSES = ("perception", "prediction", "planning", "format")
 DRAWS = 1000
 """Of the bootstrap over levels."""
@@ -41,9 +43,11 @@ class TurnLoss(NamedTuple):
     """The loss of a turn, in actions.
 
     Attributes:
-        lost: actions by which the turn moved the end away, compared with the best play; at most those that remained.
+        lost: actions by which the turn moved the end away, compared with the best play; at most
+            those that remained.
         unread: actions that were left out because none could be read.
-        saw, foresaw: whether the observation and the prediction are true; `None` if nothing could be judged.
+        saw, foresaw: whether the observation and the prediction are true; `None` if nothing could
+            be judged.
     """
 
     lost: float
@@ -58,7 +62,8 @@ LevelPlay = tuple[Sequence[TurnLoss], bool]
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What an agent loses, and why. Intervals are over levels: of causes and losses by bootstrap (Efron 1979).
+    """What an agent loses, and why. Intervals are over levels: of causes and losses by bootstrap
+    (Efron 1979).
 
     Attributes:
         causes: share of each cause in the actions lost with the picture; all 0 if none are lost.
@@ -100,8 +105,8 @@ def diagnosis_tasks(
     """The same levels of each environment once with the picture and once as text.
 
     Raises:
-        BenchError: an environment has no plan, as SVG reconstruction and Sample, or the strategy's replies have no
-            observation and prediction.
+        BenchError: an environment has no plan, as SVG reconstruction and Sample, or the strategy's
+            replies have no observation and prediction.
     """
     if "observation" in options:
         raise BenchError(
@@ -119,11 +124,13 @@ def diagnosis_tasks(
             grammar = env.unwrapped.grammar  # type: ignore[attr-defined]
         if not isinstance(grammar.actions, Names | Calls):  # an SVG or an answer is one action
             raise BenchError(
-                f"{task.env_id} can't be diagnosed on: it has no plan in which actions could be lost"
+                f"{task.env_id} can't be diagnosed on: it has no plan in which actions could be "
+                "lost"
             )
         if not all(field in grammar.template() for field in ("observation", "prediction")):
             raise BenchError(
-                "a diagnosis needs strategy=grounding_world_modeling, whose replies hold observations and predictions"
+                "a diagnosis needs strategy=grounding_world_modeling, whose replies hold "
+                "observations and predictions"
             )
     return tasks
 
@@ -131,7 +138,8 @@ def diagnosis_tasks(
 def diagnose(run: RunFolder, *, progress: Callable[[], None] = lambda: None) -> list[Diagnosis]:
     """Diagnose each agent of a run of `diagnosis_tasks` on each of its environments.
 
-    Levels that weren't played under both conditions are left out. `progress` is called after each episode.
+    Levels that weren't played under both conditions are left out. `progress` is called after each
+    episode.
 
     Raises:
         BenchError: no level was played under both conditions.
@@ -156,13 +164,16 @@ def diagnose(run: RunFolder, *, progress: Callable[[], None] = lambda: None) -> 
                 found.append(attribute(str(agent["name"]), env_id, complete))
     if not found:
         raise BenchError(
-            f"no level was played under all conditions; repeat the command with --out {run.path} to go on"
+            f"no level was played under all conditions; repeat the command with --out {run.path} "
+            "to go on"
         )
     return found
 
 
 def turn_losses(env: VagenEnv, episode: Episode) -> list[TurnLoss]:
-    """What each turn of an episode lost. The episode's replies are played again in `env`, as text."""
+    """What each turn of an episode lost. The episode's replies are played again in `env`, as
+    text.
+    """
     env.reset(seed=episode.seed)
     left = _left(env)
     losses = []
@@ -171,7 +182,8 @@ def turn_losses(env: VagenEnv, episode: Episode) -> list[TurnLoss]:
         before, left = left, _left(env)
         losses.append(_loss(env, turn, before, left))
     if episode.ended.kind not in (Stop.SOLVED, Stop.LOST, Stop.BUDGET):
-        # A full context or a refusal is the model's own loss: it gave nothing that could be executed.
+        # A full context or a refusal is the model's own loss: it gave nothing that could be
+        # executed.
         losses.append(TurnLoss(0, min(left or 0, env.config.max_actions_per_turn), None, None))
     return losses
 
@@ -210,9 +222,10 @@ def attribute(
 ) -> Diagnosis:
     """Attribute the actions lost in these levels to causes.
 
-    A turn loses R on average with the picture, R' with the true symbols. R - R' (0 if negative) is due to perception.
-    Of the rest, prediction has the share lost in turns with the true symbols whose outcome was predicted wrongly, and
-    planning what remains. Format has what was lost because no action could be read.
+    A turn loses R on average with the picture, R' with the true symbols. R - R' (0 if negative) is
+    due to perception. Of the rest, prediction has the share lost in turns with the true symbols
+    whose outcome was predicted wrongly, and planning what remains. Format has what was lost because
+    no action could be read.
     """
     sums = np.array([_sums(level) for level in levels], float)  # a row for each level
     # A fixed generator: the same levels give the same intervals.
@@ -257,7 +270,9 @@ def _sums(level: Mapping[Condition, LevelPlay]) -> Sequence[float]:
 
 
 def _shares(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The share of each cause, and the loss per turn under each condition, from sums over levels (the last axis)."""
+    """The share of each cause, and the loss per turn under each condition, from sums over levels
+    (the last axis).
+    """
     lost_image, turns_image, lost_text, turns_text, unforeseen, foretold, unread = np.moveaxis(
         sums, -1, 0
     )

@@ -22,7 +22,8 @@ class StorageError(RunFolderError):
 
 
 class EndpointError(BenchError):
-    """A model's endpoint gave no reply. It depends on its kind whether that is an ending of the episode that counts.
+    """A model's endpoint gave no reply. It depends on its kind whether that is an ending of the
+    episode that counts.
 
     Attributes:
         kind: what happened, a `Stop` or its value.
@@ -49,3 +50,11 @@ class EndpointError(BenchError):
 
 class Stopped(BenchError):  # noqa: N818  (it isn't an error)
     """The run was told to stop while this episode was being played."""
+
+
+class TooLargeError(Exception):
+    """An answer beyond `LARGEST_ANSWER`."""
+
+
+class NotVerifiedError(BenchError):
+    """A run isn't what it claims to be, so it has no place on a leaderboard."""

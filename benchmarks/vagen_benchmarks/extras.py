@@ -14,7 +14,9 @@ _OF_EXTRA = re.compile(r"([A-Za-z0-9._-]+).*extra == ['\"]([^'\"]+)['\"]")
 
 
 def extras_of(module: str) -> list[str]:
-    """The extras that ask for a module's distribution themselves, the smallest first; none if none does."""
+    """The extras that ask for a module's distribution themselves, the smallest first; none if none
+    does.
+    """
     wanted = _normal(_NAMED_OTHERWISE.get(module, module))
     try:
         asked = importlib.metadata.requires("vagen-envs") or []
@@ -29,7 +31,8 @@ def extras_of(module: str) -> list[str]:
 
 
 def explained(needed_by: str, error: ModuleNotFoundError, likely: str = "") -> MissingExtraError:
-    """The error of an import as one that names the extra: `likely`, if that is among those that bring the module.
+    """The error of an import as one that names the extra: `likely`, if that is among those that
+    bring the module.
 
     `needed_by` is the message's subject. Raises `error` itself where no extra brings the module.
     """

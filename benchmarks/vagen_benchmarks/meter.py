@@ -22,19 +22,29 @@ _CONSOLE = Console(
 
 
 class Meter:
-    """A bar in a terminal, a line now and then in a log; both with an estimate of the end. Both go to stderr."""
+    """A bar in a terminal, a line now and then in a log; both with an estimate of the end. Both go
+    to stderr.
+    """
 
     def __init__(
         self, what: str, total: int, *, done: int = 0, console: Console | None = None
     ) -> None:
-        """Start at `done` of `total` steps of `what`; earlier steps don't count for the remaining time."""
+        """Start at `done` of `total` steps of `what`; earlier steps don't count for the remaining
+        time.
+        """
         self._console = console or _CONSOLE
         text = [
             TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[note]")
         ]
         columns = (text[0], BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), text[1])
         self._bar = Progress(
-            *columns, console=self._console, transient=True, disable=not self._console.is_terminal
+            *columns,
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+            # Episodes end in bursts. Over rich's 30 s the time to go jumps between minutes and
+            # hours.
+            speed_estimate_period=86400.0,
         )
         self._bar.add_task(what, total=total, completed=done, note="")
         self._before, self._began = done, time.monotonic()
@@ -70,4 +80,6 @@ def spoken(seconds: float) -> str:
     """Such as `45 s`, `12 min` or `3.5 h`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 2 * 86400 else f"{seconds / 86400:.0f} days"

@@ -47,7 +47,9 @@ class Run:
     def compare(
         self, other: Run | Path, mine: str | None = None, theirs: str | None = None
     ) -> list[Pairs]:
-        """This run and another pair by pair on the same levels; of runs with several agents say which."""
+        """This run and another pair by pair on the same levels; of runs with several agents say
+        which.
+        """
         sides = (self.path, mine), (other.path if isinstance(other, Run) else other, theirs)
         return compare(*(read_side(f"{path}@{agent or ''}") for path, agent in sides))
 
@@ -76,11 +78,12 @@ def bench(
     [('up', 4)]
 
     Args:
-        agents: one or several: a name as `--agent` takes it, an `Agent`, an object with `reply(game)`, or a function
-            of a game; a reply is a string or a `Reply`.
+        agents: one or several: a name as `--agent` takes it, an `Agent`, an object with
+            `reply(game)`, or a function of a game; a reply is a string or a `Reply`.
         envs: one or several, as `--env` takes them.
         out: the run folder, new or empty. `runs/<time>` by default.
-        resume: go on with the run in `out`, which must be of the same agents: names, source and closures.
+        resume: go on with the run in `out`, which must be of the same agents: names, source and
+            closures.
         episodes: levels of each environment; its own number by default.
         split: `train`, `val` or `test`.
         first_seed: the first of the seeds.

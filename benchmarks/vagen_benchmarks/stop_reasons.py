@@ -17,23 +17,27 @@ PROVIDERS = Path(__file__).parent / "provider_errors.toml"
 LONGEST_BODY = 20_000
 """Characters of an error that are read."""
 NEVER = frozenset({401, 402, 404, 408, 429})
-"""HTTP statuses of the key, the account, the address, the clock and the rate: never the model's doing."""
+"""HTTP statuses of the key, the account, the address, the clock and the rate: never the model's
+doing.
+"""
 
 
 class Stop(StrEnum):
-    """Why an episode has no further turn. Those that `counts` have a score; the others failed and bound it."""
+    """Why an episode has no further turn. Those that `counts` have a score; the others failed and
+    bound it.
+    """
 
     SOLVED = "solved"
     LOST = "lost"
     """Ended unsolved by the environment's rules."""
     BUDGET = "budget"
     """Unsolved when the environment's turns or actions were spent."""
-    CONTEXT = "context full"
+    CONTEXT = "overflow"
     """The history didn't fit into the model any more: its tokens, its pictures or its bytes."""
-    FILTERED = "content filter"
-    """The provider's filter took the prompt or the reply."""
-    REFUSED = "policy refusal"
-    """The provider refused the prompt by its usage policy."""
+    FILTERED = "filtered"
+    """The provider's filter took the prompt, or took or cut the reply."""
+    REFUSED = "refused"
+    """The provider refused the prompt by its usage policy, or the model refused to answer it."""
     GIVEN_UP = "given up"
     """The player left, as a person may."""
 
@@ -46,7 +50,9 @@ class Stop(StrEnum):
     REJECTED = "rejected"
     """A 4xx that is none of the endings above."""
     PROXY = "proxy"
-    """A 4xx with a web page: what stands before the model refused, as nginx does what is larger than its limit."""
+    """A 4xx with a web page: what stands before the model refused, as nginx does what is larger
+    than its limit.
+    """
     SPENT = "spent"
     """The run's dollars or tokens didn't allow another request."""
     AGENT = "agent"
@@ -56,13 +62,21 @@ class Stop(StrEnum):
 
     @property
     def counts(self) -> bool:
-        """Whether the episode is scored: solved as what it is, and everything else that the player ran into not."""
+        """Whether the episode is scored: solved as what it is, and everything else that the player
+        ran into not.
+        """
         return self in _COUNTS
 
 
 _COUNTS = frozenset(
     {Stop.SOLVED, Stop.LOST, Stop.BUDGET, Stop.CONTEXT, Stop.FILTERED, Stop.REFUSED, Stop.GIVEN_UP}
 )
+
+
+ENDING_STOPS = {"filtered": Stop.FILTERED, "refused": Stop.REFUSED, "overflow": Stop.CONTEXT}
+"""The endings of a reply that end its episode, whether a status, a finish reason, a field or
+metadata says so.
+"""
 
 
 def recognise(status: int, body: str) -> Stop | None:
@@ -81,7 +95,9 @@ def recognise(status: int, body: str) -> Stop | None:
 
 
 def is_permanent(body: str) -> bool:
-    """Return whether retrying can't help, whatever the status, as without credit or image support."""
+    """Return whether retrying can't help, whatever the status, as without credit or image
+    support.
+    """
     return _first("permanent", body) is not None
 
 
@@ -118,7 +134,9 @@ def _known(kind: str) -> list[tuple[dict[str, Any], Callable[[set[str], str], bo
 
 
 def _strings(body: str) -> Iterator[str]:
-    """Every `code`, `type`, `reason` and `status` within a JSON body, and in JSON that it quotes."""
+    """Every `code`, `type`, `reason` and `status` within a JSON body, and in JSON that it
+    quotes.
+    """
     waiting: list[Any] = [body]
     while waiting:
         data = waiting.pop()

@@ -1,6 +1,8 @@
-"""Lights Out: a press switches a lamp and its neighbours; all must go out. An environment outside the package.
+"""Lights Out: a press switches a lamp and its neighbours; all must go out. An environment outside
+the package.
 
-Run it to see the oracle play, or: PYTHONPATH=examples/lights_out vagen bench -e lights_out:example/LightsOut-v0
+Run it to see the oracle play, or: PYTHONPATH=examples/lights_out vagen bench -e
+lights_out:example/LightsOut-v0
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ class LightsOutConfig(EnvConfig):
     size: Annotated[int, Whole(2, 5), Open()] = 3
     """Rows and columns; 2 to 5."""
     max_presses: Annotated[int, Whole(1, 25), Open()] = 9
-    """A level can be solved with at most so many presses: 9 is what three turns of three actions can do."""
+    """A level can be solved with at most so many presses: 9 is what three turns of three actions
+    can do.
+    """
 
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)

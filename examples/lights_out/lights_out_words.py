@@ -1,6 +1,8 @@
-"""Lights Out with a reader of what agents say about it, for judges and for the reward for reasoning.
+"""Lights Out with a reader of what agents say about it, for judges and for the reward for
+reasoning.
 
-PYTHONPATH=examples/lights_out vagen bench -e lights_out_words:example/LightsOut-v0 -a oracle --judge rule
+PYTHONPATH=examples/lights_out vagen bench -e lights_out_words:example/LightsOut-v0 -a oracle
+--judge rule
 """
 
 from __future__ import annotations

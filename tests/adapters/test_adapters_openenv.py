@@ -34,6 +34,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from vagen_adapters.openenv_env import VagenAction, VagenClient, create_app
+from vagen_adapters.rows import levels
 from vagen_envs import ENV_IDS, Turn
 from vagen_envs.errors import ConfigError
 from vagen_rewards import ReasoningReward
@@ -169,6 +170,35 @@ def test_the_place_of_a_client_that_vanished_behind_an_open_connection_is_freed(
                     time.sleep(0.5)
             finally:
                 vanished.kill()
+
+
+def test_a_client_whose_session_was_reaped_plays_no_further():
+    """OpenEnv frees the place of an idle session, but leaves its socket open."""
+    served = Served("vagen/Sokoban-v0", max_sessions=1, session_timeout=1.0)
+    with served as url, VagenClient(base_url=url).sync() as idle:
+        idle.reset(seed=1)
+        deadline = time.monotonic() + 60
+        while not asyncio.run(finds_room(url)):
+            assert time.monotonic() < deadline, "the place wasn't freed"
+            time.sleep(0.5)
+        with pytest.raises(RuntimeError, match="was closed; make another"):
+            idle.step(VagenAction(text="<answer>Up</answer>"))
+        with pytest.raises(RuntimeError, match="was closed; make another"):
+            idle.reset(seed=2)
+
+
+OTHERS = [("vagen/Sokoban-v0", {}), ("vagen/FrozenLake-v0", {"strategy": "grounding"})]
+
+
+@pytest.mark.parametrize(("env_id", "options"), OTHERS)
+def test_a_row_of_another_environment_is_refused(env_id, options):
+    ((_, row),) = levels("vagen/FrozenLake-v0", num_levels=1)
+    asked = {name: row[name] for name in ("seed", "split", "env_id", "prompt_hash")}
+    with Served("vagen/FrozenLake-v0") as url, VagenClient(base_url=url).sync() as env:
+        assert env.reset(**asked).observation.text
+    with Served(env_id, **options) as url, VagenClient(base_url=url).sync() as env:  # noqa: SIM117
+        with pytest.raises(RuntimeError, match=f"FrozenLake-v0.*environment is {env_id}"):
+            env.reset(**asked)
 
 
 async def finds_room(url):

@@ -43,6 +43,24 @@ def answer(*actions):
     return f"<think>{think}</think><answer>{','.join(actions)}</answer>"
 
 
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_named_split_or_level_holds_for_later_episodes(name):
+    env = PAIRS[name][1](max_turns=5)
+
+    def played(**asked):
+        levels = [info["level"] for info in env.reset(**asked)[1].values()]
+        assert levels[0] == levels[1]
+        return levels[0]["split"], levels[0]["seed"]
+
+    assert played(options={"split": "test"})[0] == "test"
+    assert played()[0] == "test"
+    assert played(options={"level": 4}) == ("test", 4)
+    assert played() == ("test", 4)
+    assert played(seed=6) == ("test", 6)
+    assert played()[1] not in (4, 6)
+    env.close()
+
+
 def seen(env, rng):
     """All that the agents are shown in an episode of random replies, pictures included."""
     said = []

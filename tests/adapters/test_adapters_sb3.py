@@ -14,7 +14,7 @@ import numpy as np
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import SubprocVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 import vagen_envs
 
@@ -74,3 +74,13 @@ def test_updates_and_processes(moves):
         )
     finally:
         envs.close()
+
+
+def test_a_named_split_holds_through_automatic_resets(moves):
+    envs = DummyVecEnv([lambda: made(moves, max_turns=1) for _ in range(2)])
+    envs.set_options({"split": "test"})
+    envs.reset()
+    for _ in range(4):
+        assert [env.unwrapped.level["split"] for env in envs.envs] == ["test", "test"]
+        envs.step([0, 1])
+    envs.close()

@@ -54,7 +54,8 @@ def test_nothing_played_is_no_success():
     (row,) = levels("vagen/Sokoban-v0", num_levels=1)
     env = skyrl_gym.make(NAME, extras=row)
     env.init(row["prompt"])
-    assert env.get_metrics() == {"success": 0.0, "turns": 0}
+    none = {"success": 0.0, "turns": 0, "terminated": 0.0, "truncated": 1.0}
+    assert env.get_metrics() == none
 
 
 def test_prompts_show_all_turns_and_no_other_policy_is_taken():

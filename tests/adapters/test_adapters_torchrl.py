@@ -90,3 +90,15 @@ def test_three_updates_from_the_collector():
     assert any(
         not torch.equal(old, new) for old, new in zip(before, policy.parameters(), strict=True)
     )
+
+
+def test_a_named_split_holds_through_automatic_resets():
+    env = make("vagen/FrozenLake-v0", max_turns=1, observation="text")
+    now = env.reset(options={"split": "test"})
+    splits = []
+    for _ in range(4):
+        splits.append(env.unwrapped.level["split"])
+        now["action"] = "<answer>Up</answer>"
+        _, now = env.step_and_maybe_reset(now)
+    assert splits == ["test"] * 4
+    env.close()

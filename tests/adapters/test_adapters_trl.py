@@ -18,11 +18,12 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import qwen3_vl_chat_template
 
 from vagen_adapters.trl_env import REPLY_AS_TOOL_CALL, TRLEnvironment, levels
-from vagen_envs.errors import ConfigError, SimulatorError
+from vagen_envs.errors import ConfigError, EpisodeOverError, SimulatorError
 from vagen_rewards import ReasoningReward
 
 ID = "vagen/FrozenLake-v0"
 OPTIONS = {"strategy": "no_think", "max_turns": 3, "prompt_pack": "terse", "is_slippery": False}
+SOKOBAN = {"strategy": "no_think", "prompt_pack": "terse"}
 
 
 def processor(folder):
@@ -179,6 +180,61 @@ def test_a_broken_simulator_has_no_reward(monkeypatch):
     episode.reset(seed=1)
     episode.play("<answer>Up</answer>")
     assert episode.get_reward() == sum(turn.reward for turn in episode.turns)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options", "named"),
+    [
+        ("vagen/Sokoban-v0", {}, "vagen/Sokoban-v0"),
+        (ID, {"strategy": "grounding"}, "grounding"),
+        (ID, {"strategy": "no_think", "separator": ";"}, "separator"),
+    ],
+)
+def test_another_environment_than_the_prompts_is_refused(env_id, options, named):
+    (row,) = levels(ID, split="val", num_levels=1, strategy="no_think")
+    TRLEnvironment(ID, strategy="no_think").reset(**row)
+    with pytest.raises(ConfigError, match="the row's prompt is of") as refused:
+        TRLEnvironment(env_id, **options).reset(**row)
+    assert f"{ID} with" in str(refused.value)
+    assert "no_think" in str(refused.value)
+    assert f"but the environment is {env_id}" in str(refused.value)
+    assert named in str(refused.value)
+    unhashed = {name: value for name, value in row.items() if name != "prompt_hash"}
+    if env_id == ID:
+        TRLEnvironment(env_id, **options).reset(**unhashed)
+    else:
+        with pytest.raises(ConfigError, match=env_id):
+            TRLEnvironment(env_id, **options).reset(**unhashed)
+
+
+def test_a_factory_of_another_environment_trains_nothing(tiny_folder, tmp_path):
+    trainer = trainer_of(Scripted, tiny_folder, tmp_path, processor(tiny_folder))
+    for names, pool in trainer._environment_pool.items():
+        pool[:] = [TRLEnvironment("vagen/Sokoban-v0", **SOKOBAN) for _ in range(4)]
+        assert names is None
+    with pytest.raises(ConfigError, match="but the environment is vagen/Sokoban-v0"):
+        trainer.train()
+
+
+def test_a_batch_without_a_turn_is_a_warning_with_the_fix(tiny_folder, tmp_path):
+    trainer = trainer_of(Scripted, tiny_folder, tmp_path, processor(tiny_folder))
+    trainer.scripts = [["I won't.<|im_end|>"] for _ in range(4)]
+    with pytest.warns(UserWarning, match="none of the batch's 4 episodes played.*REPLY_AS_TOOL"):
+        trainer.train()
+
+
+def test_a_wrappers_truncation_ends_the_episode():
+    env = gym.make(ID, max_episode_steps=2, **{**OPTIONS, "max_turns": 5})
+    episode = TRLEnvironment(env)
+    for _ in range(2):  # the first episode's end isn't the second's
+        episode.reset(seed=1)
+        for turn in range(2):
+            assert not episode.truncated, turn
+            episode.play("nothing")
+        assert (episode.terminated, episode.truncated) == (False, True)
+        with pytest.raises(EpisodeOverError, match="do not call play again"):
+            episode.play("nothing")
+        assert len(episode.turns) == 2
 
 
 def test_wrapped_environments_and_text_observations():

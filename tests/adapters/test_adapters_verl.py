@@ -159,6 +159,9 @@ def test_tokens_in_tokens_out_with_pictures_and_turn_rewards(processor):
     (inputs,) = batch.non_tensor_batch["multi_modal_inputs"]
     assert len(inputs["pixel_values"]) == 4 * image_tokens(processor, whole)
     assert batch.non_tensor_batch["success"] == [float(server.turns[-1].success)]
+    last = server.turns[-1]
+    assert batch.non_tensor_batch["terminated"] == [float(last.terminated)]
+    assert batch.non_tensor_batch["truncated"] == [float(not last.terminated)]
 
 
 def test_no_picture_is_cut_where_the_room_ends(processor):
@@ -252,6 +255,22 @@ def test_verls_trainer_gets_bilevel_advantages(kl, monkeypatch):
     whitened = verl_functional.masked_whiten(expected.advantages, mask) * mask
     torch.testing.assert_close(data.batch["advantages"], whitened)
     torch.testing.assert_close(data.batch["returns"] * mask, expected.returns[:, :-1] * mask)
+
+
+def test_a_truncated_episode_is_none_that_ended_by_the_rules(monkeypatch):
+    """Its loop stored the ends; verl has no value after the last token that could stand for it."""
+    seen = []
+
+    def kept(batch, **settings):
+        seen.append(batch)
+        return bilevel_gae_released(batch, **settings)
+
+    monkeypatch.setattr(verl_env, "bilevel_gae_released", kept)
+    _, data = example(kl=False)
+    data.non_tensor_batch["truncated"] = np.array([0.0, 1.0])
+    verl_env.compute_advantage(data, verl_env.ESTIMATOR, config=OmegaConf.create({}))
+    assert seen[0].terminated.tolist() == [True, False]
+    assert seen[0].truncated.tolist() == [False, True]
 
 
 def test_other_estimators_stay_verls(monkeypatch):

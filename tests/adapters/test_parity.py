@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import gymnasium as gym
 import pytest
 
 pytest.importorskip("trl", reason="needs the extra ppo")
@@ -190,7 +191,7 @@ FAULTS = {  # what is done to a row, in which episode, which checks fail, and wh
     "TRL #5224": (
         again,
         "truncated",
-        "tokens context mask rewards log-probs",
+        "tokens context mask log-probs",
         "turn 1, token 0: sampled was ['<'] 't' 'h' 'i' 'n', trained is ['<think>']",
     ),
     # Without token types positions count up by one, through pictures too; #2021, too.
@@ -317,6 +318,160 @@ def test_the_command_prints_a_report_and_fails_where_something_does(model, capsy
     from vagen_adapters.parity.__main__ import main
 
     assert main(["parity_ppo:adapter", "--folder", str(model.folder)]) == 0
-    assert "34 pass, 0 fail" in capsys.readouterr().out
+    assert "52 pass, 0 fail" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="no_such"):
         main(["parity_ppo:no_such"])
+
+
+# Sampler and trainer agree with each other, and both are wrong: only the environment knows.
+
+
+class Through(gym.Wrapper):
+    """The environment as a faulty adapter passes it on."""
+
+    def __init__(self, env, action=None, text=None):
+        super().__init__(env)
+        self.change_action, self.change_text = action, text
+        self.texts = []
+
+    def changed(self, observation):
+        self.texts.append(observation["text"])
+        if self.change_text is None:
+            return observation
+        return {**observation, "text": self.change_text(self.texts)}
+
+    def reset(self, **asked):
+        observation, info = self.env.reset(**asked)
+        self.texts = []
+        return self.changed(observation), info
+
+    def step(self, action):
+        given = self.change_action(action) if self.change_action else action
+        observation, *rest = self.env.step(given)
+        return self.changed(observation), *rest
+
+
+class FaultyEnv(PPOTrainerAdapter):
+    def __init__(self, **faults):
+        super().__init__()
+        self.faults = faults
+
+    def play(self, playback):
+        return super().play(replace(playback, env=Through(playback.env, **self.faults)))
+
+
+def picture_last(texts):
+    return texts[-1].replace("<image>\n", "") + "\n<image>"
+
+
+ENV_FAULTS = {
+    "thinking cut": (
+        {"action": lambda text: text.partition("</think>")[2]},
+        "played",
+        "the environment played '<answer>Left</answer>'",
+    ),
+    "action replaced": (
+        {"action": lambda text: text.replace("Up", "Down")},
+        "played",
+        "turn 1: sampled was '<think>I go up.</think><answer>Up</answer>'",
+    ),
+    "white space between the tags": (
+        {"action": lambda text: text.replace("><", ">\n<")},
+        "played",
+        "turn 0",
+    ),
+    "an earlier turn's text again": (
+        {"text": lambda texts: texts[max(0, len(texts) - 2)]},
+        "read",
+        "turn 1: the model read",
+    ),
+    "the text cut": ({"text": lambda texts: texts[-1][:-3]}, "read", "turn 0: the model read"),
+    "the picture at the end": ({"text": picture_last}, "read", "turn 0: the model read"),
+}
+
+
+@pytest.mark.parametrize("fault", ENV_FAULTS)
+def test_what_differs_from_the_environment_is_found(model, fault):
+    faults, check, words = ENV_FAULTS[fault]
+    report = run(FaultyEnv(**faults), model, ["truncated"])
+    assert failed(report) == {check}
+    assert words in said(report, check)
+
+
+def test_a_missing_system_prompt_is_found(model, monkeypatch):
+    show = ChatEncoder.show
+    monkeypatch.setattr(ChatEncoder, "show", lambda self, _, *seen: show(self, "", *seen))
+    report = run(PPOTrainerAdapter(), model, ["truncated"])
+    assert failed(report) == {"read"}
+    assert "doesn't begin with a system prompt" in said(report, "read")
+
+
+def test_another_system_prompt_is_found(model, monkeypatch):
+    show = ChatEncoder.show
+    monkeypatch.setattr(ChatEncoder, "show", lambda self, _, *seen: show(self, "Hi.", *seen))
+    report = run(PPOTrainerAdapter(), model, ["truncated"])
+    assert "the system prompt is 'Hi.'" in said(report, "read")
+
+
+TEMPLATES = {
+    "no line break behind the role": ("<|im_start|>user\n", "<|im_start|>user"),
+    "another role": ("<|im_start|>user\n", "<|im_start|>human\n"),
+    "no end of messages": ("<|im_end|>\n<|im_start|>assistant", "\n<|im_start|>assistant"),
+    "no beginning of the reply": ("<|im_start|>assistant\n", ""),
+}
+
+
+@pytest.mark.parametrize("fault", TEMPLATES)
+def test_a_wrong_template_on_both_sides_is_found(model, monkeypatch, fault):
+    """The tokens of every prompt are laid out wrong, for the sampler and for the trainer."""
+    right, wrong = TEMPLATES[fault]
+    tokenizer, lay_out = model.encoder.tokenizer, ChatEncoder._lay_out
+
+    def spoiled(self, *args):
+        return tuple(
+            tuple(tokenizer.encode(tokenizer.decode(ids).replace(right, wrong)))
+            for ids in lay_out(self, *args)
+        )
+
+    monkeypatch.setattr(model.encoder, "_laid_out", spoiled.__get__(model.encoder))
+    report = run(PPOTrainerAdapter(), model, ["truncated"])
+    assert failed(report) == {"read"}
+
+
+def test_a_reply_that_is_played_twice_is_found(model):
+    class Twice(Through):
+        def step(self, action):
+            if len(self.texts) == 1:
+                self.env.step(action)
+            return super().step(action)
+
+    class Plays(PPOTrainerAdapter):
+        def play(self, playback):
+            return super().play(replace(playback, env=Twice(playback.env)))
+
+    assert "played" in failed(run(Plays(), model, ["truncated"]))
+
+
+@pytest.mark.parametrize("recording", ["image token", "video token", "no room", "broken"])
+def test_a_trainer_that_stumbles_refuses_nothing(model, recording):
+    class Stumbles(PPOTrainerAdapter):
+        def play(self, playback):
+            raise AttributeError("generate")
+
+    report = run(Stumbles(), model, [recording])
+    assert failed(report) == {"failure" if recording == "broken" else "plays"}
+    trainer = Stumbles()
+    trainer.refusals = {recording: "AttributeError: generate"}
+    assert run(trainer, model, [recording]).failed == ()
+    trainer.refusals = {"solved": "AttributeError: generate"}
+    assert run(trainer, model, ["solved"]).failed
+
+
+def test_an_episode_that_is_left_out_undeclared_is_a_failure(model):
+    class LeavesOut(PPOTrainerAdapter):
+        def play(self, playback):
+            super().play(playback)
+            return []
+
+    assert failed(run(LeavesOut(), model, ["video token"])) == {"plays"}
+    assert failed(run(LeavesOut(), model, ["broken"])) == set()

@@ -11,11 +11,15 @@ from parity_trl import OfTRL, Recorded
 from vagen_adapters.parity import run
 
 
-def test_trl_trains_what_was_sampled_but_where_the_model_samples_an_image_token(model):
-    """TRL 1.16.0 drops the pictures of the whole batch where tokens and features don't match, and trains it blind."""
+def test_trl_trains_what_was_sampled_but_where_the_model_samples_tokens_of_vision(model):
+    """TRL 1.16.0 drops the pictures of the whole batch where tokens and features don't match, and
+    trains it blind; its forward pass fails at a video's token; and it writes no end after a reply
+    that was cut."""
     report = run(OfTRL(), model)
     assert {(each.recording, each.check) for each in report.failed} == {
-        ("image token", check) for check in ("pictures", "positions", "log-probs")
+        ("cut reply", "read"),
+        *(("image token", check) for check in ("pictures", "positions", "log-probs")),
+        *(("video token", check) for check in ("positions", "log-probs")),
     }
     (said,) = [each.message for each in report.failed if each.check == "pictures"]
     assert "no pixels reach the forward pass" in said

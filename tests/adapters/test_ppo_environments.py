@@ -10,9 +10,7 @@ from ppo_training import LAKE, OPTIONS, same, weights
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.environments import EnvironmentPool, TrainingEnvironment
-from vagen_adapters.ppo.episodes import PlayedTurn, PPOEpisode, groups_of
-from vagen_adapters.ppo.generation import SampledReply
-from vagen_adapters.ppo.level_sampler import DifficultySampler, LevelSampler
+from vagen_adapters.ppo.episodes import groups_of
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_envs import RewardTerm
 
@@ -117,78 +115,3 @@ def test_a_resumed_run_ends_where_the_whole_one_does(changes, tiny_folder, tmp_p
     ]
     assert shares[0] == shares[1] != []
     assert sum(shares[0]) == pytest.approx(1)
-
-
-# -- samplers ----------------------------------------------------------------------------------------
-
-TASKS = TrainingEnvironment.read({"id": SOKOBAN, "difficulties": [0, 1, 2]}).tasks()
-CHANCES = {f"{SOKOBAN}:0": 0.99, f"{SOKOBAN}:1": 0.5, f"{SOKOBAN}:2": 0.01}
-
-
-class Outcome(PPOEpisode):
-    """An episode that is known by its outcome and the length of its reply."""
-
-    def __init__(self, level, solved, tokens=10):
-        super().__init__(level)
-        self.turns.append(PlayedTurn(None, SampledReply((1,) * tokens, (0.0,) * tokens), None, ()))
-        self.solved = solved
-
-    success = property(lambda self: self.solved)
-
-
-def play(sampler, rollouts, chances=CHANCES, tokens=None):
-    """Rollouts of 12 groups whose outcomes follow from chances and their numbers; the shares of tasks in each."""
-    shares = []
-    for number in range(rollouts):
-        levels = sampler.levels(range(number * 12, number * 12 + 12), 0)
-        shares.append(collections.Counter(level.environment for level in levels))
-        solved = [(level.draw * 0.618) % 1 < chances[level.environment] for level in levels]
-        lengths = [(tokens or {}).get(level.environment, 10) for level in levels]
-        sampler.update(list(map(Outcome, levels, solved, lengths)))
-    return shares
-
-
-def test_uniform_shares_follow_the_weights_in_every_rollout():
-    sampler = LevelSampler(TASKS, 0, 4)
-    for shares in play(sampler, 5):
-        assert all(count in (12, 16, 20) for count in shares.values())
-    levels = sampler.levels(range(24), 0)
-    assert len({level.seed for level in levels}) == 24
-    assert len({level.draw for level in levels}) == 96
-    assert sampler.levels(range(24), 0) == levels
-    assert LevelSampler(TASKS, 1, 4).levels(range(24), 0) != levels
-
-
-def test_the_difficulty_sampler_prefers_tasks_that_are_solved_half_of_the_time():
-    shares = play(DifficultySampler(TASKS, 0, 4), 30)
-    last = sum(shares[-10:], collections.Counter())
-    assert last[f"{SOKOBAN}:1"] > 2 * max(last[f"{SOKOBAN}:0"], last[f"{SOKOBAN}:2"])
-    assert min(last.values()) > 0  # the policy changes: no task is given up
-
-
-def test_it_prefers_cheap_tasks():
-    equal = dict.fromkeys(CHANCES, 0.5)
-    last = sum(
-        play(DifficultySampler(TASKS, 0, 4), 20, equal, {f"{SOKOBAN}:2": 100})[-10:],
-        collections.Counter(),
-    )
-    assert last[f"{SOKOBAN}:2"] < 0.5 * min(last[f"{SOKOBAN}:0"], last[f"{SOKOBAN}:1"])
-
-
-def test_mixed_levels_are_played_again_by_other_replies():
-    sampler = DifficultySampler(TASKS, 0, 4)
-    play(sampler, 10)
-    before = {seed for record in sampler.records.values() for seed in record.mixed}
-    levels = sampler.levels(range(120, 132), 0)
-    again = {level.seed for level in levels} & before
-    assert 0 < len(again) < 12
-    assert len({level.draw for level in levels}) == 48
-    assert {level.seed for level in levels if level.environment == f"{SOKOBAN}:1"} & before
-
-
-def test_its_state_is_json_that_continues_it():
-    one, other = DifficultySampler(TASKS, 0, 4), DifficultySampler(TASKS, 0, 4)
-    play(one, 5)
-    other.restore(json.loads(json.dumps(one.state())))
-    assert other.levels(range(60, 84), 0) == one.levels(range(60, 84), 0)
-    assert other.metrics() == one.metrics()

@@ -5,7 +5,7 @@ import pytest
 
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
-from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
+from vagen_adapters.ppo.reasoning import ReasoningScore, make_reward
 from vagen_rewards.scores import Judge, Score
 
 WEIGHTS = {"grounding": 0.5, "world_modeling": 0.25}
@@ -14,7 +14,7 @@ WEIGHTS = {"grounding": 0.5, "world_modeling": 0.25}
 def paid(env, reply, **options):
     env.reset(seed=3)
     turn = env.step(reply)[4]["turn"]
-    scored = reasoning_score(make_reward({**WEIGHTS, **options}, env))(turn)
+    scored = ReasoningScore(make_reward({**WEIGHTS, **options}, env))(turn)
     return {
         term.name: term.value
         for term in scored.rewards

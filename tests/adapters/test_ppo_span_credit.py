@@ -13,7 +13,7 @@ from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, PPOEpisode, training_sequences
 from vagen_adapters.ppo.generation import SampledReply, model_inputs
 from vagen_adapters.ppo.packing import Advantages
-from vagen_adapters.ppo.reasoning import credit_words, make_reward, reasoning_score
+from vagen_adapters.ppo.reasoning import ReasoningScore, credit_words, make_reward
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_rewards import RuleJudge
 from vagen_rewards.credit import words_of
@@ -82,7 +82,7 @@ def test_only_a_sentences_own_tokens_get_its_truth(loaded):
         env, turn = played(observation)
         shown = encoder.show(env.unwrapped.system_prompt, env.reset(seed=0)[0])
         ids = (*encoder.encode(turn.reply), encoder.end_id)
-        judged = reasoning_score(make_reward(BOTH, env), "span")(turn)
+        judged = ReasoningScore(make_reward(BOTH, env), "span")(turn)
         assert judged.turn.rewards == turn.rewards, "no turn earns what its words are credited with"
         assert judged.turn.metrics["world_modeling"] is not None
         rows.append(
@@ -132,7 +132,7 @@ def test_only_a_sentences_own_tokens_get_its_truth(loaded):
 
 def test_all_of_a_reply_that_the_gate_keeps_out_counts_as_false():
     env, turn = played(TRUE)
-    score = reasoning_score(make_reward(BOTH, env), "span")
+    score = ReasoningScore(make_reward(BOTH, env), "span")
     assert [truth for field in score(turn).words for _, truth in field.truths] == [1.0, 1.0]
     idle = env.unwrapped.grammar.render([], observation=TRUE, reasoning="-", prediction=TRUE)
     for reply in (idle, f"<observation>{TRUE}", "Up"):
@@ -140,7 +140,7 @@ def test_all_of_a_reply_that_the_gate_keeps_out_counts_as_false():
         (field,) = score(env.step(reply)[4]["turn"]).words
         assert field.span == (0, len(reply))
         assert field.truths == (((0, len(reply)), -1.0),)
-    open_to_all = reasoning_score(make_reward({**BOTH, "gate": False}, env), "span")
+    open_to_all = ReasoningScore(make_reward({**BOTH, "gate": False}, env), "span")
     env.reset(seed=0)
     assert [
         truth for field in open_to_all(env.step(idle)[4]["turn"]).words for _, truth in field.truths
@@ -149,7 +149,7 @@ def test_all_of_a_reply_that_the_gate_keeps_out_counts_as_false():
 
 def test_a_judge_is_asked_once_about_a_statement(monkeypatch):
     env, turn = played(TRUE)
-    score = reasoning_score(make_reward(BOTH, env), "span")
+    score = ReasoningScore(make_reward(BOTH, env), "span")
     asked, read = [], RuleJudge.read
     monkeypatch.setattr(
         RuleJudge,
@@ -170,7 +170,7 @@ class Verdicts(Judge):
 def test_a_judge_that_does_not_read_has_no_sentences_to_credit():
     env, _ = played(TRUE)
     with pytest.raises(TrainingConfigError, match="needs a judge that reads"):
-        reasoning_score(
+        ReasoningScore(
             make_reward({**BOTH, "judge": Verdicts(), "weighting": "plain"}, env), "span"
         )
 
@@ -219,7 +219,7 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
         reasoning_credit="span",
     )
     with gym.make(ENV, **OPTIONS) as env:
-        score = reasoning_score(make_reward({"grounding": 1.0}, env), settings.reasoning_credit)
+        score = ReasoningScore(make_reward({"grounding": 1.0}, env), settings.reasoning_credit)
     trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=score, make_sampler=Two)
     trainer.worker.levels = lambda number, extra=0: [
         LevelSeed(0, draw=16 * number + draw, environment=ENV) for draw in range(16)

@@ -9,6 +9,7 @@ import numpy as np
 import published
 import pytest
 
+from vagen_adapters.prompt_check import prompt_hash, require_prompt_of
 from vagen_adapters.rows import TRUST_ROWS, levels, make_from_row
 from vagen_envs.errors import ConfigError
 from vagen_rewards import ReasoningReward
@@ -116,3 +117,25 @@ def test_generated_levels_have_a_hundred_rows_by_default():
 def test_an_id_without_a_version_is_the_latest_as_in_gymnasium():
     with pytest.warns(UserWarning, match=LAKE):
         assert len([*levels("vagen/FrozenLake", num_levels=np.int64(2))]) == 2
+
+
+def test_a_row_whose_prompt_says_something_else_is_refused():
+    for _, row in levels(LAKE, num_levels=2, strategy="no_think"):
+        options, says = row["options"], row["prompt_hash"]
+        assert make_from_row(LAKE, options, None, says).unwrapped.config.strategy == "no_think"
+        for changed in ({}, {"strategy": "grounding"}, {**options, "separator": ";"}):
+            with pytest.raises(ConfigError, match=f"prompt is of {LAKE}.*prompt {says[:8]}.*but"):
+                make_from_row(LAKE, changed, None, says)
+
+
+@pytest.mark.parametrize("named", [LAKE, "vagen/FrozenLake", f"vagen_envs:{LAKE}", None])
+def test_an_id_may_be_written_in_several_ways(named):
+    env = gym.make(LAKE)
+    require_prompt_of(env, named, prompt_hash(env.unwrapped.system_prompt))
+
+
+@pytest.mark.parametrize("named", ["vagen/Sokoban-v0", "vagen/FrozenLake-v1", "Lake", ""])
+def test_another_id_is_refused_whatever_the_prompt_says(named):
+    env = gym.make(LAKE)
+    with pytest.raises(ConfigError, match="prompt is of"):
+        require_prompt_of(env, named, prompt_hash(env.unwrapped.system_prompt))

@@ -47,6 +47,7 @@ from vagen_adapters.service.sessions import ServiceConfig
 from vagen_envs import ENV_IDS, Turn, conformance
 from vagen_envs.errors import (
     ConfigError,
+    EnvClosedError,
     EpisodeOverError,
     MissingExtraError,
     ReplyTypeError,
@@ -207,6 +208,37 @@ def test_the_vector_form_is_gymnasiums_over_local_environments(service):
     theirs.close()
 
 
+def test_a_named_split_or_level_holds_through_resets_and_lost_workers(served):
+    service = Service(served.url)
+    vector = RemoteVectorEnv(service, LAKE, 2, max_turns=1)
+    _, infos = vector.reset(options={"split": "test"})
+    for turn in range(6):
+        assert list(infos["level"]["split"]) == ["test", "test"]
+        if turn == 2:
+            for worker in served.pool.workers:
+                kill(worker.pid)
+        *_, infos = vector.step(["<answer>Up</answer>"] * 2)
+    vector.close()
+    remote, local = RemoteEnv(service, LAKE), gym.make(LAKE).unwrapped
+    calls = [
+        {"seed": 3, "options": {"split": "val"}},
+        {},
+        {"options": {"level": 4}},
+        {},
+        {"options": {"level": None}},
+        {"options": {"split": "test"}},
+        {},
+        {"seed": 8},
+        {},
+    ]
+    for call in calls:
+        assert remote.reset(**call)[1]["level"] == local.reset(**call)[1]["level"]
+    remote.close()
+    for move in (remote.reset, lambda: remote.step("")):
+        with pytest.raises(EnvClosedError, match="make another"):
+            move()
+
+
 def test_seeds_are_one_for_each_or_one_to_count_from(service):
     envs = RemoteVectorEnv(service, LAKE, 2)
     for good in (7, np.int64(7), [7, 8]):
@@ -267,7 +299,7 @@ def test_wrong_options_and_calls_are_the_errors_that_they_are_here(service):
         env.reset(seed=-1)
     local = gym.make(SOKOBAN).unwrapped
     levels = [-1, "3", True, 2**63, [3], math.nan, math.inf, np.array([1]), b"1", object()]
-    splits = [5, "x" * 300, "dev", None, math.nan]
+    splits = [5, "x" * 300, "dev", math.nan]
     wrong = [*({"level": level} for level in levels), *({"split": split} for split in splits)]
     for options in (*wrong, {"spit": "val"}, 5, "level"):
         with pytest.raises(ConfigError) as here:

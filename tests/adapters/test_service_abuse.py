@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import struct
 import threading
@@ -244,7 +245,7 @@ def test_a_replay_of_too_many_turns_is_refused(command):
 
 
 def test_one_address_cannot_take_all_places():
-    with Served(max_sessions=8) as served:
+    with Served(max_sessions=8, trusted_proxies=["127.0.0.1"]) as served:
         here, there = (Service(served.url, patience=0.1) for _ in range(2))
         items = [{"session": f"session-of-here-{i:04}", "env_id": LAKE} for i in range(12)]
         assert [reply.code for reply in here.ask("open", items)] == [None] * 4 + ["full"] * 8
@@ -262,6 +263,50 @@ def test_one_address_cannot_take_all_places():
         with connect(ws_url(served.url), additional_headers=forwarded):
             for ws in sockets:
                 ws.close()
+
+
+@pytest.mark.parametrize("trusted_proxies", [[], ["192.0.2.7"]])
+def test_a_forged_address_takes_no_further_places(trusted_proxies):
+    with Served(max_sessions=8, trusted_proxies=trusted_proxies) as served:
+        codes = []
+        for number in range(8):
+            forged = {
+                "x-forwarded-for": f"198.51.100.{number}",
+                "forwarded": f"for=198.51.100.{number}",
+            }
+            item = {"session": f"session-forged-{number:04}", "env_id": LAKE}
+            (answer,) = ask_once(served.url, "open", item, **forged)["items"]
+            codes.append(answer.get("error", {}).get("code"))
+        assert codes == [None] * 4 + ["full"] * 4
+
+
+def test_a_request_with_a_length_and_chunks_is_one_request_and_the_next_is_answered():
+    first = (
+        b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    )
+    second = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with Served() as served, socket.create_connection(("127.0.0.1", served.port), 30) as raw:
+        raw.sendall(first + second)
+        answer = b"".join(iter(lambda: raw.recv(65536), b""))
+    assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"405", b"200"]
+
+
+def test_costly_neighbours_hold_no_quick_turn_up():
+    """A costly call keeps its worker for itself: a quick session of anybody is in another one."""
+    svg, lake = "vagen/SVGReconstruction-v0", LAKE
+    with Served(workers=1) as served:
+        service = Service(served.url)
+        items = [{"session": f"session-of-costly-{i:03}", "env_id": svg} for i in range(4)]
+        items.append({"session": "session-of-the-lake", "env_id": lake})
+        if any(reply.code for reply in service.ask("open", items)):
+            pytest.skip("needs the extra svg")
+        sessions = served.server.config.app.state.sessions._sessions
+        slots = {name: session.slot for name, session in sessions.items()}
+        quick = slots.pop("session-of-the-lake")
+        assert quick not in slots.values()
+        assert quick.worker.pid not in {slot.worker.pid for slot in slots.values()}
+        service.close()
 
 
 def test_addresses_of_one_network_are_one_tenant():

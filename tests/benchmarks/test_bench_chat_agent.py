@@ -122,13 +122,13 @@ def test_rejected_request_is_retried_only_where_it_may_pass(tmp_path, endpoint, 
 @pytest.mark.parametrize(
     ("answer", "ending", "reply"),
     [
-        ({"content": None, "refusal": "I can't help."}, "refusal", "I can't help."),
+        ({"content": None, "refusal": "I can't help."}, "refused", "I can't help."),
         ({"content": "", "finish": "content_filter"}, "filtered", ""),
-        ({"content": "", "finish": "refusal"}, "refusal", ""),
-        ({"content": "<answer>Up", "finish": "length"}, "length", "<answer>Up"),
-        ({"content": "<answer>Up", "finish": "MAX_TOKENS"}, "length", "<answer>Up"),
+        ({"content": "", "finish": "refusal"}, "refused", ""),
+        ({"content": "<answer>Up", "finish": "length"}, "cut", "<answer>Up"),
+        ({"content": "<answer>Up", "finish": "MAX_TOKENS"}, "cut", "<answer>Up"),
         ({"content": "<answer>Up", "finish": ["odd"]}, "stop", "<answer>Up"),
-        ({"content": [{"type": "refusal", "refusal": "I can't."}]}, "refusal", "I can't."),
+        ({"content": [{"type": "refusal", "refusal": "I can't."}]}, "refused", "I can't."),
         ({"content": None}, "empty", ""),
         (
             {"content": [{"type": "text", "text": "in "}, {"type": "text", "text": "parts"}]},
@@ -161,7 +161,7 @@ def test_odd_replies_are_played_as_what_they_are(tmp_path, endpoint, answer, end
 def test_full_context_that_is_said_with_a_good_status_is_an_ending(tmp_path, endpoint, said):
     endpoint.script = lambda number, body: said if number else endpoint.good
     outcome, (episode,) = play(tmp_path, endpoint.url, episodes=1)
-    assert (outcome.played, outcome.failed, episode.ended.kind) == (1, 0, "context full")
+    assert (outcome.played, outcome.failed, episode.ended.kind) == (1, 0, "overflow")
 
 
 def test_a_reply_that_grows_without_end_when_it_is_unpacked_is_cut(tmp_path, endpoint):
@@ -229,7 +229,8 @@ def test_key_is_sent_and_written_nowhere(tmp_path, endpoint, capfd):
     """Even an endpoint that echoes it in an error doesn't get it into a file."""
     steps = [(401, {"x": "y"}), {"oops": KEY}, (400, {}, {"error": {"message": f"no {KEY}"}})]
     endpoint.script = lambda number, body: steps[min(number, 2)]
-    play(tmp_path, endpoint.url, episodes=3, policy=Policy(concurrency=1))
+    asked = {"episodes": 3, "policy": Policy(concurrency=1), "key_from": "OPENAI_API_KEY"}
+    play(tmp_path, endpoint.url, **asked)
     assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
     from vagen_benchmarks.report import write_report
 
@@ -312,10 +313,10 @@ def test_faults_of_other_providers(tmp_path, endpoint, provider, fault, kind):
 @pytest.mark.parametrize(
     ("who", "answer", "ending"),
     [
-        ("anthropic:c", {"content": "<answer>U", "finish": "max_tokens"}, "length"),
-        ("anthropic:c", {"content": "no.", "finish": "refusal"}, "refusal"),
+        ("anthropic:c", {"content": "<answer>U", "finish": "max_tokens"}, "cut"),
+        ("anthropic:c", {"content": "no.", "finish": "refusal"}, "refused"),
         ("anthropic:c", {"content": None}, "empty"),
-        ("gemini:g", {"content": "<answer>U", "finish": "MAX_TOKENS"}, "length"),
+        ("gemini:g", {"content": "<answer>U", "finish": "MAX_TOKENS"}, "cut"),
         ("gemini:g", {"content": None, "finish": "SAFETY"}, "filtered"),
         ("gemini:g", {"promptFeedback": {"blockReason": "SAFETY"}}, "filtered"),
         ("gemini:g", {"content": None}, "empty"),

@@ -170,8 +170,9 @@ def test_bench_pays_as_its_options_say(tmp_path, endpoint, options, said):
     )
     assert any("repetition" in own for own in terms) == ("penalty" in said)
     alone = ReasoningReward("rule", env_options={"max_turns": 4}, **{"weighting": "plain", **said})
-    for turn, own in zip(turns, terms, strict=True):
-        expected = {each.name: each.value for each in alone(turn)}
+    for i, (turn, own) in enumerate(zip(turns, terms, strict=True)):
+        earlier = turns[i - turn.index : i]
+        expected = {each.name: each.value for each in alone(turn, earlier)}
         assert {name: own.get(name) for name in ("grounding", "world_modeling")} == {
             name: expected.get(name) for name in ("grounding", "world_modeling")
         }

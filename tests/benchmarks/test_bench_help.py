@@ -11,6 +11,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from vagen_benchmarks.cli import app
+from vagen_benchmarks.errors import ProtocolError
 
 COMMANDS = sorted(get_command(app).commands)
 
@@ -26,6 +27,32 @@ def shown(*words):
 )
 def test_help_of_every_command_has_an_example(words):
     assert f"vagen {words}" in shown(*words.split()).partition("Example:")[2]
+
+
+@pytest.mark.parametrize("name", ["json", "gymnasium", "class", "Hunt", "a-b"])
+def test_names_that_cannot_be_imported_are_refused(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["new", "env", name])
+    assert isinstance(done.exception, ProtocolError)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_package_conforms_and_is_judged(tmp_path):
+    command = ["-P", "-m", "vagen_benchmarks", "new", "env", "hunt", "--package"]
+    run(*command, cwd=tmp_path)
+    package = tmp_path / "hunt"
+    assert "Hunt conforms" in run("test_hunt.py", cwd=package)
+    code = """
+import gymnasium as gym
+import hunt
+from vagen_rewards import RuleJudge, Statement
+env = gym.make("hunt:example/Hunt-v0", split="test")
+levels = {env.reset(seed=seed)[1]["level"]["content"] for seed in range(1000)}
+state = env.unwrapped.true_state
+said = Statement("grounding", f"The target is at {state.target}.", state)
+print(len(levels) >= env.unwrapped.test_episodes, RuleJudge("direct").score(said).value)
+"""
+    assert run("-c", code, cwd=package) == "True 1.0\n"
 
 
 def run(*words, cwd):

@@ -16,7 +16,7 @@ from vagen_benchmarks.agents import Agent
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.errors import RunFolderError, StorageError
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.sharing.files import begin_findings, count_attempts, journal_findings
+from vagen_benchmarks.sharing.files import begin_findings, count_attempts, edits
 from vagen_benchmarks.sharing.verify import verify
 from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
@@ -167,7 +167,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_played_twice(tmp_path):
     lines = file.read_bytes().splitlines()
     assert sorted(lines) == sorted((tmp_path / "calm" / "episodes.jsonl").read_bytes().splitlines())
     run = RunFolder(folder)
-    assert list(begin_findings(run)) == list(journal_findings(run)) == []
+    assert edits(run) == []
     assert 0 < count_attempts(run).dropped <= kills  # what was in flight at a kill
     assert (
         f"{count_attempts(run).dropped} attempts begun and not stored"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import runs
-from chat_endpoint import GOOD
+from chat_endpoint import GOOD, completion
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -18,6 +18,9 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.results.compare import compare, read_side
 from vagen_benchmarks.results.stats import by_level, rate
+from vagen_benchmarks.results.summary import COUNTED_AS, STOPS, errors_of, summarise
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.sharing.verify import verify
 from vagen_benchmarks.stop_reasons import Stop, recognise
 
 # Bodies as providers send them; provider_errors.toml names where each is quoted.
@@ -80,7 +83,7 @@ def test_full_context_is_an_ending_that_counts(tmp_path, endpoint):
     )
     (row,) = runs.rows(tmp_path)
     assert (row["played"], row["failed"]) == (6, 0)
-    assert row["errors"]["context full"] == sum(each.kind is Stop.CONTEXT for each in ended) / 6
+    assert row["errors"]["overflow"] == sum(each.kind is Stop.CONTEXT for each in ended) / 6
     asked = len(endpoint.requests)
     runs.play(
         tmp_path,
@@ -178,3 +181,139 @@ def test_comparison_reports_the_pairs_it_lost(tmp_path, endpoint):
     assert (line.count, line.lost, line.solved.value, line.p_value) == (12, 4, 0.0, 1.0)
     assert line.solved.low < -0.2
     assert line.solved.high > 0.2
+
+
+def blocked(kind, form):
+    """The same block of content in the forms in which providers say it, and the name of the model that is asked."""
+    word = {"filtered": "content_filter", "refused": "refusal"}[kind]
+    flagged = {"code": 403, "message": "Your input was flagged", "metadata": {"reasons": ["x"]}}
+    statuses = {
+        "filtered": (400, {}, {"error": {"code": "content_filter", "message": "filtered"}}),
+        "refused": (403, {}, {"error": flagged}),
+    }
+    results = {"hate": {"filtered": True, "severity": "high"}}
+    gemini = {"candidates": [{"content": {}, "finishReason": "SAFETY"}]}
+    quoted = {"raw": json.dumps({"error": {"code": "content_filter"}})}
+    return {
+        "status": ("openai:m", statuses[kind]),
+        "finish reason": ("openai:m", {"content": "", "finish": word}),
+        "field": ("openai:m", {"content": None, "refusal": "I can't."}),
+        "router": ("openrouter:m", native(word)),
+        "metadata": ("openai:m", filtered_by(results)),
+        "quoted": (
+            "openrouter:m",
+            (403, {}, {"error": {"code": 403, "message": "no", "metadata": quoted}}),
+        ),
+        "choice": ("openrouter:m", broken_choice(flagged)),
+        "body": ("openai:m", {"error": flagged}),
+        "gemini": ("gemini:m", gemini),
+        "blocked prompt": ("gemini:m", {"promptFeedback": {"blockReason": "SAFETY"}}),
+        "anthropic": ("anthropic:m", {"content": "", "finish": "refusal"}),
+    }[form]
+
+
+def native(word):
+    made = completion({"content": ""}, "stop")
+    made["choices"][0]["native_finish_reason"] = word
+    return made
+
+
+def filtered_by(results):
+    made = completion({"content": ""}, "stop")
+    made["choices"][0]["content_filter_results"] = results
+    return made
+
+
+def broken_choice(error):
+    made = completion({"content": ""}, "error")
+    made["choices"][0]["error"] = error
+    return made
+
+
+FORMS = [
+    *(
+        ("filtered", form)
+        for form in (
+            "status",
+            "finish reason",
+            "router",
+            "metadata",
+            "quoted",
+            "gemini",
+            "blocked prompt",
+        )
+    ),
+    *(
+        ("refused", form)
+        for form in ("status", "finish reason", "field", "router", "choice", "body", "anthropic")
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+def test_a_block_of_content_is_one_ending_in_every_form(
+    tmp_path, monkeypatch, endpoint, kind, form
+):
+    for name in ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, "sk-0123456789")
+    name, answer = blocked(kind, form)
+    if name.startswith(("gemini", "anthropic")):
+        pytest.importorskip("google.genai" if name.startswith("gemini") else "anthropic")
+    url = endpoint.url if name.startswith("open") else endpoint.root
+    endpoint.script = lambda number, body: answer
+    model = ChatAgent(Registry().find(name, url), base_url=url, attempts=2, patience=0.0)
+    runs.play(tmp_path, [model], ["frozenlake"], episodes=2)
+    for episode in runs.episodes(tmp_path):
+        (call,) = episode.calls
+        assert (episode.ended.kind, call["ending"], episode.success) == (Stop(kind), kind, False)
+        assert episode.failure is None
+    (row,) = runs.rows(tmp_path)
+    assert (row["success"], row["failed"], row["errors"][kind]) == (0.0, 0, 1.0)
+    assert len(endpoint.requests) == 2  # it isn't asked again
+    (tmp_path / "report.html").unlink(missing_ok=True)
+    assert verify(RunFolder(tmp_path)).wrong == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [
+        ("empty", {"content": ""}),
+        ("cut", {"content": "<think>and", "finish": "length"}),
+        ("format", {"content": "Up"}),
+        ("refused", {"content": None, "refusal": "I can't."}),
+        ("overflow", {"content": "<think>", "finish": "model_context_window_exceeded"}),
+    ],
+)
+def test_each_stop_reason_is_a_column_with_how_it_counts(tmp_path, endpoint, kind, answer):
+    endpoint.script = lambda number, body: answer
+    words = f"bench -e frozenlake -n 2 -a vllm:m --base-url {endpoint.url}".split()
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "run")])
+    assert done.exit_code == 0, done.output
+    (row,) = runs.rows(tmp_path / "run")
+    assert row["errors"][kind] == 1.0
+    assert all(name in done.output for name in STOPS)
+    assert f"{kind}" in "".join(COUNTED_AS)
+    assert all(words in done.output for words in COUNTED_AS.values())
+    if kind == "refused":
+        assert "refuses these prompts" in done.output
+        assert "profile" not in done.output.partition("refuses these")[0].rpartition("\n")[2]
+
+
+def test_failed_episodes_count_as_misses_if_asked(tmp_path, endpoint):
+    failing(endpoint, 4)
+    options = {"strategy": "free_think"}
+    runs.play(tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=16, options=options)
+    (default,) = runs.rows(tmp_path)
+    (row,) = summarise(RunFolder(tmp_path), failed_as_misses=True).rows()
+    assert (default["played"], row["played"], row["failed"]) == (12, 16, 4)
+    assert row["success"] == default["successes"] / 16
+    assert not row["flagged"]
+
+
+def test_unclear_answers_are_counted(tmp_path):
+    """By the parser's problem, whichever replies it finds unclear."""
+    runs.play(tmp_path, [Random()], ["frozenlake"], episodes=2)
+    episodes = runs.episodes(tmp_path)
+    problem = {"code": "unclear_answer", "message": "", "start": 0, "end": 1}
+    episodes[0].turns[0]["parsed"]["problems"].append(problem)
+    assert ["unclear answer" in errors_of(episode) for episode in episodes] == [True, False]

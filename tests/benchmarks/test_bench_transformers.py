@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -16,6 +18,33 @@ from vagen_benchmarks.errors import ProtocolError  # noqa: E402
 def test_folder_without_a_model_is_one_clear_error(tmp_path):
     with pytest.raises(ProtocolError, match="holds no vision-language model"):
         make_agents([f"transformers:{tmp_path}"], Asked())
+
+
+@pytest.mark.parametrize(
+    "name", ["runs/misspelt", "misspelt", "./misspelt", "a/b/c", "Qwen/Qwen-None"]
+)
+def test_folder_that_is_not_there_asks_no_hub(monkeypatch, name):
+    """Not even where the hub can be reached: nothing is connected to."""
+
+    def connected(*_):
+        raise AssertionError("the network was used")
+
+    monkeypatch.setattr("socket.socket.connect", connected)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    with pytest.raises(ProtocolError, match=r"there is no folder '.*hf download"):
+        make_agents([f"transformers:{name}"], Asked())
+
+
+def test_template_that_takes_strings_only_is_said_with_its_fix(tmp_path):
+    import families
+
+    folder = Path(families.save("llava", tmp_path / "strings"))
+    text = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] }}{% endfor %}"
+    for file in folder.glob("chat_template*"):
+        file.unlink()
+    (folder / "chat_template.jinja").write_text(text)
+    with pytest.raises(ProtocolError, match="takes no messages of text and pictures"):
+        make_agents([f"transformers:{folder}"], Asked())
 
 
 MAIN = "<think>The box is above me.</think><answer>{}</answer>"
@@ -52,6 +81,6 @@ def test_a_checkpoint_of_vagens_main_branch_is_asked_in_its_format(tmp_path, mon
         turn = episodes(tmp_path / written)[0].turns[0]
         assert turn["parsed"]["well_formed"]
         assert [action["text"].title() for action in turn["executed"]] == executed
-    system = str(prompts[0][0]["content"])
+    system = str(prompts[-1][0]["content"])
     assert "<think>...</think><answer>...</answer>" in system
     assert "<observation>" not in system

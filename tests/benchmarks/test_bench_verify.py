@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
-from vagen_benchmarks.errors import EndpointError, ProtocolError
+from vagen_benchmarks.errors import EndpointError, NotVerifiedError, ProtocolError
 from vagen_benchmarks.report import write_report
-from vagen_benchmarks.runs.chain import link
 from vagen_benchmarks.runs.picture_pack import PicturePack, PictureWriter
 from vagen_benchmarks.runs.plans import Plan, load_plan
 from vagen_benchmarks.runs.protocol import Protocol
@@ -23,7 +22,7 @@ from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runs.runner import run
 from vagen_benchmarks.runs.scoring import make_scoring
 from vagen_benchmarks.sharing.files import Attempts, count_attempts
-from vagen_benchmarks.sharing.leaderboard import NotVerifiedError, write_leaderboard
+from vagen_benchmarks.sharing.leaderboard import write_leaderboard
 from vagen_benchmarks.sharing.verify import verify
 
 EPISODES = 6
@@ -38,7 +37,7 @@ class Flaky(Random):
         if game.seed == 2:
             raise EndpointError("server_error", "HTTP 500: gone", retry=False)
         if game.seed == 3 and game.turns:
-            raise EndpointError("context full", "HTTP 400: maximum context length", retry=False)
+            raise EndpointError("overflow", "HTTP 400: maximum context length", retry=False)
         return super().reply(game)
 
 
@@ -63,15 +62,9 @@ def store(path, new):
     (path / "episodes.jsonl").write_text("".join(new))
 
 
-def chained(path, data):
-    """Lines of these episodes, with hashes that fit: as somebody would who has read the code."""
-    before, made = RunFolder(path).protocol.to_json()["sha256"], []
-    for each in data:
-        each.pop("chain", None)
-        text = json.dumps(each, separators=(",", ":"))
-        before = link(before, text)
-        made.append(f'{text[:-1]},"chain":"{before}"}}\n')
-    return made
+def compact(data):
+    """Lines of these episodes."""
+    return [f"{json.dumps(each, separators=(',', ':'))}\n" for each in data]
 
 
 def test_honest_run_is_confirmed(honest):
@@ -84,12 +77,12 @@ def test_honest_run_is_confirmed(honest):
 
 
 def edit(change):
-    """An attack that changes the second episode, and fixes the hashes of all."""
+    """An attack that changes the second episode."""
 
     def attack(path):
         data = [json.loads(line) for line in lines(path)]
         change(data[1])
-        store(path, chained(path, data))
+        store(path, compact(data))
 
     return attack
 
@@ -113,13 +106,13 @@ FIVE = {"name": "format", "value": 5.0}
 
 
 def left_out(path):
-    """The failed episode is gone, and the hashes fit."""
-    store(path, chained(path, [json.loads(line) for line in lines(path) if "HTTP 500" not in line]))
+    """The failed episodes are gone."""
+    store(path, [line for line in lines(path) if "HTTP 500" not in line])
 
 
 def twice(path):
     data = [json.loads(line) for line in lines(path)]
-    store(path, chained(path, [*data, data[0]]))
+    store(path, compact([*data, data[0]]))
 
 
 def swapped_picture(path, taken_out=False):
@@ -185,23 +178,9 @@ def test_every_way_to_a_better_rank_is_caught(copy, attack, said):
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        lambda all_: all_[1:],
-        lambda all_: all_[:-1],
-        lambda all_: [all_[1], all_[0], *all_[2:]],
-        lambda all_: [all_[0].replace("I did not look", "I saw it all"), *all_[1:]],
-    ],
-)
-def test_lines_are_chained(copy, change):
-    store(copy, change(lines(copy)))
-    assert not verify(RunFolder(copy)).ok
-
-
-@pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda path: store(path, lines(path)[1:]), "was changed, inserted or removed"),
+        (lambda path: store(path, lines(path)[1:]), "some were removed"),
         (table, "table of report.html"),
         (twice, "scored 2 times"),
     ],
@@ -229,23 +208,13 @@ def test_comparison_with_a_run_that_was_killed_says_nothing(honest, copy):
     assert (shown.exit_code, "was changed after" in shown.output) == (0, False), shown.output
 
 
-@pytest.mark.parametrize("kept", [slice(1, None), slice(None, -2)], ids=["first", "last"])
+@pytest.mark.parametrize("kept", [slice(1, None), slice(None, -1)], ids=["first", "last"])
 def test_episode_that_was_rolled_again_until_it_was_solved_is_caught(copy, kept):
-    """Its line is taken out, and resume plays it anew: the chain no longer fits, or the journal knows its end."""
+    """Its line is taken out, and resume plays it anew: the journal has counted it, and has it begun twice."""
     store(copy, lines(copy)[kept])
     runs.play(copy, [Flaky()], ["sokoban", "frozenlake"], episodes=EPISODES)
     assert any("removed" in line for line in verify(RunFolder(copy)).wrong)
-
-
-def test_a_changed_journal_is_caught(copy):
-    journal = copy / "journal.jsonl"
-    text = journal.read_text()
-    for changed in (
-        text.replace('"scored": 10', '"scored": 9'),
-        "".join(text.splitlines(keepends=True)[1:]),
-    ):
-        journal.write_text(changed)
-        assert any("journal.jsonl" in line for line in verify(RunFolder(copy)).wrong)
+    assert count_attempts(RunFolder(copy)).dropped > 0
 
 
 def test_resumes_are_counted(copy):
@@ -255,7 +224,13 @@ def test_resumes_are_counted(copy):
     journal.write_text("".join(kept) + '{"event": "sta')  # killed while it wrote
     runs.play(copy, [Flaky()], ["sokoban", "frozenlake"], episodes=EPISODES)
     assert count_attempts(RunFolder(copy)) == Attempts(
-        resumed=2, killed=1, replayed=4, dropped=0, rescored=False
+        resumed=2,
+        killed=1,
+        replayed=4,
+        continued=0,
+        dropped=0,
+        unanswered=0,
+        rescored=False,
     )
     (copy / "report.html").unlink()
     assert verify(RunFolder(copy)).wrong == []

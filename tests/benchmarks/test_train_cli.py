@@ -1,9 +1,11 @@
 """`vagen train`: wrong words are one line, and a run with evaluations leaves the best model to play."""
 
 import json
+import os
 import pydoc
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import gymnasium as gym
@@ -11,10 +13,12 @@ import pytest
 
 pytest.importorskip("trl")
 import safetensors.torch
+import torch
 from typer.testing import CliRunner
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.parity import tiny_model as tiny
+from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.checkpoints import last_checkpoint
 from vagen_adapters.ppo.episodes import LevelSeed
@@ -22,7 +26,7 @@ from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_adapters.ppo.warmstart import IGNORED, batch_of, demonstrate
 from vagen_benchmarks.agents.trained import Trained
 from vagen_benchmarks.cli import app
-from vagen_benchmarks.commands.options import EXIT_INTERRUPTED
+from vagen_benchmarks.commands.options import EXIT_INTERRUPTED, EXIT_STOPPED
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
 from vagen_benchmarks.runs.run_folder import RunFolder, lock
 from vagen_rewards.errors import JudgeConfigError
@@ -67,6 +71,13 @@ def run(*words):
         (["-s", "seed=16777216"], "seed=16777216 is not valid: it must be less than"),
         (["-s", "per_device_train_batch_size=0"], "per_device_train_batch_size=0 is not valid"),
         (["-s", "environments=[]"], "has an option of its own"),
+        (["-s", "push_to_hub=true"], "push_to_hub=True is not valid"),
+        (["-s", "torch_compile=true"], "torch_compile=True is not valid"),
+        (["-s", "use_liger_kernel=true"], "use_liger_kernel=True is not valid"),
+        (["-s", "neftune_noise_alpha=5.0"], "neftune_noise_alpha=5.0 is not valid"),
+        (["-s", "optim=galore_adamw"], "optim="),
+        (["-s", 'quantization_config={"load_in_4bit": true}'], "(QLoRA) aren't trained here"),
+        (["-s", "use_cpu=true", "--plan", "--gpus", "8"], "add --gpu-memory"),
         (["--recipe", "vagen-full", "-s", "use_cpu=true"], "--without-reasoning-reward"),
         (["--recipe", "vagen-bas"], "Did you mean 'vagen-base'"),
         (["--recipe", "{own_toml}"], "own.toml extends itself"),
@@ -194,6 +205,7 @@ def test_faults_that_only_building_a_model_finds_are_one_line(folder, tmp_path):
         (lacking, "seed=1", "lacks 1 weights, such as "),
         (trained, "shared_backbone=true", "holds another critic"),
         (folder, "attn_implementation=sdpaa", "attn_implementation"),
+        (folder, "optim=adamw_bnb_8bit", "optim=adamw_bnb_8bit can't be used"),
     ):
         error = run("--model", model, "--out", other, *settings(setting)).exception
         assert isinstance(error, TrainingConfigError), setting
@@ -284,7 +296,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_a_second_one_at_once_is_refuse
     stops = []
     for moment, how in (
         (0, "the same command begins again"),
-        (1, f"--resume {tmp_path / 'checkpoint-1'}"),
+        (1, "from checkpoint-1 with the same command and --resume auto"),
     ):
         stops.append(moment)
         stopped = run(*words)
@@ -389,3 +401,69 @@ def test_a_folder_that_was_trained_with_summaries_plays_with_them(folder, tmp_pa
             f"turns 1 to {summary['before']}"
             not in episode.turns[summary["before"]]["observed"]["text"]
         )
+
+
+def test_a_plan_needs_no_weights_and_ends_with_what_helps(folder, tmp_path):
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    (bare / "config.json").write_bytes((folder / "config.json").read_bytes())
+    words = ["--model", bare, "--out", tmp_path / "out", "--plan"]
+    fits = run(*words, "--gpu-memory", 24)
+    assert fits.exit_code == 0, fits.exception
+    assert "optimiser's moments" in fits.output
+    assert "disk: a checkpoint" in fits.output
+    error = run(*words, "--gpu-memory", 4, "-s", "per_device_train_batch_size=64").exception
+    assert re.search("takes .* GiB of each GPU, and one has 4.0; add -s ", str(error)), error
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_command_begins_goes_on_and_finds_that_it_is_finished(folder, tmp_path, monkeypatch):
+    """As a cluster calls it: with a signal in the first rollout, and one in the second."""
+    between = MultiTurnPPOTrainer._between_turns
+    calls, at = [], [0]
+
+    def signalled(trainer):
+        calls.append(1)
+        if len(calls) == at[0]:
+            os.kill(os.getpid(), signal.SIGTERM)
+        between(trainer)
+
+    monkeypatch.setattr(MultiTurnPPOTrainer, "_between_turns", signalled)
+    out = tmp_path / "out"
+    words = ["--model", folder, "--out", out, "--resume", "auto", *settings()]
+    for moment, how in ((1, "the same command begins again"), (3, "go on from checkpoint-1")):
+        calls.clear()
+        at[0] = moment
+        stopped = run(*words)
+        assert stopped.exit_code == EXIT_STOPPED, stopped.exception
+        assert "SIGTERM ended the training" in stopped.output
+        assert how in stopped.output
+        assert not (out / "model.safetensors").exists()
+    at[0] = 0
+    assert run(*words).exception is None
+    assert (out / "model.safetensors").exists()
+    assert "holds the trained model already" in run(*words).output
+
+
+def test_adapters_are_merged_by_one_command_and_start_the_next_training(folder, tmp_path):
+    lora, merged = tmp_path / "lora", tmp_path / "merged"
+    adapters = 'lora={"r": 4, "target_modules": "all-linear"}'
+    words = settings(adapters, "learning_rate=0.05", "entropy_coef=0.1", "save_strategy=no")
+    assert run("--model", folder, "--out", lora, *words).exception is None
+    done = CliRunner().invoke(app, ["merge", str(lora), "--out", str(merged)])
+    assert done.exception is None, done.output
+    assert not (merged / "adapter_config.json").exists()
+    assert (merged / "training.json").read_bytes() == (lora / "training.json").read_bytes()
+    ids = torch.arange(20, 40)[None]
+    with torch.no_grad():
+        played, whole, before = (
+            load_policy(each)[0](input_ids=ids).logits for each in (lora, merged, folder)
+        )
+    torch.testing.assert_close(played, whole, rtol=1e-4, atol=1e-4)
+    assert (played - before).abs().max() > 1e-3
+    again = run("--model", lora, "--out", tmp_path / "again", *settings(adapters)).exception
+    assert "merge them first: vagen merge" in str(again)
+    started = [ActorCritic.from_pretrained(str(each)) for each in (lora, merged)]
+    for one, other in zip(*(model.state_dict().values() for model in started), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    assert run("--model", lora, "--out", tmp_path / "whole", *settings()).exception is None

@@ -2,7 +2,8 @@
 
 Scene `FloorPlan<n>` is the room of level n of `rooms()`. The first argument is a fault:
 `none`, `dies at start`, `hangs at start`, `rubbish at start`, or `<dies|hangs|rubbish|blind|crashes> at <k>` for
-the k-th message.
+the k-th message; `boasts` calls every object visible, and `strands` refuses to be taken anywhere from its third move
+on.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import time
 from pathlib import Path
 
 import msgpack
+import numpy as np
+from segmentation import segmented
 
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.levels import HouseLevels
@@ -24,7 +27,7 @@ from vagen_envs.navigation.scene import MOVES, NavigationEpisode, Pose
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream
 
-METADATA, ACTION, RGB, THIRD_PARTY, END = 1, 2, 4, 10, 255
+METADATA, ACTION, RGB, IDS, THIRD_PARTY, END = 1, 2, 4, 9, 10, 255
 SCENES = tuple(f"FloorPlan{n}" for n in range(1, 13))
 
 
@@ -49,7 +52,7 @@ def metadata(simulator: HouseSimulator) -> dict:
             {
                 "objectId": thing.name,
                 "objectType": thing.kind,
-                "position": {"x": thing.x, "y": 0.0, "z": thing.z},
+                "position": {"x": thing.x, "y": simulator.height(thing.name), "z": thing.z},
                 "visible": seen,
             }
             for thing, seen in zip(simulator.objects, visible, strict=True)
@@ -58,9 +61,10 @@ def metadata(simulator: HouseSimulator) -> dict:
 
 
 class Stage:
-    def __init__(self, width: int) -> None:
-        self.side = width
+    def __init__(self, width: int, fault: str = "none") -> None:
+        self.side, self.fault = width, fault
         self.above = False
+        self.moves = 0
         self.simulators = {}
         self.load(SCENES[0])
 
@@ -98,23 +102,37 @@ class Stage:
                 order["rotation"]["y"],
                 order["horizon"],
             )
+            if self.fault == "strands" and self.moves > 2:
+                return False, "no way back", None
             if not free_pose(simulator, pose):
                 return False, "the agent doesn't fit there", None
             simulator.teleport(pose)
         elif action in MOVES or action.startswith(("Rotate", "Look")):
             if action in MOVES:
+                self.moves += 1
                 assert order["moveMagnitude"] == simulator.step_length
             return simulator.step(action), "", None
         else:
             return False, f"no action {action}", None
         return True, "", None
 
+    def instances(self) -> np.ndarray:
+        """The picture with each object in its colour: uint8 (side, side, 4)."""
+        index = segmented(self.simulator, self.side)
+        high, low = np.divmod(np.maximum(index, 0), 256)
+        colours = np.stack([index >= 0, high, low, np.full_like(index, 255)], -1)
+        return np.where(index[..., None] >= 0, colours, (0, 0, 0, 255)).astype(np.uint8)
+
     def reply(self, order: dict, result: tuple[bool, str, object]) -> bytes:
         success, error, value = result
         side = self.simulator.resolution = self.side
         cameras = [{"thirdPartyCameraId": 0}] if self.above else []
+        described = metadata(self.simulator)
+        if self.fault == "boasts":
+            for found in described["objects"]:
+                found["visible"] = True
         agent = {
-            **metadata(self.simulator),
+            **described,
             "lastAction": order["action"],
             "lastActionSuccess": success,
             "errorMessage": error,
@@ -124,7 +142,10 @@ class Stage:
             "screenHeight": side,
             "sceneName": self.scene,
             "thirdPartyCameras": cameras,
-            "colors": [],
+            "colors": [
+                {"name": thing.name, "color": [1, *divmod(index, 256)]}
+                for index, thing in enumerate(self.simulator.objects)
+            ],
         }
         body = {
             "agents": [agent],
@@ -135,6 +156,7 @@ class Stage:
         message = _field(METADATA, msgpack.packb(body))
         if order.get("renderImage", True):
             message += _field(RGB, self.simulator.frame()[::-1].tobytes())
+            message += _field(IDS, self.instances()[::-1].tobytes())
         if self.above and order.get("renderImage", True):
             message += _field(THIRD_PARTY, self.simulator.map_frame()[::-1].tobytes())
         return message + _field(END, b"")
@@ -162,7 +184,7 @@ def main() -> None:
         sys.exit(3)
     if fault == "hangs at start":
         time.sleep(600)
-    stage = Stage(width)
+    stage = Stage(width, fault)
     with Path(os.environ["AI2THOR_FIFO_SERVER_PIPE_PATH"]).open("wb", buffering=0) as out:
         if fault == "rubbish at start":
             out.write(b"\x07garbage" * 40)

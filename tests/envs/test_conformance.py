@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import vagen_envs  # noqa: F401
+from vagen_envs import ENV_IDS
 from vagen_envs.conformance import check
 from vagen_envs.core import Executed, RewardTerm
 from vagen_envs.errors import ConfigError, ConformanceError
@@ -32,6 +32,24 @@ from vagen_envs.pictures import Picture
 )
 def test_ours_conform(env_id, options):
     check(env_id, **options)
+
+
+NEEDS = {"Navigation": "mujoco", "PrimitiveSkill": "mani_skill", "SVG": "resvg", "Sample": "scipy"}
+"""The libraries of environments with an extra; the first three are simulators."""
+
+
+def with_marks(env_id):
+    part = next((part for part in NEEDS if part in env_id), None)
+    marks = pytest.mark.sim if part in ("Navigation", "PrimitiveSkill", "SVG") else ()
+    return pytest.param(env_id, NEEDS.get(part), marks=marks)
+
+
+@pytest.mark.parametrize(("env_id", "library"), [with_marks(each) for each in ENV_IDS])
+def test_every_id_conforms_with_its_defaults(env_id, library):
+    """As README has it called."""
+    if library:
+        pytest.importorskip(library)
+    check(env_id)
 
 
 class Unseeded(FrozenLakeEnv):

@@ -15,6 +15,8 @@ from typing import get_args
 import gymnasium as gym
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from oracle import finish
 from oracle import reply_of as reply
 
@@ -22,13 +24,17 @@ import vagen_envs  # noqa: F401
 from vagen_envs import conformance
 from vagen_envs.core import State
 from vagen_envs.errors import ConfigError
-from vagen_envs.navigation.floor_plan import moves_to
+from vagen_envs.navigation.floor_plan import moves_to, out_of_sight
 from vagen_envs.navigation.instructions import EvalSet
 from vagen_envs.navigation.scene import Pose
 from vagen_envs.navigation.state import NavigationState
+from vagen_envs.seeding import HashStream
 
 pytest.importorskip("mujoco")
 pytestmark = pytest.mark.sim
+
+from vagen_envs.navigation.simulator import free_pose  # noqa: E402
+
 ID = "vagen/Navigation-v0"
 
 
@@ -52,6 +58,11 @@ def make(**options):
 )
 def test_conformance(options):
     conformance.check(ID, seeds=range(2), **options)
+
+
+@pytest.mark.slow
+def test_conformance_as_the_readme_calls_it():
+    conformance.check(ID)
 
 
 @pytest.mark.parametrize("eval_set", get_args(EvalSet))
@@ -79,7 +90,7 @@ def test_levels_states_and_words_are_golden():
             )
             env.step(env.oracle_reply())
             digest.update(json.dumps(env.true_state.to_json()).encode())
-    assert digest.hexdigest()[:16] == "c9befdcd3476164c"
+    assert digest.hexdigest()[:16] == "55aa4a537b7a079a"
 
 
 def _frames(count):
@@ -302,6 +313,98 @@ def test_without_opengl_one_error_says_what_to_install():
     )
 
 
+# -- done means seen -------------------------------------------------------------------------------
+
+
+def target_pixels(env):
+    """How many of 255 x 255 pixels show the target, by MuJoCo's segmentation."""
+    from segmentation import segmented
+
+    kinds = [each.kind for each in env.simulator.house.objects]
+    return np.count_nonzero(segmented(env.simulator) == kinds.index(env.episode.target_type))
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(67, marks=pytest.mark.slow)])
+def test_the_oracle_ends_where_the_target_is_in_its_picture(count):
+    """Over 402 levels of the ladder as a slow test. The judge is a rendered picture, not the rule's own rays."""
+    pixels = []
+    for rung in range(6):
+        env = make(difficulty=rung, observation="text", split="test", strategy="no_think")
+        for seed in range(count):
+            env.reset(seed=seed)
+            assert finish(env)[-1].success, (rung, seed)
+            pixels.append(target_pixels(env))
+    assert min(pixels) > 0
+    assert sum(number >= 30 for number in pixels) >= 0.95 * len(pixels)
+
+
+def behind_a_wall(env):
+    """A pose within the distance with a wall between the eye and all of the target."""
+    simulator, house = env.simulator, env.simulator.house
+    target = next(each for each in house.objects if each.kind == env.episode.target_type)
+    for x in range(25, house.width, 25):
+        for z in range(25, house.depth, 25):
+            pose = Pose(x / 100, z / 100, 0)
+            near = np.hypot(x - target.x, z - target.y) <= 100
+            if near and out_of_sight(house.walls, x, z, target.rect) and free_pose(simulator, pose):
+                return pose
+    return None
+
+
+def test_a_target_behind_a_wall_is_not_found_and_nothing_is_said_of_it():
+    """`released` measures the distance alone, as the paper does."""
+    found = 0
+    for seed in range(40):
+        env = make(difficulty=3, observation="text", split="test")
+        env.reset(seed=seed)
+        pose = behind_a_wall(env)
+        if pose is None:
+            continue
+        found += 1
+        env.simulator.teleport(pose)
+        for rotation in (0, 90, 180, 270):
+            for horizon in (-30, 0, 30, 60):
+                env.simulator.teleport(
+                    dataclasses.replace(pose, rotation=rotation, horizon=horizon)
+                )
+                assert target_pixels(env) == 0
+        turn = env.step(reply(env, "lookdown", "lookup"))[4]["turn"]
+        assert not turn.success
+        assert not turn.after.target_in_sight
+        assert "out of sight" in turn.after.natural_language()
+        assert f"{turn.after.target_distance:.2f}" not in turn.after.sentences()[0]
+        assert eval(turn.after.structured())["target_distance_to_player"] is None  # noqa: S307
+        by_distance = make(
+            difficulty=3, observation="text", split="test", success_needs_sight=False
+        )
+        by_distance.simulator, by_distance.episode = env.simulator, env.episode
+        by_distance._target = env._target
+        assert by_distance._solved()
+        if found == 3:
+            break
+    assert found == 3
+
+
+@given(st.integers(0, 40), st.integers(0, 10**6))
+@settings(max_examples=15)
+def test_what_the_picture_shows_is_in_sight(seed, place):
+    """Wherever the robot stands in a room: what at least 30 pixels show, a free line leads to."""
+    env = make(observation="text", room="any")
+    env.reset(seed=seed)
+    house, stream = env.simulator.house, HashStream("sight", place)
+    for _ in range(6):
+        pose = Pose(
+            stream.below(house.width) / 100,
+            stream.below(house.depth) / 100,
+            90 * stream.below(4),
+            30 * (stream.below(4) - 1),
+        )
+        if free_pose(env.simulator, pose):
+            env.simulator.teleport(pose)
+            if target_pixels(env) >= 30:
+                assert env.simulator.in_sight(pose, env._target)
+
+
 # -- the ladder ------------------------------------------------------------------------------------
 
 
@@ -321,7 +424,7 @@ def test_the_ladder_is_golden_and_its_oracle_succeeds():
         digest.update(
             json.dumps([env.config.rooms, env.config.max_turns, env.config.max_steps]).encode()
         )
-    assert digest.hexdigest()[:16] == "0c9253d2b5f13a14"
+    assert digest.hexdigest()[:16] == "cede0506653b091c"
 
 
 def test_the_lowest_rungs_begin_in_any_direction_and_walking_ahead_solves_few():
@@ -361,7 +464,8 @@ def test_in_a_house_of_rooms_the_target_is_out_of_sight_whichever_way_the_robot_
             simulator.teleport(dataclasses.replace(start, rotation=rotation))
             assert not np.any(segmented(simulator) == kinds.index(env.episode.target_type))
         simulator.teleport(start)
-        assert 1 <= len(env.plan()) <= 60
+        moves = [action for action in env.plan() if action.startswith("move")]
+        assert 1 <= len(moves) <= 60
 
 
 def test_a_way_that_is_sure_is_walked_by_the_simulator():

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from interruption import interrupt
 
@@ -20,10 +21,15 @@ import vagen_envs  # noqa: F401
 from vagen_envs import conformance
 from vagen_envs.errors import ConfigError, SimulatorError
 from vagen_envs.navigation.config import NavigationConfig
+from vagen_envs.navigation.scene import Pose
 
 pytest.importorskip("ai2thor")
 pytest.importorskip("mujoco")
 pytestmark = pytest.mark.sim
+
+from segmentation import segmented  # noqa: E402
+
+from vagen_envs.navigation.simulator import free_pose  # noqa: E402
 
 PLAYER = Path(__file__).parent / "navigation_player.py"
 ID = "vagen/Navigation-v0"
@@ -91,7 +97,7 @@ def made(episodes, tmp_path, monkeypatch):
         return env
 
     yield make
-    from vagen_envs.navigation.thor import close_players
+    from vagen_envs.navigation.players import close_players
 
     for env in environments:
         env.close()
@@ -145,8 +151,49 @@ def test_it_agrees_with_the_rooms_behind_it(made, player, episodes):
         assert env.simulator.seen() == ours.seen()
 
 
+def test_an_object_that_is_called_visible_must_be_in_the_picture(made, player):
+    env = made("boasts")
+    env.reset(seed=0)
+    ours, _ = player.level_of(player.SCENES[0])
+    ours.teleport(env.simulator.pose)
+    seen, picture = env.simulator.seen(), segmented(ours, 64)
+    pixels = [np.count_nonzero(picture == index) for index in range(len(ours.objects))]
+    shown = [thing for thing, count in zip(ours.objects, pixels, strict=True) if count > 3]
+    assert seen == shown != ours.objects
+
+
+def test_the_task_is_done_where_the_target_can_be_seen(made, player):
+    """Within the distance, and with a free line: the judge is the room behind the stand-in."""
+    for level in range(2):
+        env = made(resolution=128, level=level)
+        env.reset()
+        ours, episode = player.level_of(player.SCENES[level])
+        assert env.episode.instruction == episode.instruction
+        target = env._target
+        kept = env.simulator.pose
+        for x, z in ((0.5, 0.5), (-0.5, 0.5), (1.0, -1.0), (0.0, 0.0)):
+            pose = Pose(kept.x + x, kept.z + z, 0)
+            if free_pose(ours, pose):
+                assert env.simulator.in_sight(pose, target) == ours.in_sight(pose, target)
+        assert env.simulator.step("RotateRight")
+        assert env.simulator.pose == kept.after("RotateRight", 0.25)
+
+
+def test_a_player_that_does_not_come_back_from_a_try_is_an_error(made):
+    """Else the next action would be carried out where the oracle last tried one."""
+    env = made("strands")
+    env.reset(seed=0)
+
+    def play():
+        for _ in range(4):
+            env.step(env.oracle_reply())
+
+    with pytest.raises(SimulatorError, match="no way back"):
+        play()
+
+
 def test_players_are_used_again(made):
-    from vagen_envs.navigation.thor import close_players
+    from vagen_envs.navigation.players import close_players
 
     first = made()
     first.reset(seed=0)

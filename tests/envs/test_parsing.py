@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -32,6 +34,7 @@ ACTION_CODES = {
     "too_many_actions",
     "withheld",
     "answers_differ",
+    "unclear_answer",
 }
 
 THINKING = ("thinking", "observation", "reasoning", "prediction", "answer")
@@ -43,6 +46,7 @@ tag_names = st.lists(
     st.from_regex(r"[a-z][a-z0-9_-]{0,9}", fullmatch=True), min_size=5, max_size=5, unique=True
 )
 LAYOUTS = ("nested", "flat", "untagged")
+moves = st.lists(st.sampled_from(MOVES.names), min_size=1, max_size=3)
 
 
 TOKENS = [
@@ -367,7 +371,7 @@ AMISS = [
     ("all", "Up", [*[("missing_tag", "")] * 3, ("text_outside", "Up"), ("no_answer", "Up")]),
     ("all", THOUGHT, [("tag_order", THOUGHT), ("no_answer", THOUGHT)]),
     ("all", f"hi {THOUGHT}<answer></answer>", [("text_outside", "hi "), ("no_action", "")]),
-    ("all", f"{THOUGHT} so {UP} then", [("text_outside", " so ")]),
+    ("all", f"{THOUGHT} so {UP} Done.", [("text_outside", " so ")]),
     ("all", f"{OBSERVED}</think>{UP}", [("missing_tag", "")]),
     ("all", f"<think><observation>o{FORESEEN}</think>{UP}", [("unclosed_tag", "<observation>")]),
     ("all", f"<think>o</observation>{FORESEEN}</think>{UP}", [("missing_tag", "</observation>")]),
@@ -403,7 +407,7 @@ AMISS = [
     ("strict", f"so {UP}", [("missing_tag", ""), ("text_outside", "so "), ("withheld", "Up")]),
     ("calls", "<answer>pik(1,2,3)</answer>", [("unknown_action", "pik(1,2,3)")]),
     ("calls", "<answer>pick 1</answer>", [("unknown_action", "pick 1")]),
-    ("calls", "<answer>pick(pick(1,2,3))</answer>", [("unknown_action", "pick(pick(1,2,3))")]),
+    ("calls", "<answer>pick(pick(1,2,3))</answer>", [("unclear_answer", "pick(pick(1,2,3))")]),
     ("calls", "<answer>home(1)</answer>", [("bad_argument", "home(1)")]),
     *(
         ("calls", f"<answer>pick(1,{wrong},3)</answer>", [("bad_argument", f"pick(1,{wrong},3)")])
@@ -430,7 +434,7 @@ def test_the_words_of_problems_are_golden():
         for problem in GRAMMARS[grammar].parse(reply).problems
     ]
     assert "'Jump' is not an action; use one of Up, Down, Left, Right" in told
-    assert hashlib.sha256("\n".join(told).encode()).hexdigest()[:16] == "54c498721e8764da"
+    assert hashlib.sha256("\n".join(told).encode()).hexdigest()[:16] == "f27b2afb6ceb1c1f"
 
 
 @pytest.mark.parametrize(
@@ -504,23 +508,96 @@ CASES = json.loads((Path(__file__).parent / "data" / "replies.json").read_text(e
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["label"] for case in CASES])
-def test_what_a_human_reader_would_execute_executes(case):
+def test_what_the_table_reads_executes_and_nothing_else(case):
     executed = KINDS[case["kind"]].parse(case["reply"]).actions
     assert " ".join(action.text for action in executed) == (case["executes"] or "")
 
 
-@pytest.mark.parametrize(
-    "invented",
-    [
-        "\n<image>\n",
-        "\n[Next observation]\n",
-        "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nmoved",
-        "\n[Turn 2]",
-    ],
-)
+INVENTED = [
+    "\n<image>\n",
+    "\n[Next observation]\n",
+    "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nmoved",
+    "\n[Turn 2]",
+    "\n[Result of turn 1] You moved.\n",
+    "\n[Turn 1 result] ok\n",
+    " [Turn result] ok ",
+    "\nTurn 2:\n",
+    "\n\n### Turn 2\n",
+    "\n用户：好。\n助手：",
+    "\nUser: next\nAssistant: ",
+    "\n\nHuman: next\n\n",
+    "\nGame master: you slide.\nPlayer: ",
+    "\nUSER\nnext\nASSISTANT\n",
+    "</s>[INST] next [/INST]",
+    "<tool_response>moved</tool_response>",
+]
+
+
+@pytest.mark.parametrize("invented", INVENTED)
 def test_a_turn_that_the_model_goes_on_with_does_not_execute(invented):
     reply = f"<think>a</think><answer>Up</answer>{invented}<think>b</think><answer>Left</answer>"
     assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up"]
+
+
+@pytest.mark.parametrize("invented", INVENTED)
+def test_a_turn_that_is_quoted_within_a_thought_ends_nothing(invented):
+    reply = f"<think>It was <answer>Up</answer>{invented}so</think><answer>Left</answer>"
+    assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Left"]
+
+
+@pytest.mark.parametrize("world", ["Sokoban", "FrozenLake", "Navigation"])
+@pytest.mark.parametrize("pack", ["default", "vagen_main"])
+def test_the_own_next_message_ends_a_reply(world, pack):
+    """What an environment shows after a turn is what a model makes up first."""
+    with contextlib.closing(gym.make(f"vagen/{world}-v0", prompt_pack=pack)) as env:
+        env.reset(seed=1)
+        env.step(env.unwrapped.oracle_reply())
+        shown = env.step("no answer")[0]["text"]
+    reply = f"<think>a</think><answer>Up</answer>\n{shown}\n<think>b</think><answer>Left</answer>"
+    assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up"]
+
+
+@pytest.mark.parametrize("own", ["Wait, a hole.", "Correction:", "**Revised answer:**", "No."])
+def test_a_correction_of_ones_own_replaces_the_answer(own):
+    reply = f"<think>a</think><answer>Up</answer>\n{own}\n<answer>Left</answer>"
+    assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Left"]
+
+
+def test_a_label_that_may_be_anybodys_executes_neither_answer():
+    reply = "<think>a</think><answer>Up</answer>\nStatus: blocked\n<answer>Left</answer>"
+    parsed = KINDS["grid"].parse(reply)
+    assert (parsed.actions, parsed.unclear) == ((), True)
+
+
+@given(
+    st.sampled_from(["<think>plan <think>inner</think>", "<think>a<think>b</think> c"]),
+    moves,
+    words,
+)
+def test_an_answer_in_a_thought_that_may_still_be_open_does_not_execute(opened, drafted, after):
+    """One of two openings was closed: what follows may be thought too."""
+    reply = f"{opened} <answer>{','.join(drafted)}</answer> The hole is near. {after} goes on"
+    assert KINDS["grid"].parse(reply).actions == ()
+    closed = f"{opened} done</think><answer>{','.join(drafted)}</answer>"
+    assert [action.name for action in KINDS["grid"].parse(closed).actions] == drafted
+
+
+@given(
+    st.sampled_from(STRATEGIES), st.sampled_from(LAYOUTS), st.lists(moves, min_size=2, max_size=4)
+)
+def test_the_fields_that_are_judged_belong_to_the_answer_that_executes(strategy, layout, drafts):
+    grammar = Grammar(MOVES, strategy, layout=layout, max_actions=3)
+    replies = [
+        grammar.render(
+            plan, observation=f"seen {i}", reasoning=f"because {i}", prediction=f"then {i}"
+        )
+        for i, plan in enumerate(drafts)
+    ]
+    parsed = grammar.parse("\nI try again.\n".join(replies))
+    last = grammar.parse(replies[-1])
+    assert parsed.actions[0].text == last.actions[0].text
+    for name in ("observation", "prediction"):
+        assert getattr(parsed, name) == getattr(last, name)
 
 
 def test_calls_in_calls_end():
@@ -540,7 +617,6 @@ MARKS = [
     ("<|channel>thought\n", "<channel|>"),
     ("<unused94>thought\n", "<unused95>"),
 ]
-moves = st.lists(st.sampled_from(MOVES.names), min_size=1, max_size=3)
 drafts = st.sampled_from(
     [
         "Maybe {0}.",
@@ -617,3 +693,22 @@ def test_a_call_from_an_apis_own_field_is_read(arguments):
     reply = tool_call_reply("act", arguments, "I go.")
     assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up", "Left"]
     assert KINDS["grid"].parse(tool_call_reply("act", "{broken")).actions == ()
+
+
+TABLE = re.findall(
+    r"^\| `(.+)` \| (.+) \|$",
+    (Path(__file__).parents[2] / "docs" / "replies.md").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+
+
+def test_the_page_has_a_table():
+    assert len(TABLE) >= 20
+
+
+@pytest.mark.parametrize(("reply", "promised"), TABLE)
+def test_the_table_of_the_page_holds(reply, promised):
+    parsed = KINDS["grid"].parse(reply)
+    executed = " ".join(action.name for action in parsed.actions) or "-"
+    told = [f" `{code}`" for code in codes(parsed) if code in ("unclear_answer", "unknown_action")]
+    assert executed + "".join(told) == promised

@@ -312,3 +312,68 @@ def test_what_is_too_large_is_left_out_and_counted(tmp_path):
     assert found.size == (4, 6 + 8 + 6)
     with pytest.raises(ConfigError, match=r"no sample left.*sources=\('other',\) of mine"):
         load_sample_set(str(tmp_path), "published", ("other",), 64, 50)
+
+
+# -- other schemas -------------------------------------------------------------------------------
+
+LLAVA = {
+    "id": "1",
+    "image": "a.png",
+    "conversations": [
+        {"from": "human", "value": "<image>\nHow many?"},
+        {"from": "gpt", "value": "3"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "columns"),
+    [
+        (
+            {"question": "How many?", "answer": 3, "image": "a.png"},
+            {"question": "prompt", "answer": "answer", "image": "images"},
+        ),
+        (LLAVA, {"conversations": "prompt", "image": "images"}),
+        (
+            {"messages": [{"role": "user", "content": "How many?"}], "y": "3", "pics": ["a.png"]},
+            {"messages": "prompt", "y": "answer", "pics": "images"},
+        ),
+    ],
+)
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_rows_of_other_schemas_are_played_by_naming_their_columns(tmp_path, other, columns, form):
+    (tmp_path / "a.png").write_bytes(png())
+    path = tmp_path / f"rows.{form}"
+    text = json.dumps([other, other] if form == "json" else other)
+    path.write_text(text, encoding="utf-8-sig")
+    sample = next(iter(read_samples(path, columns)))
+    assert (sample.question, sample.reward_model.truth) == ("How many?", "3")
+    assert (sample.data_source, sample.images[0].size) == ("rows", (6, 4))
+    env = gym.make("vagen/Sample-v0", dataset=str(path), columns=columns, split_by="all")
+    for split in ("train", "test"):
+        env.reset(seed=0, options={"split": split})
+        *_, info = env.step("<think>.</think><answer>\\boxed{3}</answer>")
+        assert info["turn"].success
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"question": "promt"}, "Did you mean 'prompt'"),
+        ({"query": "prompt"}, "there is no column 'query'; the row has question, answer"),
+        ({"answer": "answer"}, "has no prompt"),
+        ({"question": "prompt"}, "answer=None is not a text or a number"),
+        ({"question": "prompt", "answer": "prompt"}, "names a part twice"),
+    ],
+)
+def test_wrong_columns_are_said(tmp_path, columns, said):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"question": "How many?", "answer": "3"}))
+    with pytest.raises(SampleError, match=said):
+        list(read_samples(path, columns))
+
+
+def test_an_empty_file_says_that_it_is_empty(tmp_path):
+    (tmp_path / "rows.jsonl").write_text("")
+    with pytest.raises(SampleError, match="is empty"):
+        list(read_samples(tmp_path / "rows.jsonl"))

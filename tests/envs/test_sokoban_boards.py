@@ -149,7 +149,7 @@ def test_boxobans_folders_are_its_splits_and_each_board_is_played_once_in_order(
     assert given.reset(seed=77)[1]["level"] == alone.reset(options={"level": 2})[1]["level"]
     with pytest.raises(ConfigError, match="no level=4: the split 'test' has 4, counted from 0"):
         alone.reset(options={"level": 4})
-    with pytest.raises(LevelError, match=r'no board for train \(0 for train.*split_by="content"'):
+    with pytest.raises(LevelError, match=r'no board for train \(0 for train.*split_by="all"'):
         alone.reset(options={"split": "train"})
     with pytest.raises(EpisodeOverError, match="call reset"):
         alone.step("<answer>Up</answer>")
@@ -236,7 +236,7 @@ def test_boards_that_cannot_be_played_are_counted_in_one_warning(tmp_path, text,
 
 
 def test_a_file_without_a_board_is_an_error(tmp_path):
-    for text in ("", "# Level 1", "#####\n#####", "no board here"):
+    for text in ("# Level 1", "#####\n#####", "no board here"):
         with pytest.raises(ConfigError, match="has no board"):
             env_of(written(tmp_path, text))
     with pytest.raises(ConfigError, match="neither a file nor a folder"):
@@ -343,7 +343,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, seed, boxes, cut, floor)
         return
     path = tmp_path_factory.mktemp("boards") / "one.xsb"
     path.write_text("\n".join(rows))
-    (read,) = levels_of(load_boards(str(path)))
+    (read,) = levels_of(load_boards(str(path), "content"))
     assert read.board == level.board
     assert xsb(read).split("\n") == [row.replace(floor, " ") for row in rows]
 
@@ -368,7 +368,7 @@ def test_twins_are_in_one_split(tmp_path):
     text = "\n\n".join(
         "\n".join(each) for each in (rows, turned, wide, [row[::-1] for row in rows])
     )
-    boards = load_boards(str(written(tmp_path, text)))
+    boards = load_boards(str(written(tmp_path, text)), "content")
     assert [len(of_split) for of_split in boards.splits.values() if of_split] in ([3], [4])
 
 
@@ -377,8 +377,9 @@ ONE, OTHER = "######\n#@$. #\n######\n", "######\n#@ $.#\n######\n"
 
 def playable(path, **options):
     """An environment of a file with one board, in the split that the board is of."""
-    (split,) = [split for split, of_split in load_boards(str(path)).splits.items() if of_split]
-    return env_of(path, split=split, **options)
+    splits = load_boards(str(path), "content").splits
+    (split,) = [split for split, of_split in splits.items() if of_split]
+    return env_of(path, split=split, split_by="content", **options)
 
 
 def test_a_file_that_changes_is_read_again_and_an_environment_keeps_what_it_has(tmp_path):
@@ -391,9 +392,9 @@ def test_a_file_that_changes_is_read_again_and_an_environment_keeps_what_it_has(
     assert second.reset(seed=0)[1]["state"].symbolic() != rows
     assert first.reset(seed=0)[1]["state"].symbolic() == rows
     with pytest.raises(SnapshotError, match="other options"):
-        env_of(path, split=first.config.split).restore(moment)
+        env_of(path, split=first.config.split, split_by="content").restore(moment)
     written(tmp_path, ONE)
-    env_of(path, split=first.config.split).restore(moment)
+    env_of(path, split=first.config.split, split_by="content").restore(moment)
 
 
 def test_every_loaded_board_is_reset_though_it_cannot_be_solved(tmp_path):
@@ -409,3 +410,70 @@ def test_every_loaded_board_is_reset_though_it_cannot_be_solved(tmp_path):
 def test_an_empty_path_of_boards_is_refused():
     with pytest.raises(ConfigError, match="boards='' is not valid"):
         gym.make("vagen/Sokoban-v0", boards="")
+
+
+ONE = "#####\n#@$.#\n#####\n"
+
+
+def _slc(*boards):
+    levels = "".join(
+        f'<Level Id="{i}">' + "".join(f"<L>{row}</L>" for row in board.split("\n")) + "</Level>"
+        for i, board in enumerate(boards)
+    )
+    collection = f"<LevelCollection>{levels}</LevelCollection>"
+    return f'<?xml version="1.0" encoding="utf-8"?>\n<SokobanLevels>{collection}</SokobanLevels>'
+
+
+@pytest.mark.parametrize("corridor", range(12))
+def test_one_board_of_ones_own_is_played_at_the_default_reset(tmp_path, corridor):
+    # whichever split its content would draw
+    board = "####\n#@ #\n" + "#  #\n" * corridor + "#$ #\n#. #\n####\n"
+    env = env_of(written(tmp_path, board))
+    env.reset(seed=0)
+    assert finish(env)[-1].success
+    if env.config.imported.splits["test"]:  # its content isn't train's, so it stands in all
+        env.reset(options={"split": "test"})
+        return
+    with pytest.raises(LevelError, match='split_by="all"'):
+        env.reset(options={"split": "test"})
+
+
+def test_split_by_all_puts_every_board_into_every_split(tmp_path):
+    for split in SPLITS:
+        env = env_of(written(tmp_path, BOXOBAN), split_by="all", split=split)
+        assert env.level_count == 2
+        env.reset(options={"level": 1})
+    with pytest.raises(ConfigError, match="split_by"):
+        env_of(written(tmp_path, BOXOBAN), split_by="every")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig"])
+@pytest.mark.parametrize("name", ["boards.lvl", "boards.slc", "boards"])
+def test_other_encodings_and_endings_are_read(tmp_path, encoding, name):
+    text = _slc(ONE.strip()) if name.endswith("slc") else ONE
+    mark = "\ufeff" if encoding == "utf-16-le" else ""
+    (tmp_path / name).write_bytes((mark + text.replace("\n", "\r\n")).encode(encoding))
+    boards = load_boards(str(tmp_path), split_by="all")
+    assert [level.floor.bit_count() for level in levels_of(boards)] == [3, 3, 3]
+
+
+def test_collections_in_xml_are_read_in_order_and_damaged_ones_named(tmp_path):
+    other = "######\n#@ $.#\n######"
+    path = written(tmp_path, _slc(ONE.strip(), other), "own.slc")
+    boards = load_boards(str(path), split_by="all")
+    assert [boards.level("test", i).floor.bit_count() for i in range(2)] == [3, 4]
+    with pytest.raises(ConfigError, match="is not XML"):
+        load_boards(str(written(tmp_path, "<SokobanLevels><Level>", "cut.slc")))
+    bomb = (
+        '<!DOCTYPE a [<!ENTITY x "#####">]><SokobanLevels><Level><L>&x;</L></Level></SokobanLevels>'
+    )
+    with pytest.raises(ConfigError, match="entities"):
+        load_boards(str(written(tmp_path, bomb, "bomb.slc")))
+
+
+def test_what_is_empty_says_so(tmp_path):
+    with pytest.raises(ConfigError, match="is empty"):
+        load_boards(str(written(tmp_path, "")))
+    (tmp_path / "none").mkdir()
+    with pytest.raises(ConfigError, match="without files of boards"):
+        load_boards(str(tmp_path / "none"))

@@ -7,6 +7,7 @@ import pickle
 import tempfile
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium import wrappers
 from gymnasium.spaces.utils import flatdim, flatten, flatten_space, unflatten
@@ -112,26 +113,92 @@ WRAPPERS = {
     "AddRenderObservation": lambda env: wrappers.AddRenderObservation(env, render_only=True),
     "TransformReward": lambda env: wrappers.TransformReward(env, lambda reward: 2 * reward),
     "ClipReward": lambda env: wrappers.ClipReward(env, 0.0, 1.0),
+    "NumpyToTorch": wrappers.NumpyToTorch,
+    "ArrayConversion": lambda env: wrappers.ArrayConversion(env, np, np),
 }
+UNFIT = {
+    "AtariPreprocessing": "wants the Arcade Learning Environment",
+    "ClipAction, RescaleAction, DiscretizeAction": "want a box of actions; a reply is text",
+    "GrayscaleObservation, ResizeObservation, ReshapeObservation, RescaleObservation": "want a box of "
+    "observations; here it is in a dictionary, so FilterObservation or TransformObservation come first",
+    "DtypeObservation, NormalizeObservation, MaxAndSkipObservation, DiscretizeObservation": "the same",
+    "JaxToNumpy, JaxToTorch": "want an environment written in JAX",
+    "AddWhiteNoise, ObstructView": "work on what `render` gives, and are left to Gymnasium's own tests",
+}
+"""Wrappers of Gymnasium 1.4 that aren't tried, and why."""
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_wrappers_of_gymnasium_work(name, monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    if name in ("NumpyToTorch", "ArrayConversion"):
+        pytest.importorskip("array_api_compat")
+        pytest.importorskip("torch")
     if name in ("RecordVideo", "HumanRendering"):
         pytest.importorskip("moviepy" if name == "RecordVideo" else "pygame")
     env = WRAPPERS[name](
         gym.make("vagen/FrozenLake-v0", render_mode="rgb_array", max_episode_steps=3)
     )
     observation, _ = env.reset(seed=1)
-    assert observation in env.observation_space
+    assert name == "NumpyToTorch" or observation in env.observation_space
     for _ in range(2):
         observation, *_, info = env.step(env.unwrapped.oracle_reply())
-        assert observation in env.observation_space
+        assert name == "NumpyToTorch" or observation in env.observation_space
         assert info["turn"].parsed.format_correct
         if info["turn"].terminated or info["turn"].truncated:
             break
     env.close()
+
+
+def test_every_wrapper_of_gymnasium_is_tried_or_named():
+    """A wrapper that is new in Gymnasium is to be looked at."""
+    listed = {name.split(" ")[0] for name in WRAPPERS} | set(", ".join(UNFIT).split(", "))
+    base = {"ActionWrapper", "ObservationWrapper", "RewardWrapper", "Wrapper", "vector"}
+    assert set(wrappers.__all__) - base <= listed
+
+
+def test_a_tensor_is_what_a_learner_of_torch_gets():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("array_api_compat")
+    env = wrappers.NumpyToTorch(gym.make("vagen/FrozenLake-v0"))
+    observation, info = env.reset(seed=1, options={"split": "test"})
+    assert isinstance(observation["image"], torch.Tensor)
+    assert isinstance(observation["text"], str)
+    assert info["state"] == env.unwrapped.true_state
+    assert info["level"]["split"] == "test"
+    *_, info = env.step(env.unwrapped.oracle_reply())
+    assert info["turn"].executed
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_vectors_of_tensors(mode):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("array_api_compat")
+    for wrapper, options in (
+        ("NumpyToTorch", {}),
+        ("ArrayConversion", {"env_xp": np, "target_xp": torch}),
+    ):
+        made = gym.make_vec("vagen/FrozenLake-v0", num_envs=2, vectorization_mode=mode)
+        envs = getattr(wrappers.vector, wrapper)(made, **options)
+        observation, info = envs.reset(seed=1)
+        assert isinstance(observation["image"], torch.Tensor)
+        assert isinstance(observation["text"], tuple)
+        observation, reward, *_, info = envs.step(("<answer>Up</answer>",) * 2)
+        assert isinstance(reward, torch.Tensor)
+        assert observation["image"].shape == (2, 128, 128, 3)
+        assert [turn.env_id for turn in info["turn"]] == ["vagen/FrozenLake-v0"] * 2
+        envs.close()
+
+
+def test_the_spec_knows_the_turns_and_adds_no_limit():
+    """`TimeAwareObservation` without a limit of its own; the registered spec stays as it is."""
+    env = gym.make("vagen/FrozenLake-v0", max_turns=5)
+    assert env.spec.max_episode_steps == 5
+    assert gym.spec("vagen/FrozenLake-v0").max_episode_steps is None
+    assert not isinstance(env, wrappers.TimeLimit)
+    timed = wrappers.TimeAwareObservation(env, flatten=False)
+    assert timed.reset(seed=1)[0] in timed.observation_space
+    assert timed.max_timesteps == 5
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=40))

@@ -122,7 +122,7 @@ def test_a_file_of_one_split_is_that_split(tmp_path):
     assert [icon.name for icon in splits["test"]] == [row["Filename"] for row in ROWS]
     assert not splits["train"]
     env = make(dataset=str(tmp_path / "test.jsonl"))
-    with pytest.raises(LevelError, match='split_by="content"'):
+    with pytest.raises(LevelError, match='split_by="all"'):
         env.reset(seed=0)
     by_content = load_dataset(str(tmp_path / "test.jsonl"), 8000, "content").splits
     assert sum(map(len, by_content.values())) == 60

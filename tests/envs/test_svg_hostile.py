@@ -24,7 +24,8 @@ from PIL import Image
 pytest.importorskip("resvg")
 
 from vagen_envs import workers
-from vagen_envs.svg.check import SvgError, clean
+from vagen_envs.errors import SvgError
+from vagen_envs.svg.check import clean
 from vagen_envs.svg.renderer import Renderer
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -22,6 +22,10 @@ class PPOTrainerAdapter:
     def __init__(self, context: str = "all") -> None:
         self.context = ContextPolicy.parse(context)
         self.name = f"vagen_adapters.ppo, {context}"
+        self.refusals = {
+            "image token": "TrainingDataError: prompt 0: its pictures take",
+            "no room": "left out",
+        }
 
     def play(self, playback: Playback) -> Sequence[TrainedSequence]:
         """See `Trainer.play`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from typing import ClassVar
 from unittest import mock
 
 import skyrl.train.generators.skyrl_vlm_generator as vlm
@@ -61,6 +62,7 @@ class Client:
 
 class OfSkyRL:
     name = "SkyRL's generator for pictures"
+    refusals: ClassVar = {}
     generator = vlm.SkyRLVLMGymGenerator
     client = Client
 

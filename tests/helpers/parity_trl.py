@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from typing import ClassVar
 
 import numpy as np
 import qwen
@@ -38,6 +39,7 @@ def as_pixels(picture):
 
 class OfTRL:
     name = "TRL's GRPOTrainer with an environment"
+    refusals: ClassVar = {}
     trainer_class = Recorded
 
     def play(self, playback):

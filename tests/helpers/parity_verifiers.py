@@ -9,6 +9,7 @@ import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 from unittest import mock
 
 import torch
@@ -110,6 +111,7 @@ def pixels_of(url):
 
 class OfVerifiers:
     name = "verifiers' training client and trace"
+    refusals: ClassVar = {"image token": "left out", "no room": "left out"}
     engine = Engine
 
     def rows(self, playback, trace):
@@ -125,7 +127,10 @@ class OfVerifiers:
             ),
         ):
             environment = verifiers_env.load_environment(
-                ENV_ID, first_seed=playback.recording.seed, num_levels=1
+                ENV_ID,
+                first_seed=playback.recording.seed,
+                num_levels=1,
+                **playback.recording.options,
             )
             tokenizer_for_the_renderer(playback.model.folder, folder)
             client = TrainClientConfig(

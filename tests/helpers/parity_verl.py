@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import ClassVar
 from unittest import mock
 
 import hydra
@@ -46,6 +47,7 @@ def processor_of(folder):
 
 class OfVerl:
     name = "verl's agent loop"
+    refusals: ClassVar = {}
     worker = WORKER
 
     def play(self, playback):

@@ -9,13 +9,13 @@ import mujoco
 import numpy as np
 
 from vagen_envs.navigation.camera import _Painter
-from vagen_envs.navigation.simulator import EYE_Y
+from vagen_envs.navigation.scene import EYE_Y
 
 painter = functools.cache(_Painter)
 
 
-def segmented(simulator):
-    """For each of 255 x 255 pixels the index of the object in `house.objects`, or -1."""
+def segmented(simulator, side=255):
+    """For each of side x side pixels the index of the object in `house.objects`, or -1."""
     model, pose, camera = simulator._model, simulator.pose, mujoco.MjvCamera()
     turn, tilt = math.radians(pose.rotation), math.radians(pose.horizon)
     ahead = (math.sin(turn) * math.cos(tilt), math.cos(turn) * math.cos(tilt), -math.sin(tilt))
@@ -26,7 +26,7 @@ def segmented(simulator):
     mujoco.mjv_updateScene(
         model, simulator._data, mujoco.MjvOption(), None, camera, mujoco.mjtCatBit.mjCAT_ALL, scene
     )
-    pixels = painter().draw(model, scene, 255, False).astype(int)
+    pixels = painter().draw(model, scene, side, False).astype(int)
     bodies = np.full(scene.ngeom + 1, -1)
     for geom in scene.geoms[: scene.ngeom]:
         if geom.objtype == mujoco.mjtObj.mjOBJ_GEOM:

@@ -37,6 +37,16 @@ def test_only_the_top_sentences_are_frequent():
     assert penalty.fine("down", 0.0) == -0.1
 
 
+def test_every_sentence_of_the_top_is_frequent():
+    """The bar is the count of the last of the top sentences, not of the first."""
+    penalty = RepetitionPenalty(top=3, at_least=2)
+    for count, text in ((40, "up."), (20, "down."), (10, "left."), (5, "right.")):
+        for _ in range(count):
+            penalty.fine(text, 1.0)
+    fined = {text: penalty.fine(text, 0.0) for text in ("up", "down", "left", "right")}
+    assert fined == {"up": -0.1, "down": -0.1, "left": -0.1, "right": 0.0}
+
+
 def test_memory_is_bounded():
     penalty = RepetitionPenalty()
     for i in range(3 * CAPACITY):

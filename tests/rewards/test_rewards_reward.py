@@ -176,6 +176,7 @@ def test_options_as_files_give_them():
         "gate": True,
         "weighting": "plain",
         "penalty": "paper",
+        "per_turn": False,
     }
     assert ReasoningReward.from_options({"grounding": 0.3}).betas == {
         "grounding": 0.3,

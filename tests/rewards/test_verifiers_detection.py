@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vagen_envs.sample.answer import Box, NotBoxesError, iou, read_boxes
+from vagen_envs.errors import NotBoxesError
+from vagen_envs.sample.answer import Box, iou, read_boxes
 from vagen_envs.sample.schema import RewardModel, Sample
 from vagen_rewards.errors import VerifierError
 from vagen_rewards.verifiers import score

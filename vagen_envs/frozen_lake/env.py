@@ -17,7 +17,9 @@ from vagen_envs.replies import Action
 from vagen_envs.seeding import HashStream, Split, content_hash
 
 _HOLES_OF_CORNERS = 0.2
-"""Gymnasium's chance of a hole. Of maps with 0.65, whose cells are drawn alike, hardly one of 8x8 can be crossed."""
+"""Gymnasium's chance of a hole. Of maps with 0.65, whose cells are drawn alike, hardly one of 8x8
+can be crossed.
+"""
 _MOST_SLIPPERY = 1_000  # the ladder's top rung never needs a second one; narrow budgets do
 
 
@@ -46,6 +48,7 @@ class FrozenLakeConfig(SolvableConfig):
             "hole_probability": 0.2,
             "min_solution_length": 1,
             "step_reward": 0.0,
+            "format_per_turn": True,
             "reasoning": "required",
             "parsing": "released",
         },
@@ -67,34 +70,41 @@ class FrozenLakeConfig(SolvableConfig):
     )
 
     desc: Annotated[tuple[str, ...] | None, OrNone(Several(Words(16), 16)), Open()] = None
-    """A map in Gymnasium's letters, such as `("SFFF", "FHFH", "FFFH", "HFFG")`, for every level: a rectangle of up to
-    16x16 with one or more starts and goals, as rows, lists of letters or Gymnasium's array. Then `size` and the window
-    don't count, and there are no splits. `None` draws a map (table 9)."""
+    """A map in Gymnasium's letters, such as `("SFFF", "FHFH", "FFFH", "HFFG")`, for every level: a
+    rectangle of up to 16x16 with one or more starts and goals, as rows, lists of letters or
+    Gymnasium's array. Then `size` and the window don't count, and there are no splits. `None` draws
+    a map (table 9)."""
     size: Annotated[int, Whole(3, 16), Open()] = 4
     """Rows and columns; 3 to 16."""
     is_slippery: Annotated[bool, Open()] = False
-    """Slip to either side with a third each, as in Gymnasium. Slips are part of the seed. The paper's prompt says
-    that tiles are slippery although they aren't; ours says what is true."""
+    """Slip to either side with a third each, as in Gymnasium. Slips are part of the seed. The
+    paper's prompt says that tiles are slippery although they aren't; ours says what is true."""
     hole_probability: Annotated[float, Open(Number(0.0, 1.0))] = 0.65
-    """Chance of each cell off the way to be a hole: with start and goal anywhere, 4x4 cells have six on average, and
-    the best of all blind strings of nine moves solves 4 % of the levels (5 % with a chance of 0.6). Gymnasium's maps,
-    `corners`, have 0.2."""
+    """Chance of each cell off the way to be a hole: with start and goal anywhere, 4x4 cells have
+    six on average, and the best of all blind strings of nine moves solves 4 % of the levels (5 %
+    with a chance of 0.6). Gymnasium's maps, `corners`, have 0.2."""
     corners: Annotated[bool, Open()] = False
-    """Start at the upper left and have the goal at the lower right, as Gymnasium's maps and so the released code's
-    do. Such a way has 2 (`size` - 1) moves or an even number more: on 4x4 cells 6. Beside it a chance of holes that
-    isn't given is 0.2, a window that isn't given reaches so far, and a rung sets no holes and no shorter ways."""
+    """Start at the upper left and have the goal at the lower right, as Gymnasium's maps and so the
+    released code's do. Such a way has 2 (`size` - 1) moves or an even number more: on 4x4 cells 6.
+    Beside it a chance of holes that isn't given is 0.2, a window that isn't given reaches so far,
+    and a rung sets no holes and no shorter ways."""
     min_solution_length: Annotated[int, Whole(1, 256), Open()] = 5
-    """Fewest moves of a shortest safe way: table 9's `min_actions_to_succeed`, which the released code never reads.
-    The start and the goal are anywhere: from corner to corner of a 4x4 map every way would have 6 moves."""
+    """Fewest moves of a shortest safe way: table 9's `min_actions_to_succeed`, which the released
+    code never reads. The start and the goal are anywhere: from corner to corner of a 4x4 map every
+    way would have 6 moves."""
     max_solution_length: Annotated[int, Whole(1, 256), Open()] = 9
-    """Most moves of a shortest safe way, up to 256: 9 is what three turns of three actions can do."""
+    """Most moves of a shortest safe way, up to 256: 9 is what three turns of three actions can
+    do.
+    """
     success_reward: Annotated[float, Open(REWARD)] = 10.0
     """When the goal is reached (table 17)."""
     step_reward: Annotated[float, Open(REWARD)] = -0.1
-    """For each action after which the goal isn't reached (table 17), falling into a hole included. The released
-    code has none."""
+    """For each action after which the goal isn't reached (table 17), falling into a hole included.
+    The released code has none."""
     scale: Annotated[int, Whole(1, 16), Open(Whole(1, 2))] = 1
-    """Pixels of a tile are 32 times this; a 4x4 map has 128x128 pixels. 1 to 16, and at most 2048 pixels a side."""
+    """Pixels of a tile are 32 times this; a 4x4 map has 128x128 pixels. 1 to 16, and at most 2048
+    pixels a side.
+    """
 
     def __post_init__(self) -> None:
         SolvableConfig.__post_init__(self)
@@ -113,12 +123,19 @@ class FrozenLakeConfig(SolvableConfig):
         """Some lake has a way within the window."""
         if self.desc is not None:
             return
-        longest, least = levels.longest_way(self.size), self.min_solution_length
+        longest = levels.longest_way(self.size)
+        least = self.min_solution_length
         cells = f"{self.size}x{self.size} cells"
         if self.corners:
             least = levels.way_between_corners(self.size, least)
-            why = f"from corner to corner of {cells} a way has {2 * (self.size - 1)} moves or an even number more"
-            must_be = f"at least {least}: {why}; it follows from max_turns and max_steps where they are given"
+            why = (
+                f"from corner to corner of {cells} a way has {2 * (self.size - 1)} moves or an "
+                "even number more"
+            )
+            must_be = (
+                f"at least {least}: {why}; it follows from max_turns and max_steps where they "
+                "are given"
+            )
             self.require(self.max_solution_length >= least, "max_solution_length", must_be)
         self.require(
             least <= longest,
@@ -135,7 +152,9 @@ class FrozenLakeConfig(SolvableConfig):
 
     @classmethod
     def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A rung's holes leave hardly a way from corner to corner, and its ways may be too short for one."""
+        """A rung's holes leave hardly a way from corner to corner, and its ways may be too short
+        for one.
+        """
         ladder = super()._rung(rung, beside)
         if not beside.get("corners"):
             return ladder
@@ -184,7 +203,10 @@ class FrozenLakeEnv(GridEnv):
 
     def _constants(self) -> dict[str, str]:
         legend = "Symbols: _ frozen, O hole, G goal, P you, X you in a hole, * you on the goal.\n"
-        straight = "The ice is not slippery: each action moves you one cell, unless the edge of the lake stops you."
+        straight = (
+            "The ice is not slippery: each action moves you one cell, unless the edge of the "
+            "lake stops you."
+        )
         slippery = (
             "The ice is slippery: with one chance in three each, "
             "an action moves you straight on, to its left or to its right."
@@ -195,7 +217,8 @@ class FrozenLakeEnv(GridEnv):
         }
 
     def _picture_shape(self) -> tuple[int, int, int]:
-        desc, size = self.config.desc, self.config.size
+        desc = self.config.desc
+        size = self.config.size
         rows, columns = (len(desc), len(desc[0])) if desc else (size, size)
         return self._tiled(rows, columns, self.config.scale)
 
@@ -218,8 +241,9 @@ class FrozenLakeEnv(GridEnv):
             if slips is None or simulator.plan(config.max_solution_length) is not None:
                 return simulator
         raise LevelError(
-            f"none of {_MOST_SLIPPERY} slippery lakes can be crossed in {config.max_solution_length} actions with the "
-            "slips to come; raise max_solution_length or lower hole_probability"
+            f"none of {_MOST_SLIPPERY} slippery lakes can be crossed in "
+            f"{config.max_solution_length} actions with the slips to come; raise "
+            "max_solution_length or lower hole_probability"
         )
 
     def _content(self) -> str:
@@ -243,7 +267,9 @@ class FrozenLakeEnv(GridEnv):
         return Executed(action.text, went is not None, rewards, feedback)
 
     def plan(self) -> Sequence[str]:
-        """A shortest safe way from here. It knows the slips to come. Raises LevelError where there is none."""
+        """A shortest safe way from here. It knows the slips to come. Raises LevelError where there
+        is none.
+        """
         lake = self.simulator.lake
         way = self.simulator.plan(4 * len(lake.cells))
         if way is None:

@@ -23,8 +23,8 @@ _SMALL = 4
 """Rows up to which all ways are known: 4x4 cells have 3,096 of 5 to 9 moves, found in 20 ms."""
 
 SHARES = 40, 10
-"""Of 100 maps so many are for train and for val; half is left for test. Long ways are rare on 4x4 cells, and a
-tenth of their maps would be a poor test."""
+"""Of 100 maps so many are for train and for val; half is left for test. Long ways are rare on 4x4
+cells, and a tenth of their maps would be a poor test."""
 
 
 _LONGEST = {3: 6, 4: 10}
@@ -34,14 +34,17 @@ _LONGEST = {3: 6, 4: 10}
 def longest_way(size: int) -> int:
     """No shortest safe way has more moves.
 
-    Of its cells only neighbours on it are side by side. So all other pairs of cells have one that isn't on it, and
-    there are at most four pairs to each of these: 2 m <= (2 size² + 2 size - 4) / 3 for m moves.
+    Of its cells only neighbours on it are side by side. So all other pairs of cells have one that
+    isn't on it, and there are at most four pairs to each of these: 2 m <= (2 size² + 2 size - 4) /
+    3 for m moves.
     """
     return _LONGEST.get(size, (2 * size * size + 2 * size - 4) // 3)
 
 
 def way_between_corners(size: int, shortest: int = 1) -> int:
-    """The fewest moves, at least `shortest`, that a way from corner to corner can have: an even number."""
+    """The fewest moves, at least `shortest`, that a way from corner to corner can have: an even
+    number.
+    """
     return max(2 * (size - 1), shortest + shortest % 2)
 
 
@@ -65,14 +68,19 @@ class Lake:
         return len(self.cells) // self.size
 
     def map(self) -> bytes:
-        """The map without its start, the same for maps that are equal up to turning and mirroring."""
+        """The map without its start, the same for maps that are equal up to turning and
+        mirroring.
+        """
         return b"frozen_lake" + canonical(self.cells, self.rows, self.size)
 
 
 def move(size: int, count: int, cell: int, action: str) -> int:
-    """The cell that `action` leads to on a lake of `size` columns and `count` cells; the edge of the lake stops it."""
+    """The cell that `action` leads to on a lake of `size` columns and `count` cells; the edge of
+    the lake stops it.
+    """
     rows, columns = MOVES[action]
-    to, column = cell + rows * size + columns, cell % size + columns
+    to = cell + rows * size + columns
+    column = cell % size + columns
     return to if 0 <= to < count and 0 <= column < size else cell
 
 
@@ -86,7 +94,9 @@ def neighbours(size: int, count: int) -> tuple[tuple[int, ...], ...]:
 
 
 def distances(size: int, cells: bytes) -> list[int | None]:
-    """Fewest moves from each cell to a goal without touching a hole; `None` where there is no way."""
+    """Fewest moves from each cell to a goal without touching a hole; `None` where there is no
+    way.
+    """
     found: list[int | None] = [0 if cell == GOAL else None for cell in cells]
     frontier = [i for i, cell in enumerate(cells) if cell == GOAL]
     around = neighbours(size, len(cells))
@@ -115,8 +125,8 @@ def draw_lake(
 ) -> Lake:
     """A lake of `split` whose shortest safe way has between `shortest` and `longest` moves.
 
-    With `corners` maps are drawn as Gymnasium draws them until one is of the split and has such a way. Otherwise
-    see `_wind`; no longer way is sought than `longest_way`.
+    With `corners` maps are drawn as Gymnasium draws them until one is of the split and has such a
+    way. Otherwise see `_wind`; no longer way is sought than `longest_way`.
 
     Raises:
         LevelError: none was found; the message says what to change.
@@ -133,8 +143,9 @@ def draw_lake(
         ):  # whatever the start, so no map leaks
             return lake
     raise LevelError(
-        f"no {size}x{size} lake with hole_probability={hole_probability} has a shortest way of {shortest} to {longest} "
-        f"moves in {split} (tried {_MOST_LAKES}); widen the window or change size or hole_probability"
+        f"no {size}x{size} lake with hole_probability={hole_probability} has a shortest way of "
+        f"{shortest} to {longest} moves in {split} (tried {_MOST_LAKES}); widen the window or "
+        "change size or hole_probability"
     )
 
 
@@ -150,11 +161,12 @@ def _between_corners(
 
 
 def _wind(stream: HashStream, size: int, hole_probability: float, length: int) -> Lake | None:
-    """A lake whose shortest safe way has `length` moves; `None` if the way that was begun found no room.
+    """A lake whose shortest safe way has `length` moves; `None` if the way that was begun found no
+    room.
 
-    First the way, at random and so that no two of its cells but neighbours on it touch; then holes elsewhere, each
-    cell with `hole_probability`; then a further hole in every way that is shorter. Drawing maps until one has a
-    long way instead gives the same few maps again and again.
+    First the way, at random and so that no two of its cells but neighbours on it touch; then holes
+    elsewhere, each cell with `hole_probability`; then a further hole in every way that is shorter.
+    Drawing maps until one has a long way instead gives the same few maps again and again.
     """
     if size <= _SMALL:
         known = _all_ways(size, length)
@@ -191,8 +203,9 @@ def _wander(stream: HashStream, size: int, length: int) -> list[int]:
 def _all_ways(size: int, length: int) -> tuple[tuple[int, ...], ...]:
     """All ways of this length, in order.
 
-    One that wanders keeps to the edge, where there is room, so a blind string that runs along it solved 7 % of
-    the levels; of these, with the default chance of a hole, the best string of nine moves solves 4 %.
+    One that wanders keeps to the edge, where there is room, so a blind string that runs along it
+    solved 7 % of the levels; of these, with the default chance of a hole, the best string of nine
+    moves solves 4 %.
     """
     around = neighbours(size, size * size)
     ways: list[tuple[tuple[int, ...], frozenset[int]]] = [
@@ -211,7 +224,9 @@ def _all_ways(size: int, length: int) -> tuple[tuple[int, ...], ...]:
 def _shortcut(
     stream: HashStream, size: int, cells: bytearray, start: int, length: int
 ) -> list[int]:
-    """The cells of a way from `start` to the goal with fewer than `length` moves, empty if there is none."""
+    """The cells of a way from `start` to the goal with fewer than `length` moves, empty if there is
+    none.
+    """
     far = distances(size, bytes(cells))
     left = far[start]
     if left is None or left >= length:
@@ -229,14 +244,16 @@ def _shortcut(
 
 def _holes(stream: HashStream, size: int, hole_probability: float) -> bytearray:
     # 16 bits a cell meet a probability to 1/65,536; one long draw costs less than a draw a cell.
-    dice, most = stream.bits(16 * size * size), int(hole_probability * 65536)
+    dice = stream.bits(16 * size * size)
+    most = int(hole_probability * 65536)
     return bytearray(
         [HOLE if dice >> i & 65535 < most else FROZEN for i in range(0, 16 * size * size, 16)]
     )
 
 
 def rows_of(desc: Any) -> tuple[str, ...] | None:
-    """A map as rows of letters, in any form that Gymnasium takes: texts, lists of letters, an array of bytes.
+    """A map as rows of letters, in any form that Gymnasium takes: texts, lists of letters, an array
+    of bytes.
 
     `None` for anything else.
     """
@@ -261,7 +278,8 @@ def read_lake(desc: Sequence[str], stream: HashStream | None = None) -> Lake:
         stream: draws one of several starts, as Gymnasium does; the first is taken without.
 
     Raises:
-        ConfigError: it isn't a rectangle of these letters with a start and a goal that every start can reach.
+        ConfigError: it isn't a rectangle of these letters with a start and a goal that every start
+            can reach.
     """
     text = "".join(desc)
     letters = {"S": FROZEN, "F": FROZEN, "H": HOLE, "G": GOAL}
@@ -271,7 +289,8 @@ def read_lake(desc: Sequence[str], stream: HashStream | None = None) -> Lake:
         or not {"S", "G"} <= set(text)
     ):
         raise ConfigError(
-            f"desc={list(desc)!r} is not a lake: it must be a rectangle of the letters S, F, H, G with an S and a G"
+            f"desc={list(desc)!r} is not a lake: it must be a rectangle of the letters S, F, H, "
+            "G with an S and a G"
         )
     starts = [at for at, letter in enumerate(text) if letter == "S"]
     start = starts[0] if stream is None or len(starts) == 1 else stream.choice(starts)

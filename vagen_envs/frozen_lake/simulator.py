@@ -57,7 +57,9 @@ class FrozenLakeSimulator:
         return None if self.player == was else action
 
     def plan(self, most: int) -> list[str] | None:
-        """The fewest actions to the goal, slips to come included; `None` if more than `most` would be needed."""
+        """The fewest actions to the goal, slips to come included; `None` if more than `most` would
+        be needed.
+        """
         if self.lost:
             return None
         slips = copy.copy(self.slips)
@@ -100,7 +102,8 @@ class FrozenLakeSimulator:
 
     def state(self) -> FrozenLakeState:
         """The truth now."""
-        rows, columns = self.lake.rows, self.lake.size
+        rows = self.lake.rows
+        columns = self.lake.size
         width = None if rows == columns else columns
         target, *others = self._goals
         return FrozenLakeState(

@@ -15,7 +15,8 @@ class FrozenLakeState(State):
 
     Attributes:
         size: rows, and columns unless there is a `width`.
-        player, target: (row, column), counted from 0 at the upper left; the target is the goal, the first of several.
+        player, target: (row, column), counted from 0 at the upper left; the target is the goal, the
+            first of several.
         holes: (row, column) each, in reading order.
         width: columns of a map that isn't square.
         more_targets: the other goals of a map that has several.
@@ -91,7 +92,8 @@ class FrozenLakeState(State):
         target = f"target_position: {self.target}"
         if self.more_targets:
             target = f"target_positions: {[self.target, *self.more_targets]}"
-        return f"{{player_position: {self.player}, {target}, hole_positions: {list(self.holes)}, grid_size: {self.shape}}}"
+        holes = f"hole_positions: {list(self.holes)}"
+        return f"{{player_position: {self.player}, {target}, {holes}, grid_size: {self.shape}}}"
 
     def symbolic(self) -> str:
         """As in VAGEN, appendix C.1.

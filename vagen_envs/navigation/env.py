@@ -14,8 +14,16 @@ from vagen_envs.errors import LevelError
 from vagen_envs.extras import need
 from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.config import NavigationConfig
-from vagen_envs.navigation.scene import ACTIONS, NavigationEpisode, distance, extract
-from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
+from vagen_envs.navigation.scene import (
+    ACTIONS,
+    EYE_Y,
+    NavigationEpisode,
+    Pose,
+    distance,
+    extract,
+    target_among,
+)
+from vagen_envs.navigation.search import look_at, shortest_path, turned_path, turns_towards
 from vagen_envs.navigation.state import NavigationState, words
 from vagen_envs.pictures import Picture, Pixels
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem
@@ -26,15 +34,28 @@ if TYPE_CHECKING:
     from vagen_envs.navigation.thor import ThorSimulator
 
 
+_IN_SIGHT = " and nothing hides it from your camera, whichever way it looks"
+"""What else the prompt says of when the task is done."""
+
+
+def _after(pose: Pose, actions: Sequence[str], step: float) -> Pose:
+    """The pose after actions that all succeed."""
+    for action in actions:
+        pose = pose.after(action, step)
+    return pose
+
+
 class NavigationEnv(VagenEnv):
     """A home robot in first person follows a human instruction to find an object.
 
-    Actions: `moveahead`, `moveback`, `moveright`, `moveleft`, `rotateright`, `rotateleft`, `lookup`, `lookdown`
-    (VAGEN, table 10). A move is carried out in full or not at all; turns are by 90 degrees, looks by 30 between
-    30 up and 60 down. The task is done as soon as the target is within `success_threshold`, wherever the robot
-    looks. Splits share no room, and no pose of target or start; of houses with several rooms they share no floor
-    plan. `difficulty` 0 and 1 are one room, with short and with long ways, where the robot first looks in a random
-    direction; 2 to 5 are houses of 2, 4, 6 and 8 rooms.
+    Actions: `moveahead`, `moveback`, `moveright`, `moveleft`, `rotateright`, `rotateleft`,
+    `lookup`, `lookdown` (VAGEN, table 10). A move is carried out in full or not at all; turns are
+    by 90 degrees, looks by 30 between 30 up and 60 down. The task is done as soon as the target is
+    within `success_threshold` and a free line leads from the camera to some part of it, whichever
+    way the robot looks. Splits share no room, and no pose of target or start; of houses with
+    several rooms they share no floor plan. `difficulty` 0 and 1 are one room, with short and with
+    long ways, where the robot first looks in a random direction; 2 to 5 are houses of 2, 4, 6 and 8
+    rooms.
 
     Version history:
         v0: first release.
@@ -45,6 +66,7 @@ class NavigationEnv(VagenEnv):
     prompt_folder = "navigation"
     test_episodes = 64
     blind_search = (12, 6)
+    comparison_levels = 48
     field_names = ("instruction", "last_action")
     config: NavigationConfig
     simulator: HouseSimulator | ThorSimulator
@@ -62,6 +84,7 @@ class NavigationEnv(VagenEnv):
         return {
             "step": f"{self.config.step_length:g}",
             "threshold": f"{self.config.success_threshold:g}",
+            "sight": _IN_SIGHT if self.config.success_needs_sight else "",
             "success": f"{self.config.success_reward:g}",
             "loss": ", and a small loss for each action" if self.config.step_reward < 0 else "",
             "above": above if self.config.observation != "text" else "",
@@ -83,11 +106,14 @@ class NavigationEnv(VagenEnv):
         return side, 2 * side if self.config.multiview else side, 3
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
-        """The released code of this environment, unlike its parser, executes nothing unless the format is right."""
+        """The released code of this environment, unlike its parser, executes nothing unless the
+        format is right.
+        """
         reply, parsed = super()._read(reply)
         if self.config.parsing != "released" or parsed.well_formed or not parsed.actions:
             return reply, parsed
-        start, end = parsed.actions[0].start, parsed.actions[-1].end
+        start = parsed.actions[0].start
+        end = parsed.actions[-1].end
         withheld = Problem(
             "withheld", "nothing was executed because the format is broken", start, end
         )
@@ -99,6 +125,12 @@ class NavigationEnv(VagenEnv):
             self.simulator, self.episode = self._levels_of.load(record)
         else:
             self.simulator, self.episode = self._levels_of.draw(stream, split)
+        target = target_among(self.simulator.objects, self.episode)
+        if target is None:
+            raise LevelError(
+                f"the scene has no {self.episode.target_type} to look for; leave this episode out"
+            )
+        self._target = target
         self._last_success = True
 
     def _level_count(self, split: Split) -> int | None:
@@ -108,7 +140,10 @@ class NavigationEnv(VagenEnv):
         return content_hash(self.episode.content)
 
     def _extract(self) -> NavigationState:
-        return extract(self.simulator.pose, self.simulator.seen(), self.episode)
+        pose, seen = self.simulator.pose, self.simulator.seen()
+        shown = any(each.name == self._target for each in seen)
+        in_sight = shown or self.simulator.in_sight(pose, self._target)
+        return extract(pose, seen, self.episode, self._target, in_sight)
 
     def _picture(self) -> Picture:
         shown = self._shrunk(self.simulator.frame())
@@ -124,7 +159,8 @@ class NavigationEnv(VagenEnv):
 
     def _execute(self, action: Action) -> Executed:
         self._last_success = self.simulator.step(ACTIONS[action.name])
-        solved, config = self._solved(), self.config
+        solved = self._solved()
+        config = self.config
         term = (
             RewardTerm("success", config.success_reward)
             if solved
@@ -135,10 +171,13 @@ class NavigationEnv(VagenEnv):
         return Executed(action.text, self._last_success, rewards, feedback)
 
     def _solved(self) -> bool:
-        return (
-            distance(self.simulator.pose, *self.episode.target_position)
-            <= self.config.success_threshold
-        )
+        pose = self.simulator.pose
+        far = distance(pose, *self.episode.target_position)
+        return far <= self.config.success_threshold and self._ends(pose)
+
+    def _ends(self, pose: Pose) -> bool:
+        """Whether the target, if it is near enough, is found."""
+        return not self.config.success_needs_sight or self.simulator.in_sight(pose, self._target)
 
     def _fields(self) -> dict[str, str]:
         last = (
@@ -157,12 +196,23 @@ class NavigationEnv(VagenEnv):
         self._last_success = True
 
     def plan(self) -> Sequence[str]:
-        """A shortest way; the robot first turns to face the target where the actions left allow that."""
-        config, pose, target = self.config, self.simulator.pose, self.episode.target_position
-        step, threshold = config.step_length, config.success_threshold
-        longest = max(config.max_steps, config.max_solution_length)
+        """A shortest way, and the looks after which its end shows the target, where the actions
+        left allow them.
+
+        The robot first turns to face the target, too, if it may. It looks before its last move,
+        after which the episode is over.
+        """
+        config = self.config
+        pose = self.simulator.pose
+        target = self.episode.target_position
         path = shortest_path(
-            pose, target, self.simulator.blocked, step=step, threshold=threshold, longest=longest
+            pose,
+            target,
+            self.simulator.blocked,
+            step=config.step_length,
+            threshold=config.success_threshold,
+            longest=max(config.max_steps, config.max_solution_length),
+            ends=self._ends,
         )
         if path is None:
             raise LevelError("there is no way to the target from here; reset for another level")
@@ -170,13 +220,57 @@ class NavigationEnv(VagenEnv):
             config.max_steps - self._steps,
             (config.max_turns - self._turns) * config.max_actions_per_turn,
         )
-        turns = turns_towards(pose, target)
-        if len(turns) + len(path) <= left:
-            path = [*turns, *turned_path(path, turns)]
+        below = EYE_Y - self.simulator.height(self._target)
+        for turns in (turns_towards(pose, target), []):
+            way = [*turns, *turned_path(path, turns)]
+            end = _after(pose, way, config.step_length)
+            looks = look_at(end, target, below, config.fov)
+            if path and len(way) + len(looks) <= left:
+                return [
+                    action.lower() for action in (*way[:-1], *looks, *turned_path(way[-1:], looks))
+                ]
         return [action.lower() for action in path]
 
+    # -- what the same actions do elsewhere
+    # ----------------------------------------------------------
+
+    def moment(self) -> Any:
+        """This moment of the level, to `play_on` from; other levels are played meanwhile."""
+        return self.simulator, self.episode, self.simulator.pose
+
+    def play_on(self, moment: Any, actions: Sequence[str]) -> tuple[Any, tuple[str, ...], bool]:
+        """Play actions from a moment: the moment after them, the feedback on each, and whether the
+        level is over.
+        """
+        simulator, episode, pose = moment
+        here, there = pose, episode.target_position
+        told: list[str] = []
+        try:
+            simulator.teleport(pose)
+            for action in actions:
+                if distance(simulator.pose, *there) <= self.config.success_threshold:
+                    break
+                done = simulator.step(ACTIONS[action])
+                told.append("" if done else f"{action} was not possible.")
+            here = simulator.pose
+        finally:
+            simulator.teleport(pose)
+        over = distance(here, *there) <= self.config.success_threshold
+        return (simulator, episode, here), tuple(told), over
+
+    def state_at(self, moment: Any) -> NavigationState:
+        """The truth at a moment; it costs as much as a turn."""
+        simulator, episode, pose = moment
+        here = simulator.pose
+        try:
+            simulator.teleport(pose)
+            return extract(pose, simulator.seen(), episode)
+        finally:
+            simulator.teleport(here)
+
     def imagine(self, actions: Sequence[str]) -> NavigationState:
-        simulator, start = self.simulator, self.simulator.pose
+        simulator = self.simulator
+        start = self.simulator.pose
         try:
             for action in actions:
                 if self._solved():
@@ -194,13 +288,17 @@ class NavigationEnv(VagenEnv):
             "left": "on my left",
             "right": "on my right",
         }
+        what, plan = words(state.target_type), ", ".join(actions)
+        if not state.target_in_sight:
+            return f"I need the {what}, which I can't see from here. I go and look for it: {plan}."
         turns = "".join(actions[:1]).startswith("rotate")
         way = "I turn towards it first" if turns else "I follow the free way to it"
-        what = words(state.target_type)
-        return f"I need the {what}, which is {where[state.target_direction]}. {way}: {', '.join(actions)}."
+        return f"I need the {what}, which is {where[state.target_direction]}. {way}: {plan}."
 
     def text_only_reply(self) -> str:
-        """The reply of an agent that reads the feedback and no picture: ahead, or to the right where it was stopped."""
+        """The reply of an agent that reads the feedback and no picture: ahead, or to the right
+        where it was stopped.
+        """
         ahead = ["moveahead"] * self.config.max_actions_per_turn
         actions = ["rotateright", *ahead[1:]] if "NOT carried out" in self.observed.text else ahead
         words = dict.fromkeys(

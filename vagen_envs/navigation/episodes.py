@@ -1,4 +1,6 @@
-"""EB-Navigation's episode files (EmbodiedBench, 2025), read from a path of the user's. None is part of this package."""
+"""EB-Navigation's episode files (EmbodiedBench, 2025), read from a path of the user's. None is part
+of this package.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from vagen_envs.navigation.scene import NavigationEpisode, Pose
 
 @dataclass(frozen=True, slots=True)
 class ThorEpisode:
-    """An episode in a scene of AI2-THOR such as `FloorPlan11`; y is the height of the agent's middle in metres."""
+    """An episode in a scene of AI2-THOR such as `FloorPlan11`; y is the height of the agent's
+    middle in metres.
+    """
 
     scene: str
     episode: NavigationEpisode
@@ -26,10 +30,12 @@ def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
     """The episodes of a file, in its order.
 
     The file is JSON: a list, or an object with a list `tasks`, of objects with `targetObjectType`,
-    `target_position` {x, z}, `agentPose` {position {x, y, z}, rotation, horizon}, `scene` and `instruction`.
-    `targetObjectIds` and `object_to_hide` may be there; like EB-Navigation's own code we don't need them.
+    `target_position` {x, z}, `agentPose` {position {x, y, z}, rotation, horizon}, `scene` and
+    `instruction`. `targetObjectIds` and `object_to_hide` may be there; like EB-Navigation's own
+    code we don't need them.
 
-    Episodes that are malformed are left out and counted in one warning. Raises ConfigError if none can be read.
+    Episodes that are malformed are left out and counted in one warning. Raises ConfigError if none
+    can be read.
     """
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -39,7 +45,8 @@ def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
     tasks = data.get("tasks") if isinstance(data, dict) else data
     if not isinstance(tasks, list) or not tasks:
         raise ConfigError(f"episodes={str(path)!r} has no episodes; it needs a list under 'tasks'")
-    found, reasons = [], []
+    found = []
+    reasons = []
     for index, task in enumerate(tasks):
         try:
             found.append(_episode(task, f"{path}, episode {index}"))
@@ -57,8 +64,10 @@ def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
 
 def _episode(task: Any, where: str) -> ThorEpisode:
     try:
-        target, agent = task["target_position"], task["agentPose"]
-        at, rotation = agent["position"], agent["rotation"]
+        target = task["target_position"]
+        agent = task["agentPose"]
+        at = agent["position"]
+        rotation = agent["rotation"]
         if isinstance(rotation, dict):
             rotation = rotation["y"]
         numbers = at["x"], at["y"], at["z"], rotation, agent["horizon"], target["x"], target["z"]

@@ -1,9 +1,11 @@
-"""Plane geometry in whole centimetres: rectangles, floor plans of several rooms, ways through a furnished house."""
+"""Plane geometry in whole centimetres: rectangles, floor plans of several rooms, ways through a
+furnished house.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,8 +28,11 @@ def overlaps_any(rect: Rect, others: Iterable[Rect]) -> bool:
 
 
 def grown(rect: Rect, margin: int, along: int | None = None) -> Rect:
-    """The rectangle with `margin` cm more to the west and east, and `along` or as many to the south and north."""
-    x, y = margin, margin if along is None else along
+    """The rectangle with `margin` cm more to the west and east, and `along` or as many to the south
+    and north.
+    """
+    x = margin
+    y = margin if along is None else along
     return rect[0] - x, rect[1] - y, rect[2] + x, rect[3] + y
 
 
@@ -49,14 +54,17 @@ def turned(rect: Rect, turn: int) -> Rect:
     return rect
 
 
-DOOR, WALL = 100, 10
+DOOR = 100
+WALL = 10
 """Width of a doorway and thickness of a wall."""
 _NARROWEST = 290
 """A room's shorter side."""
 GRID = 25
 """Distance of the places that a way goes through."""
 _CLEAR = 24
-"""Half the side of a square around the agent with some cm to spare: where that is free, its cylinder is."""
+"""Half the side of a square around the agent with some cm to spare: where that is free, its
+cylinder is.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,8 @@ def _cut(stream: HashStream, width: int, depth: int, rooms: int) -> FloorPlan | 
         if spare < 0 or y1 - y0 < DOOR + 20:
             return None
         a = x0 + _NARROWEST + 5 * stream.below(spare // 5 + 1)
-        b, south = a + WALL, y0 + 10 + 5 * stream.below((y1 - y0 - DOOR - 20) // 5 + 1)
+        b = a + WALL
+        south = y0 + 10 + 5 * stream.below((y1 - y0 - DOOR - 20) // 5 + 1)
         north = south + DOOR
         made = [
             (a, y0, b, y1),
@@ -126,17 +135,30 @@ def _flipped(rect: Rect) -> Rect:
 Field = NDArray[np.intp]
 
 
-def moves_to(width: int, depth: int, obstacles: Iterable[Rect], x: int, y: int, near: int) -> Field:
-    """From each place of the grid the moves of a way to within `near` cm of (x, y), or -1 where none is sure.
+def moves_to(
+    width: int,
+    depth: int,
+    obstacles: Iterable[Rect],
+    x: int,
+    y: int,
+    near: int,
+    ends: Callable[[int, int], bool] = lambda *_: True,
+) -> Field:
+    """From each place of the grid the moves of a way to within `near` cm of (x, y), or -1 where
+    none is sure.
 
-    Place (i, j) is at x = `GRID` (i + 1), y = `GRID` (j + 1). A way is sure where the agent stays clear of every
-    obstacle, so that there may be a shorter one.
+    `ends` says of a place within `near` cm, by its x and y, whether a way may end there.
+
+    Place (i, j) is at x = `GRID` (i + 1), y = `GRID` (j + 1). A way is sure where the agent stays
+    clear of every obstacle, so that there may be a shorter one.
     """
-    columns, rows = width // GRID - 1, depth // GRID - 1
+    columns = width // GRID - 1
+    rows = depth // GRID - 1
     free = np.zeros(
         (columns + 2, rows + 2), np.bool_
     )  # a rim that isn't free, so that no way leads round an edge
-    across, along = GRID * np.arange(columns + 2), GRID * np.arange(rows + 2)
+    across = GRID * np.arange(columns + 2)
+    along = GRID * np.arange(rows + 2)
     free[1:-1, 1:-1] = True
     free[(across < _CLEAR) | (across > width - _CLEAR)] = False
     free[:, (along < _CLEAR) | (along > depth - _CLEAR)] = False
@@ -147,12 +169,15 @@ def moves_to(width: int, depth: int, obstacles: Iterable[Rect], x: int, y: int, 
         ] = False
     moves = np.full(free.shape, -1, np.intp)
     front = free & ((across[:, None] - x) ** 2 + (along - y) ** 2 <= (near - 1) ** 2)
+    for i, j in np.argwhere(front).tolist():
+        front[i, j] = ends(GRID * i, GRID * j)
     count = 0
     while front.any():
         moves[front] = count
         free &= ~front
         neighbours = [np.roll(front, by, axis) for by in (1, -1) for axis in (0, 1)]
-        front, count = free & np.logical_or.reduce(neighbours), count + 1
+        front = free & np.logical_or.reduce(neighbours)
+        count = count + 1
     return moves[1:-1, 1:-1]
 
 
@@ -164,6 +189,8 @@ def out_of_sight(walls: Sequence[Rect], x: int, y: int, thing: Rect) -> bool:
     start = np.array((x, y), float)
     way = ends - start
     with np.errstate(divide="ignore", invalid="ignore"):
-        first, second = (boxes[:, :, 0] - start) / way, (boxes[:, :, 1] - start) / way
-    enter, leave = np.fmin(first, second).max(2), np.fmax(first, second).min(2)
+        first = (boxes[:, :, 0] - start) / way
+        second = (boxes[:, :, 1] - start) / way
+    enter = np.fmin(first, second).max(2)
+    leave = np.fmax(first, second).min(2)
     return bool(((enter <= leave) & (enter <= 1) & (leave >= 0)).any(1).all())

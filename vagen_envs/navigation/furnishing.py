@@ -1,4 +1,6 @@
-"""How a room is furnished: large things at the walls, then what hangs, then the things to look for."""
+"""How a room is furnished: large things at the walls, then what hangs, then the things to look
+for.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def draw_house(stream: HashStream, kind: RoomKind | None = None) -> House:
         room.fill()
         if sum(thing.kind in TARGETS for thing in room.objects) >= 8:
             floor = stream.choice(FLOORS[:2] if room.kind == "kitchen" else (FLOORS[0], FLOORS[2]))
-            wall, things = stream.choice(PALETTES["wall"]), tuple(room.objects)
+            wall = stream.choice(PALETTES["wall"])
+            things = tuple(room.objects)
             return House(
                 room.kind, room.width, room.depth, room.notch, wall, floor, room.rug, things
             )
@@ -67,7 +70,8 @@ def furnish(stream: HashStream, plan: FloorPlan) -> House:
                 grown(placed.rect, 2), plan.width, plan.depth
             ):
                 furniture.append(placed)
-    wall, floor = stream.choice(PALETTES["wall"]), stream.choice(FLOORS)
+    wall = stream.choice(PALETTES["wall"])
+    floor = stream.choice(FLOORS)
     return House(
         "house",
         plan.width,
@@ -88,16 +92,16 @@ class _Room:
     def __init__(
         self, stream: HashStream, kind: RoomKind, size: tuple[int, int] | None = None
     ) -> None:
-        self.stream, self.kind = stream, kind
+        self.stream = stream
+        self.kind = kind
         self.width, self.depth = size or (400 + 20 * stream.below(11), 400 + 20 * stream.below(8))
         self.doors: list[Rect] = []
         self.notch: Rect | None = None
         if size is None and stream.below(3) == 0:
-            wide, deep = 100 + 10 * stream.below(8), 100 + 10 * stream.below(8)
-            west, south = (
-                stream.choice((0, self.width - wide)),
-                stream.choice((0, self.depth - deep)),
-            )
+            wide = 100 + 10 * stream.below(8)
+            deep = 100 + 10 * stream.below(8)
+            west = stream.choice((0, self.width - wide))
+            south = stream.choice((0, self.depth - deep))
             self.notch = (west, south, west + wide, south + deep)
         self.objects: list[HouseObject] = []
         self.taken: list[Rect] = [self.notch] if self.notch else []
@@ -143,7 +147,9 @@ class _Room:
         return True
 
     def at_wall(self, kind: str, turn: int, along: int, z: int = 0) -> HouseObject:
-        """The thing with its back to the wall opposite of where it looks, its middle `along` the wall."""
+        """The thing with its back to the wall opposite of where it looks, its middle `along` the
+        wall.
+        """
         thing = self.make(kind, 0, 0, z, turn)
         wide, deep, _ = thing.size
         x, y = {
@@ -171,7 +177,8 @@ class _Room:
 
     def free_standing(self, kind: str, margin: int) -> HouseObject | None:
         for _ in range(_TRIES):
-            x, y = 5 * self.stream.below(self.width // 5), 5 * self.stream.below(self.depth // 5)
+            x = 5 * self.stream.below(self.width // 5)
+            y = 5 * self.stream.below(self.depth // 5)
             thing = self.make(kind, x, y, 0, self.stream.choice((_SOUTH, _EAST)))
             inside = is_inside(grown(thing.rect, margin), self.width, self.depth)
             if inside and self.is_free(thing.rect, margin) and self.put(thing):
@@ -232,7 +239,9 @@ class _Room:
                     break
 
     def fill(self, elsewhere: Iterable[str] = ()) -> None:
-        """Things to look for, of types that aren't `elsewhere`, on surfaces and on the floor at the walls."""
+        """Things to look for, of types that aren't `elsewhere`, on surfaces and on the floor at the
+        walls.
+        """
         kinds = sorted(set(TARGETS) - set(elsewhere))
         self.stream.shuffle(kinds)
         left = 5 if self.doors else 12

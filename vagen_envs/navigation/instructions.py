@@ -19,8 +19,11 @@ BOOK = tomllib.loads(Path(__file__).with_name("instructions.toml").read_text("ut
 
 
 def candidates(eval_set: EvalSet, target: HouseObject, kinds: Collection[str]) -> list[str]:
-    """Every instruction of a flavour that is true of `target` and of no other type among `kinds`."""
-    frames, entry = BOOK["frames"][eval_set], BOOK[target.kind]
+    """Every instruction of a flavour that is true of `target` and of no other type among
+    `kinds`.
+    """
+    frames = BOOK["frames"][eval_set]
+    entry = BOOK[target.kind]
     if eval_set in ("base", "long_horizon"):
         return [frame.format(name=words(target.kind)) for frame in frames]
     slot, phrases = (

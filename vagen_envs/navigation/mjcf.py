@@ -12,13 +12,15 @@ from vagen_envs.navigation.objects import Color, Tint, geoms, model_file
 WALL_HEIGHT = 2.6  # metres, as of usual rooms and doors
 _DOOR_HEIGHT = 2.05
 AGENT_RADIUS = 0.198
-"""Metres; AI2-THOR's agent has 0.2. Everything stands on whole centimetres: 2 mm less keep rounding errors from
-deciding whether a move touches something."""
+"""Metres; AI2-THOR's agent has 0.2. Everything stands on whole centimetres: 2 mm less keep rounding
+errors from deciding whether a move touches something."""
 AGENT_HEIGHT = 1.8  # metres
 _CORNERS = 16  # of the prism around the agent's circle, which it exceeds by 2 % at its corners
 _SKIRTING: Color = (0.96, 0.96, 0.95)
 _SIDE_SHADES = (0.93, 0.93, 1.0, 0.97, 0.95)
-"""Brightness of the north, south, west and east wall and of all others: adjoining walls differ in a flat light."""
+"""Brightness of the north, south, west and east wall and of all others: adjoining walls differ in a
+flat light.
+"""
 
 
 def scene(
@@ -26,8 +28,9 @@ def scene(
 ) -> tuple[str, dict[str, bytes]]:
     """MJCF of a room with an agent that sweeps `step` metres, and the files that it refers to.
 
-    Body `i + 1` is `house.objects[i]`. The building follows, and the agent is the last body, with two slides and a
-    hinge. Group 2 is the ceiling, which lets light through if lamps cast shadows; group 5 is the agent.
+    Body `i + 1` is `house.objects[i]`. The building follows, and the agent is the last body, with
+    two slides and a hinge. Group 2 is the ceiling, which lets light through if lamps cast shadows;
+    group 5 is the agent.
     """
     text = model_file("room.xml").decode()
     text = text.format(
@@ -47,7 +50,8 @@ def scene(
 
 
 def _sweep(step: float) -> str:
-    """Corners of what the agent passes through in one move along y: an upright prism around two circles.
+    """Corners of what the agent passes through in one move along y: an upright prism around two
+    circles.
 
     The prism encloses the circles, so a move is never allowed that would touch something.
     """
@@ -61,14 +65,18 @@ def _sweep(step: float) -> str:
 def _body(index: int, thing: HouseObject) -> str:
     at = f"{thing.x / 100} {thing.y / 100} {thing.z / 100}"
     return (
-        f'<body name="{index} {thing.kind}" childclass="solid" pos="{at}" euler="0 0 {thing.turn}">\n'
+        f'<body name="{index} {thing.kind}" childclass="solid" pos="{at}" euler="0 0 '
+        f'{thing.turn}">\n'
         f"{geoms(thing.kind, thing.main, thing.second)}</body>\n"
     )
 
 
 def _building(house: House) -> Iterator[str]:
     """Walls, skirting, rug and shadows."""
-    wide, deep, thick, wall = house.width, house.depth, 10, Tint(house.wall)
+    wide = house.width
+    deep = house.depth
+    thick = 10
+    wall = Tint(house.wall)
     sides = [
         (-thick, deep, wide + thick, deep + thick),
         (-thick, -thick, wide + thick, 0),
@@ -98,6 +106,7 @@ def _box(kind: str, rect: Rect, grown: float, low: float, high: float, rgba: str
     """A box over `rect`, `grown` cm larger on each side, between two heights in metres."""
     x0, y0, x1, y1 = rect
     return (
-        f'<geom class="{kind}" size="{(x1 - x0 + 2 * grown) / 200} {(y1 - y0 + 2 * grown) / 200} {(high - low) / 2}" '
+        f'<geom class="{kind}" size="{(x1 - x0 + 2 * grown) / 200} {(y1 - y0 + 2 * grown) / 200} '
+        f'{(high - low) / 2}" '
         f'pos="{(x0 + x1) / 200} {(y0 + y1) / 200} {(low + high) / 2}" rgba="{rgba}"/>\n'
     )

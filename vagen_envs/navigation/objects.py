@@ -1,6 +1,8 @@
-"""The types of furniture and objects: sizes, colours and places from objects.toml, shapes from models/*.xml.
+"""The types of furniture and objects: sizes, colours and places from objects.toml, shapes from
+models/*.xml.
 
-The 26 targets are the target types of EB-Navigation (EmbodiedBench, 2025), under their AI2-THOR names.
+The 26 targets are the target types of EB-Navigation (EmbodiedBench, 2025), under their AI2-THOR
+names.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ _FOLDER = Path(__file__).parent
 
 
 class Surface(NamedTuple):
-    """Where small objects can stand on furniture: a kind of place, its edges in the furniture's frame, its height."""
+    """Where small objects can stand on furniture: a kind of place, its edges in the furniture's
+    frame, its height.
+    """
 
     kind: str
     rect: Rect
@@ -33,8 +37,8 @@ class ObjectType:
 
     Attributes:
         size: width, depth and height in cm, with the front towards -y.
-        colors: names in `COLORS` that a target may have; of furniture the palettes of its main and its second colour,
-            in which a room has one colour each, or `any` for any cloth.
+        colors: names in `COLORS` that a target may have; of furniture the palettes of its main and
+            its second colour, in which a room has one colour each, or `any` for any cloth.
         places: kinds of surfaces that a target may stand on, `"Floor"` among them.
         aisle: cm of free floor in front of furniture.
     """
@@ -49,7 +53,8 @@ class ObjectType:
 class Tint(tuple[float, ...]):
     """An RGB colour, each channel from 0 to 1, that formats as MJCF.
 
-    A format specification multiplies the channels: `f"{tint:0.8}"` is darker, `f"{tint:1.3}"` lighter.
+    A format specification multiplies the channels: `f"{tint:0.8}"` is darker, `f"{tint:1.3}"`
+    lighter.
     """
 
     __slots__ = ()

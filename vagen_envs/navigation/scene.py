@@ -1,7 +1,8 @@
 """What both simulators speak: poses, episodes, and what is visible.
 
-Coordinates are AI2-THOR's: metres, x right, y up, z forward, left-handed; a rotation of 0 looks along z and
-90 along x; a horizon is positive below the horizontal. Everything that judges an episode is written here, once.
+Coordinates are AI2-THOR's: metres, x right, y up, z forward, left-handed; a rotation of 0 looks
+along z and 90 along x; a horizon is positive below the horizontal. Everything that judges an
+episode is written here, once.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ VISIBILITY_DISTANCE = 10.0
 
 NEAREST = 5
 """How many visible objects a state names, as in VAGEN's code."""
+
+EYE_Y = 1.576
+"""Metres; the camera of AI2-THOR's default agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,9 @@ def bearing(pose: Pose, x: float, z: float) -> float:
 
 
 def direction(angle: float) -> str:
-    """A bearing in words: within 45 degrees `ahead`, to 135 `right` or `left`, else `back` (VAGEN's code)."""
+    """A bearing in words: within 45 degrees `ahead`, to 135 `right` or `left`, else `back` (VAGEN's
+    code).
+    """
     if abs(angle) <= 45.0:
         return "ahead"
     if abs(angle) > 135.0:
@@ -105,12 +111,33 @@ def distance(pose: Pose, x: float, z: float) -> float:
     return math.hypot(x - pose.x, z - pose.z)
 
 
-def extract(
-    pose: Pose, visible: Iterable[SceneObject], episode: NavigationEpisode
-) -> NavigationState:
-    """The state the paper's judge is given (VAGEN, appendix D.1)."""
+def target_among(objects: Iterable[SceneObject], episode: NavigationEpisode) -> str | None:
+    """The name of the target: of the objects of its type the nearest to where the episode has
+    it.
+    """
     x, z = episode.target_position
-    nearest = sorted((distance(pose, seen.x, seen.z), seen) for seen in visible)[:NEAREST]
+    same = [each for each in objects if each.kind == episode.target_type]
+    return min(same, key=lambda each: math.hypot(each.x - x, each.z - z)).name if same else None
+
+
+def extract(
+    pose: Pose,
+    visible: Iterable[SceneObject],
+    episode: NavigationEpisode,
+    target: str,
+    in_sight: bool,
+) -> NavigationState:
+    """The state the paper's judge is given (VAGEN, appendix D.1).
+
+    `target` is the target's name, `in_sight` whether some look from here shows it.
+    """
+    x, z = episode.target_position
+    # The task is about the target: a picture that shows it has it in the state, however much is
+    # nearer.
+    by_distance = sorted(
+        (seen.name != target, distance(pose, seen.x, seen.z), seen) for seen in visible
+    )
+    nearest = [(far, seen) for _, far, seen in by_distance[:NEAREST]]
     bearings = [bearing(pose, seen.x, seen.z) for _, seen in nearest]
     return NavigationState(
         target_type=episode.target_type,
@@ -122,4 +149,7 @@ def extract(
         ),
         turned=round((pose.rotation - episode.start.rotation) / 90) % 4,
         bearings=tuple(map(round, bearings)),
+        target_in_sight=in_sight,
+        horizon=pose.horizon,
+        position=(round(pose.x, 3), round(pose.z, 3)),
     )

@@ -6,13 +6,20 @@ import heapq
 import math
 from collections.abc import Callable
 
-from vagen_envs.navigation.scene import MOVES, TURNS, Pose, bearing, distance
+from vagen_envs.navigation.scene import HORIZONS, MOVES, TURNS, Pose, bearing, distance
 
-NEAREST_START, FARTHEST_START = 2.5, 3.0
+NEAREST_START = 2.5
+FARTHEST_START = 3.0
 """Metres between the start and the target, as in EB-Navigation."""
 _MOST_POSES = 4000
+_EDGE = 20.0
+"""Degrees from the edge of the picture within which a thing is partly out of it, or hard to make
+out.
+"""
 _ROUNDED = 1e-4
-"""Metres that poses, which are rounded, may be nearer by. A bound that is a move too low does no harm."""
+"""Metres that poses, which are rounded, may be nearer by. A bound that is a move too low does no
+harm.
+"""
 
 
 def shortest_path(
@@ -23,10 +30,13 @@ def shortest_path(
     step: float,
     threshold: float,
     longest: int,
+    ends: Callable[[Pose], bool] = lambda _: True,
 ) -> list[str] | None:
-    """Fewest moves, without turning, to within `threshold` of the target, by A*; `None` if it takes over `longest`.
+    """Fewest moves, without turning, to within `threshold` of the target, by A*; `None` if it takes
+    over `longest`.
 
-    `blocked` is the simulator's move test; lengths are in metres.
+    `blocked` is the simulator's move test, `ends` what else must hold of the last pose; lengths are
+    in metres.
     """
 
     def least(pose: Pose) -> int:
@@ -43,7 +53,7 @@ def shortest_path(
         way, pose = found[cell]
         if len(way) < -negative_cost:
             continue
-        if distance(pose, *target) <= threshold:
+        if distance(pose, *target) <= threshold and ends(pose):
             return way
         for action, (i, j) in cells.items():
             following = (cell[0] + i, cell[1] + j)
@@ -59,7 +69,8 @@ def shortest_path(
 
 def fewest_moves(start: Pose, target: tuple[float, float], step: float, threshold: float) -> int:
     """Moves to within `threshold` of the target if nothing stood in the way: no way has fewer."""
-    across, along = abs(target[0] - start.x), abs(target[1] - start.z)
+    across = abs(target[0] - start.x)
+    along = abs(target[1] - start.z)
     fewest = math.inf
     for sideways in range(math.ceil(across / step) + 1):
         left = max(0.0, across - sideways * step)
@@ -76,8 +87,31 @@ def turns_towards(pose: Pose, target: tuple[float, float]) -> list[str]:
     return ["RotateRight" if angle > 0 else "RotateLeft"] * max(0, quarters)
 
 
+def look_at(pose: Pose, target: tuple[float, float], below: float, fov: float) -> list[str]:
+    """The fewest turns and looks after which the target is well within the picture, or as near to
+    it as they allow.
+
+    `below` is how many metres the target's middle is below the camera, `fov` the field of view in
+    degrees.
+    """
+    turns = turns_towards(pose, target)
+    for turn in turns:
+        pose = pose.after(turn, 0.0)
+    ahead = distance(pose, *target) * math.cos(math.radians(bearing(pose, *target)))
+    down = math.degrees(math.atan2(below, ahead))
+    # A look is 30 degrees: the middle third of the usual picture, and any one that it can be
+    # brought into.
+    reach = max(15.0, fov / 2 - _EDGE)
+    horizon, looks = pose.horizon, []
+    for look, sign in (("LookDown", 1), ("LookUp", -1)):
+        while sign * (down - horizon) > reach and horizon + 30 * sign in HORIZONS:
+            horizon += 30 * sign
+            looks.append(look)
+    return [*turns, *looks]
+
+
 def turned_path(path: list[str], turns: list[str]) -> list[str]:
     """The same way for an agent that has turned first."""
-    quarter = sum(TURNS[turn] for turn in turns)
+    quarter = sum(TURNS.get(turn, 0) for turn in turns)
     names = {way: action for action, way in MOVES.items()}
     return [names[(MOVES[action] - quarter) % 360] for action in path]

@@ -19,6 +19,7 @@ from vagen_envs.navigation.house import House
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, WALL_HEIGHT, scene
 from vagen_envs.navigation.scene import (
     ACTIONS,
+    EYE_Y,
     HORIZONS,
     MOVES,
     VISIBILITY_DISTANCE,
@@ -28,46 +29,57 @@ from vagen_envs.navigation.scene import (
 )
 from vagen_envs.pictures import Pixels
 
-EYE_Y = 1.576
-"""Metres; AI2-THOR's default agent."""
 _CEILING = 2
 """Its group of geoms in `mjcf.scene`."""
 _MAP_DISTANCE = 20.0
 """Metres from which the map is seen, so that walls hardly lean."""
-RASTER, SEEN = 51, 2
-"""A thing is visible if 2 or more of 51 by 51 rays through the picture meet it first: of a picture of 255 by 255
-pixels, about 50. A ray is cast through the middle of every fifth pixel of such a picture, whatever the resolution
-that is shown, and needs no OpenGL."""
+RASTER = 51
+SEEN = 2
+"""A thing is visible if 2 or more of 51 by 51 rays through the picture meet it first: of a picture
+of 255 by 255 pixels, about 50. A ray is cast through the middle of every fifth pixel of such a
+picture, whatever the resolution that is shown, and needs no OpenGL."""
+_PART = np.array((-0.9, -0.3, 0.3, 0.9))
+"""Where lines of sight end, along each side of the box around a part of a thing: 64 points."""
 
 
 class HouseSimulator:
     """A house, the agent in it and its camera."""
 
     def __init__(self, house: House, start: Pose, config: NavigationConfig) -> None:
-        self.house, self.pose = house, start
-        self.step_length, self.field_of_view = config.step_length, config.fov
-        self.resolution, self._cast_shadows = config.resolution, config.cast_shadows
+        self.house = house
+        self.pose = start
+        self.step_length = config.step_length
+        self.field_of_view = config.fov
+        self.resolution = config.resolution
+        self._cast_shadows = config.cast_shadows
         xml, files = scene(house, self.step_length, self.field_of_view, self._cast_shadows)
         self._model = mj.MjModel.from_xml_string(xml, files)
         self._data = mj.MjData(self._model)
-        # Where things and lamps are. Forces would be solved for, too, by mj_forward: the agent is in a corner of the
-        # room now, and a hundred contacts with what stands there take more memory than a scene has.
+        # Where things and lamps are. Forces would be solved for, too, by mj_forward: the agent is
+        # in a corner of the room now, and a hundred contacts with what stands there take more
+        # memory than a scene has.
         mj.mj_kinematics(self._model, self._data)
         mj.mj_camlight(self._model, self._data)
         self._agent = self._model.nbody - 1
         self._known: dict[tuple[float, float, int], bool] = {}
+        self._sights: dict[tuple[float, float, str], bool] = {}
         self._scene: Any = None
         self.objects = []
         for it in house.objects:
-            x, y, z = it.x / 100, it.y / 100, it.z / 100
+            x = it.x / 100
+            y = it.y / 100
+            z = it.z / 100
             self.objects.append(
                 SceneObject(f"{it.kind}|{x:+06.2f}|{z:+06.2f}|{y:+06.2f}", it.kind, x, y)
             )
+        self._bodies = {each.name: 1 + i for i, each in enumerate(self.objects)}
 
     # -- acting ------------------------------------------------------------------------------------
 
     def step(self, action: str) -> bool:
-        """Carry out one of AI2-THOR's eight actions, all or nothing. Whether it succeeded. Raises ValueError."""
+        """Carry out one of AI2-THOR's eight actions, all or nothing. Whether it succeeded. Raises
+        ValueError.
+        """
         if action not in ACTIONS.values():
             raise ValueError(
                 f"{action!r} is not an action; use one of {', '.join(ACTIONS.values())}"
@@ -84,7 +96,9 @@ class HouseSimulator:
         self.pose = pose
 
     def blocked(self, pose: Pose, action: str) -> bool:
-        """Whether a move from this pose would touch something on its way. Remembered: searches ask again."""
+        """Whether a move from this pose would touch something on its way. Remembered: searches ask
+        again.
+        """
         way = (pose.rotation + MOVES[action]) % 360
         key = (round(pose.x, 3), round(pose.z, 3), way)
         if key not in self._known:
@@ -100,24 +114,60 @@ class HouseSimulator:
         """The camera's axes as rows: to the right, ahead, up."""
         dx, dz = heading(self.pose.rotation)
         tilt = math.radians(self.pose.horizon)
-        flat, down = math.cos(tilt), math.sin(tilt)
+        flat = math.cos(tilt)
+        down = math.sin(tilt)
         return np.array(
             ((dz, -dx, 0.0), (dx * flat, dz * flat, -down), (dx * down, dz * down, flat))
         )
 
     def visible(self) -> NDArray[np.bool_]:
-        """Which objects at least `SEEN` rays of the raster meet first, within `VISIBILITY_DISTANCE`."""
-        eye, rays = (
-            np.array((self.pose.x, self.pose.z, EYE_Y)),
-            (_raster(self.field_of_view) @ self._axes()).ravel(),
-        )
-        count = len(rays) // 3
-        hits, far = np.empty(count, np.int32), np.empty(count)
+        """Which objects at least `SEEN` rays of the raster meet first, within
+        `VISIBILITY_DISTANCE`.
+        """
+        met = self._met(self.pose, _raster(self.field_of_view) @ self._axes())
+        seen: NDArray[np.bool_] = met[1 : len(self.house.objects) + 1] >= SEEN
+        return seen
+
+    def in_sight(self, pose: Pose, name: str) -> bool:
+        """Whether a free line leads from the camera to some part of an object, whichever way the
+        agent looks.
+        """
+        key = (round(pose.x, 3), round(pose.z, 3), name)
+        if key not in self._sights:
+            body = self._bodies[name]
+            rays = self._points(body) - (pose.x, pose.z, EYE_Y)
+            rays /= np.linalg.norm(rays, axis=1, keepdims=True)
+            self._sights[key] = bool(self._met(pose, rays)[body])
+        return self._sights[key]
+
+    def height(self, name: str) -> float:
+        """Of an object's middle above the floor, in metres."""
+        return float(self._points(self._bodies[name])[:, 2].mean())
+
+    def _points(self, body: int) -> NDArray[np.float64]:
+        """Points within the parts of a body: (n, 3), in metres."""
+        model, data = self._model, self._data
+        lattice = np.stack(np.meshgrid(_PART, _PART, _PART), -1).reshape(-1, 3)
+        first = model.body_geomadr[body]
+        points = []
+        for geom in range(first, first + model.body_geomnum[body]):
+            middle, half = np.split(model.geom_aabb[geom], 2)
+            turn = data.geom_xmat[geom].reshape(3, 3)
+            points.append(data.geom_xpos[geom] + (middle + lattice * half) @ turn.T)
+        return np.concatenate(points)
+
+    def _met(self, pose: Pose, rays: NDArray[np.float64]) -> NDArray[np.intp]:
+        """How many rays from the camera, (n, 3), meet each body first, within
+        `VISIBILITY_DISTANCE`.
+        """
+        count = len(rays)
+        hits = np.empty(count, np.int32)
+        far = np.empty(count)
         mj.mj_multiRay(
             self._model,
             self._data,
-            eye,
-            rays,
+            np.array((pose.x, pose.z, EYE_Y)),
+            rays.ravel(),
             None,
             True,
             self._agent,
@@ -127,11 +177,8 @@ class HouseSimulator:
             count,
             VISIBILITY_DISTANCE,
         )
-        met = np.bincount(
-            self._model.geom_bodyid[hits[hits >= 0]], minlength=self._model.nbody
-        )  # the world's first
-        seen: NDArray[np.bool_] = met[1 : len(self.house.objects) + 1] >= SEEN
-        return seen
+        # The world's count comes first.
+        return np.bincount(self._model.geom_bodyid[hits[hits >= 0]], minlength=self._model.nbody)
 
     def seen(self) -> list[SceneObject]:
         """The objects that are `visible`."""
@@ -141,7 +188,9 @@ class HouseSimulator:
 
     def frame(self) -> Pixels:
         """What the agent sees: uint8 (resolution, resolution, 3)."""
-        pose, ahead, view = self.pose, self._axes()[1], mj.MjvCamera()
+        pose = self.pose
+        ahead = self._axes()[1]
+        view = mj.MjvCamera()
         view.lookat[:] = (pose.x + ahead[0], pose.z + ahead[1], EYE_Y + ahead[2])
         view.distance, view.azimuth, view.elevation = (
             1.0,
@@ -152,11 +201,16 @@ class HouseSimulator:
 
     def map_frame(self) -> Pixels:
         """The room from above, without its ceiling, north on top."""
-        shown, wide, deep = self._model.vis.global_, self.house.width / 100, self.house.depth / 100
-        view, option = mj.MjvCamera(), mj.MjvOption()
+        shown = self._model.vis.global_
+        wide = self.house.width / 100
+        deep = self.house.depth / 100
+        view = mj.MjvCamera()
+        option = mj.MjvOption()
         option.geomgroup[_CEILING] = 0
         view.lookat[:] = (wide / 2, deep / 2, 0.0)
-        view.distance, view.azimuth, view.elevation = _MAP_DISTANCE, 90.0, -90.0
+        view.distance = _MAP_DISTANCE
+        view.azimuth = 90.0
+        view.elevation = -90.0
         reach = max(wide, deep) / 2 + 0.15
         shown.fovy = 2 * math.degrees(math.atan(reach / (_MAP_DISTANCE - WALL_HEIGHT)))
         try:
@@ -177,7 +231,9 @@ class HouseSimulator:
 
 @functools.cache
 def _raster(field_of_view: float) -> NDArray[np.float64]:
-    """Rays through the raster's middles, row by row from the top: to the right, ahead (always 1), up."""
+    """Rays through the raster's middles, row by row from the top: to the right, ahead (always 1),
+    up.
+    """
     edge = math.tan(math.radians(field_of_view / 2))
     middles = edge * ((np.arange(RASTER) + 0.5) * 2 / RASTER - 1)
     across, up = np.meshgrid(middles, -middles)
@@ -185,8 +241,11 @@ def _raster(field_of_view: float) -> NDArray[np.float64]:
 
 
 def free_pose(simulator: HouseSimulator, pose: Pose) -> bool:
-    """Whether the agent can stand here: one can leave it in some direction, so nothing touches it."""
-    wide, deep = simulator.house.width / 100, simulator.house.depth / 100
+    """Whether the agent can stand here: one can leave it in some direction, so nothing touches
+    it.
+    """
+    wide = simulator.house.width / 100
+    deep = simulator.house.depth / 100
     inside = all(
         AGENT_RADIUS <= at <= side - AGENT_RADIUS for at, side in ((pose.x, wide), (pose.z, deep))
     )

@@ -1,13 +1,17 @@
-"""Cabinets with a drawer: one of boxes, and the published scene's, which is PartNet-Mobility's, beside YCB's apple.
+"""Cabinets with a drawer: one of boxes, and the published scene's, which is PartNet-Mobility's,
+beside YCB's apple.
 
-The data sets may not be shipped and have to be downloaded. A folder is what `MS_ASSET_DIR/data` is to ManiSkill 3:
+The data sets may not be shipped and have to be downloaded. A folder is what `MS_ASSET_DIR/data` is
+to ManiSkill 3:
 
     assets/mani_skill2_ycb/info_pick_v0.json
     assets/mani_skill2_ycb/models/013_apple/{collision.ply, textured.obj}
-    partnet_mobility/dataset/1016/{mobility_cvx.urdf or mobility_fixed.urdf, and the meshes it names}
+    partnet_mobility/dataset/1016/{mobility_cvx.urdf or mobility_fixed.urdf, and the meshes it
+    names}
 
-What the skills and the stages have to know (where the handle is, how high the drawer) is measured in the
-meshes. Where the arm, the cabinet and the camera stand and where the apple may lie is as released.
+What the skills and the stages have to know (where the handle is, how high the drawer) is measured
+in the meshes. Where the arm, the cabinet and the camera stand and where the apple may lie is as
+released.
 """
 
 from __future__ import annotations
@@ -31,27 +35,38 @@ ARM_X = -615
 TRAVEL = 160
 """How far the simple cabinet's drawer opens, in millimetres."""
 
-APPLE, CABINET = "013_apple", "1016"
-STANDS, TURN = (-0.5, -1.0), -math.pi / 2
-"""Where the cabinet's origin is, in metres, and its turn about z, so that its drawers slide out along +y."""
+APPLE = "013_apple"
+CABINET = "1016"
+STANDS = (-0.5, -1.0)
+TURN = -math.pi / 2
+"""Where the cabinet's origin is, in metres, and its turn about z, so that its drawers slide out
+along +y.
+"""
 NEAR = (-500, -630, 200)
 """About here is the closed handle of the drawer that is meant; a cabinet has several."""
-OPENED, FARTHEST = 0.6, 250
-"""The drawer starts open by this share of its travel, but not so far that the arm can't get before its handle."""
+OPENED = 0.6
+FARTHEST = 250
+"""The drawer starts open by this share of its travel, but not so far that the arm can't get before
+its handle.
+"""
 BEHIND = 170
 """The drawer's position is the point this many millimetres behind the handle."""
 PALM = 115
 """The hand is as wide as this to either side, and mustn't come down on the drawers above."""
 _FIX = (
-    "Download ManiSkill's assets, `python -m mani_skill.utils.download_asset ycb` and `… download_asset "
-    f"partnet_mobility/{CABINET}`, and give the folder `data` that they are in (in ~/.maniskill, or in what "
-    'MS_ASSET_DIR says); or leave assets="" for the scene made of simple shapes, which needs no download'
+    "Download ManiSkill's assets, `python -m mani_skill.utils.download_asset ycb` and `… "
+    "download_asset "
+    f"partnet_mobility/{CABINET}`, and give the folder `data` that they are in (in ~/.maniskill, "
+    "or in what "
+    'MS_ASSET_DIR says); or leave assets="" for the scene made of simple shapes, which needs no '
+    "download"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Cabinet:
-    """A cabinet with one drawer, which slides out to the right (+y), made of boxes. Its parts are in scene.toml.
+    """A cabinet with one drawer, which slides out to the right (+y), made of boxes. Its parts are
+    in scene.toml.
 
     Attributes:
         x: of its middle.
@@ -84,7 +99,8 @@ class Cabinet:
 
     def holds(self, at: Mapping[str, Vector]) -> bool:
         """Whether the apple is in the drawer, by their positions."""
-        apple, box = at["apple"], at["drawer"]
+        apple = at["apple"]
+        box = at["drawer"]
         return abs(apple[0] - box[0]) < 90 and abs(apple[1] - box[1]) < 90 and 20 < apple[2] < 90
 
     def drop(self, opened: int) -> Vector:
@@ -135,7 +151,8 @@ class PublishedCabinet:
         return x, y + opened, z
 
     def holds(self, at: Mapping[str, Vector]) -> bool:
-        apple, box = at["apple"], at["drawer"]
+        apple = at["apple"]
+        box = at["drawer"]
         # Within 100 mm in x and y, as released.
         near = abs(apple[0] - box[0]) <= 100 and abs(apple[1] - box[1]) <= 100
         return near and self.bottom < apple[2] < self.top + self.apple_height
@@ -147,7 +164,9 @@ class PublishedCabinet:
 
 
 def read_published(assets: str) -> PublishedCabinet:
-    """Find and measure the assets in a folder. Raises ConfigError if a file is missing or isn't what it should be."""
+    """Find and measure the assets in a folder. Raises ConfigError if a file is missing or isn't
+    what it should be.
+    """
     folder = Path(assets).expanduser()
     try:
         apple = _read_apple(folder / "assets" / "mani_skill2_ycb")
@@ -221,7 +240,9 @@ def _measure(urdf: Path) -> dict[str, Any]:
 
 
 def _corners(link: Any, frame: NDArray[np.float64], scale: float) -> dict[str, NDArray[np.float64]]:
-    """The corners of a link's visual meshes, by their names, in millimetres, the cabinet's origin at z = 0."""
+    """The corners of a link's visual meshes, by their names, in millimetres, the cabinet's origin
+    at z = 0.
+    """
     from trimesh.transformations import rotation_matrix, scale_matrix, translation_matrix
 
     stands = (
@@ -232,7 +253,8 @@ def _corners(link: Any, frame: NDArray[np.float64], scale: float) -> dict[str, N
     )
     named: dict[str, NDArray[np.float64]] = {}
     for i, visual in enumerate(link.visuals):
-        mesh, matrix = visual.geometry.mesh, 1000 * stands @ visual.origin
+        mesh = visual.geometry.mesh
+        matrix = 1000 * stands @ visual.origin
         corners = np.concatenate([part.vertices for part in mesh.meshes]) * (
             1 if mesh.scale is None else mesh.scale
         )

@@ -27,8 +27,8 @@ from vagen_envs.replies import Action, ActionGrammar, ParsedTurn, Refused, call_
 from vagen_envs.seeding import HashStream, Split, content_hash
 
 _TOLD = (
-    "You are told the positions of all things in no particular order. Which position belongs to which thing is for you "
-    "to see in the picture."
+    "You are told the positions of all things in no particular order. Which position belongs to "
+    "which thing is for you to see in the picture."
 )
 _NOT_TOLD = "You aren't told where things are: read it off the picture."
 _DRAWER = " The drawer is closed by pushing its handle."
@@ -38,17 +38,20 @@ _IN_SIGHT = ((-300, -300, 0), (-300, 0, 0))
 
 
 class PrimitiveSkillEnv(VagenEnv):
-    """Tell a Panda arm what to pick, where to place it and what to push, seen by a third-person camera.
+    """Tell a Panda arm what to pick, where to place it and what to push, seen by a third-person
+    camera.
 
-    Actions: `pick(x, y, z)`, `place(x, y, z)`, `push(x1, y1, z1, x2, y2, z2)` in whole millimetres (VAGEN,
-    table 12), separated by `|`. The observation lists where things are, but not which is which.
+    Actions: `pick(x, y, z)`, `place(x, y, z)`, `push(x1, y1, z1, x2, y2, z2)` in whole millimetres
+    (VAGEN, table 12), separated by `|`. The observation lists where things are, but not which is
+    which.
 
-    Tasks: `place` brings two cubes to two targets, `stack` builds a tower of three, `drawer` puts an apple
-    into a drawer and closes it, `align` brings two cubes onto a line. Which cube goes where, and the words,
-    vary with the seed. Scenes are made of simple shapes, for which nothing has to be downloaded; the release's
-    own drawer scene is an option (`assets`). `difficulty` 0 to 2 are `place` with fewer and fewer turns and more and
-    more other cubes; 3 to 5 `stack` of three, four and five cubes, among others, with no turn to spare, and on 5 the
-    lowest cube has to be uncovered first. None lists positions.
+    Tasks: `place` brings two cubes to two targets, `stack` builds a tower of three, `drawer` puts
+    an apple into a drawer and closes it, `align` brings two cubes onto a line. Which cube goes
+    where, and the words, vary with the seed. Scenes are made of simple shapes, for which nothing
+    has to be downloaded; the release's own drawer scene is an option (`assets`). `difficulty` 0 to
+    2 are `place` with fewer and fewer turns and more and more other cubes; 3 to 5 `stack` of three,
+    four and five cubes, among others, with no turn to spare, and on 5 the lowest cube has to be
+    uncovered first. None lists positions.
 
     Version history:
         v0: first release.
@@ -59,6 +62,8 @@ class PrimitiveSkillEnv(VagenEnv):
     prompt_folder = "primitive_skill"
     test_episodes = 8
     blind_search = (3, 2)
+    comparison_levels = 12
+    replays_comparisons = False
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {"text-only": text_only_reply}
     field_names = ("instruction", "limits", "positions", "other")
     config: PrimitiveSkillConfig
@@ -97,7 +102,8 @@ class PrimitiveSkillEnv(VagenEnv):
     def _load(self, stream: HashStream, split: Split) -> None:
         self._set_level(stream, split)
         self._calls: list[SkillCall] = []
-        self._now, self._seen = self._simulated().run(self._level, [])[1], None
+        self._now = self._simulated().run(self._level, [])[1]
+        self._seen = None
         self._stage = tasks.stage(self._level, self._now)
 
     def _set_level(self, stream: HashStream, split: Split) -> None:
@@ -132,16 +138,17 @@ class PrimitiveSkillEnv(VagenEnv):
         failed, self._now = self._simulated().run(self._level, [*self._calls, call])
         self._calls.append(call)
         self._seen = None
-        return Executed(
-            text, self._now != before, self._task_rewards(), f"{clipped} {failed}".strip()
-        )
+        # A hand that is back after it did nothing may be a millimetre off.
+        effective = self._now.told != before.told
+        return Executed(text, effective, self._task_rewards(), f"{clipped} {failed}".strip())
 
     def _reward_terms(
         self, parsed: ParsedTurn, executed: tuple[Executed, ...]
     ) -> tuple[RewardTerm, ...]:
         """With what the released code pays for the whole episode, once it is over."""
         terms = VagenEnv._reward_terms(self, parsed, executed)
-        config, at = self.config, self._now.positions
+        config = self.config
+        at = self._now.positions
         if config.payment == "each" or self._running:
             return terms
         if self._solved():
@@ -161,7 +168,8 @@ class PrimitiveSkillEnv(VagenEnv):
         )
 
     def _task_rewards(self) -> tuple[RewardTerm, ...]:
-        config, done = self.config, self._solved()
+        config = self.config
+        done = self._solved()
         stage = len(config.stage_rewards) - 1 if done else tasks.stage(self._level, self._now)
         stage = min(stage, 1) if config.task == "drawer" else stage
         reached = sum(config.stage_rewards[self._stage + 1 : stage + 1])
@@ -184,9 +192,12 @@ class PrimitiveSkillEnv(VagenEnv):
         return {"stage": self._stage}
 
     def _constants(self) -> dict[str, str]:
-        """The rules for this task, and, where positions aren't told, what millimetres are read off the picture by."""
+        """The rules for this task, and, where positions aren't told, what millimetres are read off
+        the picture by.
+        """
         config = self.config
-        drawer, told = config.task == "drawer", config.positions_in_text
+        drawer = config.task == "drawer"
+        told = config.positions_in_text
         points = _IN_SIGHT if drawer else tuple(TARGETS.values())
         camera = view_of(config.task, bool(config.assets)).words(config.picture_size, points)
         seen = "" if told or config.observation == "text" else f" {camera}"
@@ -209,7 +220,8 @@ class PrimitiveSkillEnv(VagenEnv):
         }
 
     def _fields(self) -> dict[str, str]:
-        state, limits = self._now, self.config.workspace
+        state = self._now
+        limits = self.config.workspace
         opened = state.drawer_open_value if self.config.positions_in_text else None
         listed = f"\nObject positions:\n{[state.positions[name] for name in self._level.listing]}"
         return {
@@ -256,7 +268,9 @@ class PrimitiveSkillEnv(VagenEnv):
         return f"{self._level.instruction} Next I do {' and then '.join(actions)}."
 
     def _call(self, action: Action) -> tuple[SkillCall, str, str]:
-        """The skill as it will be carried out, its text, and what the agent is told if it was clipped."""
+        """The skill as it will be carried out, its text, and what the agent is told if it was
+        clipped.
+        """
         numbers = self.config.workspace.clip(action.args)
         if numbers == action.args:
             return (action.name, numbers), action.text, ""
@@ -271,7 +285,9 @@ class PrimitiveSkillEnv(VagenEnv):
         return [VagenEnv._snapshot(self), self._stage]
 
     def _restore(self, world: Any) -> None:
-        """State and picture are the snapshot's. The scene follows when a skill, a picture or a look ahead needs it."""
+        """State and picture are the snapshot's. The scene follows when a skill, a picture or a look
+        ahead needs it.
+        """
         texts, stage = world
         actions = self._actions_of(texts)
         if type(stage) is not int or not -1 <= stage < len(self.config.stage_rewards):
@@ -280,7 +296,9 @@ class PrimitiveSkillEnv(VagenEnv):
         if type(state) is not PrimitiveSkillState:
             raise ValueError("the state is of another environment")
         self._load_again(self._set_level)
-        self._now, self._seen, self._stage = state, self._observed.picture, stage
+        self._now = state
+        self._seen = self._observed.picture
+        self._stage = stage
         self._solved(), self._fields()  # a KeyError if things are missing
         self._calls = [self._call(action)[0] for action in actions]
         self._played = [action.text for action in actions]

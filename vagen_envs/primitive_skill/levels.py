@@ -1,8 +1,8 @@
 """Levels of the four tasks: initial positions, goals and instructions.
 
 Lengths are millimetres in the world's axes: the camera looks towards -x, +y is to its right, +z up,
-and the table's top is z = 0. Layouts keep the distances that the skills need (`apart`), so that each
-level can be solved by construction.
+and the table's top is z = 0. Layouts keep the distances that the skills need (`apart`), so that
+each level can be solved by construction.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ FLOOR = Workspace((-500, -100), (-600, 200), (10, 650))
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A thing that can be moved: its name (colour first), where its centre starts, its turn about z in degrees."""
+    """A thing that can be moved: its name (colour first), where its centre starts, its turn about z
+    in degrees.
+    """
 
     name: str
     at: Vector
@@ -65,8 +67,9 @@ class ManipulationLevel:
         bodies: what can be moved.
         targets: names of the discs on the table.
         cabinet: of the drawer task; `PublishedCabinet` stands for the whole published scene.
-        goal: of place, the cube for the left and the one for the right target; of stack, the cubes from
-            the lowest up; of align, the cubes from left to right, or nothing if any order will do.
+        goal: of place, the cube for the left and the one for the right target; of stack, the cubes
+            from the lowest up; of align, the cubes from left to right, or nothing if any order will
+            do.
         instruction: what a person asks for. True.
         listing: names in the order in which the observation lists positions, without the names.
     """
@@ -85,7 +88,8 @@ class ManipulationLevel:
         return self.cabinet.arm_x if self.cabinet else ARM_X
 
     def content(self) -> bytes:
-        """Canonical: colours, words and goals left out, and equal for a layout and its mirror image.
+        """Canonical: colours, words and goals left out, and equal for a layout and its mirror
+        image.
 
         So all goals and words over one layout stay within one split. A cabinet has no mirror image.
         """
@@ -108,8 +112,8 @@ def draw_level(
 ) -> ManipulationLevel:
     """Draw levels of a task, or of the published drawer scene, until one belongs to `split`.
 
-    `stack` builds a tower of `cubes`; among the cubes of `place` and `stack` there are so many `distractors`, the
-    first of which stands on the lowest cube of the tower if that is `covered`.
+    `stack` builds a tower of `cubes`; among the cubes of `place` and `stack` there are so many
+    `distractors`, the first of which stands on the lowest cube of the tower if that is `covered`.
     """
     draw = {
         "place": lambda: _draw_place(stream, distractors),
@@ -126,7 +130,9 @@ def draw_level(
 
 
 def apart(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Whether the open gripper can reach down to `a` while a cube stands at `b`; its fingers spread along y."""
+    """Whether the open gripper can reach down to `a` while a cube stands at `b`; its fingers spread
+    along y.
+    """
     return abs(a[1] - b[1]) >= 100 or abs(a[0] - b[0]) >= 70
 
 
@@ -149,7 +155,8 @@ def _free_of(things: Collection[Vector], fingers: int = 100) -> NDArray[np.bool_
     """Which millimetres of the table, from x = -80 and y = -160 on, are `apart` from everything."""
     free = np.ones((211, 321), np.bool_)
     for x, y, _ in things:
-        i, j = x + 80, y + 160
+        i = x + 80
+        j = y + 160
         free[max(i - 69, 0) : max(i + 70, 0), max(j - fingers + 1, 0) : max(j + fingers, 0)] = False
     return free
 
@@ -166,7 +173,8 @@ def _lay_out(
     crowded: bool,
     fingers: int = 100,
 ) -> tuple[Body, ...]:
-    """Cubes on free millimetres, `apart` from each other: anywhere, all anew if one isn't, or where room is left.
+    """Cubes on free millimetres, `apart` from each other: anywhere, all anew if one isn't, or where
+    room is left.
 
     Beside two cubes on each other the palm needs room too: 150 for `fingers`.
     """
@@ -180,7 +188,8 @@ def _lay_out(
                     break
                 i, j = places[stream.below(len(places))].tolist()
             else:
-                i, j = stream.below(211), stream.below(321)
+                i = stream.below(211)
+                j = stream.below(321)
             if left[i, j]:
                 bodies.append(Body(name, _at(i, j), stream.below(31) - 15))
         if len(bodies) == len(names):
@@ -212,8 +221,8 @@ def _draw_place(stream: HashStream, distractors: int) -> ManipulationLevel:
 def _within_reach(bodies: tuple[Body, ...], order: tuple[str, ...]) -> bool:
     """Whether the arm gets by a tower of four with the fifth cube.
 
-    It comes from -x. Of 40 towers it overthrew two on its way, at x of -67 and -80, and of 110 that stood clear of that
-    one as it reached over it, for a fifth cube right behind.
+    It comes from -x. Of 40 towers it overthrew two on its way, at x of -67 and -80, and of 110 that
+    stood clear of that one as it reached over it, for a fifth cube right behind.
     """
     at = {body.name: body.at for body in bodies}
     (x, y, _), (last_x, last_y, _) = at[order[0]], at[order[-1]]
@@ -224,7 +233,8 @@ def _draw_stack(
     stream: HashStream, height: int, distractors: int, covered: bool
 ) -> ManipulationLevel:
     every = ("red_cube", "green_cube", "yellow_cube", "blue_cube", *_DISTRACTORS)
-    cubes, others = every[:height], every[max(height, 4) :][:distractors]
+    cubes = every[:height]
+    others = every[max(height, 4) :][:distractors]
     all_cubes = (*cubes, *others)
     spread = tuple(name for name in all_cubes if not covered or name != others[0])
     goal: tuple[str, ...] = ()
@@ -264,20 +274,19 @@ def _draw_drawer(stream: HashStream, published: PublishedCabinet | None) -> Mani
     cabinet: Cabinet | PublishedCabinet
     if published is not None:
         # Where the release lets the apple lie.
-        cabinet, x, y, z = (
-            published,
-            stream.below(51) - 150,
-            100 + stream.below(101),
-            published.apple_height,
-        )
+        cabinet = published
+        x = stream.below(51) - 150
+        y = 100 + stream.below(101)
+        z = published.apple_height
     else:
         cabinet = Cabinet(stream.below(81) - 300, stream.below(71) - 370, 130 + stream.below(31))
-        x, y, z = ARM_X, 0, APPLE_RADIUS
+        x = ARM_X
+        y = 0
+        z = APPLE_RADIUS
         while math.hypot(x - ARM_X, y) < 340:  # nearer to its foot the arm can't bend enough
-            x, y = stream.below(181) - 330, 40 + stream.below(121)
+            x = stream.below(181) - 330
+            y = 40 + stream.below(121)
     apple = Body("apple", (x, y, z), stream.below(360))
-    words, listing = (
-        stream.choice(_INSTRUCTIONS["drawer"]),
-        _shuffled(stream, ("apple", "drawer", "handle")),
-    )
+    words = stream.choice(_INSTRUCTIONS["drawer"])
+    listing = _shuffled(stream, ("apple", "drawer", "handle"))
     return ManipulationLevel("drawer", (apple,), (), cabinet, (), words, listing)

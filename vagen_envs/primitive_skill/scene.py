@@ -1,4 +1,5 @@
-"""The scenes, built from boxes, discs and a sphere: no downloads. Or the published drawer scene, from its files.
+"""The scenes, built from boxes, discs and a sphere: no downloads. Or the published drawer scene,
+from its files.
 
 Imported only by `simulator.py`, which imports ManiSkill, SAPIEN and torch.
 """
@@ -29,7 +30,9 @@ HOME_JOINTS = (0.0, -0.3, 0.0, -2.55, 0.0, 2.25, math.pi / 4)
 _ABOVE = sapien.Pose(p=[0, 0, 1])
 """Where things that can be moved are until the episode begins."""
 _APART = 29
-"""A collision bit: things that have it don't collide. ManiSkill's cabinets have it, for their parts overlap."""
+"""A collision bit: things that have it don't collide. ManiSkill's cabinets have it, for their parts
+overlap.
+"""
 
 
 class ManipulationScene(BaseEnv):  # type: ignore[misc]
@@ -38,7 +41,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
     SUPPORTED_ROBOTS = ("panda",)
 
     def __init__(self, level: ManipulationLevel, picture_size: int, **options: Any) -> None:
-        self.level, cabinet = level, level.cabinet
+        self.level = level
+        cabinet = level.cabinet
         self._published = cabinet if isinstance(cabinet, PublishedCabinet) else None
         self._picture_size = picture_size
         super().__init__(
@@ -54,7 +58,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
     def _default_sensor_configs(self) -> list[CameraConfig]:
         view = view_of(self.level.task, self._published is not None)
         eye, target = ([value / 1000 for value in point] for point in (view.eye, view.target))
-        pose, side = sapien_utils.look_at(eye, target), self._picture_size
+        pose = sapien_utils.look_at(eye, target)
+        side = self._picture_size
         return [
             CameraConfig(
                 "third_person", pose, side, side, view.field, 0.05, 10.0, shader_pack="default"
@@ -69,7 +74,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         self.scene.add_directional_light(**_DATA["light"])
 
     def _load_scene(self, options: dict[str, Any]) -> None:
-        level, published = self.level, self._published
+        level = self.level
+        published = self._published
         for thing in _DATA["surroundings"]["published" if published else "simple"]:
             self._fixed(**thing)
         self.bodies = {body.name: self._movable(body.name) for body in level.bodies}
@@ -110,8 +116,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
     def control(self, targets: torch.Tensor) -> None:
         """Simulate one control step of 50 ms.
 
-        `BaseEnv.step` would besides observe and reward, and warn at each step through NumPy 2. The (1, 8) targets are
-        of the seven joints in radians and of the fingers from -1 to 1.
+        `BaseEnv.step` would besides observe and reward, and warn at each step through NumPy 2. The
+        (1, 8) targets are of the seven joints in radians and of the fingers from -1 to 1.
         """
         self.agent.controller.set_action(targets)
         for _ in range(self._sim_steps_per_control):
@@ -188,7 +194,9 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         turn: Sequence[float] = (1, 0, 0, 0),
         **size: Any,
     ) -> None:
-        """Give a thing a look. Without pictures there is no driver perhaps, and SAPIEN can't even make a colour."""
+        """Give a thing a look. Without pictures there is no driver perhaps, and SAPIEN can't even
+        make a colour.
+        """
         if self.scene.can_render():
             paint = sapien.render.RenderMaterial(
                 base_color=[*colour, 1.0], roughness=roughness, specular=0.3
@@ -227,6 +235,8 @@ def _build_published_cabinet(scene: Any, cabinet: PublishedCabinet) -> Any:
 
 
 def _check_collisions(bodies: list[Any], file: str) -> None:
-    """SAPIEN leaves out a collision mesh that it can't read, and the thing would fall through the floor."""
+    """SAPIEN leaves out a collision mesh that it can't read, and the thing would fall through the
+    floor.
+    """
     if not any(body.get_collision_shapes() for body in bodies):
         raise ConfigError(f"SAPIEN can't read the collision meshes of {file}; download them again")

@@ -1,12 +1,14 @@
 """An episode's simulators, in this process or in warm worker processes.
 
-PhysX can't be put back to an earlier moment exactly, but the same skills on the same level give the same, bit for bit.
-So every call names the level and the skills since its start, and whoever has played less plays what is missing.
+PhysX can't be put back to an earlier moment exactly, but the same skills on the same level give the
+same, bit for bit. So every call names the level and the skills since its start, and whoever has
+played less plays what is missing.
 
-A pool of workers pays the start of a simulator, seconds and hundreds of megabytes, once a worker. A session whose
-worker dies during one of its calls has lost its episode and says why; other sessions of that worker are played again
-on another one. A worker is `python -m vagen_envs.primitive_skill.sessions FD PICTURE_SIZE DEVICE`, and answers
-`(session, method, level, skills)`.
+A pool of workers pays the start of a simulator, seconds and hundreds of megabytes, once a worker. A
+session whose worker dies during one of its calls has lost its episode and says why; other sessions
+of that worker are played again on another one. A worker is `python -m
+vagen_envs.primitive_skill.sessions FD PICTURE_SIZE DEVICE`, and answers `(session, method, level,
+skills)`.
 """
 
 from __future__ import annotations
@@ -36,12 +38,16 @@ _owner: int | None = None
 
 
 _pools: dict[tuple[int, int, int, str], list[Worker]] = defaultdict(list)
-"""By process, size and what the workers are started with: environments with the same options share one."""
+"""By process, size and what the workers are started with: environments with the same options share
+one.
+"""
 _pools_lock = threading.Lock()
 
 
 class PooledSession:
-    """A `ManipulationSimulator` in one of `size` workers. They start, and warm up, at once and beside each other."""
+    """A `ManipulationSimulator` in one of `size` workers. They start, and warm up, at once and
+    beside each other.
+    """
 
     _numbers = itertools.count()
 
@@ -65,7 +71,8 @@ class PooledSession:
             return worker
 
     def _give_back(self) -> Worker | None:
-        worker, self._worker = self._worker, None
+        worker = self._worker
+        self._worker = None
         if worker is not None:
             with _pools_lock:
                 worker.sessions -= 1
@@ -96,7 +103,9 @@ class PooledSession:
 def make_session(
     workers: int, picture_size: int, device: str
 ) -> ManipulationSimulator | PooledSession:
-    """A session in a pool of so many workers, or in this process for 0, unless it is forked from one that simulated."""
+    """A session in a pool of so many workers, or in this process for 0, unless it is forked from
+    one that simulated.
+    """
     global _owner
     if not workers and _owner in (None, os.getpid()):
         from vagen_envs.primitive_skill.simulator import (

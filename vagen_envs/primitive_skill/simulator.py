@@ -1,4 +1,6 @@
-"""The only way from here to ManiSkill: levels go in, skills are carried out, positions and pictures come out."""
+"""The only way from here to ManiSkill: levels go in, skills are carried out, positions and pictures
+come out.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError(ENV_ID, "primitive-skill", error.name or "mani_skill") from error
 except ImportError as error:  # SAPIEN and OpenCV are there, and lack a library of the system
-    cause = f"{error}. Its libraries come with Mesa's Vulkan drivers: run scripts/setup_vulkan.sh as root"
+    cause = (
+        f"{error}. Its libraries come with Mesa's Vulkan drivers: run `vagen setup vulkan` as root"
+    )
     raise SimulatorError(ENV_ID, cause) from error
 
 import sapien
@@ -34,28 +38,39 @@ from vagen_envs.primitive_skill import scene
 
 Floats = NDArray[np.float64]
 
-OPEN, CLOSED = 1.0, -1.0
-"""Targets of the fingers, as ManiSkill scales them: 80 mm apart, and pressing against each other."""
-_STRAIGHT, _FREE = 0.016, 0.09
-"""Metres and radians that a control step of 50 ms moves the hand along a line, and a joint along the shortest way."""
+OPEN = 1.0
+CLOSED = -1.0
+"""Targets of the fingers, as ManiSkill scales them: 80 mm apart, and pressing against each
+other.
+"""
+_STRAIGHT = 0.016
+_FREE = 0.09
+"""Metres and radians that a control step of 50 ms moves the hand along a line, and a joint along
+the shortest way.
+"""
 _AT_HAND = 0.15
-"""Metres from the fingertips beyond which nothing is asked whether it is held: to ask takes 1.6 ms an object, which was
-a sixth of a skill among six cubes."""
+"""Metres from the fingertips beyond which nothing is asked whether it is held: to ask takes 1.6 ms
+an object, which was a sixth of a skill among six cubes."""
 LOWEST = np.array([-2.8973, -1.7628, -2.8973, -3.0718, -2.8973, -0.0175, -2.8973])
 HIGHEST = np.array([2.8973, 1.7628, 2.8973, -0.0698, 2.8973, 3.7525, 2.8973])
 """Limits of the seven joints, in radians, from the Panda's URDF."""
 _VULKAN_FIX = (
-    "SAPIEN draws with Vulkan, and no driver here can do it. On a machine without a GPU install Mesa 23.1 or newer: "
-    "on Debian 12 add the suite `bookworm-backports main` to your apt sources and run, as root, `apt-get update && "
-    "apt-get install -y --no-install-recommends -t bookworm-backports mesa-vulkan-drivers libgl1 libglib2.0-0` "
-    "(in a clone, `sh scripts/setup_vulkan.sh` does both); on Debian 13 and Ubuntu 24.04 "
-    "`apt-get install mesa-vulkan-drivers`. A driver elsewhere is named by VK_DRIVER_FILES=/path/to/lvp_icd.json. "
+    "SAPIEN draws with Vulkan, and no driver here can do it. On a machine without a GPU install "
+    "Mesa 23.1 or newer: "
+    "on Debian 12 add the suite `bookworm-backports main` to your apt sources and run, as root, "
+    "`apt-get update && "
+    "apt-get install -y --no-install-recommends -t bookworm-backports mesa-vulkan-drivers "
+    "libgl1 libglib2.0-0` "
+    "(`vagen setup vulkan` does both); on Debian 13 and Ubuntu 24.04 "
+    "`apt-get install mesa-vulkan-drivers`. A driver elsewhere is named by "
+    "VK_DRIVER_FILES=/path/to/lvp_icd.json. "
     'Without pictures, with observation="text", none is needed'
 )
 
 
 class ManipulationSimulator:
-    """Plays levels the same, bit for bit, in every process and after any other level. Physics is computed on the CPU.
+    """Plays levels the same, bit for bit, in every process and after any other level. Physics is
+    computed on the CPU.
 
     Args:
         picture_size: height and width in pixels; 0 needs no Vulkan driver and takes no pictures.
@@ -66,7 +81,8 @@ class ManipulationSimulator:
         logging.getLogger("mani_skill").setLevel(logging.ERROR)
         if picture_size:
             renderer(device)
-        self._picture_size, self._device = picture_size, device
+        self._picture_size = picture_size
+        self._device = device
         self._scene: Any = None
         self._level: ManipulationLevel | None = None
         self._calls: list[SkillCall] = []
@@ -79,7 +95,9 @@ class ManipulationSimulator:
 
         What is missing is played. What was played before, further skills among it, is remembered.
         """
-        known, self._level = self._level, None  # unknown, should the simulator break
+        # unknown, should the simulator break
+        known = self._level
+        self._level = None
         shared = min(len(calls), len(self._calls))
         if known != level or self._calls[:shared] != list(calls[:shared]):
             self._load(level)
@@ -112,7 +130,9 @@ class ManipulationSimulator:
     # -- moving ------------------------------------------------------------------------------------
 
     def _load(self, level: ManipulationLevel) -> None:
-        """Start a level. The scene is built anew: otherwise physics would depend on what was played before."""
+        """Start a level. The scene is built anew: otherwise physics would depend on what was played
+        before.
+        """
         if self._scene is None:
             backend = self._device if self._picture_size else "none"
             self._scene = scene.ManipulationScene(
@@ -146,15 +166,18 @@ class ManipulationSimulator:
         for joints in path:
             self._targets[:7] = joints
             self._control_step()
-        # Of 160 waits of the oracle's (place, stack) 80 took all ten steps, 16 a single one, the others 6 to 9.
+        # Of 160 waits of the oracle's (place, stack) 80 took all ten steps, 16 a single one, the
+        # others 6 to 9.
         self._wait(most=10)
         fingers = CLOSED if goal.closed else OPEN
         if self._targets[7] != fingers:
             self._targets[7] = fingers
-            # A quarter of a second first: fingers that begin to move are as slow as fingers that have arrived.
+            # A quarter of a second first: fingers that begin to move are as slow as fingers that
+            # have arrived.
             for _ in range(5):
                 self._control_step()
-            # 16 of 32 waits, of fingers that opened, were still at once; those that close press on and take all six.
+            # 16 of 32 waits, of fingers that opened, were still at once; those that close press on
+            # and take all six.
             self._wait(most=6)
         x, y, z = self._hand() * 1000
         return Arrived(
@@ -162,11 +185,14 @@ class ManipulationSimulator:
         )
 
     def _path(self, goal: Waypoint) -> tuple[list[Floats], bool]:
-        """The joint angles along the way, and whether the arm can go it; if not, they end where it can't go on."""
+        """The joint angles along the way, and whether the arm can go it; if not, they end where it
+        can't go on.
+        """
         home = np.array(scene.HOME_JOINTS)
         if goal.at is None:
             return self._free(home), True
-        hand, end = self._hand(), np.array(goal.at, float) / 1000
+        hand = self._hand()
+        end = np.array(goal.at, float) / 1000
         count = (
             max(1, math.ceil(float(np.linalg.norm(end - hand)) / _STRAIGHT)) if goal.straight else 1
         )
@@ -199,7 +225,8 @@ class ManipulationSimulator:
         # What a gripper holds is never that still: while a cube is carried all 40 steps are taken.
         for _ in range(40):
             self._control_step()
-            # Metres a second, which is 0.15 mm in a control step; positions are told in whole millimetres.
+            # Metres a second, which is 0.15 mm in a control step; positions are told in whole
+            # millimetres.
             if max(float(np.abs(_row(body.linear_velocity)).max()) for body in bodies) < 0.003:
                 return
 
@@ -222,7 +249,12 @@ class ManipulationSimulator:
                 "handle": level.cabinet.handle_at(opened),
             }
         positions |= {name: TARGETS[name] for name in level.targets}
-        return PrimitiveSkillState(level.task, positions, self._held(), opened)
+        x, y, z = np.rint(1000 * self._hand()).astype(int).tolist()
+        fingers = round(1000 * float(_row(self._agent.robot.get_qpos())[7:].sum()))
+        turns = {name: _turn(_row(body.pose.q)) for name, body in bodies}
+        return PrimitiveSkillState(
+            level.task, positions, self._held(), opened, (x, y, z), fingers, turns
+        )
 
     def _hand(self) -> Floats:
         return _row(self._agent.tcp.pose.p)
@@ -241,6 +273,15 @@ class ManipulationSimulator:
 def _row(tensor: Any) -> Floats:
     row: Floats = tensor.cpu().numpy()[0].astype(float)
     return row
+
+
+def _turn(quaternion: Floats) -> tuple[int, int, int]:
+    """Roll, pitch and yaw in whole degrees."""
+    w, x, y, z = quaternion
+    roll = math.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
+    pitch = math.asin(max(-1.0, min(1.0, 2 * (w * y - z * x))))
+    yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+    return round(math.degrees(roll)), round(math.degrees(pitch)), round(math.degrees(yaw))
 
 
 class InverseKinematics:
@@ -272,7 +313,8 @@ class InverseKinematics:
 
 @functools.cache
 def renderer(device: str) -> sapien.render.RenderSystem:
-    """The renderer of this process, kept for good: with the last one its compiled shaders would go, 7 s of work.
+    """The renderer of this process, kept for good: with the last one its compiled shaders would go,
+    7 s of work.
 
     Raises:
         SimulatorError: there is no driver for it; the message says how to get one.
@@ -280,7 +322,8 @@ def renderer(device: str) -> sapien.render.RenderSystem:
     if os.environ.get("SAPIEN_DISABLE_RAY_TRACING"):
         raise SimulatorError(
             ENV_ID,
-            "SAPIEN_DISABLE_RAY_TRACING is set, which hides the CPU's Vulkan driver from SAPIEN; unset it",
+            "SAPIEN_DISABLE_RAY_TRACING is set, which hides the CPU's Vulkan driver from "
+            "SAPIEN; unset it",
         )
     try:
         return sapien.render.RenderSystem("cuda" if device == "gpu" else "cpu")

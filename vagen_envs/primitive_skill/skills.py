@@ -1,7 +1,8 @@
-"""The three skills as sequences of waypoints. They know no simulator: whoever runs them moves the hand.
+"""The three skills as sequences of waypoints. They know no simulator: whoever runs them moves the
+hand.
 
-A skill yields `Waypoint`s, is sent an `Arrived` for each, and returns what the agent is told: nothing if
-all went well, else what failed. Each begins and ends with the hand drawn back ("home").
+A skill yields `Waypoint`s, is sent an `Arrived` for each, and returns what the agent is told:
+nothing if all went well, else what failed. Each begins and ends with the hand drawn back ("home").
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ SkillCall = tuple[str, tuple[int, ...]]
 HOVER = 100
 """Millimetres above a point from where the hand comes straight down."""
 TOLERANCE = 15
-"""A hand that stays farther from its waypoint than this many millimetres was stopped by something."""
+"""A hand that stays farther from its waypoint than this many millimetres was stopped by
+something.
+"""
 STANDOFF = 70
 """A push comes down this many millimetres before the object's centre ..."""
 CONTACT = 30
-"""... and ends this many before the place where the centre shall be: half of 40 mm, and half a finger."""
+"""... and ends this many before the place where the centre shall be: half of 40 mm, and half a
+finger.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,9 @@ class Waypoint:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """How it went: where the hand is, whether the arm can get there at all, and what the fingers hold."""
+    """How it went: where the hand is, whether the arm can get there at all, and what the fingers
+    hold.
+    """
 
     at: Point
     reachable: bool
@@ -101,10 +108,12 @@ def push(x1: int, y1: int, z1: int, x2: int, y2: int, z2: int, *, holding: str) 
         return (
             "A push goes sideways, and the two points do not differ in x or y, so push did nothing."
         )
-    along_x, along_y = (x2 - x1) / length, (y2 - y1) / length
+    along_x = (x2 - x1) / length
+    along_y = (y2 - y1) / length
     start = (x1 - STANDOFF * along_x, y1 - STANDOFF * along_y, float(z1))
     end = (x2 - CONTACT * along_x, y2 - CONTACT * along_y, float(z2))
-    # Fingers across the way: the palm is wide along them and would hit what stands behind the object.
+    # Fingers across the way: the palm is wide along them and would hit what stands behind the
+    # object.
     turn = math.atan2(along_y, along_x)
     turn -= math.pi * round(turn / math.pi)
     above = (start[0], start[1], start[2] + HOVER)
@@ -126,7 +135,9 @@ ARITY = {"pick": 3, "place": 3, "push": 6}
 
 
 class SkillCalls(Calls):
-    """The skills' calls, in whole millimetres to which fractions are rounded, or refused outside a workspace."""
+    """The skills' calls, in whole millimetres to which fractions are rounded, or refused outside a
+    workspace.
+    """
 
     def __init__(self, workspace: Workspace | None) -> None:
         super().__init__(ARITY, integers=False)
@@ -143,7 +154,10 @@ class SkillCalls(Calls):
             "xyzxyz", numbers, (self._workspace or ()) * 2, strict=False
         ):
             if not low <= value <= high:
-                why = f"{action.text} is out of the workspace: {axis}={value} is not between {low} and {high}"
+                why = (
+                    f"{action.text} is out of the workspace: {axis}={value} is not between {low} "
+                    f"and {high}"
+                )
                 return Refused("bad_argument", why)
         return action
 

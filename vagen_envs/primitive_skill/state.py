@@ -21,20 +21,37 @@ class PrimitiveSkillState(State):
 
     Attributes:
         task: place, stack, drawer or align.
-        positions: (x, y, z) of the centre of each named thing, in whole millimetres. The camera looks
-            towards -x, +y is to its right, +z up, and the table's top is z = 0.
+        positions: (x, y, z) of the centre of each named thing, in whole millimetres. The camera
+            looks towards -x, +y is to its right, +z up, and the table's top is z = 0.
         held: the name of what the gripper holds, or nothing.
-        drawer_open_value: how far the drawer is pulled out, in whole millimetres; `None` without a drawer.
+        drawer_open_value: how far the drawer is pulled out, in whole millimetres; `None` without a
+            drawer.
+        hand: (x, y, z) of the point between the fingertips, in whole millimetres.
+        fingers: how far apart they are, in whole millimetres, 0 to 80.
+        turns: of each thing that can be moved its turn about x, y and z (roll, pitch, yaw), in
+            whole degrees.
+
+    No description has the hand, the fingers and the turns.
     """
 
     kind: ClassVar[str] = "primitive_skill"
     reference_turns: ClassVar[int] = 24
-    """The simulator takes half a second a turn, and states that look alike are made of the state itself."""
+    """The simulator takes half a second a turn, and states that look alike are made of the state
+    itself.
+    """
 
     task: str
     positions: dict[str, Vector]
     held: str
     drawer_open_value: int | None
+    hand: Vector = (0, 0, 0)
+    fingers: int = 0
+    turns: dict[str, Vector] = dataclasses.field(default_factory=dict)
+
+    @property
+    def told(self) -> tuple[dict[str, Vector], str, int | None]:
+        """What descriptions say: where things are, what is held, how far the drawer is open."""
+        return self.positions, self.held, self.drawer_open_value
 
     def sentences(self) -> tuple[str, ...]:
         """One for each thing, and what the gripper and the drawer do (VAGEN, appendix D.1)."""
@@ -56,7 +73,9 @@ class PrimitiveSkillState(State):
     def alike(
         self, others: Sequence[PrimitiveSkillState], options: Mapping[str, Any]
     ) -> Sequence[PrimitiveSkillState]:
-        """The text lists where things are, without names: which of several cubes is where must be seen."""
+        """The text lists where things are, without names: which of several cubes is where must be
+        seen.
+        """
         if not options.get("positions_in_text", True):
             return [
                 other for other in others if other.positions.keys() == self.positions.keys()
@@ -69,7 +88,7 @@ class PrimitiveSkillState(State):
         for order in itertools.islice(itertools.product(*orders), _MOST_PERMUTATIONS):
             new = dict(zip(itertools.chain(*kinds.values()), itertools.chain(*order), strict=True))
             positions = {new[name]: at for name, at in self.positions.items()}
-            found.append(
-                dataclasses.replace(self, positions=positions, held=new.get(self.held, self.held))
-            )
+            turns = {new[name]: turn for name, turn in self.turns.items()}
+            held = new.get(self.held, self.held)
+            found.append(dataclasses.replace(self, positions=positions, held=held, turns=turns))
         return found

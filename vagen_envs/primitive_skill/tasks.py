@@ -1,8 +1,9 @@
-"""What counts in each task: subgoals, success, and the oracle's plan. Pure functions of a level and a state.
+"""What counts in each task: subgoals, success, and the oracle's plan. Pure functions of a level and
+a state.
 
-Stages, from 0: in place, stack and align, a cube that has to move is lifted (0), it is where it belongs
-(1), and the other one is lifted (2); in drawer, the apple is lifted (0) and lies in the drawer (1).
-Success follows. The paper names no stages, and its release only those of one task.
+Stages, from 0: in place, stack and align, a cube that has to move is lifted (0), it is where it
+belongs (1), and the other one is lifted (2); in drawer, the apple is lifted (0) and lies in the
+drawer (1). Success follows. The paper names no stages, and its release only those of one task.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from vagen_envs.primitive_skill.state import PrimitiveSkillState as State
 from vagen_envs.replies import call_text
 
 STACKED = 20
-"""A cube is on another if their centres are nearer than this in x and in y (as released: xy < 2 cm)."""
+"""A cube is on another if their centres are nearer than this in x and in y (as released: xy < 2
+cm).
+"""
 ALIGNED = 10
 """A cube is on the line if |x| is at most this (as released)."""
 _HALF = CUBE // 2
@@ -39,7 +42,9 @@ def solved(level: ManipulationLevel, state: State) -> bool:
 
 
 def skills_needed(task: str, cubes: int, covered: bool = False) -> int:
-    """Skills of the longest solution from the start: two for each cube that has to move; pick, place and push."""
+    """Skills of the longest solution from the start: two for each cube that has to move; pick,
+    place and push.
+    """
     return 3 if task == "drawer" else 2 * (cubes - 1 + covered) if task == "stack" else 4
 
 
@@ -53,7 +58,9 @@ def stage(level: ManipulationLevel, state: State) -> int:
 
 
 def plan(level: ManipulationLevel, state: State) -> list[str]:
-    """The rest of a solution. Raises LevelError if a shut drawer would have to be opened, which no skill can do."""
+    """The rest of a solution. Raises LevelError if a shut drawer would have to be opened, which no
+    skill can do.
+    """
     if solved(level, state):
         return []
     return (
@@ -97,8 +104,10 @@ def _done(level: ManipulationLevel, state: State) -> tuple[str, ...]:
 
 
 def _plan_cubes(level: ManipulationLevel, state: State) -> list[str]:
-    done, movers = _done(level, state), _movers(level)
-    at, held = dict(state.positions), state.held
+    done = _done(level, state)
+    movers = _movers(level)
+    at = dict(state.positions)
+    held = state.held
     actions: list[str] = []
 
     def put_aside(name: str, goal: Vector | None = None) -> None:
@@ -142,10 +151,8 @@ def _goal_of(level: ManipulationLevel, at: Mapping[str, Vector], name: str) -> V
         x, y, z = at[level.goal[level.goal.index(name) - 1]]
         return x, y, z + CUBE
     other = next(at[cube] for cube in at if cube != name)
-    on_line, side = (
-        abs(other[0]) <= ALIGNED,
-        0 if not level.goal else 1 if name == level.goal[0] else -1,
-    )
+    on_line = abs(other[0]) <= ALIGNED
+    side = 0 if not level.goal else 1 if name == level.goal[0] else -1
     # A cube that is still to follow may be put on either side later, if there is room for it.
     right = {
         y
@@ -193,10 +200,15 @@ def _on(above: Vector, below: Vector) -> bool:
 
 
 def _plan_drawer(cabinet: Cabinet | PublishedCabinet, state: State) -> list[str]:
-    opened, at, actions = state.drawer_open_value or 0, state.positions, []
+    opened = state.drawer_open_value or 0
+    at = state.positions
+    actions = []
     if state.held or not cabinet.holds(at):
         if opened < cabinet.room:
-            why = f"the drawer is open by {opened} mm only, too little for the apple, and no skill opens it"
+            why = (
+                f"the drawer is open by {opened} mm only, too little for the apple, and no skill "
+                "opens it"
+            )
             raise LevelError(f"{why}; reset for another level")
         if not state.held:
             actions.append(call_text("pick", at["apple"]))

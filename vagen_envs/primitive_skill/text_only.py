@@ -1,8 +1,11 @@
-"""What PrimitiveSkill's text gives away: skills for the positions that it lists, without a look at the picture."""
+"""What PrimitiveSkill's text gives away: skills for the positions that it lists, without a look at
+the picture.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from vagen_envs.core import VagenEnv
 from vagen_envs.primitive_skill.cabinets import Vector
@@ -11,7 +14,9 @@ from vagen_envs.replies import call_text
 
 _POINT = re.compile(r"\((-?\d+), (-?\d+), (-?\d+)\)")
 _BESIDE = 49
-"""Cubes of 40 mm that stand beside each other are farther apart: the gripper needs 70 between them (`levels.apart`)."""
+"""Cubes of 40 mm that stand beside each other are farther apart: the gripper needs 70 between them
+(`levels.apart`).
+"""
 _OPEN = re.compile(r"'drawer_open_value': (\d+)")
 
 
@@ -32,30 +37,50 @@ def read_skills(text: str, task: str) -> list[str]:
         return []
     if opened := _OPEN.search(listed):
         return _shut(points, int(opened[1]))
-    if task == "place":  # each disc gets a cube, whichever
-        discs = sorted((point for point in points if point[2] == 0), key=lambda disc: disc[1])
-        cubes = [point for point in points if point[2] > 0]
-        goals = [disc for disc in discs if not any(near(cube, disc, _BESIDE) for cube in cubes)]
-        loose = [cube for cube in cubes if not any(near(cube, disc, _BESIDE) for disc in discs)]
-    elif (
-        task == "stack"
-    ):  # the others onto the first, as they are listed, or onto what stands on another
-        top = max(points, key=lambda point: point[2])
-        top = top if top[2] >= CUBE else points[0]
-        loose = [point for point in points if not near(point, top, _BESIDE)]
-        goals = [(top[0], top[1], top[2] + 20 + CUBE * level) for level in range(len(loose))]
-    else:  # those that are off the line straight onto it
-        loose = [point for point in points if abs(point[0]) > 10]
-        goals = [(0, y, 0) for _, y, _ in loose]
+    moves = _MOVES.get(task, _onto_the_line)
     skills = []
-    for at, (x, y, z) in zip(loose, goals, strict=False):
+    for at, (x, y, z) in moves(points):
         # Half a cube and 5 mm of air: the hand lets go above what it stands on.
         skills += [call_text("pick", at), call_text("place", (x, y, z + 25))]
     return skills
 
 
+def _onto_discs(points: list[Vector]) -> Iterator[tuple[Vector, Vector]]:
+    """Each disc gets a cube, whichever."""
+    discs = sorted((point for point in points if point[2] == 0), key=lambda disc: disc[1])
+    cubes = [point for point in points if point[2] > 0]
+    loose = [cube for cube in cubes if not _beside_one_of(cube, discs)]
+    free = [disc for disc in discs if not _beside_one_of(disc, cubes)]
+    return zip(loose, free, strict=False)
+
+
+def _onto_one_another(points: list[Vector]) -> Iterator[tuple[Vector, Vector]]:
+    """The others onto the first, as they are listed, or onto what stands on another."""
+    highest = max(points, key=lambda point: point[2])
+    top = highest if highest[2] >= CUBE else points[0]
+    loose = [point for point in points if not near(point, top, _BESIDE)]
+    for level, point in enumerate(loose):
+        yield point, (top[0], top[1], top[2] + 20 + CUBE * level)
+
+
+def _onto_the_line(points: list[Vector]) -> Iterator[tuple[Vector, Vector]]:
+    """Those that are off the line straight onto it."""
+    for point in points:
+        if abs(point[0]) > 10:
+            yield point, (0, point[1], 0)
+
+
+_MOVES = {"place": _onto_discs, "stack": _onto_one_another}
+
+
+def _beside_one_of(point: Vector, others: list[Vector]) -> bool:
+    return any(near(point, other, _BESIDE) for other in others)
+
+
 def _shut(points: list[Vector], opened: int) -> list[str]:
-    """Find drawer and handle, which are in line; the remaining position is the apple, whose place is the drawer."""
+    """Find drawer and handle, which are in line; the remaining position is the apple, whose place
+    is the drawer.
+    """
     pairs = [
         (one, other)
         for one in points

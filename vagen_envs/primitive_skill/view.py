@@ -11,7 +11,9 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A pinhole camera with z upwards: where it is and looks, in millimetres, and its field of view in radians."""
+    """A pinhole camera with z upwards: where it is and looks, in millimetres, and its field of view
+    in radians.
+    """
 
     eye: tuple[int, int, int]
     target: tuple[int, int, int]
@@ -29,12 +31,14 @@ class View:
         return round(column), round(row)
 
     def words(self, size: int, points: Sequence[tuple[int, int, int]]) -> str:
-        """What an agent needs to read millimetres off a picture: pose, field of view and known points."""
+        """What an agent needs to read millimetres off a picture: pose, field of view and known
+        points.
+        """
         known = " and ".join(f"{point} is at pixel {self.pixel(point, size)}" for point in points)
         return (
             f"The camera is at {self.eye} and looks at {self.target}, with a field of view of "
-            f"{math.degrees(self.field):.1f} degrees. In its picture of {size} x {size} pixels, counted from the upper "
-            f"left as (column, row), {known}."
+            f"{math.degrees(self.field):.1f} degrees. In its picture of {size} x {size} pixels, "
+            f"counted from the upper left as (column, row), {known}."
         )
 
 

@@ -1,9 +1,8 @@
 """Replies: from a model's text to a `ParsedTurn` and back.
 
-Calls go one way: `tags` → `thinking` → `answer` → `execution` (by `actions` and `markdown`) → `grammar`.
-`markdown` reads words by `mentions` → `scanner`, and by `deliberation` → `ticks` where an answer weighs options.
-`answer` looks for other forms by `untagged`, and for words that take an answer back by `rejection`.
-`special_tokens` and `tool_calls` prepare text for them; `reference` holds the rules of VAGEN's released parsers.
+Calls go one way: `grammar` → `answer` → `thinking` → `tags` finds the answer, `grammar` → `execution` → `table` reads it.
+`answer` looks by `turns` for a made-up next turn, and by `untagged` for other forms than the format's tags; `tool_calls`
+and `calls` read JSON and calls. `reference` holds the rules of VAGEN's released parsers.
 """
 
 from vagen_envs.replies.actions import (

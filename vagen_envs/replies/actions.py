@@ -73,16 +73,17 @@ class Names:
     Args:
         names: of the actions, as the environment executes them.
         called: what replies call them, in the same order; by default the same.
+        exact: whether case matters after all, as in VAGEN's released grids.
     """
 
-    def __init__(self, *names: str, called: Sequence[str] = ()) -> None:
+    def __init__(self, *names: str, called: Sequence[str] = (), exact: bool = False) -> None:
         if called and (
             len(called) != len(names) or len({name.lower() for name in called}) < len(names)
         ):
             raise ValueError(
                 f"{tuple(called)!r:.200} can't name {', '.join(names)}: give {len(names)} different names"
             )
-        self.names = names
+        self.names, self.exact = names, exact
         self.called = tuple(called) or names
         self._canonical = {
             written.lower(): (name, written)
@@ -91,9 +92,10 @@ class Names:
         self._written = dict(zip(names, self.called, strict=True))
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and (other.names, other.called) == (
+        return type(other) is type(self) and (other.names, other.called, other.exact) == (
             self.names,
             self.called,
+            self.exact,
         )
 
     def __hash__(self) -> int:
@@ -101,7 +103,7 @@ class Names:
 
     def read(self, piece: str, start: int, end: int) -> Action | Refused:
         found = self._canonical.get(piece.lower())
-        if found is None:
+        if found is None or (self.exact and piece != found[1]):
             return Refused(
                 "unknown_action", f"{_short(piece)} is not an action; use one of {self.summary()}"
             )

@@ -1,36 +1,35 @@
 """Which answer of a reply executes: the last complete one it gives after its thinking has ended.
 
-Quotes and drafts don't count: answers within thoughts, within other fields, within code (unless nothing else is there),
-placeholders, and answers that the words beside them reject. What follows a complete reply as a made-up next turn of the
-conversation isn't read at all.
+Answers within thoughts, within other fields and within code (unless nothing else is there) are quotes or drafts, and so
+is an answer that is a part of a sentence. What follows a complete reply as a made-up next turn isn't read at all.
 """
 
 from __future__ import annotations
 
-import itertools
+import bisect
+import operator
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from vagen_envs.replies.rejection import is_taken_back
-from vagen_envs.replies.special_tokens import in_ascii, without_tokens
-from vagen_envs.replies.tags import TAGS, Tag, TagNames, find_tags
+from vagen_envs.replies.tags import TAGS, Tag, TagNames, find_tags, in_ascii, without_tokens
 from vagen_envs.replies.thinking import Span, Thinking, code_spans, find_thinking, within
+from vagen_envs.replies.turns import Ending, end_of_reply, is_taken_back
 from vagen_envs.replies.untagged import untagged_answers
-from vagen_envs.replies.vocabulary import TEMPLATES, THINKING_TAGS
+from vagen_envs.replies.vocabulary import THINKING_TAGS
 
-_TURN = re.compile("|".join(TEMPLATES["turns"]), re.IGNORECASE)
-"""Where a model goes on to write the other side's next message."""
-_MOST_TURNS = 8  # places that are tried, so that time stays linear
-
-_PLACEHOLDER = re.compile(TEMPLATES["placeholder"], re.IGNORECASE)
+_PLACEHOLDER = re.compile(
+    r"[\s.…\[\](){}*_`'\"-]*"
+    r"(?:(?:your |the )?(?:answer|actions?)(?: ?(?:here|1|goes here))?(?:[,|; ]+action ?2)?(?:[,|; ]+)?)?"
+    r"[\s.…\[\](){}*_`'\"-]*",
+    re.IGNORECASE,
+)
+"""An answer that says no more than "your answer here"."""
 _CONNECTOR = re.compile(
     r"(?:[\s,;.&+*_>→|–—-]|<br>|\b(?:and|then|next|finally|after that|followed by)\b)*",
     re.IGNORECASE,
 )
-_CUT_TAG = re.compile(
-    r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z"
-)  # of a reply that ends at its limit of tokens
+_CUT_TAG = re.compile(r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z")  # of a reply that ends at its limit
 _BLANK_END = re.compile(r"[\s*_`\"'.)\]$!~]*(?:<[/\\]?[a-z_:]{1,20}>[\s*_`]*)*\Z", re.IGNORECASE)
 
 
@@ -46,6 +45,7 @@ class Found(NamedTuple):
         fields_from: where the fields that belong to the answer begin.
         differ: complete answers, drafts included, differ.
         empty: an answer between the format's tags without anything in it, where that is all there is.
+        unclear: an answer that the words beside it take back, where nothing else executes.
     """
 
     choices: Sequence[Sequence[Span]]
@@ -56,6 +56,7 @@ class Found(NamedTuple):
     fields_from: int
     differ: bool
     empty: Span | None
+    unclear: Span | None
 
 
 class _Pair(NamedTuple):
@@ -81,21 +82,17 @@ class _View(NamedTuple):
     @classmethod
     def of(cls, text: str, names: TagNames, code: Sequence[Span]) -> _View:
         tags = [tag for tag in find_tags(text, names) if not within(tag.start, code)]
-        return cls(
-            without_tokens(in_ascii(text), names),
-            tags,
-            find_thinking(text, names, code),
-            _fields(tags),
-        )
+        plain = without_tokens(in_ascii(text), names)
+        return cls(plain, tags, find_thinking(text, names, code), _fields(tags))
 
     def pairs(self) -> tuple[list[_Pair], Span | None]:
         """Complete answers outside thoughts and fields, and one that isn't closed after them."""
+        hidden = [*self.thinking.spans], self.shields
         tags = [
             tag
             for tag in self.tags
-            if not self.thinking.holds(tag.start) and not within(tag.start, self.shields)
+            if tag.name == "answer" and not any(within(tag.start, spans) for spans in hidden)
         ]
-        tags = [tag for tag in tags if tag.name == "answer"]
         if not tags or tags[-1].closes:
             return _pairs(tags), None
         if len(tags) > 1 and not tags[-2].closes and tags[-1].end >= len(self.plain.rstrip()):
@@ -111,6 +108,70 @@ class _View(NamedTuple):
     def is_placeholder(self, pair: _Pair) -> bool:
         """Whether an answer is empty or says no more than "your answer here"."""
         return _PLACEHOLDER.fullmatch(self.plain, *pair.span) is not None
+
+    def is_meant(self, pair: _Pair) -> bool:
+        """Whether no words beside an answer take it back, and no thought that may still be open holds it."""
+        if self.is_taken_back(pair.opened.start, pair.closed.end):
+            return False
+        opened = self.thinking.open_from
+        if opened is None and not self.thinking.in_doubt:
+            return True
+        before = opened is not None and pair.closed.start < opened
+        return before or self.ends_at(pair.closed.end)
+
+    def is_taken_back(self, start: int, end: int) -> bool:
+        """Whether the words beside an answer take it back; those of a thought before it don't."""
+        spans = self.thinking.spans
+        before = bisect.bisect_right(spans, start, key=operator.itemgetter(1))
+        thought = spans[before - 1][1] if before else 0
+        return is_taken_back(self.plain, start, end, thought)
+
+    def tagged(self) -> list[list[Span]]:
+        """Groups of answers between the format's own tags, the best first."""
+        pairs, unclosed = self.pairs()
+        kept = [pair for pair in pairs if not self.is_placeholder(pair) and self.is_meant(pair)]
+        groups = [self._last_group(kept)] if kept else []
+        if unclosed is not None and self.plain[slice(*unclosed)].strip():
+            opening = self.plain.rfind("<", 0, unclosed[0])
+            groups = (
+                [] if is_taken_back(self.plain, opening, unclosed[1]) else [[unclosed], *groups]
+            )
+        return groups
+
+    def _last_group(self, pairs: Sequence[_Pair]) -> list[Span]:
+        """The last answer, with those before it that it goes on from: "one answer for each action"."""
+        group = [pairs[-1]]
+        joined = False
+        for left in reversed(pairs[:-1]):
+            begin = left.closed.end
+            end = group[0].opened.start
+            if not _CONNECTOR.fullmatch(self.plain, begin, end):
+                break
+            joined = joined or bool(self.plain[begin:end].strip())
+            group.insert(0, left)
+        texts = {self.text_of(pair) for pair in group}
+        return [pair.span for pair in (group[-1:] if len(texts) == 1 and not joined else group)]
+
+    def text_of(self, pair: _Pair) -> str:
+        """An answer by which another can be known to differ."""
+        return "".join(self.plain[slice(*pair.span)].casefold().split())
+
+    def differ(self, pairs: Sequence[_Pair], at: int = 0) -> bool:
+        """Whether answers differ, of which one begins after `at`."""
+        later = any(pair.opened.start >= at for pair in pairs)
+        return later and len({self.text_of(pair) for pair in pairs}) > 1
+
+    def at_the_end_of_a_thought(self) -> list[list[Span]]:
+        """The answer that a thought ends with, if the reply ends with that thought."""
+        if not self.thinking.spans or not self.ends_at(self.thinking.spans[-1][1]):
+            return []
+        start, end = self.thinking.spans[-1]
+        pairs = _pairs(tag for tag in self.tags if start <= tag.start < end)
+        if not pairs or self.is_placeholder(pairs[-1]) or not self.ends_at(pairs[-1].closed.end):
+            return []
+        if is_taken_back(self.plain, pairs[-1].opened.start, pairs[-1].closed.end):
+            return []
+        return [[pairs[-1].span]]
 
 
 def _pairs(tags: Iterable[Tag]) -> list[_Pair]:
@@ -134,36 +195,54 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
         loosely: also take answers in other forms: other tags, tool calls, JSON, a label, the bare actions.
     """
     tags = find_tags(text, names)
-    end = _end_of_reply(text, names, tags)
+    end, doubtful = _ending(text, names, tags)
     text = text[:end]
     code = code_spans(text)
     view = _View.of(text, names, [*code, *_stray_close(text, names)])
-    groups = _tagged(view)
+    groups = view.tagged() or view.at_the_end_of_a_thought()
     if not groups and code:
         bare = _View.of(text, names, ())
-        if found := _tagged(bare, quoted=True):
-            view, groups = bare, found
+        if found := bare.tagged():
+            view = bare
+            groups = found
+    pairs = [pair for pair in view.pairs()[0] if not view.is_placeholder(pair)]
+    meant = [pair for pair in pairs if view.is_meant(pair)]
+    if doubtful is not None and view.differ(meant, doubtful):
+        groups = []
     tagged = bool(groups)
-    if not groups and loosely:
-        thinks = view.thinking.open_from is not None
+    if not groups and loosely and not pairs and view.thinking.open_from is None:
         blank = [*view.thinking.spans, *view.shields]
-        groups = (
-            []
-            if thinks
-            else untagged_answers(
-                _blanked(in_ascii(text), blank), _blanked(view.plain, blank), code
-            )
+        groups = untagged_answers(
+            _blanked(in_ascii(text), blank), _blanked(view.plain, blank), code
         )
     first = groups[0][0][0] if groups else 0
     inside = [tag for tag in tags if tag.end <= end]
-    pairs, _ = view.pairs()
-    empty = pairs[-1].span if pairs and not tagged and view.is_placeholder(pairs[-1]) else None
+    unread = [pair.span for pair in view.pairs()[0]] if not tagged else []
     earlier = [pair.closed.start for pair in pairs if pair.closed.start < first]
-    complete = [
-        view.plain[slice(*pair.span)] for pair in _pairs(inside) if not view.is_placeholder(pair)
-    ]
-    differ = len({"".join(answer.casefold().split()) for answer in complete}) > 1
-    return Found(groups, tagged, inside, view.thinking, end, max(earlier, default=0), differ, empty)
+    complete = [pair for pair in _pairs(inside) if not view.is_placeholder(pair)]
+    return Found(
+        groups,
+        tagged,
+        inside,
+        view.thinking,
+        end,
+        fields_from=max(earlier, default=0),
+        differ=view.differ(complete),
+        empty=unread[-1] if unread and not pairs else None,
+        unclear=pairs[-1].span if pairs and not tagged else None,
+    )
+
+
+def _ending(text: str, names: TagNames, tags: Sequence[Tag]) -> Ending:
+    """Where a reply ends, by what follows its first complete answer."""
+    closed = next((tag.end for tag in tags if tag.name == "answer" and tag.closes), None)
+    if closed is None or end_of_reply(text, closed, ()) == (len(text), None):
+        return Ending(len(text), None)
+    view = _View.of(text, names, code_spans(text))
+    pairs = [pair for pair in view.pairs()[0] if not view.is_placeholder(pair)]
+    if not pairs:
+        return Ending(len(text), None)
+    return end_of_reply(text, pairs[0].closed.end, view.thinking.spans)
 
 
 def _stray_close(text: str, names: TagNames) -> list[Span]:
@@ -177,77 +256,6 @@ def last_answer(text: str, names: TagNames = TAGS) -> str | None:
     """The text of the answer that would execute, stripped; `None` if no answer stands between tags."""
     found = find_answers(text, names, loosely=False)
     return text[slice(*found.choices[0][-1])].strip() if found.choices else None
-
-
-def _end_of_reply(text: str, names: TagNames, tags: Sequence[Tag]) -> int:
-    """Where a made-up next turn begins after a complete reply, else the length of the text."""
-    closes = [tag.end for tag in tags if tag.name == "answer" and tag.closes]
-    turns = [*itertools.islice(_TURN.finditer(text, closes[0]), _MOST_TURNS)] if closes else []
-    if not turns:
-        return len(text)
-    whole = find_thinking(text, names)
-    for turn in turns:
-        before, after = (
-            find_thinking(text[: turn.start()], names),
-            find_thinking(text[turn.start() :], names),
-        )
-        # A quote of the conversation within a thought isn't the end: the thought's own close follows.
-        unfinished = before.open_from is not None and any(
-            end > turn.start() for _, end in whole.spans
-        )
-        if unfinished or (after.implied and not before.implied):
-            continue
-        pairs, _ = _View.of(text[: turn.start()], names, code_spans(text[: turn.start()])).pairs()
-        if pairs:
-            return turn.start()
-    return len(text)
-
-
-def _tagged(view: _View, *, quoted: bool = False) -> list[list[Span]]:
-    """Groups of answers between the format's own tags, the best first; `quoted` ones aren't taken from a thought."""
-    pairs, unclosed = view.pairs()
-    thinking = view.thinking
-    kept = [
-        pair
-        for pair in pairs
-        if not view.is_placeholder(pair)
-        and not is_taken_back(view.plain, pair.opened.start, pair.closed.end)
-    ]
-    if thinking.open_from is not None:
-        kept = [
-            p for p in kept if p.closed.start < thinking.open_from or view.ends_at(p.closed.end)
-        ]
-    elif thinking.in_doubt:
-        kept = [p for p in kept if view.ends_at(p.closed.end)]
-    groups = [_last_group(view, kept)] if kept else []
-    if unclosed is not None and not view.plain[slice(*unclosed)].isspace():
-        groups.insert(0, [unclosed])
-    return groups or ([] if quoted else _at_the_end_of_a_thought(view))
-
-
-def _last_group(view: _View, pairs: Sequence[_Pair]) -> list[Span]:
-    """The last answer, with those before it that it goes on from: "one answer for each action"."""
-    group = [pairs[-1]]
-    joined = False
-    for left in reversed(pairs[:-1]):
-        begin, end = left.closed.end, group[0].opened.start
-        if not _CONNECTOR.fullmatch(view.plain, begin, end):
-            break
-        joined = joined or (not view.plain[begin:end].isspace() and begin < end)
-        group.insert(0, left)
-    texts = {view.plain[slice(*pair.span)].strip().casefold() for pair in group}
-    return [pair.span for pair in (group[-1:] if len(texts) == 1 and not joined else group)]
-
-
-def _at_the_end_of_a_thought(view: _View) -> list[list[Span]]:
-    """The answer that a thought ends with, if the reply ends with that thought."""
-    if not view.thinking.spans or not view.ends_at(view.thinking.spans[-1][1]):
-        return []
-    start, end = view.thinking.spans[-1]
-    pairs = _pairs(tag for tag in view.tags if start <= tag.start < end)
-    if not pairs or not view.ends_at(pairs[-1].closed.end) or view.is_placeholder(pairs[-1]):
-        return []
-    return [[pairs[-1].span]]
 
 
 def _blanked(text: str, spans: Sequence[Span]) -> str:

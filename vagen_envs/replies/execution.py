@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
 from vagen_envs.replies.answer import Found
-from vagen_envs.replies.markdown import read_markdown
 from vagen_envs.replies.parsed import FORMAT_CODES, REFUSED_CODES, Problem
+from vagen_envs.replies.table import names_action, read_table
 from vagen_envs.replies.thinking import Span
-from vagen_envs.replies.vocabulary import CROSSES, TICKS, is_doubtful, is_rejected
+from vagen_envs.replies.vocabulary import JUDGED
+
+_WORD = re.compile(r"[\w-]+[.!]?")
+_CALL = re.compile(r"[A-Za-z_]\w*\s*\([^()]*\)\s*\.?")
 
 Parsing = Literal["strict", "lenient", "released"]
 
@@ -35,18 +39,7 @@ class AnswerReader:
             message = "the reply has answers that differ; the last one after the thoughts counts"
             problems.append(Problem("answers_differ", message, 0, found.end))
         if not found.tagged:
-            if found.empty is None:
-                problems.append(
-                    Problem("no_answer", f"there is no {self._tagged('…')}", begin, len(text))
-                )
-            for group in found.choices:
-                actions = self._read_loosely(plain, group, problems)
-                if actions:
-                    return actions, group
-            if found.empty is not None:
-                problems.append(Problem("no_action", "the answer has no action", *found.empty))
-                return (), (found.empty,)
-            return (), ()
+            return self._execute_untagged(text, plain, found, problems, begin)
         if self.parsing == "strict" and any(problem.code in FORMAT_CODES for problem in problems):
             last = found.choices[0][-1]
             problems.append(
@@ -56,15 +49,40 @@ class AnswerReader:
         readings: list[tuple[tuple[Action, ...], Sequence[Span], list[Problem]]] = []
         for group in found.choices:
             amiss: list[Problem] = []
-            actions = ()
+            actions: tuple[Action, ...] = ()
             for span in group:
-                actions += self.read(
-                    plain if self.parsing == "lenient" else text, span, amiss, len(actions)
-                )
+                shown = plain if self.parsing == "lenient" else text
+                actions += self.read(shown, span, amiss, len(actions))
+            if any(problem.code == "unclear_answer" for problem in amiss):
+                actions = ()
             readings.append((actions, group, amiss))
         actions, answer, amiss = next((reading for reading in readings if reading[0]), readings[0])
         problems += amiss
         return actions, answer
+
+    def _execute_untagged(
+        self, text: str, plain: str, found: Found, problems: list[Problem], begin: int
+    ) -> tuple[tuple[Action, ...], Sequence[Span]]:
+        """As `execute`, of a reply without an answer that counts between the format's tags."""
+        if found.empty is None and found.unclear is None:
+            message = f"there is no {self._tagged('…')}"
+            problems.append(Problem("no_answer", message, begin, len(text)))
+        for group in found.choices:
+            actions = self._read_loosely(plain, group, problems)
+            if actions:
+                return actions, group
+        if found.unclear is not None:
+            problems.append(self._unclear(*found.unclear))
+            return (), (found.unclear,)
+        if found.empty is not None:
+            problems.append(Problem("no_action", "the answer has no action", *found.empty))
+            return (), (found.empty,)
+        given = [
+            span for group in found.choices[1:] for span in group
+        ]  # the first is the whole text
+        unclear = [span for span in given if self._is_lenient and self._names_action(plain, span)]
+        problems += [self._unclear(*span) for span in unclear[-1:]]
+        return (), ()
 
     def read(
         self, text: str, span: Span, problems: list[Problem], before: int = 0
@@ -72,30 +90,20 @@ class AnswerReader:
         """The actions of an answer, after `before` others; adds to the problems."""
         start, end = span
         actions: list[Action] = []
-        lenient = self.parsing == "lenient" and isinstance(self.grammar, Names | Calls)
         for piece, left, right in self._pieces(text, start, end):
             read = self.grammar.read(piece, left, right)
             if isinstance(read, Refused):
-                meant = (
-                    read_markdown(text, start, end, self.separator, self.grammar)
-                    if lenient
-                    else None
-                )
+                meant = self._read_table(text, span)
                 if meant:
                     return self._limited(meant, end, problems, before, in_markdown=True)
+                if meant is None and self._argues(text, span):
+                    problems.append(self._unclear(start, end))
+                    return ()
                 if meant is not None:
                     actions = []
-                    problems.append(Problem(read.code, read.message, left, right))
-                    break
                 full = before + len(actions) >= self.max_actions
-                problems.append(
-                    self._too_many(left, end)
-                    if full
-                    else Problem(read.code, read.message, left, right)
-                )
-                marked = not {*CROSSES, *TICKS}.isdisjoint(text[start:end])
-                if lenient and (marked or (is_doubtful if full else is_rejected)(text[start:end])):
-                    actions = []
+                refused = Problem(read.code, read.message, left, right)
+                problems.append(self._too_many(left, end) if full else refused)
                 break
             actions.append(read)
         if self.parsing != "released" and self._is_echo(actions):
@@ -105,13 +113,36 @@ class AnswerReader:
         if before + len(actions) > self.max_actions:
             problems.append(self._too_many(actions[self.max_actions - before].start, end))
             actions = actions[: self.max_actions - before]
-        if (
-            not actions
-            and not before
-            and not (problems and problems[-1].code in {*REFUSED_CODES, "too_many_actions"})
-        ):
+        last = problems[-1].code if problems else ""
+        if not actions and not before and last not in {*REFUSED_CODES, "too_many_actions"}:
             problems.append(Problem("no_action", "the answer has no action", start, end))
         return tuple(actions)
+
+    @functools.cached_property
+    def _is_lenient(self) -> bool:
+        """Whether answers are read in other forms too; a grammar of texts knows no others."""
+        return self.parsing == "lenient" and isinstance(self.grammar, Names | Calls)
+
+    def _read_table(self, text: str, span: Span) -> list[Action] | None:
+        return read_table(text, *span, self.separator, self.grammar) if self._is_lenient else None
+
+    def _argues(self, text: str, span: Span) -> bool:
+        """Whether an answer names actions among other words, and isn't a list in which one is unknown."""
+        if not self._is_lenient:
+            return False
+        pieces = [piece for piece, *_ in self._pieces(text, *span)]
+        item = _CALL if isinstance(self.grammar, Calls) else _WORD
+        listed = all(map(item.fullmatch, pieces))
+        if listed and JUDGED.isdisjoint(piece.casefold().strip(".!") for piece in pieces):
+            return False
+        return self._names_action(text, span)
+
+    def _names_action(self, text: str, span: Span) -> bool:
+        return names_action(text[slice(*span)], self.grammar)
+
+    def _unclear(self, start: int, end: int) -> Problem:
+        message = f"the answer says more than which actions to execute; write only {self._tagged(self.grammar.summary())}"
+        return Problem("unclear_answer", message, start, end)
 
     def _read_loosely(
         self, text: str, group: Sequence[Span], problems: list[Problem]
@@ -120,7 +151,7 @@ class AnswerReader:
         actions: list[Action] = []
         for start, end in group:
             if isinstance(self.grammar, Names | Calls):
-                actions += read_markdown(text, start, end, self.separator, self.grammar) or ()
+                actions += self._read_table(text, (start, end)) or ()
             elif self._is_selective and (piece := text[start:end].strip()):
                 read = self.grammar.read(piece, start, end)
                 actions += [] if isinstance(read, Refused) else [read]

@@ -17,7 +17,6 @@ from vagen_envs.replies.answer import Found, find_answers
 from vagen_envs.replies.execution import AnswerReader, Parsing
 from vagen_envs.replies.parsed import FORMAT_CODES, ParsedTurn, Problem
 from vagen_envs.replies.reference import ReferenceParser, released_rule
-from vagen_envs.replies.special_tokens import in_ascii, without_tokens
 from vagen_envs.replies.tags import (
     TAGS,
     Tag,
@@ -26,8 +25,10 @@ from vagen_envs.replies.tags import (
     field_text,
     find_tags,
     format_problems,
+    in_ascii,
     tag_forms,
     tag_pattern,
+    without_tokens,
 )
 from vagen_envs.replies.thinking import native_end
 
@@ -62,13 +63,13 @@ class Grammar:
             `"flat"` is the order of VAGEN's 2026 code: `<observation>`, `<think>` for the reasoning,
             `<answer>`, `<prediction>`. `"untagged"` has no `<think>`: whatever stands before the first field is
             the thought, tagged or not, and may be missing; then the fields, then the answer. A template's tokens
-            (`vagen_envs.replies.special_tokens`) don't break this format.
+            (`vagen_envs.replies.tags`) don't break this format.
         tags: what the tags are called, in the order of `TAGS`.
         reasoning: whether the reasoning field may be left out. Table 5 has it, the templates of
             section 2.2 don't; so it is in every prompt and optional when reading, by default.
         parsing: `"strict"` executes nothing unless the reply is well formed. `"lenient"` executes what a malformed
             reply means: its last answer after its thoughts, actions in markdown, JSON or a tool call (see
-            `vagen_envs.replies.answer` and `markdown`); the format reward is strict in both. `"released"` executes
+            `vagen_envs.replies.answer` and `table`); the format reward is strict in both. `"released"` executes
             and pays what VAGEN's released parsers do, see `vagen_envs.replies.reference`.
         native_thinking: whether the text a thinking model writes before its reply (up to a closing
             `</think>` of its own) breaks the format. It is set aside either way.
@@ -225,7 +226,8 @@ class Grammar:
         texts: dict[str, str] = {}
         start = end = 0
         for i in range(0, len(pieces), 2):
-            name, piece = places.get(i), pieces[i].strip()
+            name = places.get(i)
+            piece = pieces[i].strip()
             if name is None:
                 if piece:
                     return None
@@ -248,7 +250,9 @@ class Grammar:
             self.actions, Names | Calls
         ):  # other grammars' actions are texts, which stay as they are
             plain = in_ascii(plain)
-        tags, native, begin = found.tags, None, 0
+        tags = found.tags
+        native = None
+        begin = 0
         problems: list[Problem] = []
         texts: dict[str, str | None] = {}
         if self._thought_is_free:
@@ -286,6 +290,8 @@ class Grammar:
     def _field(self, text: str, tags: list[Tag], name: str, found: Found, begin: int) -> str | None:
         """The text of a field that belongs to the answer, not to a draft or a quoted example before it."""
         begin = max(begin, found.fields_from)
+        if self.layout == "flat" and name == "prediction":  # it follows its answer
+            begin = max(begin, found.choices[0][0][0] if found.choices else 0)
         if name == "think" and self.layout != "untagged":
             for start, end in reversed(found.thinking.spans):
                 own = [tag for tag in tags if tag.name == "think" and start <= tag.start < end]

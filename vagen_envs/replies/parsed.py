@@ -24,7 +24,7 @@ FORMAT_CODES = frozenset(
     }
 )
 """Problems that break the format. The other codes are about actions: `no_action`, `unknown_action`,
-`bad_argument`, `too_many_actions`, `withheld`, and `answers_differ`, which alone is no fault: the reply has several
+`bad_argument`, `too_many_actions`, `withheld`, `unclear_answer` (it says more than the actions to execute), and `answers_differ`, which alone is no fault: the reply has several
 complete answers, drafts included, and they aren't the same."""
 
 
@@ -85,6 +85,11 @@ class ParsedTurn:
     def answers_differ(self) -> bool:
         """Whether the reply has complete answers, drafts in its thoughts included, that aren't the same."""
         return any(problem.code == "answers_differ" for problem in self.problems)
+
+    @property
+    def unclear(self) -> bool:
+        """Whether an answer names actions in a form that isn't read, so that nothing was executed."""
+        return any(problem.code == "unclear_answer" for problem in self.problems)
 
     @property
     def refused(self) -> bool:

@@ -1,4 +1,7 @@
-"""The tags of a reply: where they stand and what is wrong with them."""
+"""The tags of a reply: where they stand and what is wrong with them.
+
+Also what chat templates and keyboards add to a text, replaced so that every character keeps its place.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,16 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from vagen_envs.replies.parsed import Problem
-from vagen_envs.replies.special_tokens import in_ascii
-from vagen_envs.replies.vocabulary import ANSWER_TAGS
+from vagen_envs.replies.vocabulary import ANSWER_TAGS, THINKING_TAGS
 
 TagNames = tuple[str, ...]
 TAGS: TagNames = ("think", "observation", "reasoning", "prediction", "answer")
 """The fields of a reply. A grammar may name their tags otherwise, in this order: for some models `<think>` is a token
 of its own, which they don't write when they are asked to."""
-_ALIKE, _SHORTEST_MISSPELT = (
-    0.8,
-    5,
-)  # a misspelt name's likeness, from 0 to 1, and the right one's characters
+FIELD_NAMES = "|".join([*TAGS[:-1], *THINKING_TAGS])
+"""All names of fields beside the answer, as a part of an expression."""
+_ALIKE = 0.8  # of a misspelt name to the right one, from 0 to 1
+_SHORTEST_MISSPELT = 5  # characters of a name that may be misspelt
 TAG_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 
 
@@ -212,3 +214,46 @@ def check_tags(tags: Sequence[str]) -> None:
             f"tags {tuple(tags)!r} are not valid: give {len(TAGS)} different names, for {', '.join(TAGS)}, "
             "each of lower-case letters, digits, '_' and '-', beginning with a letter"
         )
+
+
+SPECIAL_TOKEN = re.compile(
+    r"<\|[A-Za-z0-9_ /]{1,40}\|>"  # most: <|im_end|>, <|eot_id|>, <|return|>, GLM's <|begin_of_box|>
+    r"|<｜[^<>｜]{1,40}｜>"  # DeepSeek's
+    r"|</?s>|\[/?INST\]"  # Llama's, Mistral's
+    r"|<(?:start_of_turn|end_of_turn|bos|eos|pad|unk|unused\d{1,4})>|<\|?(?:channel|turn)\|?>"  # Gemma's
+    "|[\u200b-\u200f\u202a-\u202e\u2060\ufe0e\ufe0f\ufeff]"  # characters without width
+)
+"""What servers leave of a chat template in a reply, where they don't know its tokens as special."""
+_ESCAPED = re.compile(r"&(?:lt|gt|quot|nbsp|#39);")
+_CHARACTERS = {
+    "&lt;": "<   ",
+    "&gt;": ">   ",
+    "&quot;": '"     ',
+    "&nbsp;": "      ",
+    "&#39;": "'    ",
+}
+_ASCII = {wide: chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F)}
+"""Full-width forms, which Chinese and Japanese keyboards write."""
+_ASCII |= dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2212\ufe63"), "-") | {
+    0x3000: " ",
+    0xA0: " ",
+}
+_ASCII |= {  # mathematical letters, with which some models write bold text: each alphabet is A to Z and a to z
+    0x1D400 + alphabet * 52 + letter: chr((65 if letter < 26 else 71) + letter)
+    for alphabet in range(13)
+    for letter in range(52)
+}
+
+
+def without_tokens(text: str, keep: tuple[str, ...] = ()) -> str:
+    """The text with each token as blanks. A tag of one's own that looks like a token (`keep`) is no token."""
+    return SPECIAL_TOKEN.sub(
+        lambda token: token[0] if token[0].strip("</>") in keep else " " * len(token[0]), text
+    )
+
+
+def in_ascii(text: str) -> str:
+    """The text with full-width forms, Unicode minus signs and HTML entities in ASCII."""
+    if "&" in text:
+        text = _ESCAPED.sub(lambda entity: _CHARACTERS[entity[0]], text)
+    return text if text.isascii() else text.translate(_ASCII)

@@ -14,16 +14,27 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from vagen_envs.replies.special_tokens import in_ascii
-from vagen_envs.replies.tags import Tag, TagNames
-from vagen_envs.replies.vocabulary import TEMPLATES, THINKING_TAGS
+from vagen_envs.replies.tags import Tag, TagNames, in_ascii
+from vagen_envs.replies.vocabulary import THINKING_TAGS
 
 Span = tuple[int, int]
 
-_CHANNEL = (
-    r"<\|channel\|>analysis\b[^<]{0,80}<\|message\|>",
-    r"<\|channel\|>(?:final|commentary)\b",
-)  # gpt-oss'
+_MARKS = (
+    ("brackets", r"\[THINK\]", r"\[/THINK\]"),  # Mistral's
+    ("triangles", r"◁think▷", r"◁/think▷"),  # Kimi's
+    ("start", r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Cohere's
+    ("begin", r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),  # Sky-T1's
+    ("gemma", r"<\|channel>thought\b", r"<channel\|>"),
+    ("unused", r"<unused94>", r"<unused95>"),
+    ("granite", r"\bhere is my thought process:", r"\bhere is my response:"),
+    ("ollama", r"^thinking\.\.\.[ \t]*$", r"^\.\.\.done thinking\.?"),
+    (
+        "channel",  # gpt-oss'
+        r"<\|channel\|>analysis\b[^<]{0,80}<\|message\|>",
+        r"<\|channel\|>(?:final|commentary)\b",
+    ),
+)
+"""How models open and close a thought, beside tags: a name, the opening and the closing."""
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.DOTALL)
 
 
@@ -77,10 +88,9 @@ def find_thinking(text: str, names: TagNames, quoted: Sequence[Span] = ()) -> Th
     for kind, marks in kinds.items():
         closed, opened, doubt, before = _match(marks, nests=kind != "channel")
         spans += closed
-        open_from = (
-            opened if open_from is None else open_from if opened is None else min(opened, open_from)
-        )
-        in_doubt, implied = in_doubt or doubt, implied or before
+        open_from = min((at for at in (open_from, opened) if at is not None), default=None)
+        in_doubt = in_doubt or doubt
+        implied = implied or before
     return Thinking(_merged(spans), open_from, in_doubt, implied)
 
 
@@ -99,7 +109,8 @@ def _match(
     opened = next((start for start, _, opens in marks if opens and start >= last_close), None)
     in_doubt = surplus > 0 and opened is None
     spans: list[Span] = []
-    depth, begun = -lowest, 0
+    depth = -lowest
+    begun = 0
     for start, end, opens in marks:
         if opened is not None and start >= opened:
             break
@@ -129,12 +140,8 @@ def _mark_pattern(names: TagNames) -> re.Pattern[str]:
     called = "|".join(
         map(re.escape, [names[0], *(name for name in THINKING_TAGS if name not in names)])
     )
-    kinds = [
-        *((f"m{i}", *marks) for i, marks in enumerate(TEMPLATES["thoughts"])),
-        ("channel", *_CHANNEL),
-    ]
     forms = "|".join(
-        f"(?P<o{kind}>{opening})|(?P<c{kind}>{closing})" for kind, opening, closing in kinds
+        f"(?P<o{kind}>{opening})|(?P<c{kind}>{closing})" for kind, opening, closing in _MARKS
     )
     tag = rf"<\s?(?P<slash>[/\\]?)\s?(?P<tag>{called})(?:\s[^<>]{{0,200}}(?<!/))?\s?>"
     return re.compile(f"{tag}|{forms}", re.IGNORECASE | re.MULTILINE)

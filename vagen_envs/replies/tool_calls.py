@@ -5,18 +5,33 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from vagen_envs.replies.vocabulary import TEMPLATES
+from vagen_envs.replies.vocabulary import BESIDE, KEYS
 
 Span = tuple[int, int]
 
-_CALL = re.compile("|".join(TEMPLATES["calls"]), re.DOTALL)
-_FUNCTION = re.compile("|".join(TEMPLATES["functions"]))
-_PARAMETER = re.compile("|".join(TEMPLATES["parameters"]), re.DOTALL)
+_CALL = re.compile(
+    r"<(?:tool_call|function_call|function_calls|tools?)>(.*?)"
+    r"(?:</(?:tool_call|function_call|function_calls|tools?)>|\Z)"
+    r"|(<function=.*?(?:</function>|\Z))|(<invoke\b.*?(?:</invoke>|\Z))"
+    r"|<\|tool_call(?:_begin)?\|>(.*?)(?:<\||\Z)|\[TOOL_CALLS\](.*)|<\|python_tag\|>(.*)"
+    r"|<\|channel\|>commentary\b[^<]*?(to=functions\.\w+[^{\n]{0,80}<\|message\|>.*?)(?:<\||\Z)",
+    re.DOTALL,
+)
+_FUNCTION = re.compile(
+    r"""<function=\s*["']?([\w.-]+)|<invoke\s+name=\s*["']?([\w.-]+)"""
+    r"|to=functions\.(\w+)|\A\s*([\w.-]+)\s*(?=<arg_key>)"
+)
+_PARAMETER = re.compile(
+    r"""<parameter=\s*["']?([\w.-]+)["']?\s*>(.*?)</parameter>"""
+    r"""|<parameter\s+name=["']([\w.-]+)["']\s*>(.*?)</parameter>"""
+    r"|<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>(.*?)</arg_value>",  # GLM's
+    re.DOTALL,
+)
 _FENCE = re.compile(r"\A\s*```[\w+-]*\s*(.*?)\s*(?:```\s*)?\Z", re.DOTALL)
-_KEYS = re.compile(TEMPLATES["keys"])
+_SUREST = ("final", "selected", "chosen", "best")  # before a key's name
 _NUMBERED = re.compile(r"(?:(?:action|move|step)s?)?\d+")
 _VERBS = frozenset({"move", "go", "step", "push", "walk"})  # `{"action": "move", "direction": …}`
 _NAMES = (
@@ -57,8 +72,8 @@ def tool_call_spans(text: str) -> list[Span]:
     return [match.span(match.lastindex or 0) for match in _CALL.finditer(text) if match.lastindex]
 
 
-def json_spans(text: str) -> Iterator[Span]:
-    """Objects and fenced lists of JSON in a text, the last first; at most some."""
+def json_spans(text: str) -> list[Span]:
+    """Objects of JSON in a text, in order; at most some."""
     decoder = json.JSONDecoder()
     found: list[Span] = []
     end = 0
@@ -70,7 +85,7 @@ def json_spans(text: str) -> Iterator[Span]:
             found.append((start, end))
         except (ValueError, RecursionError):
             end = start + 1
-    return reversed(found)
+    return found
 
 
 def values(text: str, reads: Callable[[str], bool], depth: int = 0) -> list[str] | None:
@@ -140,54 +155,100 @@ def _from_any(value: Any, reads: Callable[[str], bool], depth: int) -> list[str]
     if isinstance(value, dict):
         return _from_dict(value, reads, depth + 1)
     items = value if isinstance(value, list | tuple) else ()
+    if len(items) > 1 and any(map(_is_judged, items)):
+        return []
     return [text for item in items for text in _from_any(item, reads, depth + 1)]
 
 
+def _is_judged(item: Any) -> bool:
+    """Whether one of several objects holds more than an action, such as a verdict on it."""
+    if not isinstance(item, Mapping):
+        return False
+    named = {*_NAMES, *_ARGUMENTS, *_TIMES}
+    extra = [key for key in map(str, item) if key not in named and _rank(key) is None]
+    return any(
+        _plain_key(key) not in BESIDE and not _is_number(item.get(key)) for key in extra
+    ) or (any(_plain_key(key) in ("score", "probability", "confidence", "value") for key in extra))
+
+
 def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: int) -> list[str]:
-    """The actions of an object: of a call, of the first key that holds some, or named by its only key."""
+    """The actions of an object: of a call, of the surest key that holds some, or named by its only key."""
     for key in _NAMES:
         name = value.get(key)
         if isinstance(name, Mapping):  # {"function": {"name": …, "arguments": …}}
             return _from_any(name, reads, depth + 1)
-        if isinstance(name, str):
-            arguments = next((value[other] for other in _ARGUMENTS if other in value), None)
-            if arguments is None:
-                arguments = {
-                    other: given
-                    for other, given in value.items()
-                    if other != key and _is_number(given)
-                }
-            arguments = _loaded(arguments) if isinstance(arguments, str) else arguments
-            for text in (_written(name, arguments), name):
-                if reads(text):
-                    return [text] * _times(value)
-            if isinstance(arguments, Mapping) and not all(map(_is_number, arguments.values())):
-                only = [held for held in arguments.values() if isinstance(held, str | list)]
-                return _from_dict(arguments, reads, depth + 1) or (
-                    _from_any(only[0], reads, depth + 1) if len(only) == 1 else []
-                )
-            if isinstance(arguments, list | str) and arguments:
-                return _from_any(arguments, reads, depth + 1)
-    texts: list[str] = []
-    for key, held in value.items():
-        name = re.sub(r"[\s_-]", "", str(key)).casefold()
-        if (
-            name == "action"
-            and len(value) > 1
-            and str(held).casefold() in _VERBS
-            and not reads(str(held))
-        ):
-            continue
-        if _KEYS.fullmatch(name) or _NUMBERED.fullmatch(name):
-            found = _from_any(held, reads, depth + 1)
-            texts += found * (_times(value) if len(found) == 1 else 1)
-            if texts and not _NUMBERED.fullmatch(name):
-                return texts
-    if not texts and len(value) == 1:
+        if isinstance(name, str) and (found := _from_call(key, name, value, reads, depth)):
+            return found
+    numbered = [held for key, held in value.items() if _NUMBERED.fullmatch(_plain_key(key))]
+    if numbered:
+        return [text for held in numbered for text in _from_any(held, reads, depth + 1)]
+    ranked = {
+        rank: held
+        for key, held in reversed([*value.items()])
+        if (rank := _rank(key)) is not None and not _is_verb(key, value, reads)
+    }
+    for rank in sorted(ranked):
+        found = _from_any(ranked[rank], reads, depth + 1)
+        if found:
+            return found * (_times(value) if len(found) == 1 else 1)
+    if len(value) == 1:
         ((key, held),) = value.items()
         if isinstance(held, list | Mapping) and reads(_written(str(key), held)):
             return [_written(str(key), held)]
-    return texts
+    return []
+
+
+def _from_call(
+    key: str, name: str, value: Mapping[Any, Any], reads: Callable[[str], bool], depth: int
+) -> list[str]:
+    """The actions of an object that names a function: itself one, or among its arguments."""
+    arguments = next((value[other] for other in _ARGUMENTS if other in value), None)
+    if arguments is None:
+        arguments = {other: given for other, given in value.items() if _is_number(given)}
+    arguments = _loaded(arguments) if isinstance(arguments, str) else arguments
+    for text in (_written(name, arguments), name):
+        if reads(text):
+            return [] if _has_surer(key, value) else [text] * _times(value)
+    if isinstance(arguments, Mapping) and not all(map(_is_number, arguments.values())):
+        only = [held for held in arguments.values() if isinstance(held, str | list)]
+        found = _from_dict(arguments, reads, depth + 1)
+        return found or (_from_any(only[0], reads, depth + 1) if len(only) == 1 else [])
+    if isinstance(arguments, list | str) and arguments:
+        return _from_any(arguments, reads, depth + 1)
+    return []
+
+
+def _has_surer(key: str, value: Mapping[Any, Any]) -> bool:
+    """Whether an object has another key that holds its answer more surely than this one."""
+    own = _rank(key)
+    return own is not None and any(
+        (rank := _rank(other)) is not None and rank < own for other in value
+    )
+
+
+def _is_verb(key: Any, value: Mapping[Any, Any], reads: Callable[[str], bool]) -> bool:
+    """Whether this key holds the verb whose object another key has: `{"action": "move", "direction": …}`."""
+    held = str(value[key]).casefold()
+    return _plain_key(key) == "action" and len(value) > 1 and held in _VERBS and not reads(held)
+
+
+def _plain_key(key: Any) -> str:
+    return re.sub(r"[\s_-]", "", str(key)).casefold()
+
+
+def _rank(key: Any) -> int | None:
+    """How surely a key holds the answer, 0 most; `None` if it holds something else, as `choices` does."""
+    plain = _plain_key(key)
+    if plain.startswith(_SUREST) and any(plain.endswith((key, f"{key}s")) for key in KEYS):
+        return 0
+    plain = plain.removeprefix("next").removeprefix("my")
+    if plain in KEYS:
+        return KEYS.index(plain)
+    if plain.removesuffix("s") in KEYS and plain != "choices":
+        return len(KEYS) + KEYS.index(
+            plain.removesuffix("s")
+        )  # a list may be of all that are possible
+    return None
 
 
 def _written(name: str, arguments: Any) -> str:

@@ -1,4 +1,6 @@
-r"""What an answer says here: a value in `\boxed{…}`, or a list of boxes (V-Triune, section 3.2 and figure 8)."""
+r"""What an answer says here: a value in `\boxed{…}`, or a list of boxes (V-Triune, section 3.2 and
+figure 8).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vagen_envs.bounds import Number, Several
+from vagen_envs.errors import NotBoxesError
 from vagen_envs.replies import Action, Refused
 from vagen_envs.seeding import HashStream
 
@@ -23,7 +26,9 @@ _BRACES = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
 
 
 def boxed(text: str) -> str | None:
-    r"""What stands in the last `\boxed{…}` whose braces are balanced, else `None`. Linear in the text."""
+    r"""What stands in the last `\boxed{…}` whose braces are balanced, else `None`. Linear in the
+    text.
+    """
     opened: list[tuple[bool, int]] = []  # whether it is a box's brace, and where its content begins
     last = (-1, -1)
     for match in _BRACES.finditer(text, max(0, text.find("\\boxed"))):
@@ -37,7 +42,9 @@ def boxed(text: str) -> str | None:
 
 
 class AnswerText:
-    r"""A reply's answer: `\boxed{…}`, or from the first `[` to the last `]`; what stands around it is dropped."""
+    r"""A reply's answer: `\boxed{…}`, or from the first `[` to the last `]`; what stands around it
+    is dropped.
+    """
 
     def read(self, piece: str, start: int, end: int) -> Action | Refused:
         if value := boxed(piece):
@@ -57,7 +64,9 @@ class AnswerText:
 
 
 class Box(NamedTuple):
-    """A box: left, upper, right and lower edge in whatever unit the sample has, and what is in it."""
+    """A box: left, upper, right and lower edge in whatever unit the sample has, and what is in
+    it.
+    """
 
     x1: float
     y1: float
@@ -71,15 +80,12 @@ class Box(NamedTuple):
         return max(0.0, self.x2 - self.x1) * max(0.0, self.y2 - self.y1)
 
 
-class NotBoxesError(ValueError):
-    """A text isn't a list of boxes. The message says why."""
-
-
 def read_boxes(text: str) -> list[Box]:
-    """The boxes of a list in JSON or Python's notation, whatever stands around it. Linear in the text.
+    """The boxes of a list in JSON or Python's notation, whatever stands around it. Linear in the
+    text.
 
-    Labels are compared without regard to case and white space around them, so they are stored that way. Other
-    entries, such as a confidence, are passed over.
+    Labels are compared without regard to case and white space around them, so they are stored that
+    way. Other entries, such as a confidence, are passed over.
 
     Raises:
         NotBoxesError: it isn't such a list.
@@ -99,7 +105,8 @@ def read_boxes(text: str) -> list[Box]:
 
 def bracketed(text: str) -> str | None:
     """From the first `[` to the last `]`."""
-    first, last = text.find("["), text.rfind("]")
+    first = text.find("[")
+    last = text.rfind("]")
     return text[first : last + 1] if 0 <= first < last else None
 
 
@@ -115,7 +122,8 @@ def _literal(text: str) -> object:
 def _box(entry: object, number: int) -> Box:
     if not isinstance(entry, dict):
         raise NotBoxesError(f"entry {number} is not a dictionary")
-    edges, label = entry.get("bbox_2d", ()), entry.get("label", "")
+    edges = entry.get("bbox_2d", ())
+    label = entry.get("label", "")
     if not _EDGES.admits(edges):
         raise NotBoxesError(f"bbox_2d of entry {number} is not a list of four numbers, all finite")
     if not isinstance(label, str):
@@ -125,7 +133,9 @@ def _box(entry: object, number: int) -> Box:
 
 
 def iou(one: Box, other: Box) -> float:
-    """Intersection over union of two boxes, 0 to 1 (V-Triune, equation 3); 0 if both are empty. Labels aside."""
+    """Intersection over union of two boxes, 0 to 1 (V-Triune, equation 3); 0 if both are empty.
+    Labels aside.
+    """
     width = min(one.x2, other.x2) - max(one.x1, other.x1)
     height = min(one.y2, other.y2) - max(one.y1, other.y1)
     shared = max(0.0, width) * max(0.0, height) if one.area and other.area else 0.0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,10 +12,10 @@ import numpy as np
 from vagen_envs.bounds import Number, Open, Several, Whole, Words
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
-from vagen_envs.errors import ConfigError, SimulatorError
+from vagen_envs.errors import ConfigError, NotBoxesError, SimulatorError
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action, ActionGrammar, ParsedTurn, Strategy
-from vagen_envs.sample.answer import AnswerText, NotBoxesError, read_boxes
+from vagen_envs.sample.answer import AnswerText, read_boxes
 from vagen_envs.sample.generated import SIDE, VERSION, generate
 from vagen_envs.sample.reading import GAP, SampleSet, load_sample_set
 from vagen_envs.sample.schema import Sample
@@ -37,20 +37,29 @@ class SampleConfig(EnvConfig):
     level_fields: ClassVar[tuple[str, ...]] = ("dataset", "sources", "max_side")
 
     dataset: str = "generated"
-    """`generated` (drawn from the seed by this package), or a file or folder in the schema of V-Triune's figure 9;
-    see `read_samples`."""
+    """`generated` (drawn from the seed by this package), or a file or folder in the schema of
+    V-Triune's figure 9; see `read_samples`."""
     split_by: SplitBy = "published"
-    """Whether files and folders called `train`, `val` or `test` keep these splits, or all are split by `content`."""
+    """Whether files and folders called `train`, `val` or `test` keep these splits, or all samples
+    are split by `content`, or stand in every split (`all`).
+    """
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """For a data set in another schema: its columns as parts of a sample, such as
+    `{"question": "prompt", "answer": "answer", "image": "images"}`, or `{"conversations":
+    "prompt", "image": "images"}` for LLaVA's. Parts are `prompt`, `images`, `answer`,
+    `data_source`, `ability` and `verifier` (default `mathverify`)."""
     sources: Annotated[tuple[str, ...], Open(Several(Words(100), 16, 0))] = ()
     """The data sources that are played; all if empty."""
     max_side: Annotated[int, Whole(1, 4096), Open(Whole(1, 1024))] = 1024
-    """Samples of a data set whose pictures, side by side, are larger than this in pixels are left out: each
-    observation is as large as the largest."""
+    """Samples of a data set whose pictures, side by side, are larger than this in pixels are left
+    out: each observation is as large as the largest."""
     scoring: str = "vagen_rewards.verifiers:SCORING"
-    """Where the verifiers are, as `module:attribute`; any `vagen_envs.sample.scoring.Scoring` will do."""
+    """Where the verifiers are, as `module:attribute`; any `vagen_envs.sample.scoring.Scoring` will
+    do.
+    """
     iou_threshold: Annotated[float, Open(Number(0.0, 1.0))] = 0.85
-    """ε of V-Triune's equation 3, where the sample doesn't say its own; the first of its dynamic schedule. A trainer
-    moves it by `set_iou_threshold`."""
+    """ε of V-Triune's equation 3, where the sample doesn't say its own; the first of its dynamic
+    schedule. A trainer moves it by `set_iou_threshold`."""
     strategy: Strategy = "free_think"
     separator: str = "~~"
     max_actions_per_turn: int = 1
@@ -74,23 +83,29 @@ def _sample_set(config: SampleConfig) -> SampleSet | None:
     if config.dataset == "generated":
         return None
     return load_sample_set(
-        config.dataset, config.split_by, config.sources, config.max_side, LONGEST_QUESTION
+        config.dataset,
+        config.split_by,
+        config.sources,
+        config.max_side,
+        LONGEST_QUESTION,
+        tuple(sorted(config.columns.items())),
     )
 
 
 class SampleEnv(VagenEnv):
-    r"""A question about pictures, answered in one turn; its sample names the verifier (V-Triune, section 3).
+    r"""A question about pictures, answered in one turn; its sample names the verifier (V-Triune,
+    section 3).
 
-    Action: `\boxed{…}` or a list of boxes. Reward terms: `accuracy` (α_acc · R_acc) and `tag_format`
-    (α_format · R_format), with the sample's own weights. By equation 2 malformed replies earn `tag_format` too,
-    unlike the term `format` of the other environments. The episode ends with the reply: `terminated`, never
-    `truncated`.
+    Action: `\boxed{…}` or a list of boxes. Reward terms: `accuracy` (α_acc · R_acc) and
+    `tag_format` (α_format · R_format), with the sample's own weights. By equation 2 malformed
+    replies earn `tag_format` too, unlike the term `format` of the other environments. The episode
+    ends with the reply: `terminated`, never `truncated`.
 
-    The option `scoring` names the object that scores replies as `module:attribute`, because this package doesn't
-    import `vagen_rewards`, which has the verifiers.
+    The option `scoring` names the object that scores replies as `module:attribute`, because this
+    package doesn't import `vagen_rewards`, which has the verifiers.
 
-    Metrics of a turn: `accuracy`, `tag_format`, `data_source`, and the verifier's own, such as `iou`.
-    `source_metrics` of `vagen_rewards.verifiers` adds those at a threshold (`iou@50`).
+    Metrics of a turn: `accuracy`, `tag_format`, `data_source`, and the verifier's own, such as
+    `iou`. `source_metrics` of `vagen_rewards.verifiers` adds those at a threshold (`iou@50`).
 
     Version history:
         v0: first release.
@@ -118,7 +133,8 @@ class SampleEnv(VagenEnv):
         return SIDE, SIDE, 3
 
     def set_iou_threshold(self, value: float) -> None:
-        """Move ε of equation 3; vector environments have it as `envs.call("set_iou_threshold", value)`.
+        """Move ε of equation 3; vector environments have it as `envs.call("set_iou_threshold",
+        value)`.
 
         Raises:
             ConfigError: it isn't above 0 and at most 1.
@@ -173,7 +189,10 @@ class SampleEnv(VagenEnv):
         sizes = ", ".join(
             f"{width} × {height}" for width, height in (image.size for image in self.sample.images)
         )
-        return f"Pictures (width × height in pixels): {sizes or 'none'}.{f' What they show: {facts}.' if facts else ''}"
+        return (
+            "Pictures (width × height in pixels): "
+            f"{sizes or 'none'}.{f' What they show: {facts}.' if facts else ''}"
+        )
 
     def _picture(self) -> Picture:
         if self._shown is None:
@@ -240,7 +259,9 @@ class SampleEnv(VagenEnv):
         return "I look at what is asked for and answer that."
 
     def random_actions(self, stream: HashStream, count: int) -> Sequence[str]:
-        """A number from 0 to 20, or one box with the label of the truth, for an agent that plays by chance."""
+        """A number from 0 to 20, or one box with the label of the truth, for an agent that plays by
+        chance.
+        """
         try:
             label = read_boxes(self.sample.reward_model.truth)[0].label
         except (NotBoxesError, IndexError):

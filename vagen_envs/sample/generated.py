@@ -1,8 +1,10 @@
-"""Samples of our own: counting, detection, grounding and arithmetic on pictures that code draws from a seed.
+"""Samples of our own: counting, detection, grounding and arithmetic on pictures that code draws
+from a seed.
 
-They stand in for the kinds of task of V-Triune's corpus (section 4.1, appendix A) where its data can't be
-had; they are far easier. Boxes are thousandths of the picture's width and height, whole numbers. Pictures are coloured
-shapes and strokes on a plain ground, drawn by this module and `generated.toml` alone: no font.
+They stand in for the kinds of task of V-Triune's corpus (section 4.1, appendix A) where its data
+can't be had; they are far easier. Boxes are thousandths of the picture's width and height, whole
+numbers. Pictures are coloured shapes and strokes on a plain ground, drawn by this module and
+`generated.toml` alone: no font.
 """
 
 from __future__ import annotations
@@ -40,13 +42,15 @@ _FINE = 4  # drawn so many times larger, then averaged, so that edges are smooth
 
 _BOXED = "Put the final answer in \\boxed{}."
 _BOXES = (
-    "Answer with a list [{'bbox_2d': [x1, y1, x2, y2], 'label': '…'}], x and y in thousandths of the picture's "
-    "width and height, from its upper left."
+    "Answer with a list [{'bbox_2d': [x1, y1, x2, y2], 'label': '…'}], x and y in thousandths "
+    "of the picture's width and height, from its upper left."
 )
 
 
 class _Made(NamedTuple):
-    """A question before its picture is drawn, and the JSON-able scene that `draw` makes the picture of."""
+    """A question before its picture is drawn, and the JSON-able scene that `draw` makes the picture
+    of.
+    """
 
     question: str
     answer: str
@@ -180,16 +184,15 @@ def _boxes(shapes: Sequence[Shape], label: str) -> str:
 def _arithmetic(stream: HashStream) -> _Made:
     sign = stream.choice("+−×")
     most = 11 if sign == "×" else 98
-    first, second = 2 + stream.below(most), 2 + stream.below(most)
+    first = 2 + stream.below(most)
+    second = 2 + stream.below(most)
     if sign == "−":
         first, second = max(first, second), min(first, second)
     value = {"+": first + second, "−": first - second, "×": first * second}[sign]
     text = f"{first} {sign} {second}"
-    colour, ground, top = (
-        stream.choice(tuple(COLOURS)),
-        stream.choice(GROUNDS),
-        40 + stream.below(100),
-    )
+    colour = stream.choice(tuple(COLOURS))
+    ground = stream.choice(GROUNDS)
+    top = 40 + stream.below(100)
     return _Made(
         "What is the value of the expression in the picture?",
         str(value),
@@ -245,7 +248,8 @@ def scatter(
     while True:
         placed: list[Shape] = []
         for kind, colour in names:
-            # Where a shape finds no room all are drawn again, which is quicker than a longer search in a full picture.
+            # Where a shape finds no room all are drawn again, which is quicker than a longer search
+            # in a full picture.
             for _ in range(60):
                 side = smallest + stream.below(largest - smallest + 1)
                 left, top = (6 + stream.below(SIDE - side - 12) for _ in range(2))
@@ -264,7 +268,9 @@ def draw(shapes: Iterable[Shape], ground: Colour) -> Pixels:
     canvas, pen = _canvas(ground)
     for shape in shapes:
         left, top, side = (value * _FINE for value in shape[2:])
-        right, bottom, third = left + side - 1, top + side - 1, side // 3
+        right = left + side - 1
+        bottom = top + side - 1
+        third = side // 3
         fill = COLOURS[shape.colour]
         match shape.kind:
             case "circle":
@@ -283,7 +289,9 @@ def draw(shapes: Iterable[Shape], ground: Colour) -> Pixels:
 
 
 def draw_signs(text: str, colour: str, ground: Colour, top: int) -> Pixels:
-    """Pixels, uint8 (SIDE, SIDE, 3), of digits, `+`, `−`, `×` and spaces in one line, as wide as fits."""
+    """Pixels, uint8 (SIDE, SIDE, 3), of digits, `+`, `−`, `×` and spaces in one line, as wide as
+    fits.
+    """
     canvas, pen = _canvas(ground)
     cell = min(22.0, (SIDE - 32) / (1.6 * len(text)))  # pixels; a sign is followed by 0.6 of it
     left = (SIDE - cell * (1.6 * len(text) - 0.6)) / 2

@@ -1,4 +1,6 @@
-"""A sample's picture, however a data set holds it: bytes, a path, base64, or a dictionary of these."""
+"""A sample's picture, however a data set holds it: bytes, a path, base64, or a dictionary of
+these.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class SampleImage:
     """
 
     def __init__(self, source: bytes | Path, where: str) -> None:
-        self._source, self._where = source, where
+        self._source = source
+        self._where = where
         with self._opened() as image:
             self.size: tuple[int, int] = image.size
         width, height = self.size
@@ -43,8 +46,8 @@ class SampleImage:
         """A picture from a row.
 
         Args:
-            value: encoded bytes; a path; base64, with or without `data:…,` before it; or a dictionary with
-                `bytes` or `path`, as Hugging Face's `Image` is stored.
+            value: encoded bytes; a path; base64, with or without `data:…,` before it; or a
+                dictionary with `bytes` or `path`, as Hugging Face's `Image` is stored.
             where: names row and field in errors.
             folder: where relative paths begin.
 
@@ -67,7 +70,8 @@ class SampleImage:
             return cls(base64.b64decode(value.partition(",")[2] or value, validate=True), where)
         except ValueError as error:
             raise SampleError(
-                f"{where}={value!r:.60} is neither an existing file nor base64; fix the path or the encoding"
+                f"{where}={value!r:.60} is neither an existing file nor base64; fix the path or "
+                "the encoding"
             ) from error
 
     @property
@@ -78,7 +82,9 @@ class SampleImage:
 
     @property
     def pixels(self) -> Pixels:
-        """uint8 (height, width, 3), decoded anew; transparent parts are shown on white. Raises SampleError."""
+        """uint8 (height, width, 3), decoded anew; transparent parts are shown on white. Raises
+        SampleError.
+        """
         with self._opened() as image:
             if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
                 white = Image.new("RGBA", image.size, "white")

@@ -1,46 +1,58 @@
-"""Samples from files: Parquet, and the Arrow files of Hugging Face `datasets`."""
+"""Samples from files: Parquet, Arrow files of Hugging Face `datasets`, JSON and JSON lines."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from vagen_envs import tables
 from vagen_envs.errors import ConfigError, SampleError
+from vagen_envs.sample.columns import check_columns, sample_row
 from vagen_envs.sample.schema import Sample, sample_from_row
 from vagen_envs.seeding import Split
 from vagen_envs.tables import DataItem, DataSplits, SplitBy
 
 
-def read_samples(path: str | Path) -> Iterator[Sample]:
+def read_samples(path: str | Path, columns: Mapping[str, str] | None = None) -> Iterator[Sample]:
     """The samples of a file or folder, one after the other, in the order of file names and rows.
 
     Args:
-        path: a `.parquet`, `.arrow` or `.jsonl` file, or a folder of such, as the repository of a Hugging Face
-            data set or its `save_to_disk` makes it. Relative paths of pictures begin in the file's folder.
+        path: a `.parquet`, `.arrow`, `.jsonl` or `.json` file, or a folder of the first three, as
+            the repository of a Hugging Face data set or its `save_to_disk` makes it. Relative paths
+            of pictures begin in the file's folder.
+        columns: the rows' columns as parts of a sample, for rows in another schema
+            (`vagen_envs.sample.columns`).
 
     Raises:
         SampleError: a row isn't a sample, or a file is damaged.
         MissingExtraError: pyarrow isn't installed.
     """
-    return (sample for sample, _ in _samples_with_splits(path))
+    return (sample for sample, _ in _samples_with_splits(path, columns or {}))
 
 
-def _samples_with_splits(path: str | Path) -> Iterator[tuple[Sample, Split | None]]:
+def _samples_with_splits(
+    path: str | Path, columns: Mapping[str, str]
+) -> Iterator[tuple[Sample, Split | None]]:
+    check_columns(columns)
     top = Path(path).expanduser()
     if not top.exists():
         raise SampleError(f"{top} is neither a file nor a folder; correct the path")
     files = [top] if top.is_file() else tables.files_below(top)
-    if not files or (top.is_file() and top.suffix not in tables.SUFFIXES):
-        raise SampleError(f"{top} has no samples; it needs {', '.join(tables.SUFFIXES)} files")
+    readable = (*tables.SUFFIXES, ".json")
+    if not files or (top.is_file() and top.suffix not in readable):
+        raise SampleError(f"{top} has no samples; it needs {', '.join(readable)} files")
+    if not any(file.stat().st_size for file in files):
+        raise SampleError(f"{top} is empty; write a sample into it")
     for file in files:
         split = tables.split_of_file(file, top)
         for number, row in enumerate(tables.rows(file, "verify", SampleError)):
-            yield sample_from_row(row, f"{file} row {number}", file.parent), split
+            where = f"{file} row {number}"
+            fields = sample_row(row, columns, file.stem, where) if columns else row
+            yield sample_from_row(fields, where, file.parent), split
 
 
 @dataclass(frozen=True)
@@ -56,27 +68,36 @@ class SampleSet(DataSplits[Sample]):
 
 @functools.lru_cache(maxsize=2)
 def load_sample_set(
-    path: str, split_by: SplitBy, sources: tuple[str, ...], max_side: int, max_question: int
+    path: str,
+    split_by: SplitBy,
+    sources: tuple[str, ...],
+    max_side: int,
+    max_question: int,
+    columns: tuple[tuple[str, str], ...] = (),
 ) -> SampleSet:
     """All samples of a file or folder, held in memory with their encoded pictures.
 
     Args:
         path: as for `read_samples`.
-        split_by: `published` keeps the splits that files and folders are named after, and goes by content where there
-            are none; `content` puts 80, 10 and 10 % of all pictures into train, val and test.
+        split_by: `published` keeps the splits that files and folders are named after, and goes by
+            content where there are none; `content` puts 80, 10 and 10 % of all pictures into train,
+            val and test; `all` puts every sample into every split.
         sources: the data sources that are kept; all if empty.
-        max_side: the longest side in pixels of a sample's pictures, side by side; larger samples are left out.
+        max_side: the longest side in pixels of a sample's pictures, side by side; larger samples
+            are left out.
         max_question: the most characters of a question.
+        columns: as for `read_samples`, as pairs.
 
     Raises:
         ConfigError: nothing is left.
         SampleError: as for `read_samples`.
     """
     limits = f"larger than max_side={max_side} pixels or {max_question} characters"
-    left_out, seen = Counter[str](), set[str]()
+    left_out = Counter[str]()
+    seen = set[str]()
 
     def usable() -> Iterator[DataItem[Sample]]:
-        for sample, split in _samples_with_splits(path):
+        for sample, split in _samples_with_splits(path, dict(columns)):
             seen.add(sample.data_source)
             if sources and sample.data_source not in sources:
                 continue
@@ -88,7 +109,7 @@ def load_sample_set(
             )
 
     found = tables.distinct_by_split(usable(), split_by, left_out)
-    kept = [sample for samples in found.splits.values() for sample in samples]
+    kept = found.items
     if not kept:
         raise ConfigError(
             f"dataset={path!r} has no sample left: {left_out[limits]} are {limits}, "

@@ -1,7 +1,8 @@
-"""A sample: a question about pictures, and how its answer is rewarded (V-Triune, section 3.1 and figure 9).
+"""A sample: a question about pictures, and how its answer is rewarded (V-Triune, section 3.1 and
+figure 9).
 
-Rows are checked here, once: what is wrong is one `SampleError` with the row, the field, its value, the
-reason and the fix.
+Rows are checked here, once: what is wrong is one `SampleError` with the row, the field, its value,
+the reason and the fix.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ class RewardModel:
 
     Attributes:
         answer: the right answer as people write it; may be empty.
-        ground_truth: the right answer as the verifier reads it. V-Triune's released code wraps boxes in
-            `<answer>…</answer>`, which `truth` takes off.
-        accuracy_ratio, format_ratio: α_acc and α_format of section 3.2, at least 0; 0 turns that part off.
+        ground_truth: the right answer as the verifier reads it. V-Triune's released code wraps
+            boxes in `<answer>…</answer>`, which `truth` takes off.
+        accuracy_ratio, format_ratio: α_acc and α_format of section 3.2, at least 0; 0 turns that
+            part off.
         verifier: the verifier's name.
         verifier_parm: its parameters, JSON.
     """
@@ -60,7 +62,8 @@ class Sample:
         prompt: chat messages, each `{"role": …, "content": …}`.
         ability: the kind of task, such as `counting`.
         reward_model: the truth, and which verifier holds an answer against it.
-        extra_info: JSON. `facts`, a list of sentences, is what is true of the pictures, where that is known.
+        extra_info: JSON. `facts`, a list of sentences, is what is true of the pictures, where that
+            is known.
     """
 
     data_source: str
@@ -122,9 +125,9 @@ def sample_from_row(row: Any, where: str = "row 0", folder: Path = Path()) -> Sa
     """Check a row and make it a sample.
 
     Args:
-        row: a mapping with the fields of figure 9. `images` and `extra_info` may be missing; other fields are
-            passed over, unless they look like a missing one misspelt. JSON in a string does for
-            `verifier_parm` and `extra_info`, since Arrow has no free dictionaries.
+        row: a mapping with the fields of figure 9. `images` and `extra_info` may be missing; other
+            fields are passed over, unless they look like a missing one misspelt. JSON in a string
+            does for `verifier_parm` and `extra_info`, since Arrow has no free dictionaries.
         where: names the row in errors.
         folder: where relative paths of pictures begin.
 
@@ -180,7 +183,8 @@ class _Check:
     def ratio(self, name: str, value: Any) -> float:
         if not Number(0.0).admits(value):
             self.fail(name, value, "is not a weight", "give a finite number of at least 0")
-        # Figure 9 has float32, in which 0.9 is 0.89999998: a number that fits into one is read as the decimal meant.
+        # Figure 9 has float32, in which 0.9 is 0.89999998: a number that fits into one is read as
+        # the decimal meant.
         short = np.float32(value)
         return float(str(short)) if float(short) == value else float(value)
 
@@ -190,7 +194,9 @@ class _Check:
         )
 
     def dictionary(self, name: str, value: Any) -> dict[str, Any]:
-        """JSON in a string, or a mapping; `None`s, which Arrow puts where a struct has no value, are dropped."""
+        """JSON in a string, or a mapping; `None`s, which Arrow puts where a struct has no value,
+        are dropped.
+        """
         fix = 'write a dictionary such as {"iou_threshold": 0.5}'
         if isinstance(value, str):
             try:

@@ -1,4 +1,6 @@
-"""What scores an answer, as the environment sees it. The verifiers are in `vagen_rewards`, above this package."""
+"""What scores an answer, as the environment sees it. The verifiers are in `vagen_rewards`, above
+this package.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class VerifierResult:
         return bool(self.accuracy)
 
     def reward(self, sample: Sample) -> float:
-        """α_acc · R_acc + α_format · R_format with the sample's weights (V-Triune, section 3.2); 0 if unscored."""
+        """α_acc · R_acc + α_format · R_format with the sample's weights (V-Triune, section 3.2); 0
+        if unscored.
+        """
         if self.accuracy is None:
             return 0.0
         model = sample.reward_model
@@ -62,7 +66,9 @@ class Scoring(Protocol):
     """Scores responses to samples."""
 
     def prepare(self) -> None:
-        """Called once, when an environment is made. Raises MissingExtraError if something isn't installed."""
+        """Called once, when an environment is made. Raises MissingExtraError if something isn't
+        installed.
+        """
 
     def score(self, sample: Sample, response: str, iou_threshold: float) -> VerifierResult:
         """Score a whole reply. Never raises because of its text."""
@@ -72,7 +78,9 @@ class Scoring(Protocol):
 
 
 def find_scoring(place: str) -> Scoring:
-    """The scoring at `module:attribute`. Raises ConfigError if there is none, and what its import raises."""
+    """The scoring at `module:attribute`. Raises ConfigError if there is none, and what its import
+    raises.
+    """
     try:
         found = pkgutil.resolve_name(place)
     except (ValueError, AttributeError, ModuleNotFoundError) as error:
@@ -81,6 +89,7 @@ def find_scoring(place: str) -> Scoring:
         ) from error
     if not isinstance(found, Scoring):
         raise ConfigError(
-            f"scoring={place!r} is {type(found).__name__}; it needs the methods prepare, score and reference"
+            f"scoring={place!r} is {type(found).__name__}; it needs the methods prepare, score "
+            "and reference"
         )
     return found

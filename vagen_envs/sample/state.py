@@ -14,7 +14,8 @@ class SampleState(State):
 
     Attributes:
         question: the question's text.
-        facts: what is known of the pictures, one sentence each; none where the data set says nothing.
+        facts: what is known of the pictures, one sentence each; none where the data set says
+            nothing.
         truth: the right answer. Never shown.
         given: the answer that was given; `None` before.
     """

@@ -1,12 +1,24 @@
 """Imported boards: files in the XSB format, as Boxoban, XSokoban and public collections have them.
 
-`#` wall, `@` player, `+` player on a target, `$` box, `*` box on a target, `.` target; a space, `-` or `_` is floor,
-and `p P b B o` are `@ + $ * .`. Run-length encoding (`4#|#@$.#|4#`) is read. A board is a run of rows that contain a
-wall; any other line ends it, such as a title, a comment or a separator. Whatever lies outside the wall is decoration.
+`#` wall, `@` player, `+` player on a target, `$` box, `*` box on a target, `.` target; a space, `-`
+or `_` is floor, and `p P b B o` are `@ + $ * .`. Run-length encoding (`4#|#@$.#|4#`) is read. A
+board is a run of rows that contain a wall; any other line ends it, such as a title, a comment or a
+separator. Whatever lies outside the wall is decoration. Collections in XML (`.slc`) are read too.
+
+Collections that anybody can have, each by the folder or file where its download lies:
+
+    boards="boxoban-levels/unfiltered"             Boxoban; keeps its train, valid and test
+    boards="boxoban-levels/hard", split_by="all"   its hard boards, all in every split
+    boards="xsokoban/screens", split_by="all"      XSokoban's screen.1 to screen.90
+    boards="microban.txt", split_by="all"          Microban, as one text or `.slc` file
+
+Boxoban is at github.com/google-deepmind/boxoban-levels (Apache-2.0). XSokoban and Microban state
+no licence that allows to ship them here.
 """
 
 from __future__ import annotations
 
+import codecs
 import functools
 import hashlib
 import re
@@ -15,20 +27,25 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 from vagen_envs.errors import ConfigError, LevelError, shown
-from vagen_envs.seeding import SPLITS, Split, split_of
+from vagen_envs.seeding import SPLITS, Split
 from vagen_envs.sokoban.levels import Level, Solutions, canonical_board, pushed_to, spread
-from vagen_envs.tables import SplitBy, split_of_file
+from vagen_envs.tables import SplitBy, place, split_of_file
 
-SUFFIXES = (".txt", ".xsb", ".sok", ".sb", ".ban", "")
-"""Of the files of a folder that are read, besides numbers, as in `screen.1`. A named file may be called anything."""
+SUFFIXES = (".txt", ".xsb", ".sok", ".sb", ".ban", ".lvl", ".slc", "")
+"""Of the files of a folder that are read, besides numbers, as in `screen.1`. A named file may be
+called anything.
+"""
 LARGEST = 50
 """Cells of a side."""
 MOST_BYTES = 64 * 2**20
 """Of one file."""
 MOST_CHECKED = 20_000
-"""Boards up to which all are checked when they are loaded, some 0.2 ms each; of more, a board is when it is played."""
+"""Boards up to which all are checked when they are loaded, some 0.2 ms each; of more, a board is
+when it is played.
+"""
 _QUICK = 2_000
 """Placements of boxes that are searched for a solution of a board with one box."""
 
@@ -40,6 +57,10 @@ _RUN = re.compile(r"(\d+)(?:([^\d()|])|\(([^\d()|]*)\))")
 
 class _Unplayable(Exception):  # noqa: N818 - a reason, not a failure
     pass
+
+
+_Found = tuple[str, Split | None, str]
+"""Where a board stands, the split that its file or folder names, and its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +81,9 @@ class Boards:
     published: bool
 
     def level(self, split: Split, index: int) -> Level:
-        """The board of this number, or the next one that can be played. Raises LevelError if none can."""
+        """The board of this number, or the next one that can be played. Raises LevelError if none
+        can.
+        """
         boards = self.splits[split]
         for offset in range(len(boards)):
             try:
@@ -79,12 +102,15 @@ def load_boards(path: str, split_by: SplitBy = "published") -> Boards:
 
     Args:
         path: of a file or folder.
-        split_by: `published` takes the splits from folders or files called `train`, `valid` or `test`, and goes by
-            content where there are none; `content` puts 80, 10 and 10 % of all boards into train, val and test,
-            twins by turning or mirroring into the same.
+        split_by: `published` takes the splits from folders or files called `train`, `valid` or
+            `test`, and goes by content where there are none; `content` puts 80, 10 and 10 % of all
+            boards into train, val and test, twins by turning or mirroring into the same; `all` puts
+            every board into every split, as `published` does with a few boards whose content would
+            leave train empty.
 
     Raises:
-        ConfigError: nothing is there, or none of the boards can be played; the message has the first reasons.
+        ConfigError: nothing is there, or none of the boards can be played; the message has the
+            first reasons.
     """
     files = _files(path)
     return _parsed(path, split_by, tuple([(file, _digest(file)) for file in files]))
@@ -92,9 +118,11 @@ def load_boards(path: str, split_by: SplitBy = "published") -> Boards:
 
 @functools.lru_cache(maxsize=4)
 def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...]) -> Boards:
-    """Kept as long as the files have these digests; times of files would miss two writings within a clock's tick."""
+    """Kept as long as the files have these digests; times of files would miss two writings within a
+    clock's tick.
+    """
     top = Path(path).expanduser()
-    found: list[tuple[str, Split | None, str]] = []
+    found: list[_Found] = []
     fingerprint = hashlib.blake2b()
     for file, _ in files:
         split = split_of_file(file, top)
@@ -102,21 +130,54 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
             found.append((f"{file}, line {line}", split, rows))
             fingerprint.update(f"{split}\n{rows}\n\n".encode())
     if not found:
-        raise ConfigError(
-            f"boards={shown(path)} has no board; one is rows of '#@+$*. ' with walls around"
-        )
+        raise ConfigError(_without_boards(path, files))
     published = split_by == "published" and any(split is not None for _, split, _ in found)
+    # A position that several splits have stays in the last of train, val, test.
+    found.sort(key=lambda each: -SPLITS.index(each[1] or "train"))
+    sort = _unchecked if len(found) > MOST_CHECKED else _playable
+    splits, sides = sort(path, found, split_by)
+    height = min(LARGEST, max(rows for rows, _ in sides))
+    width = min(LARGEST, max(columns for _, columns in sides))
+    everywhere = all(rows == splits["train"] for rows in splits.values())
+    ending = "" if published else "-all" if everywhere else "-content"
+    name = fingerprint.hexdigest()[:32] + ending
+    return Boards(
+        name, height, width, {split: tuple(rows) for split, rows in splits.items()}, published
+    )
+
+
+_Sorted = tuple[dict[Split, list[str]], list[tuple[int, int]]]
+"""The boards of each split, and height and width of each board."""
+
+
+def _unchecked(_path: str, found: Sequence[_Found], split_by: SplitBy) -> _Sorted:
+    """All boards by split. So many take minutes to check: each is checked when it is played."""
+    places = place([(split, rows.encode()) for _, split, rows in found], split_by)
+    boards = [rows for *_, rows in found]
+    sides = []
+    for rows in boards:
+        lines = rows.split("\n")
+        sides.append((len(lines), max(map(len, lines))))
+    return _by_split(boards, places), sides
+
+
+def _by_split(boards: Sequence[str], places: Sequence[tuple[Split, ...]]) -> dict[Split, list[str]]:
     splits: dict[Split, list[str]] = {split: [] for split in SPLITS}
+    for rows, standing in zip(boards, places, strict=True):
+        for split in standing:
+            splits[split].append(rows)
+    return splits
+
+
+def _playable(path: str, found: Sequence[_Found], split_by: SplitBy) -> _Sorted:
+    """The boards that can be played by split, each position once. Warns of the others."""
+    kept: list[str] = []
+    groups: list[tuple[Split | None, bytes]] = []
     skipped: Counter[str] = Counter()
     first: dict[str, str] = {}
     seen: set[_Board] = set()
     sides = []
-    check_all = len(found) <= MOST_CHECKED
-    # A position that several splits have stays in the last of train, val, test.
-    for where, split, rows in sorted(found, key=lambda each: -SPLITS.index(each[1] or "train")):
-        if not check_all:
-            splits[(split or "train") if published else split_of(rows.encode())].append(rows)
-            continue
+    for where, split, rows in found:
         try:
             board = _checked(rows)
             if board in seen:
@@ -127,25 +188,27 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
             continue
         seen.add(board)
         sides.append((len(board), len(board[0])))
-        drawn = split_of(_level(board, *sides[-1]).board)
-        splits[(split or "train") if published else drawn].append(rows)
+        kept.append(rows)
+        groups.append((split, _level(board, *sides[-1]).board))
     reasons = "; ".join(
         f"{count:,} {reason} (first: {first[reason]})" for reason, count in skipped.most_common(5)
     )
-    if check_all and not sides:
+    if not sides:
         raise ConfigError(f"boards={shown(path)} has no board that can be played: {reasons}")
     if skipped:
         message = (
             f"boards={path!r}: {skipped.total():,} of {len(found):,} boards are left out: {reasons}"
         )
-        warnings.warn(message, stacklevel=2)
-    if not check_all:
-        sides = [(rows.count("\n") + 1, max(map(len, rows.split("\n")))) for _, _, rows in found]
-    height, width = (min(LARGEST, max(each)) for each in zip(*sides, strict=True))
-    name = fingerprint.hexdigest()[:32] + ("" if published else "-content")
-    return Boards(
-        name, height, width, {split: tuple(rows) for split, rows in splits.items()}, published
-    )
+        warnings.warn(message, stacklevel=3)
+    return _by_split(kept, place(groups, split_by)), sides
+
+
+def _without_boards(path: str, files: Sequence[tuple[Path, bytes]]) -> str:
+    if not files:
+        return f"boards={shown(path)} is a folder without files of boards ({', '.join(SUFFIXES)})"
+    if not any(file.stat().st_size for file, _ in files):
+        return f"boards={shown(path)} is empty; write a board into it"
+    return f"boards={shown(path)} has no board; one is rows of '#@+$*. ' with walls around"
 
 
 def _files(path: str) -> list[Path]:
@@ -196,9 +259,9 @@ def _boards_of(file: Path) -> Iterator[tuple[int, str]]:
 
     A run of rows without a player, a box or a target is an ornament.
     """
-    text = file.read_text(
-        encoding="utf-8-sig", errors="replace"
-    )  # line breaks of any kind become \n
+    text = _text_of(file)
+    if text.lstrip().startswith("<"):
+        text = _from_xml(file, text)
     rows: list[str] = []
     began = 0
     for number, line in enumerate([*text.split("\n"), ""], 1):
@@ -213,7 +276,39 @@ def _boards_of(file: Path) -> Iterator[tuple[int, str]]:
             board = "\n".join(rows)
             if any(sign in board for sign in "@+$*."):
                 yield began, board
-            rows, began = [], 0
+            rows = []
+            began = 0
+
+
+def _text_of(file: Path) -> str:
+    """The text of a file in UTF-8, or in UTF-16 with a byte-order mark, with one kind of line
+    breaks.
+    """
+    data = file.read_bytes()
+    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = data.decode("utf-16" if is_utf16 else "utf-8-sig", errors="replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _from_xml(file: Path, text: str) -> str:
+    """The boards of a collection in XML: `<Level>`s, each with its rows as `<L>`.
+
+    Raises:
+        ConfigError: it isn't XML, or it defines entities, which may be made to fill the memory.
+    """
+    if "<!ENTITY" in text.upper():
+        raise ConfigError(f"{file} defines XML entities, which no collection of boards needs")
+    declaration, _, rest = text.partition("?>")
+    text = rest if declaration.lstrip().startswith("<?xml") else text  # its encoding is decoded
+    try:
+        root = ElementTree.fromstring(text)  # noqa: S314  (expat, and entities are refused above)
+    except ElementTree.ParseError as error:
+        raise ConfigError(f"{file} is not XML that can be read ({error})") from error
+    return "\n\n".join(map(_rows_of_level, root.iter("Level")))
+
+
+def _rows_of_level(level: ElementTree.Element) -> str:
+    return "\n".join(row.text or "" for row in level.iter("L"))
 
 
 def _rows(line: str) -> list[str]:
@@ -250,7 +345,9 @@ def _level(board: _Board, height: int, width: int) -> Level:
 
 
 def _checked(rows: str) -> _Board:
-    """A board that can be played, cut to its floor and the wall around. Raises _Unplayable with a reason."""
+    """A board that can be played, cut to its floor and the wall around. Raises _Unplayable with a
+    reason.
+    """
     lines = rows.split("\n")
     width = max(map(len, lines)) + 2
     if width > 4 * LARGEST or len(lines) > 4 * LARGEST:
@@ -270,7 +367,8 @@ def _checked(rows: str) -> _Board:
     if not players & inside:
         raise _Unplayable("with a gap in the wall")
     floor = spread(players, inside, width)
-    boxes, targets = _where(grid, "$*") & floor, _where(grid, ".+*") & floor
+    boxes = _where(grid, "$*") & floor
+    targets = _where(grid, ".+*") & floor
     if _where(grid, "$") & inside & ~floor:
         raise _Unplayable("with a box that the player can't reach")
     if boxes.bit_count() != targets.bit_count() or not boxes:
@@ -296,10 +394,13 @@ def _where(grid: str, signs: str) -> int:
 
 
 def _cut(grid: str, floor: int, width: int) -> _Board:
-    """The board within the box around its floor and walls; Boxoban's pictures are 10 x 10 for that."""
+    """The board within the box around its floor and walls; Boxoban's pictures are 10 x 10 for
+    that.
+    """
     places = [divmod(at, width) for at, sign in enumerate(grid) if sign == "#" or floor >> at & 1]
     columns = [column for _, column in places]
-    left, right = min(columns), max(columns) + 1
+    left = min(columns)
+    right = max(columns) + 1
     walled = "".join(sign if floor >> at & 1 else "#" for at, sign in enumerate(grid))
     return tuple(
         walled[row * width + left : row * width + right]

@@ -47,7 +47,8 @@ class SokobanConfig(SolvableConfig):
             "max_solution_length": 5,
             "boxes_on_target": True,
             "step_reward_when_solved": True,
-            "box_off_target_reward": -1.0,
+            "boxes_counted_from_zero": True,
+            "format_per_turn": True,
             "reasoning": "required",
             "parsing": "released",
         },
@@ -67,32 +68,45 @@ class SokobanConfig(SolvableConfig):
     num_boxes: Annotated[int, Whole(1, 4), Open()] = 1
     """Boxes, and targets; 1 to 4."""
     boxes_on_target: Annotated[bool, Open()] = False
-    """Whether boxes may stand on targets at the start, as in gym-sokoban and so in the released code."""
+    """Whether boxes may stand on targets at the start, as in gym-sokoban and so in the released
+    code.
+    """
     min_solution_length: Annotated[int, Whole(1, 60), Open()] = 5
-    """Fewest moves of a shortest solution. Table 7 calls `min_actions_to_succeed` = 5 a minimum; the
-    released code uses it as a maximum, which is the preset `released` (1 to 5)."""
+    """Fewest moves of a shortest solution. Table 7 calls `min_actions_to_succeed` = 5 a minimum;
+    the released code uses it as a maximum, which is the preset `released` (1 to 5)."""
     max_solution_length: Annotated[int, Whole(1, 60), Open()] = 9
     """Most moves of a shortest solution: 9 is what three turns of three actions can do."""
     boards: str | None = None
-    """Path of a file of boards in the XSB format, or of a folder of such files, as Boxoban and XSokoban have them
-    (see `vagen_envs.sokoban.boards`); `None` generates boards. The options for size, boxes and solution are then left
-    out; an episode has 120 actions by default, as in gym-sokoban. The oracle solves boards of at most 700,000
-    placements of boxes; others can be played without it. Files are read when the environment is made."""
+    """Path of a file of boards in the XSB format, or of a folder of such files, as Boxoban and
+    XSokoban have them (see `vagen_envs.sokoban.boards`); `None` generates boards. The options for
+    size, boxes and solution are then left out; an episode has 120 actions by default, as in
+    gym-sokoban. The oracle solves boards of at most 700,000 placements of boxes; others can be
+    played without it. Files are read when the environment is made."""
     split_by: SplitBy = "published"
-    """Whether `boards` in folders called `train`, `valid` and `test` keep these splits, or are split by `content`."""
+    """Whether `boards` in folders called `train`, `valid` and `test` keep these splits, or all
+    boards are split by `content`, or stand in every split (`all`). A few boards, whose content
+    would leave `train` empty, stand in every split.
+    """
     success_reward: Annotated[float, Open(REWARD)] = 10.0
     """When all boxes stand on targets (table 16)."""
     step_reward: Annotated[float, Open(REWARD)] = -0.1
-    """For each action after which the task isn't solved (table 16). "Each step" in the paper; a primitive
-    action here and in the released code, not a turn."""
+    """For each action after which the task isn't solved (table 16). "Each step" in the paper; a
+    primitive action here and in the released code, not a turn."""
     step_reward_when_solved: Annotated[bool, Open()] = False
-    """Whether the action that solves the task gets `step_reward` too, as in gym-sokoban and so in the released
-    code. By table 16 it doesn't."""
+    """Whether the action that solves the task gets `step_reward` too, as in gym-sokoban and so in
+    the released code. By table 16 it doesn't."""
     box_on_target_reward: Annotated[float, Open(REWARD)] = 1.0
-    """For each box pushed onto a target, the last one included (table 16). Section 2.3 instead writes the three
-    cases as exclusive; gym-sokoban, which the released code uses, adds them up, and so do we."""
-    box_off_target_reward: Annotated[float, Open(REWARD)] = 0.0
-    """For each box pushed off a target. The paper has none; gym-sokoban and so the released code have -1."""
+    """For each box pushed onto a target, the last one included (table 16). Section 2.3 instead
+    writes the three cases as exclusive; gym-sokoban, which the released code uses, adds them up,
+    and so do we."""
+    box_off_target_reward: Annotated[float, Open(REWARD)] = -1.0
+    """For each box pushed off a target, as in gym-sokoban and so in the released code. The paper
+    has none; without it a box that is pushed on and off a target again and again earns more than
+    a solution.
+    """
+    boxes_counted_from_zero: Annotated[bool, Open()] = False
+    """Whether the first action is paid `box_on_target_reward` if a box stands on a target after it,
+    pushed or not, as in gym-sokoban, which counts from 0, and so in the released code."""
     scale: Annotated[int, Whole(1, 16), Open(Whole(1, 4))] = 1
     """Pixels of a tile are 16 times this; the paper's pictures of 6x6 cells have 96x96 pixels."""
 
@@ -179,7 +193,10 @@ class SokobanEnv(GridEnv):
     simulator: SokobanSimulator
 
     def _constants(self) -> dict[str, str]:
-        legend = "Symbols: # wall, _ floor, O target, X box, P you, * box on a target, S you on a target.\n"
+        legend = (
+            "Symbols: # wall, _ floor, O target, X box, P you, * box on a target, S you on a "
+            "target.\n"
+        )
         return {"legend": "" if self.config.observation == "image" else legend}
 
     def _picture_shape(self) -> tuple[int, int, int]:
@@ -188,7 +205,9 @@ class SokobanEnv(GridEnv):
     def _drawn(self, stream: HashStream, split: Split) -> SokobanSimulator:
         level = self._level(stream, split)
         self._solutions = Solutions(level.width, level.floor, level.targets)
-        return SokobanSimulator(level)
+        standing = level.boxes & level.targets
+        counted = 0 if self.config.boxes_counted_from_zero else standing.bit_count()
+        return SokobanSimulator(level, counted)
 
     def _level(self, stream: HashStream, split: Split) -> Level:
         config = self.config
@@ -197,8 +216,8 @@ class SokobanEnv(GridEnv):
             if not boards.splits[split]:
                 has = ", ".join(f"{len(rows):,} for {name}" for name, rows in boards.splits.items())
                 raise LevelError(
-                    f"boards={config.boards!r} has no board for {split} ({has}); use another split or "
-                    'split_by="content", or name more boards'
+                    f"boards={config.boards!r} has no board for {split} ({has}); use another "
+                    'split, or split_by="all", which puts every board into every split'
                 )
             return boards.level(split, self._published(range(len(boards.splits[split]))))
         return draw_level(
@@ -220,7 +239,8 @@ class SokobanEnv(GridEnv):
 
     def _execute(self, action: Action) -> Executed:
         config = self.config
-        gained = self.simulator.step(action.name)
+        moved = self.simulator.step(action.name)
+        gained = self.simulator.gain()
         rewards = []
         if gained == 1 and config.box_on_target_reward:
             rewards.append(RewardTerm("box_on_target", config.box_on_target_reward))
@@ -230,8 +250,8 @@ class SokobanEnv(GridEnv):
             rewards.append(RewardTerm("success", config.success_reward))
         if config.step_reward and (config.step_reward_when_solved or not self.simulator.solved):
             rewards.append(RewardTerm("step", config.step_reward))
-        blocked = f"{action.name} was blocked." if gained is None else ""
-        return Executed(action.text, gained is not None, tuple(rewards), blocked)
+        blocked = f"{action.name} was blocked." if moved is None else ""
+        return Executed(action.text, moved is not None, tuple(rewards), blocked)
 
     def plan(self) -> Sequence[str]:
         """A shortest solution from here. Raises LevelError if a box is stuck."""

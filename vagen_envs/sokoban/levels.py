@@ -18,10 +18,12 @@ from vagen_envs.seeding import HashStream, Split
 from vagen_envs.sokoban.splits import split_of_board
 
 _MOST_STATES = 700_000
-"""Placements of boxes that are searched: four boxes in 10x10 cells without an inner wall have 635,376."""
+"""Placements of boxes that are searched: four boxes in 10x10 cells without an inner wall have
+635,376.
+"""
 _FEW_STATES = 2_000
-"""Placements searched of the first room, twice as many of each next once one had more: of the boards of rung 5 three in
-100 have more, and took 20 to 80 ms where the median is 3."""
+"""Placements searched of the first room, twice as many of each next once one had more: of the
+boards of rung 5 three in 100 have more, and took 20 to 80 ms where the median is 3."""
 _MOST_ROOMS = (
     10_000  # of 300 seeds of rungs 0 and 5 none needs 30; windows that few rooms fit need more
 )
@@ -36,13 +38,15 @@ _LONGEST = {
     (5, 7): ((25, 35), (25, 35)),
     (6, 6): ((25, 39), (25, 42)),
 }
-"""Of all rooms of a size, whichever way it lies, the most moves of a shortest solution with 1, 2 … boxes: where none
-stands on a target at the start, and where some may."""
+"""Of all rooms of a size, whichever way it lies, the most moves of a shortest solution with 1, 2 …
+boxes: where none stands on a target at the start, and where some may."""
 _ANY = 60
 
 
 def longest_solution(height: int, width: int, num_boxes: int, on_target: bool) -> int:
-    """No board has a shortest solution of more moves; `_ANY` where nobody has counted. 0 where there is no board."""
+    """No board has a shortest solution of more moves; `_ANY` where nobody has counted. 0 where
+    there is no board.
+    """
     small, large = sorted((height, width))
     counted = _LONGEST.get((small, large), ((), ()))[on_target]
     return counted[num_boxes - 1] if num_boxes <= len(counted) else _ANY
@@ -50,14 +54,16 @@ def longest_solution(height: int, width: int, num_boxes: int, on_target: bool) -
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A board with its start. Cells are numbered row by row; sets of cells are integers, a bit a cell.
+    """A board with its start. Cells are numbered row by row; sets of cells are integers, a bit a
+    cell.
 
     Attributes:
         height, width: in cells, the surrounding wall included.
         floor: all cells that aren't wall.
         targets, boxes: as many of one as of the other.
         player: the number of a cell.
-        board: floor and targets in a form that is the same for boards equal up to turning and mirroring.
+        board: floor and targets in a form that is the same for boards equal up to turning and
+            mirroring.
     """
 
     height: int
@@ -74,15 +80,17 @@ class Level:
 
 
 def canonical_board(width: int, floor: int, targets: int) -> bytes:
-    """What `Level.board` is, whatever the start; boards with the same are of the same split, so that no board leaks.
+    """What `Level.board` is, whatever the start; boards with the same are of the same split, so
+    that no board leaks.
 
-    Only the rectangle around the floor counts: a board that lies elsewhere within its wall, or within a larger
-    one, is the same.
+    Only the rectangle around the floor counts: a board that lies elsewhere within its wall, or
+    within a larger one, is the same.
     """
     top = ((floor & -floor).bit_length() - 1) // width
     rows = (floor.bit_length() - 1) // width - top + 1
     floor >>= top * width
-    columns, row = 0, floor
+    columns = 0
+    row = floor
     while row:
         columns |= row
         row >>= width
@@ -102,27 +110,36 @@ class Solutions:
         self._width = width
         self.targets = targets
         self._unseen: dict[int, int] = {targets: 0}
-        """Placements of the boxes that were met, each with the free cells from which no solution was found yet."""
+        """Placements of the boxes that were met, each with the free cells from which no solution
+        was found yet.
+        """
         self.layers: list[dict[int, int]] = [{targets: floor & ~targets}]
-        """`layers[d]` maps a placement of the boxes to the player cells from which d moves solve it."""
+        """`layers[d]` maps a placement of the boxes to the player cells from which d moves solve
+        it.
+        """
 
     def extend(self, depth: int, most: int = _MOST_STATES) -> None:
         """Search until `layers` reaches `depth` or there are no more states.
 
         Raises:
-            LevelError: the board has more placements of boxes than `most`, a sensible time and memory.
+            LevelError: the board has more placements of boxes than `most`, a sensible time and
+                memory.
         """
         while len(self.layers) <= depth and self.layers[-1]:
             self.layers.append(self._before(self.layers[-1]))
             if len(self._unseen) > most:
                 raise LevelError(
-                    f"more than {most} placements of boxes lie within {len(self.layers)} moves of the goal; "
-                    "ask for a smaller board, fewer boxes or a shorter solution"
+                    f"more than {most} placements of boxes lie within {len(self.layers)} moves "
+                    "of the goal; ask for a smaller board, fewer boxes or a shorter solution"
                 )
 
     def _before(self, layer: dict[int, int]) -> dict[int, int]:
-        """The states from which one move leads into `layer` and that no shorter way was found for."""
-        floor, width, unseen = self._floor, self._width, self._unseen
+        """The states from which one move leads into `layer` and that no shorter way was found
+        for.
+        """
+        floor = self._floor
+        width = self._width
+        unseen = self._unseen
         found: dict[int, int] = {}
         for boxes, players in layer.items():
             beside = players << 1 | players >> 1 | players << width | players >> width
@@ -133,7 +150,8 @@ class Solutions:
             if beside & boxes:
                 free = floor ^ boxes
                 for step in (1, width):
-                    # The player stands on p, the box it just pushed on p + step, and it came from p - step.
+                    # The player stands on p, the box it just pushed on p + step, and it came from p
+                    # - step.
                     pulls = players & boxes >> step
                     if pulls:
                         self._pull(found, boxes, pulls & free << step, step)
@@ -158,7 +176,8 @@ class Solutions:
                 found[placed] = found.get(placed, 0) | came
 
     def distance(self, boxes: int, player: int, most: int = _MOST_STATES) -> int | None:
-        """The fewest moves that solve this state; `None` if nothing does. `player` is a cell's number.
+        """The fewest moves that solve this state; `None` if nothing does. `player` is a cell's
+        number.
 
         Raises:
             LevelError: as `extend`.
@@ -193,7 +212,9 @@ class Solutions:
 
 
 def push(floor: int, boxes: int, player: int, step: int) -> tuple[int, int] | None:
-    """The rules of the game: boxes and player after one move, `None` if a wall or a box stops it."""
+    """The rules of the game: boxes and player after one move, `None` if a wall or a box stops
+    it.
+    """
     to = player + step
     if not floor >> to & 1:
         return None
@@ -218,15 +239,17 @@ def draw_level(
 ) -> Level:
     """A level of `split` whose shortest solution has between `shortest` and `longest` moves.
 
-    A length is drawn. Then rooms are drawn, and targets in them, until such a board belongs to the split and has
-    a solution of that length, in whose start no box stands on a target unless `on_target`.
+    A length is drawn. Then rooms are drawn, and targets in them, until such a board belongs to the
+    split and has a solution of that length, in whose start no box stands on a target unless
+    `on_target`.
 
     Raises:
         LevelError: none was found; the message says what to change.
     """
     longest = max(shortest, min(longest, longest_solution(height, width, num_boxes, on_target)))
     length = shortest + stream.below(longest - shortest + 1)
-    # Of rooms of 6x6 where pushes can end on fewer cells, one target in 60 has a start, of others three in five.
+    # Of rooms of 6x6 where pushes can end on fewer cells, one target in 60 has a start, of others
+    # three in five.
     fewest = min(length - 1, height * width // 4)
     most = _FEW_STATES
     for _ in range(_MOST_ROOMS):
@@ -249,16 +272,21 @@ def draw_level(
                     height, width, floor, targets, *start, canonical_board(width, floor, targets)
                 )
     raise LevelError(
-        f"no {height}x{width} board with {num_boxes} boxes has a shortest solution of {shortest} to {longest} moves "
-        f"(tried {_MOST_ROOMS}); widen the window or change dim_room or num_boxes"
+        f"no {height}x{width} board with {num_boxes} boxes has a shortest solution of {shortest} "
+        f"to {longest} moves (tried {_MOST_ROOMS}); widen the window or change dim_room or "
+        "num_boxes"
     )
 
 
 def _room(stream: HashStream, height: int, width: int) -> int:
-    """A floor in one piece: cells taken with a chance of five or six in eight, and what hangs together of them."""
+    """A floor in one piece: cells taken with a chance of five or six in eight, and what hangs
+    together of them.
+    """
     count = height * width
     dice = stream.bits(3 * count + 9)
-    one, two, three = dice >> 1, dice >> count + 1, dice >> 2 * count + 1
+    one = dice >> 1
+    two = dice >> count + 1
+    three = dice >> 2 * count + 1
     taken = (one | two & three if dice & 1 else one | two) & inside(height, width)
     middles = taken & (taken << 1 & taken >> 1 | taken << width & taken >> width)
     high = middles & -1 << (dice >> 3 * count + 1) % count or middles
@@ -266,7 +294,9 @@ def _room(stream: HashStream, height: int, width: int) -> int:
 
 
 def spread(cells: int, free: int, width: int) -> int:
-    """All free cells that hang together with some. Row ends are wall or outside, so that nothing wraps around."""
+    """All free cells that hang together with some. Row ends are wall or outside, so that nothing
+    wraps around.
+    """
     seen = 0
     while seen != cells:
         seen = cells
@@ -282,11 +312,15 @@ def _pushed_onto(floor: int, width: int) -> int:
 
 
 def pushed_to(floor: int, targets: int, width: int) -> int:
-    """The cells from which a box could come to a target if it were alone: from all others it never does."""
-    seen, found = 0, targets
+    """The cells from which a box could come to a target if it were alone: from all others it never
+    does.
+    """
+    seen = 0
+    found = targets
     while seen != found:
         seen = found
-        # Pulled back from a cell, the box needs the next one in that direction, and whoever pulls the one after it.
+        # Pulled back from a cell, the box needs the next one in that direction, and whoever pulls
+        # the one after it.
         found |= found << 1 & floor & floor >> 1 | found >> 1 & floor & floor << 1
         found |= found << width & floor & floor >> width | found >> width & floor & floor << width
     return found
@@ -326,7 +360,9 @@ def _targets(
 def _start(
     stream: HashStream, solutions: Solutions, length: int, on_target: bool, most: int
 ) -> tuple[int, int] | None:
-    """One (boxes, player) from which `length` moves solve the board, each equally likely; `None` if there is none."""
+    """One (boxes, player) from which `length` moves solve the board, each equally likely; `None` if
+    there is none.
+    """
     solutions.extend(length, most)
     if length >= len(solutions.layers):
         return None

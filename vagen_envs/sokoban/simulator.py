@@ -22,21 +22,32 @@ class SokobanSimulator:
 
     lost = False
 
-    def __init__(self, level: Level) -> None:
-        self.level = level
+    def __init__(self, level: Level, counted: int = 0) -> None:
+        self.level, self._counted = level, counted
         self.boxes = level.boxes
         self.player = level.player
         self._steps = dict(zip(ACTIONS, level.steps(), strict=True))
 
     def step(self, action: str) -> int | None:
-        """Move the player. `None` if nothing moved, else by how much the boxes on targets became more (-1, 0, 1)."""
+        """Move the player. `None` if nothing moved, else by how much the boxes on targets became
+        more (-1, 0, 1).
+        """
         step = self._steps[action]
         moved = push(self.level.floor, self.boxes, self.player, step)
         if moved is None:
             return None
-        were, targets = self.boxes, self.level.targets
+        were = self.boxes
+        targets = self.level.targets
         self.boxes, self.player = moved
         return (self.boxes & targets).bit_count() - (were & targets).bit_count()
+
+    def gain(self) -> int:
+        """Whether more boxes stand on targets than when this was last asked: -1, 0 or 1
+        (gym-sokoban's count).
+        """
+        now = (self.boxes & self.level.targets).bit_count()
+        before, self._counted = self._counted, now
+        return (now > before) - (now < before)
 
     def copy(self) -> SokobanSimulator:
         """The same moment again."""
@@ -50,14 +61,16 @@ class SokobanSimulator:
     def state(self) -> SokobanState:
         """The truth now."""
         level = self.level
-        boxes, targets = _places(self.boxes, level.width), _places(level.targets, level.width)
+        boxes = _places(self.boxes, level.width)
+        targets = _places(level.targets, level.width)
         return SokobanState(
             level.height, level.width, level.floor, divmod(self.player, level.width), boxes, targets
         )
 
     def tiles(self) -> bytes:
         """The tile of each cell now, row by row."""
-        floor, targets = self.level.floor, self.level.targets
+        floor = self.level.floor
+        targets = self.level.targets
         tiles = bytearray(
             FLOOR if floor >> cell & 1 else WALL
             for cell in range(self.level.height * self.level.width)

@@ -1,7 +1,8 @@
 """The split of a drawn board, the same for boards equal up to turning, mirroring and moving.
 
-It follows from how far the targets are from the cells of the floor and from each other. Most boards that are drawn
-are of another split than the one asked for, and `canonical_board` takes three times as long to say so.
+It follows from how far the targets are from the cells of the floor and from each other. Most boards
+that are drawn are of another split than the one asked for, and `canonical_board` takes three times
+as long to say so.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Sequence
 from vagen_envs.seeding import HashStream, Split, split_at
 
 SHARES = 40, 10
-"""Of 100 boards so many are for train and for val; half is left for test. In a room of 6x6 there are
-only 5,512 boards with one box and a solution of five to nine moves, counted up to turning, mirroring and moving, and
-a tenth of them would be a poor test."""
+"""Of 100 boards so many are for train and for val; half is left for test. In a room of 6x6 there
+are only 5,512 boards with one box and a solution of five to nine moves, counted up to turning,
+mirroring and moving, and a tenth of them would be a poor test."""
 
 _LARGEST = 10
 """Cells of a side."""
@@ -22,7 +23,9 @@ _ONE = 1 << 64
 
 
 def split_of_board(floor: Sequence[int], targets: Sequence[int], width: int) -> Split:
-    """The split of a board of `width` columns: the numbers of the cells of its floor, and of its targets."""
+    """The split of a board of `width` columns: the numbers of the cells of its floor, and of its
+    targets.
+    """
     numbers = _numbers(width)
     total = 0
     for target in targets:
@@ -32,13 +35,16 @@ def split_of_board(floor: Sequence[int], targets: Sequence[int], width: int) -> 
             return split_at(seen % _ONE * 100 >> 64, SHARES)
         seen += 3 * sum([near[other] for other in targets])
         total += seen * seen
-    # 2**64 over the golden ratio, Knuth's multiplicative hash: it spreads sums that lie close together.
+    # 2**64 over the golden ratio, Knuth's multiplicative hash: it spreads sums that lie close
+    # together.
     return split_at(total * 0x9E3779B97F4A7C15 % _ONE * 100 >> 64, SHARES)
 
 
 @functools.cache
 def _numbers(width: int) -> list[list[int]]:
-    """A number of 64 bits for each pair of cells, by how many rows and columns, or columns and rows, they are apart."""
+    """A number of 64 bits for each pair of cells, by how many rows and columns, or columns and
+    rows, they are apart.
+    """
     drawn: dict[tuple[int, int], int] = {}
     stream = HashStream("splits of Sokoban's boards")
     for far in range(_LARGEST):

@@ -15,7 +15,8 @@ class SokobanState(State):
 
     Attributes:
         height, width: of the grid in cells, the surrounding wall included.
-        floor: cells that aren't wall, as an integer: bit `row * width + column`, from the upper left.
+        floor: cells that aren't wall, as an integer: bit `row * width + column`, from the upper
+            left.
         player: (row, column), counted from 0 at the upper left.
         boxes, targets: (row, column) each, in reading order.
     """
@@ -60,7 +61,9 @@ class SokobanState(State):
         return (min(rows), max(rows)), (min(columns), max(columns))
 
     def sentences(self) -> tuple[str, ...]:
-        """Boxes and targets seen from the player, then targets seen from boxes (VAGEN, appendix D.1)."""
+        """Boxes and targets seen from the player, then targets seen from boxes (VAGEN, appendix
+        D.1).
+        """
         boxes = [(f"box{i}", at) for i, at in enumerate(self.boxes)]
         targets = [(f"target{i}", at) for i, at in enumerate(self.targets)]
         return (

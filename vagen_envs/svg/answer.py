@@ -1,4 +1,6 @@
-"""SVG answers: their action grammar, and answers without a model: random shapes and a picture's traced pixels."""
+"""SVG answers: their action grammar, and answers without a model: random shapes and a picture's
+traced pixels.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,11 @@ _ENTITIES = re.compile(r"<!DOCTYPE\s[^<>\[]*\[.*?\]\s*>", re.DOTALL)
 
 
 class SvgText:
-    """The last whole `<svg>…</svg>` of an answer; prolog, code fences and words around it are dropped.
+    """The last whole `<svg>…</svg>` of an answer; prolog, code fences and words around it are
+    dropped.
 
-    A document type that declares entities stays, since the SVG may use them. An SVG in a JSON string is unescaped.
+    A document type that declares entities stays, since the SVG may use them. An SVG in a JSON
+    string is unescaped.
     """
 
     def read(self, piece: str, start: int, end: int) -> Action | Refused:
@@ -47,7 +51,9 @@ class SvgText:
         return Action("svg", (), svg, start, end)
 
     def find_separator(self, text: str, separator: str, start: int, end: int) -> int:
-        """Where the next action begins, -1 if none does: a separator within an SVG is a part of it."""
+        """Where the next action begins, -1 if none does: a separator within an SVG is a part of
+        it.
+        """
         while (at := text.find(separator, start, end)) >= 0:
             opened = text.find("<svg", start, at)
             closed = text.find("</svg>", opened, end) if opened >= 0 else -1
@@ -70,7 +76,8 @@ class SvgText:
 
 def _last_document(text: str) -> tuple[int, int] | None:
     """Start and end of the last `<svg>` that is closed; it may contain others."""
-    found, opened = None, list[int]()
+    found = None
+    opened = list[int]()
     for match in _TAG.finditer(text):
         if match["close"] and opened:
             found = opened.pop(), match.end()
@@ -93,9 +100,11 @@ def _random_shape(stream: HashStream) -> str:
 
 
 def trace(pixels: Pixels) -> str:
-    """An SVG that looks like the picture, uint8 of shape (height, width, 3), by vtracer: it sees pixels only.
+    """An SVG that looks like the picture, uint8 of shape (height, width, 3), by vtracer: it sees
+    pixels only.
 
-    Coarser settings are tried until it has at most `MOST_TRACED` characters; the coarsest is taken as it is.
+    Coarser settings are tried until it has at most `MOST_TRACED` characters; the coarsest is taken
+    as it is.
 
     Raises:
         MissingExtraError: vtracer isn't installed.
@@ -105,7 +114,8 @@ def trace(pixels: Pixels) -> str:
 
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "PNG")
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {pixels.shape[1]} {pixels.shape[0]}">'
+    view_box = f"0 0 {pixels.shape[1]} {pixels.shape[0]}"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view_box}">'
     svg = ""
     for speckle, difference, precision in (
         (4, 16, 6),

@@ -1,8 +1,9 @@
 """Parse and clean an SVG that comes from outside, before a renderer sees it.
 
-Nothing that reaches beyond the text survives: references other than `#id` and images in `data:` URLs are
-removed, and so are scripts, processing instructions and document types. What a browser ignores stays,
-for the renderer to ignore. Cost isn't estimated here; the limits of the drawing process bound it.
+Nothing that reaches beyond the text survives: references other than `#id` and images in `data:`
+URLs are removed, and so are scripts, processing instructions and document types. What a browser
+ignores stays, for the renderer to ignore. Cost isn't estimated here; the limits of the drawing
+process bound it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 from PIL import Image
 
+from vagen_envs.errors import SvgError
+
 MAX_LENGTH = 32_768
 """Characters."""
 MAX_DEPTH = 64
@@ -29,9 +32,13 @@ MAX_IMAGE_PIXELS = 1 << 22
 """Of an embedded image: a PNG of a few kilobytes can hold gigapixels."""
 MAX_ENTITIES = 64
 MAX_ENTITY_LENGTH = 256
-"""Characters. Editors declare namespaces as entities; 32 kB of references then expand to 2 MB at most."""
+"""Characters. Editors declare namespaces as entities; 32 kB of references then expand to 2 MB at
+most.
+"""
 FIELD = (100.0, 100.0)
-"""Size of an SVG that states neither `viewBox` nor size, as the prompt says. A browser takes 300 × 150."""
+"""Size of an SVG that states neither `viewBox` nor size, as the prompt says. A browser takes 300 ×
+150.
+"""
 
 SVG = "http://www.w3.org/2000/svg"
 XML = "http://www.w3.org/XML/1998/namespace"
@@ -55,10 +62,6 @@ _UNITS = {
     "rem": 16.0,
     "ex": 8.0,
 }
-
-
-class SvgError(ValueError):
-    """The SVG isn't drawn; the message tells its author why."""
 
 
 def local_name(element: Element) -> str:
@@ -112,7 +115,8 @@ def natural_size(root: Element) -> tuple[float, float]:
     """
     _, _, across, down = view_box(root) or (0.0, 0.0, *FIELD)
     width, height = (pixels(root.get(side)) for side in ("width", "height"))
-    has_width, has_height = 0 < width < math.inf, 0 < height < math.inf
+    has_width = 0 < width < math.inf
+    has_height = 0 < height < math.inf
     if not has_width:
         width = height * across / down if has_height else across
     return width, height if has_height else width * down / across
@@ -213,7 +217,9 @@ def _remove_references(element: Element, ids: Collection[str | None], nested: bo
 
 
 def _image(url: str, nested: bool) -> str | None:
-    """An image's `data:` URL with the kind that its content has; an SVG is cleaned, too. `None` for anything else."""
+    """An image's `data:` URL with the kind that its content has; an SVG is cleaned, too. `None` for
+    anything else.
+    """
     if (match := _DATA.match(url)) is None:
         return None
     data = unquote_to_bytes(url[match.end() :])
@@ -225,7 +231,8 @@ def _image(url: str, nested: bool) -> str | None:
         if data.lstrip()[:1] == b"<":
             if nested:
                 return None
-            data, kind = tostring(clean(data.decode(), nested=True)), "svg+xml"
+            data = tostring(clean(data.decode(), nested=True))
+            kind = "svg+xml"
         else:
             with Image.open(io.BytesIO(data), formats=_FORMATS) as image:  # reads the header only
                 kind = str(image.format).lower()

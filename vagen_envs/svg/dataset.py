@@ -28,7 +28,9 @@ _UNSEEN = re.compile(
 
 
 class Icon(NamedTuple):
-    """A target: the name of its file, its SVG, and the split it was published in, where there is one."""
+    """A target: the name of its file, its SVG, and the split it was published in, where there is
+    one.
+    """
 
     name: str
     svg: str
@@ -59,13 +61,16 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
     """The icons of a dataset, by split. One warning counts those that are left out.
 
     Args:
-        name: `"builtin"`: about 1,050 flat colour icons that come with this package. `"mono"`: Tabler's
-            icons from the pip package pytablericons, black. Else a path: a folder of `.svg` files; a
-            `.parquet` or `.jsonl` file with a column `Svg` and, if there are, `Filename` and `split`; or a folder of
-            such files or of Arrow files, as a Hugging Face dataset's repository or `save_to_disk` makes it.
+        name: `"builtin"`: about 1,050 flat colour icons that come with this package. `"mono"`:
+            Tabler's icons from the pip package pytablericons, black. Else a path: a folder of
+                `.svg` files; a
+            `.parquet` or `.jsonl` file with a column `Svg` and, if there are, `Filename` and
+            `split`; or a folder of such files or of Arrow files, as a Hugging Face dataset's
+            repository or `save_to_disk` makes it.
         max_length: the most characters of an icon.
-        split_by: `published` takes the splits from the column `split`, or the names of files and folders, and goes by
-            content where nothing says one; `content` puts 80, 10 and 10 % of all icons into train, val and test.
+        split_by: `published` takes the splits from the column `split`, or the names of files and
+            folders, and goes by content where nothing says one; `content` puts 80, 10 and 10 % of
+            all icons into train, val and test; `all` puts every icon into every split.
 
     Raises:
         ConfigError: there is no such dataset, a file is damaged, or nothing in it can be used.
@@ -81,7 +86,8 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
                 left_out["without <svg"] += 1
             else:
                 content = content_of(icon.svg)
-                # Tabler draws one thing in several ways ("license", "license-off"): all in one split.
+                # Tabler draws one thing in several ways ("license", "license-off"): all in one
+                # split.
                 group = (
                     b"tabler" + Path(icon.name).stem.split("-")[0].encode()
                     if name == "mono"
@@ -90,12 +96,13 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
                 yield DataItem(icon, content, group, icon.split)
 
     dataset = tables.distinct_by_split(usable(), split_by, left_out)
-    kept = sum(map(len, dataset.splits.values()))
+    kept = len(dataset.items)
     if not kept:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         raise ConfigError(
-            f"dataset={name!r} has no SVG of at most {max_length} characters ({reasons or 'it is empty'}); "
-            "it needs .svg files, or .parquet, .arrow or .jsonl files with a column Svg"
+            f"dataset={name!r} has no SVG of at most {max_length} characters "
+            f"({reasons or 'it is empty'}); it needs .svg files, or .parquet, .arrow or .jsonl "
+            "files with a column Svg"
         )
     if name in BUILT_IN:
         return DataSplits(name, dataset.splits)

@@ -41,15 +41,18 @@ _RUNGS = (
     (6, 7, 0.99),
     (8, MOST_SHAPES, 0.99),
 )
-"""Fewest and most shapes, and the score of success: the more shapes, the less does a missing one change the score."""
+"""Fewest and most shapes, and the score of success: the more shapes, the less does a missing one
+change the score.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SvgConfig(EnvConfig):
-    """Options of `vagen/SVGReconstruction-v0`; the defaults are VAGEN's tables 15 and 20, but for the data set.
+    """Options of `vagen/SVGReconstruction-v0`; the defaults are VAGEN's tables 15 and 20, but for
+    the data set.
 
-    The paper's data set, starvector/svg-icons-simple, states no licence, so it isn't shipped: give the
-    folder of your copy as `dataset`.
+    The paper's data set, starvector/svg-icons-simple, states no licence, so it isn't shipped: give
+    the folder of your copy as `dataset`.
     """
 
     level_fields: ClassVar[tuple[str, ...]] = ("dataset", "max_target_length")
@@ -59,10 +62,13 @@ class SvgConfig(EnvConfig):
     )
 
     dataset: str = "builtin"
-    """`builtin` (flat colour icons of this package), `mono` (the extra `svg-mono`), or the path of a folder,
-    `.parquet`, `.arrow` or `.jsonl` file with `Svg` and `Filename`; see `load_dataset`."""
+    """`builtin` (flat colour icons of this package), `mono` (the extra `svg-mono`), or the path of
+    a folder, `.parquet`, `.arrow` or `.jsonl` file with `Svg` and `Filename`; see
+    `load_dataset`."""
     split_by: SplitBy = "published"
-    """Whether the data's own splits are kept, where it has any, or all icons are split by `content`."""
+    """Whether the data's own splits are kept, where it has any, or all icons are split by
+    `content`, or stand in every split (`all`).
+    """
     max_target_length: Annotated[int, Whole(1, 12_000), Open(Whole(1000, 12_000))] = 8_000
     """Characters of a target's SVG; longer ones are left out, so that an answer has room for it."""
     min_shapes: Annotated[int, Whole(0, MOST_SHAPES), Open(Whole(0, 8))] = 0
@@ -72,21 +78,26 @@ class SvgConfig(EnvConfig):
     size: Annotated[int, Whole(32, MAX_SIZE), Open(Whole(32, 512))] = 224
     """Pixels a side of target and drawing, 32 to 1024. DreamSim and DINO look at 224."""
     renderer: RendererName = "resvg"
-    """What draws targets and answers: `resvg`, as browsers do, or `cairosvg`, the paper's, which knows less of SVG."""
+    """What draws targets and answers: `resvg`, as browsers do, or `cairosvg`, the paper's, which
+    knows less of SVG.
+    """
     scorer: Annotated[ScorerName, Open(OneOf(("auto", "classical")))] = "auto"
-    """`dreamsim` (the paper's, with DINO), `lpips` or `classical`; `auto` is the first of these that has all it
-    needs here. Which one it was stands in the metric `scorer` of each turn."""
+    """`dreamsim` (the paper's, with DINO), `lpips` or `classical`; `auto` is the first of these
+    that has all it needs here. Which one it was stands in the metric `scorer` of each turn."""
     scorer_weights: str = ""
     """Folder of DreamSim's and DINO's weights; by default `$VAGEN_DREAMSIM_WEIGHTS`."""
     scorer_address: str = ""
-    """Of a running scorer service, which then scores instead of this process; see `ScorerService`."""
+    """Of a running scorer service, which then scores instead of this process; see
+    `ScorerService`.
+    """
     similarity_reward: Annotated[float, Open(REWARD)] = 5.0
     """Weight of the score in each turn, whatever the scorer (table 20: "DreamSim weight")."""
     dino_reward: Annotated[float, Open(REWARD)] = 0.0001
     """Times the DINO score, each turn, where the scorer gives one (table 20: "Dino weight")."""
     success_score: Annotated[float | None, Open(Number(0.0, 1.0))] = None
-    """From this score on, the final picture counts as the target in the metric `success`; by default where the
-    scorer finds the two the same, see `SAME_PICTURE`. The paper has no success for this task."""
+    """From this score on, the final picture counts as the target in the metric `success`; by
+    default where the scorer finds the two the same, see `SAME_PICTURE`. The paper has no success
+    for this task."""
     separator: str = "~~"
     max_actions_per_turn: Annotated[int, Open(Whole(1, 3))] = 1
     max_turns: int = 2
@@ -112,15 +123,15 @@ class SvgConfig(EnvConfig):
 class SvgEnv(VagenEnv):
     """Write the SVG of a picture; see what it draws beside the target, and improve it.
 
-    Action: one SVG (VAGEN, table 14). The picture shows the target on the left and the last drawing on
-    the right, grey while there is none. An SVG that can't be drawn, or that isn't safe to draw, scores 0 and
-    the observation gives the reason. An episode lasts all its turns, since each turn earns its score
-    anew: one that ended early would punish a good first drawing. `difficulty` sets how many shapes the targets
-    have (up to 2, 3, 4, 5, 6 or 7, and 8 or more), and the classical score that counts as `success` (0.85 on rungs
-    0 and 1, 0.9 on 2 and 3, 0.99 on 4 and 5).
+    Action: one SVG (VAGEN, table 14). The picture shows the target on the left and the last drawing
+    on the right, grey while there is none. An SVG that can't be drawn, or that isn't safe to draw,
+    scores 0 and the observation gives the reason. An episode lasts all its turns, since each turn
+    earns its score anew: one that ended early would punish a good first drawing. `difficulty` sets
+    how many shapes the targets have (up to 2, 3, 4, 5, 6 or 7, and 8 or more), and the classical
+    score that counts as `success` (0.85 on rungs 0 and 1, 0.9 on 2 and 3, 0.99 on 4 and 5).
 
-    Metrics of a turn: `score` (of the drawing now; 0 if there is none), `best_score` (of the episode so
-    far), each score by its name, `scorer` (its version), `svg_length` (characters).
+    Metrics of a turn: `score` (of the drawing now; 0 if there is none), `best_score` (of the
+    episode so far), each score by its name, `scorer` (its version), `svg_length` (characters).
 
     Version history:
         v0: first release.
@@ -131,6 +142,8 @@ class SvgEnv(VagenEnv):
     prompt_folder = "svg"
     test_episodes = 32
     blind_search = (8, 4)
+    comparison_levels = 48
+    replays_comparisons = False
     config: SvgConfig
 
     def _actions(self) -> ActionGrammar:
@@ -159,8 +172,9 @@ class SvgEnv(VagenEnv):
         icons = self._icons(split)
         if not icons:
             raise LevelError(
-                f"the split {split!r} of dataset={config.dataset!r} has no icon of {config.min_shapes} to "
-                f'{config.max_shapes} shapes; use another split, or split_by="content"'
+                f"the split {split!r} of dataset={config.dataset!r} has no icon of "
+                f"{config.min_shapes} to "
+                f'{config.max_shapes} shapes; use another split, or split_by="all"'
             )
         at = self._published(range(len(icons)))
         for icon in (icons[at:] + icons[:at])[
@@ -195,14 +209,17 @@ class SvgEnv(VagenEnv):
 
     @property
     def _drawn(self) -> Pixels | None:
-        """What the last SVG looks like, uint8 (size, size, 3); `None` while there is none that can be drawn."""
+        """What the last SVG looks like, uint8 (size, size, 3); `None` while there is none that can
+        be drawn.
+        """
         return None if self._written is None else self._draw(self._written).pixels
 
     def _state_of(self, written: str | None) -> SvgState:
         drawing = None if written is None else self._draw(written)
         if drawing is None or drawing.pixels is None:
             return SvgState(self._target_elements)
-        return SvgState(self._target_elements, elements(drawing.marks, self.config.size))
+        painted = elements(drawing.marks, self.config.size)
+        return SvgState(self._target_elements, painted, content_hash(drawing.pixels.tobytes()))
 
     def _extract(self) -> SvgState:
         return self._state_of(self._written)
@@ -216,16 +233,19 @@ class SvgEnv(VagenEnv):
         return Picture(pixels)
 
     def _execute(self, action: Action) -> Executed:
-        before, drawing = self._drawn, self._draw(action.text)
+        before = self._drawn
+        drawing = self._draw(action.text)
         self._written = action.text
         summary = f"an SVG of {len(action.text)} characters"
         if drawing.pixels is None:
-            self._scores, self._score = dict.fromkeys(self._scores, 0.0), 0.0
+            self._scores = dict.fromkeys(self._scores, 0.0)
+            self._score = 0.0
             return Executed(summary, before is not None, (), f"It scores 0: {drawing.problem}.")
         self._scores = self._scorer.score([self._target], [drawing.pixels])[0]
         self._score = next(iter(self._scores.values()))
         self._best = max(self._best, self._score)
-        weights, other = {"dino": self.config.dino_reward}, self.config.similarity_reward
+        weights = {"dino": self.config.dino_reward}
+        other = self.config.similarity_reward
         rewards = [
             RewardTerm(name, weights.get(name, other) * score)
             for name, score in self._scores.items()
@@ -258,7 +278,10 @@ class SvgEnv(VagenEnv):
         if not all(map(Number(0.0, 1.0).admits, [*scores.values(), score, best])):
             raise ValueError("a score is no number from 0 to 1")
         self._load_again()
-        self._written, self._scores, self._score, self._best = written, scores, score, best
+        self._written = written
+        self._scores = scores
+        self._score = score
+        self._best = best
 
     def options_missing(self) -> Sequence[tuple[str, str, str]]:
         found = {name: missing(name, self.config.scorer_weights) for name in SCORERS}

@@ -1,7 +1,9 @@
-"""What an SVG paints, in order: shapes with their colours and boxes, the ground truth of `SvgState`.
+"""What an SVG paints, in order: shapes with their colours and boxes, the ground truth of
+`SvgState`.
 
-resvg gives pixels only. The geometry is worked out here from the cleaned document: transforms, references,
-style sheets, opacities and nested viewports are followed; clips, masks and filters aren't.
+resvg gives pixels only. The geometry is worked out here from the cleaned document: transforms,
+references, style sheets, opacities and nested viewports are followed; clips, masks and filters
+aren't.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def letterbox(root: Element, size: int) -> tuple[int, int]:
 
 
 def marks_of(root: Element, styles: Mapping[Element, Style], size: int) -> list[Mark]:
-    """The marks of a cleaned SVG with its resolved `styles` on a `size` × `size` picture; at most `MAX_MARKS`."""
+    """The marks of a cleaned SVG with its resolved `styles` on a `size` × `size` picture; at most
+    `MAX_MARKS`.
+    """
     width, height = letterbox(root, size)
     walk = _Walk(root, styles, size)
     outside = _Place(Identity, style_of(styles[root], {}), (size, size), 1.0)
@@ -52,7 +56,9 @@ def marks_of(root: Element, styles: Mapping[Element, Style], size: int) -> list[
 
 @dataclass(frozen=True)
 class _Place:
-    """Where and how an element is painted: transform to pixels, style, size of the viewport, opacity of the groups."""
+    """Where and how an element is painted: transform to pixels, style, size of the viewport,
+    opacity of the groups.
+    """
 
     matrix: Transform
     style: Style
@@ -61,7 +67,9 @@ class _Place:
     depth: int = 0
 
     def length(self, text: str | None, axis: str, default: float = 0.0) -> float:
-        """Pixels of a length; `default` for what is none, or too large for a number, as in resvg."""
+        """Pixels of a length; `default` for what is none, or too large for a number, as in
+        resvg.
+        """
         width, height = self.viewport
         whole = {"x": width, "y": height}.get(axis, math.hypot(width, height) / math.sqrt(2))
         found = pixels(text, whole)
@@ -81,7 +89,8 @@ class _Place:
         words = [_SIDES.get(word, word) for word in [*origin.split(), "50%"][:2]]
         if origin.split()[0] in ("top", "bottom"):
             words.reverse()
-        x, y = self.length(words[0], "x"), self.length(words[1], "y")
+        x = self.length(words[0], "x")
+        y = self.length(words[1], "y")
         return Offset(x, y).transform(matrix).translate(-x, -y)
 
 
@@ -126,7 +135,8 @@ class _Walk:
         target = self._target(element)
         if target is None or element in set(target.iter()):
             return
-        x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
+        x = place.length(element.get("x"), "x")
+        y = place.length(element.get("y"), "y")
         place = replace(place, matrix=place.matrix.translate(x, y))
         if local_name(target) in ("symbol", "svg"):
             place = replace(place, style=style_of(self.styles[target], place.style))
@@ -137,7 +147,8 @@ class _Walk:
             self.visit(target, place)
 
     def _visit_svg(self, element: Element, place: _Place) -> None:
-        x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
+        x = place.length(element.get("x"), "x")
+        y = place.length(element.get("y"), "y")
         self.visit_viewport(element, place, x, y, *place.size(element.attrib))
 
     def visit_viewport(
@@ -150,7 +161,8 @@ class _Walk:
             self.visit_children(element, replace(place, matrix=place.matrix.translate(x, y)))
             return
         left, top, *inside = view_box(element) or (0.0, 0.0, width, height)
-        across, down = width / inside[0], height / inside[1]
+        across = width / inside[0]
+        down = height / inside[1]
         words = element.get("preserveAspectRatio", "xMidYMid").split()
         if words[:1] != ["none"]:
             across = down = max(across, down) if "slice" in words else min(across, down)
@@ -167,7 +179,8 @@ class _Walk:
             return
         outlines = [apply(place.matrix, outline) for outline in outlines]
         points = np.concatenate(outlines)
-        low, high = points.min(axis=0), points.max(axis=0)
+        low = points.min(axis=0)
+        high = points.max(axis=0)
         a, b, c, d, *_ = place.matrix
         shape = name or shape_of(outlines)
         if name not in (None, "line") and (b or c):  # turned or skewed
@@ -190,7 +203,8 @@ class _Walk:
 
     def _note_text(self, element: Element, place: _Place) -> None:
         """Each run of letters, in the font that texts are drawn in."""
-        x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
+        x = place.length(element.get("x"), "x")
+        y = place.length(element.get("y"), "y")
         for run, owner in _runs(element):
             style = place.style if owner is element else style_of(self.styles[owner], place.style)
             inner = replace(
@@ -301,7 +315,9 @@ _FONT_SIZE = 64
 
 @functools.lru_cache(maxsize=256)
 def _box_of(words: str) -> tuple[float, float, float, float, float]:
-    """Left, top, right and bottom of the ink of words at `_FONT_SIZE`, from the start of their line; the advance."""
+    """Left, top, right and bottom of the ink of words at `_FONT_SIZE`, from the start of their
+    line; the advance.
+    """
     from PIL import ImageFont
 
     words = words[:1000]  # Pillow raises for a million

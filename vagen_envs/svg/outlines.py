@@ -19,7 +19,9 @@ from vagen_envs.svg.check import local_name
 Points = NDArray[np.float64]
 """Of shape (count, 2): x and y."""
 Length = Callable[..., float]
-"""Pixels of a length: its text, its axis (`x`, `y` or `r` for neither), and what counts for a text that is none."""
+"""Pixels of a length: its text, its axis (`x`, `y` or `r` for neither), and what counts for a text
+that is none.
+"""
 
 _NUMBER = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?")
 _TRANSFORM = re.compile(r"(?<!\w)(\w++)\s*+\(([^()]*+)\)")
@@ -62,7 +64,9 @@ def _rotation(degrees: float, x: float, y: float) -> Transform:
 
 
 def read_transform(text: str | None) -> Transform:
-    """The matrix of a `transform`; functions that aren't known, or have too few numbers, change nothing."""
+    """The matrix of a `transform`; functions that aren't known, or have too few numbers, change
+    nothing.
+    """
     matrix = Identity
     for name, inside in _TRANSFORM.findall(text or ""):
         values = numbers(inside)
@@ -74,8 +78,11 @@ def read_transform(text: str | None) -> Transform:
 
 
 def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Points]]:
-    """The name of a shape, if its element says it, and its outlines. Empty for elements that draw no shape."""
-    name, get = local_name(element), element.get
+    """The name of a shape, if its element says it, and its outlines. Empty for elements that draw
+    no shape.
+    """
+    name = local_name(element)
+    get = element.get
     if name == "path":
         return None, _path(get("d", ""))
     if name in ("polygon", "polyline"):
@@ -89,15 +96,18 @@ def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Poin
         ]
         return "line", [np.array(ends)]
     if name == "rect":
-        x, y = length(get("x"), "x"), length(get("y"), "y")
-        width, height = length(get("width"), "x"), length(get("height"), "y")
+        x = length(get("x"), "x")
+        y = length(get("y"), "y")
+        width = length(get("width"), "x")
+        height = length(get("height"), "y")
         corners = [[x, y], [x + width, y], [x + width, y + height], [x, y + height]]
         return "rectangle", [np.array(corners)] if width > 0 and height > 0 else []
     if name in ("circle", "ellipse"):
         if name == "circle":
             wide = high = length(get("r"), "r")
         else:  # one that isn't stated, or negative, is the other (SVG 2, "auto")
-            wide, high = length(get("rx"), "x", -1.0), length(get("ry"), "y", -1.0)
+            wide = length(get("rx"), "x", -1.0)
+            high = length(get("ry"), "y", -1.0)
             wide, high = wide if wide >= 0 else high, high if high >= 0 else wide
         centre = np.array([length(get("cx"), "x"), length(get("cy"), "y")])
         return name, [centre + _CIRCLE * (wide, high)] if wide > 0 and high > 0 else []
@@ -124,12 +134,15 @@ def _path(data: str) -> list[Points]:
 
 
 def shape_of(outlines: list[Points]) -> str:
-    """What outlines look like: circle, ellipse, rectangle (maybe rounded), triangle, line or just shape."""
+    """What outlines look like: circle, ellipse, rectangle (maybe rounded), triangle, line or just
+    shape.
+    """
     if len(outlines) != 1:
         return "shape"
     points = outlines[0]
     points = points[np.concatenate(([True], (points[1:] != points[:-1]).any(axis=1)))]
-    low, high = points.min(axis=0), points.max(axis=0)
+    low = points.min(axis=0)
+    high = points.max(axis=0)
     # A path that ends where it began, but for rounded decimals, has no corner more.
     if len(points) > 1 and math.dist(points[0], points[-1]) < 0.01 * math.dist(low, high):
         points = points[:-1]
@@ -140,7 +153,8 @@ def shape_of(outlines: list[Points]) -> str:
         return "triangle"
     x, y = points.T
     area = abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) / 2
-    # A circle fills 0.785 of its box; a square whose corners are rounded by a quarter of its side passes, by 0.3 not.
+    # A circle fills 0.785 of its box; a square whose corners are rounded by a quarter of its side
+    # passes, by 0.3 not.
     if area > 0.9 * width * height:
         return "rectangle"
     radii = np.hypot(*((points - (low + high) / 2) / (width, height)).T)

@@ -1,4 +1,6 @@
-"""Draw any text as SVG, safely, in a pool of worker processes with limits of CPU time and memory."""
+"""Draw any text as SVG, safely, in a pool of worker processes with limits of CPU time and
+memory.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from vagen_envs.errors import VagenError
+from vagen_envs.errors import RendererError
 from vagen_envs.extras import need
 from vagen_envs.pictures import Pixels
 from vagen_envs.workers import Worker, WorkerDied
@@ -20,19 +22,19 @@ from vagen_envs.workers import Worker, WorkerDied
 RendererName = Literal["resvg", "cairosvg"]
 
 SECONDS = 1.0
-"""CPU time for one drawing, some 300 times what an icon takes. On a busy machine it is several seconds by the clock."""
+"""CPU time for one drawing, some 300 times what an icon takes. On a busy machine it is several
+seconds by the clock.
+"""
 MAX_SIZE = 1024
 """Pixels a side of a drawing."""
 
 _QUIET = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
-"""A pool of threads has stacks that count as memory; a panic's backtrace takes longer than most drawings."""
+"""A pool of threads has stacks that count as memory; a panic's backtrace takes longer than most
+drawings.
+"""
 _TEXTS_FAULT = (signal.SIGPROF, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
 """Time, memory or the stack is spent. Other signals come from outside."""
 _TRIES = 4  # something else than the text may have ended the workers before the last
-
-
-class RendererError(VagenError, RuntimeError):
-    """The drawing process can't be started. It is not a failure of the agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ class Renderer:
         self._idle: list[Worker] = []  # the last one that was used is the first to be used again
 
     def draw(self, text: str, size: int = 224) -> Drawing:
-        """Draw a text as SVG on white, `size` × `size` pixels, at most `MAX_SIZE`, whatever the text is.
+        """Draw a text as SVG on white, `size` × `size` pixels, at most `MAX_SIZE`, whatever the
+        text is.
 
         Raises:
             RendererError: no worker process can be started.
@@ -93,7 +96,8 @@ class Renderer:
                     drawing: Drawing = worker.call(text, size)
                 return drawing
             except WorkerDied as death:
-                at_work, starting = at_work + death.during, starting + (not death.during)
+                at_work = at_work + death.during
+                starting = starting + (not death.during)
                 ended = -worker.process.returncode
                 if death.during and ended in _TEXTS_FAULT:
                     spent = ended == signal.SIGPROF
@@ -116,7 +120,9 @@ class Renderer:
 
     @contextmanager
     def _worker(self) -> Iterator[Worker]:
-        """An idle process, or a new one. One in which something is raised is ended, since it may be at work."""
+        """An idle process, or a new one. One in which something is raised is ended, since it may be
+        at work.
+        """
         with self._free:
             try:
                 while (worker := self._idle.pop()).process.poll() is not None:
@@ -153,7 +159,8 @@ def _check_that_it_works(renderer: RendererName) -> None:
         except OSError as error:  # the cairo library itself
             reason = str(error).partition("\n")[0]
             raise RendererError(
-                f"cairosvg can't load the cairo library ({reason}); on Debian: apt-get install libcairo2"
+                f"cairosvg can't load the cairo library ({reason}); on Debian: apt-get install "
+                "libcairo2"
             ) from error
     if os.name != "posix":
         raise RendererError(

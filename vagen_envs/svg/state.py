@@ -43,7 +43,8 @@ class Element(NamedTuple):
     """Something painted.
 
     Attributes:
-        shape: circle, ellipse, rectangle (maybe rounded), triangle, line, text, or shape for any other.
+        shape: circle, ellipse, rectangle (maybe rounded), triangle, line, text, or shape for any
+            other.
         how: filled or outlined.
         colour: `#rrggbb`; of a gradient the mean of its stops.
         x, y: the middle of its box, in percent of the picture from its left and from its top.
@@ -68,11 +69,15 @@ class Element(NamedTuple):
 def elements(
     marks: Iterable[tuple[str, str, str, float, float, float, float]], size: int
 ) -> tuple[Element, ...]:
-    """The largest elements of what was painted on a `size` × `size` picture, in the order of painting."""
+    """The largest elements of what was painted on a `size` × `size` picture, in the order of
+    painting.
+    """
     found = []
     for shape, how, colour, left, top, right, bottom in marks:
-        middle_x, middle_y = 50 * (left + right) / size, 50 * (top + bottom) / size
-        width, height = 100 * (right - left) / size, 100 * (bottom - top) / size
+        middle_x = 50 * (left + right) / size
+        middle_y = 50 * (top + bottom) / size
+        width = 100 * (right - left) / size
+        height = 100 * (bottom - top) / size
         found.append(
             Element(
                 shape, how, colour, round(middle_x), round(middle_y), round(width), round(height)
@@ -89,12 +94,15 @@ class SvgState(State):
     Attributes:
         target: its largest elements, in the order of painting, those behind first.
         drawing: the same of the agent's last picture; `None` while there is none, or if it failed.
+        pixels: a hash of the drawing's pixels, which tells drawings apart whose elements are
+            described alike. No description has it.
     """
 
     kind: ClassVar[str] = "svg"
 
     target: tuple[Element, ...]
     drawing: tuple[Element, ...] | None = None
+    pixels: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "target", tuple(Element(*each) for each in self.target))
@@ -124,7 +132,9 @@ class SvgState(State):
 
     def alike(self, others: Iterable[SvgState], _options: Mapping[str, Any]) -> list[SvgState]:
         """The agent wrote its drawing itself."""
-        return [dataclasses.replace(other, drawing=self.drawing) for other in others]
+        return [
+            dataclasses.replace(other, drawing=self.drawing, pixels=self.pixels) for other in others
+        ]
 
 
 def _list(found: tuple[Element, ...]) -> str:

@@ -1,4 +1,6 @@
-"""The CSS of an SVG as far as the ground truth and resvg need it: cascade, variables and colours."""
+"""The CSS of an SVG as far as the ground truth and resvg need it: cascade, variables and
+colours.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ _LINEAR_OF_XYZ = {
         (0.0719554, -0.2289768, 1.4053860),
     ),
 }
-"""From XYZ to linear sRGB (CSS Color 4, section 17), with D50 by the Bradford adaptation of its section 12.3."""
+"""From XYZ to linear sRGB (CSS Color 4, section 17), with D50 by the Bradford adaptation of its
+section 12.3.
+"""
 _XYZ_OF_LAB = {"oklab": "xyz-d65", "oklch": "xyz-d65", "lab": "xyz-d50", "lch": "xyz-d50"}
 
 _Declaration = tuple[bool, str, str]
@@ -72,8 +76,9 @@ _Declaration = tuple[bool, str, str]
 def resolve(root: Element) -> dict[Element, Style]:
     """The properties of each element: its attributes, then style sheets, then its `style`.
 
-    CSS that resvg doesn't read is rewritten in place: sheets become `style` attributes, variables and newer colour
-    functions are replaced, and so are units in `transform`. A paint that is no colour is inherited, as in browsers.
+    CSS that resvg doesn't read is rewritten in place: sheets become `style` attributes, variables
+    and newer colour functions are replaced, and so are units in `transform`. A paint that is no
+    colour is inherited, as in browsers.
     """
     sheets = _sheet_styles(root)
     found: dict[Element, Style] = {}
@@ -102,7 +107,9 @@ def resolve(root: Element) -> dict[Element, Style]:
 
 
 def style_of(own: Style, parent: Style) -> Style:
-    """The properties of an element over those that it inherits; `font-size` is always there, in pixels alone."""
+    """The properties of an element over those that it inherits; `font-size` is always there, in
+    pixels alone.
+    """
     kept = {
         name: value
         for name, value in parent.items()
@@ -125,7 +132,9 @@ def _declarations(css: str | list[Any]) -> list[_Declaration]:
 
 
 def _sheet_styles(root: Element) -> dict[Element, list[_Declaration]]:
-    """What style sheets declare, which are emptied. Rules that begin with @ are left out, as in resvg."""
+    """What style sheets declare, which are emptied. Rules that begin with @ are left out, as in
+    resvg.
+    """
     sheets = [element for element in root.iter() if local_name(element) == "style"]
     if not sheets:
         return {}
@@ -228,7 +237,8 @@ def colour(text: str, current: str = "black") -> Rgba | None:
 
 def _mixed(mix: re.Match[str], current: str) -> Rgba | None:
     """A mixture in sRGB with premultiplied alpha (CSS Color 5, section 3)."""
-    one, other = colour(mix[1], current), colour(mix[3], current)
+    one = colour(mix[1], current)
+    other = colour(mix[3], current)
     first = float(mix[2] or (100 - float(mix[4]) if mix[4] else 50))
     second = float(mix[4] or 100 - first)
     whole = first + second

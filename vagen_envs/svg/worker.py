@@ -1,7 +1,8 @@
-"""A process that draws one SVG after the other within limits: `python -m … DESCRIPTOR SECONDS RENDERER`.
+"""A process that draws one SVG after the other within limits: `python -m … DESCRIPTOR SECONDS
+RENDERER`.
 
-The kernel ends it when a drawing takes too much CPU time (a timer whose default action kills, also within C code) or
-too much memory. Once warm, it refuses to open files, sockets or processes.
+The kernel ends it when a drawing takes too much CPU time (a timer whose default action kills, also
+within C code) or too much memory. Once warm, it refuses to open files, sockets or processes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from fontTools.ttLib import TTFont
 from PIL import Image, ImageFont
 from resvg import render, usvg
 
-from vagen_envs.svg.check import SvgError, clean
+from vagen_envs.errors import SvgError
+from vagen_envs.svg.check import clean
 from vagen_envs.svg.marks import letterbox, marks_of
 from vagen_envs.svg.renderer import Drawing
 from vagen_envs.svg.styles import resolve
@@ -31,10 +33,13 @@ from vagen_envs.workers import answer_calls
 MEMORY = 1 << 30
 """Bytes of this process's address space."""
 
-WARM_UP = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><linearGradient id="g"><stop offset="0"
-stop-color="red"/></linearGradient><style>.a{fill:hsl(9 9% 9% / 9%)}</style><path class="a"
-d="M0 0C1 1 2 2 3 3A1 1 0 0 1 5 5Q1 1 3 3" stroke="oklch(1 0 0)"/><rect width="3" height="3" fill="url(#g)"/>
-<text x="1" y="5">ab<tspan>c</tspan></text><image width="1" height="1" href="data:image/svg+xml,&lt;svg/&gt;"/></svg>"""
+WARM_UP = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9">
+<linearGradient id="g"><stop offset="0" stop-color="red"/></linearGradient>
+<style>.a{fill:hsl(9 9% 9% / 9%)}</style><path class="a"
+d="M0 0C1 1 2 2 3 3A1 1 0 0 1 5 5Q1 1 3 3" stroke="oklch(1 0 0)"/>
+<rect width="3" height="3" fill="url(#g)"/>
+<text x="1" y="5">ab<tspan>c</tspan></text>
+<image width="1" height="1" href="data:image/svg+xml,&lt;svg/&gt;"/></svg>"""
 """Uses every module once, so that nothing has to be imported afterwards."""
 
 _AS_IT_IS = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)  # an affine transform, row by row
@@ -58,7 +63,8 @@ _IN_WORDS = {
 
 
 def draw(root: Element, size: int, renderer: str) -> Image.Image:
-    """A cleaned SVG on white, letter-boxed in `size` × `size` pixels, RGB; it gets the letter-box's width and height.
+    """A cleaned SVG on white, letter-boxed in `size` × `size` pixels, RGB; it gets the letter-box's
+    width and height.
 
     Raises:
         BaseException: whatever the renderer raises for an SVG that it can't draw.
@@ -83,12 +89,14 @@ def draw(root: Element, size: int, renderer: str) -> Image.Image:
 
 @functools.cache
 def _options() -> Any:
-    """All text is drawn in Aileron, which Pillow brings, so that pictures are the same on every machine.
+    """All text is drawn in Aileron, which Pillow brings, so that pictures are the same on every
+    machine.
 
     It is called by resvg's default family, which stands in for all families that aren't there.
     """
     options = usvg.Options.default()
-    options.dpi, options.font_size = 96.0, 16.0
+    options.dpi = 96.0
+    options.font_size = 16.0
     font = TTFont(ImageFont.load_default(16).path)  # type: ignore[union-attr]
     for record in font["name"].names:
         if record.nameID == 1:

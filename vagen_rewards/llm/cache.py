@@ -23,7 +23,8 @@ def key_of(request: dict[str, Any]) -> bytes:
 class ReplyCache:
     """A table of replies in one SQLite file, shared by processes.
 
-    A file that can't be opened, is damaged or stays locked is left alone, with a warning; memory serves on.
+    A file that can't be opened, is damaged or stays locked is left alone, with a warning; memory
+    serves on.
 
     Args:
         path: of the file; made with its folder. `None` keeps replies in memory.

@@ -1,6 +1,8 @@
-"""An OpenAI-compatible endpoint: requests on a thread of their own, with a limit on those in flight and accounting.
+"""An OpenAI-compatible endpoint: requests on a thread of their own, with a limit on those in flight
+and accounting.
 
-The OpenAI SDK retries broken connections, time-outs, 408, 409, 429 and 5xx, and follows `Retry-After`.
+The OpenAI SDK retries broken connections, time-outs, 408, 409, 429 and 5xx, and follows
+`Retry-After`.
 """
 
 from __future__ import annotations
@@ -15,14 +17,19 @@ from typing import Any
 from vagen_rewards.usage import Spending
 
 _ASKED = 3
-"""A model is asked so often, at most, for a reply that can be read. Each costs as much as the first."""
+"""A model is asked so often, at most, for a reply that can be read. Each costs as much as the
+first.
+"""
 
 _BYTES_PER_TOKEN = 3
-"""Where an endpoint doesn't say what it used. English has four or five: caps are reached too early, not too late."""
+"""Where an endpoint doesn't say what it used. English has four or five: caps are reached too early,
+not too late.
+"""
 
 
 class Endpoint:
-    """Asks for replies, all on one thread, so that one connection pool serves callers with and without a loop.
+    """Asks for replies, all on one thread, so that one connection pool serves callers with and
+    without a loop.
 
     Args:
         options: of the OpenAI SDK's client.
@@ -38,8 +45,10 @@ class Endpoint:
         item_timeout: float,
         spending: Spending,
     ) -> None:
-        self.options, self.spending = options, spending
-        self.concurrency, self.item_timeout = concurrency, item_timeout
+        self.options = options
+        self.spending = spending
+        self.concurrency = concurrency
+        self.item_timeout = item_timeout
         self._start_lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Any = None
@@ -65,7 +74,8 @@ class Endpoint:
 
     def close(self) -> None:
         """Stop the thread."""
-        loop, self._loop = self._loop, None
+        loop = self._loop
+        self._loop = None
         if loop is not None:
             if self._client is not None:
                 asyncio.run_coroutine_threadsafe(self._client.close(), loop).result(timeout=10)
@@ -81,7 +91,8 @@ class Endpoint:
 
         Args:
             request: as the SDK's `chat.completions.create` takes it.
-            readable: whether a reply will do; another is asked for while it won't, `_ASKED` times in all.
+            readable: whether a reply will do; another is asked for while it won't, `_ASKED` times
+                in all.
 
         Raises:
             ValueError: there came none with text. Else whatever a server or a proxy does.

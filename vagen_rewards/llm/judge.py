@@ -20,20 +20,24 @@ from vagen_rewards.scores import Judge, Score, Statement, wait_for
 from vagen_rewards.usage import Price, Spending
 
 _REASONS = re.compile(r"(?:.*/)?(?:gpt-5|o\d)", re.IGNORECASE)
-"""Models that take neither a temperature nor `max_tokens`; their hidden reasoning counts as completion."""
+"""Models that take neither a temperature nor `max_tokens`; their hidden reasoning counts as
+completion.
+"""
 _REFUSED = re.compile(r"(?s)400.*(?:max_tokens|temperature)")
 
 
 class LLMJudge(Judge):
     """Asks a model at an OpenAI-compatible endpoint. A judge that failed gives an unscored `Score`.
 
-    In structured mode it also reads: the claims that the model extracted can be weighed by what they tell. A reply that
-    is cut, fenced or a page of HTML where a verdict was asked for is asked for again, three times in all.
+    In structured mode it also reads: the claims that the model extracted can be weighed by what
+    they tell. A reply that is cut, fenced or a page of HTML where a verdict was asked for is asked
+    for again, three times in all.
 
     Args:
         model: the endpoint's name of the model; the paper's is `gpt-4.1-nano`.
-        mode: `"direct"`: the model says YES or NO (appendix D.1.1). `"structured"`: the model only turns
-            the text into a dictionary, which is compared with the truth here, by F1 (appendix D.1.2).
+        mode: `"direct"`: the model says YES or NO (appendix D.1.1). `"structured"`: the model only
+            turns the text into a dictionary, which is compared with the truth here, by F1 (appendix
+            D.1.2).
         base_url: as in the OpenAI SDK; `OPENAI_BASE_URL` by default.
         api_key: as in the OpenAI SDK; `OPENAI_API_KEY` by default.
         temperature: 0.1 in the paper's released code.
@@ -86,7 +90,9 @@ class LLMJudge(Judge):
             raise JudgeConfigError(
                 "concurrency must be at least 1, retries at least 0, timeouts above 0"
             )
-        self.model, self.mode, self.max_tokens = model, mode, max_tokens
+        self.model = model
+        self.mode = mode
+        self.max_tokens = max_tokens
         self.name = f"llm:{model}:{mode}"
         self.reads = mode == "structured"
         self._sampling: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
@@ -197,7 +203,9 @@ class LLMJudge(Judge):
         return reply
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For vector environments. A pickle may be stored: the key is taken from the environment where it is read."""
+        """For vector environments. A pickle may be stored: the key is taken from the environment
+        where it is read.
+        """
         return functools.partial(type(self), **self._given), ()
 
 

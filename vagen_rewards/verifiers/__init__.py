@@ -1,4 +1,5 @@
-"""Verifiable rewards a sample, as in V-Triune: verifiers by name, IoU schedules, a service, and metrics a source.
+"""Verifiable rewards a sample, as in V-Triune: verifiers by name, IoU schedules, a service, and
+metrics a source.
 
 >>> from vagen_envs.sample.generated import generated_samples
 >>> from vagen_rewards.verifiers import score

@@ -17,7 +17,9 @@ TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 
 
 def tag_format(response: str) -> float:
-    """R_format of equation 2: a quarter for each of the four tags that stands in the response exactly once."""
+    """R_format of equation 2: a quarter for each of the four tags that stands in the response
+    exactly once.
+    """
     return 0.25 * sum(response.count(tag) == 1 for tag in TAGS)
 
 
@@ -51,12 +53,15 @@ class Verifier(ABC):
         return sample.reward_model.truth
 
     def check(self, sample: Sample) -> None:
-        """Raise VerifierError for a parameter that isn't known. Subclasses check their values, too."""
+        """Raise VerifierError for a parameter that isn't known. Subclasses check their values,
+        too.
+        """
         for name in sample.reward_model.verifier_parm:
             if name not in self.parameters:
                 known = did_you_mean(name, self.parameters) if self.parameters else " It has none."
                 raise VerifierError(
-                    f"unknown parameter verifier_parm[{name!r}] of the verifier {self.name!r}.{known}"
+                    f"unknown parameter verifier_parm[{name!r}] of the verifier "
+                    f"{self.name!r}.{known}"
                 )
 
 
@@ -76,7 +81,8 @@ def register(verifier: Verifier, *, replace: bool = False) -> None:
     known = _verifiers.get(verifier.name)
     if known is not None and not replace and type(known) is not type(verifier):
         raise VerifierError(
-            f"the name {verifier.name!r} is taken by {type(known).__name__}; choose another, or pass replace=True"
+            f"the name {verifier.name!r} is taken by {type(known).__name__}; choose another, or "
+            "pass replace=True"
         )
     _verifiers[verifier.name] = verifier
 
@@ -99,7 +105,8 @@ def score(sample: Sample, response: str, iou_threshold: float = 0.85) -> Verifie
     """Score a response by the verifier that its sample names. Blocks.
 
     Raises:
-        VerifierError: there is no such verifier, or it can't work with the sample's truth or parameters.
+        VerifierError: there is no such verifier, or it can't work with the sample's truth or
+            parameters.
     """
     if not isinstance(response, str):
         raise VerifierError(
@@ -115,10 +122,13 @@ def score(sample: Sample, response: str, iou_threshold: float = 0.85) -> Verifie
 
 
 def _checked(result: VerifierResult, verifier: Verifier) -> VerifierResult:
-    """The result, if it is valid: a user's verifier may give anything, and a NaN would spoil a whole batch."""
+    """The result, if it is valid: a user's verifier may give anything, and a NaN would spoil a
+    whole batch.
+    """
     if not isinstance(result, VerifierResult):
         raise VerifierError(
-            f"the verifier {verifier.name!r} gave {type(result).__name__}, not a VerifierResult; fix it"
+            f"the verifier {verifier.name!r} gave {type(result).__name__}, not a VerifierResult; "
+            "fix it"
         )
     shares = {
         "accuracy": 0.0 if result.accuracy is None else result.accuracy,
@@ -132,7 +142,8 @@ def _checked(result: VerifierResult, verifier: Verifier) -> VerifierResult:
     for name, value in result.metrics.items():
         if not isinstance(value, int | float) or not math.isfinite(value):
             raise VerifierError(
-                f"the verifier {verifier.name!r} gave the metric {name}={value!r}; it must be finite"
+                f"the verifier {verifier.name!r} gave the metric {name}={value!r}; it must be "
+                "finite"
             )
     return result
 
@@ -140,7 +151,8 @@ def _checked(result: VerifierResult, verifier: Verifier) -> VerifierResult:
 def score_many(
     samples: Sequence[Sample], responses: Sequence[str], iou_threshold: float = 0.85
 ) -> list[VerifierResult]:
-    """Score responses, in order. A sample that can't be scored gets an unscored result with the reason.
+    """Score responses, in order. A sample that can't be scored gets an unscored result with the
+    reason.
 
     Raises:
         VerifierError: there are not as many responses as samples.
@@ -153,7 +165,9 @@ def score_many(
 
 
 def score_safely(sample: Sample, response: str, iou_threshold: float) -> VerifierResult:
-    """`score`, but what it raises becomes an unscored result: one broken sample must not stop a batch."""
+    """`score`, but what it raises becomes an unscored result: one broken sample must not stop a
+    batch.
+    """
     try:
         return score(sample, response, iou_threshold)
     except Exception as error:

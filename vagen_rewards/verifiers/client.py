@@ -17,8 +17,9 @@ from vagen_rewards.scores import wait_for
 class VerifierClient:
     """Scores samples by a service, with the same results as `score_many`.
 
-    A request that fails (nothing listens, the connection breaks, a status of 408, 429 or 5xx, an answer that isn't one)
-    is sent again with growing waits. Scoring is a pure function, so that is always safe.
+    A request that fails (nothing listens, the connection breaks, a status of 408, 429 or 5xx, an
+    answer that isn't one) is sent again with growing waits. Scoring is a pure function, so that is
+    always safe.
 
     Args:
         address: of the service, such as `http://127.0.0.1:8420`.
@@ -59,12 +60,17 @@ class VerifierClient:
             )
         if min(batch, concurrency, attempts) < 1 or timeout <= 0 or wait < 0:
             raise VerifierError(
-                "batch, concurrency and attempts must be at least 1, timeout above 0, wait at least 0"
+                "batch, concurrency and attempts must be at least 1, timeout above 0, wait at "
+                "least 0"
             )
-        self._http, self._tenacity = httpx2, tenacity
+        self._http = httpx2
+        self._tenacity = tenacity
         self.address = address.rstrip("/")
-        self._batch, self._concurrency = batch, concurrency
-        self._attempts, self._timeout, self._wait = attempts, timeout, wait
+        self._batch = batch
+        self._concurrency = concurrency
+        self._attempts = attempts
+        self._timeout = timeout
+        self._wait = wait
 
     async def score_many(
         self, samples: Sequence[Sample], responses: Sequence[str], iou_threshold: float = 0.85
@@ -72,7 +78,8 @@ class VerifierClient:
         """Score responses, in order. What the service can't score is an unscored verdict.
 
         Raises:
-            VerifierError: there are not as many responses as samples, or the service refuses the request.
+            VerifierError: there are not as many responses as samples, or the service refuses the
+                request.
             VerifierServiceError: the service can't be reached, after all attempts.
         """
         if len(samples) != len(responses):
@@ -103,12 +110,14 @@ class VerifierClient:
         items: list[bytes] = []
         size = 0
         for sample, response in zip(samples, responses, strict=True):
-            # The verifiers look at truth and parameters only; neither pictures nor their facts are sent.
+            # The verifiers look at truth and parameters only; neither pictures nor their facts are
+            # sent.
             row = {**sample.to_row(images=False), "extra_info": {}}
             item = json.dumps({"sample": row, "response": response}).encode()
             if items and (len(items) == self._batch or size + len(item) > self.most_bytes):
                 yield items
-                items, size = [], 0
+                items = []
+                size = 0
             items.append(item)
             size += len(item)
         if items:
@@ -131,8 +140,8 @@ class VerifierClient:
             told: list[VerifierResult] = await retrying(self._once, session, body, len(items))
         except _FailedError as error:
             raise VerifierServiceError(
-                f"the verifier service at {self.address} failed {self._attempts} times, the last time so: {error}; "
-                "see whether it runs, and start it again"
+                f"the verifier service at {self.address} failed {self._attempts} times, the last "
+                f"time so: {error}; see whether it runs, and start it again"
             ) from error
         return told
 
@@ -147,7 +156,8 @@ class VerifierClient:
             raise _FailedError(f"status {answer.status_code}: {answer.text[:200]}")
         if answer.status_code != 200:
             raise VerifierError(
-                f"the verifier service refuses the request ({answer.status_code}): {answer.text[:300]}"
+                f"the verifier service refuses the request ({answer.status_code}): "
+                f"{answer.text[:300]}"
             )
         try:
             verdicts = [VerifierResult(**each) for each in answer.json()["verdicts"]]

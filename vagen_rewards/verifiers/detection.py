@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from vagen_envs.errors import MissingExtraError
+from vagen_envs.errors import MissingExtraError, NotBoxesError
 from vagen_envs.replies import last_answer
-from vagen_envs.sample.answer import Box, NotBoxesError, iou, read_boxes
+from vagen_envs.sample.answer import Box, iou, read_boxes
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.errors import VerifierError
@@ -19,7 +19,9 @@ from vagen_rewards.verifiers.base import Verifier, tag_format
 SIZE_PENALTY = 0.6
 """The released reward falls to this share for each box too many or too few."""
 RATIOS = ("iou_max_label_first", "iou_max_iou_first", "iou_completeness", "map", "map50", "map75")
-"""The names that `det_reward_ratio` has in the released data; this verifier pays for the first three."""
+"""The names that `det_reward_ratio` has in the released data; this verifier pays for the first
+three.
+"""
 
 Pairs = list[tuple[Box, Box, float]]
 
@@ -41,7 +43,9 @@ class Match:
 
     @property
     def mean(self) -> float:
-        """Mean IoU; what is missing and what is too much counts as 0. For one box of each, their IoU."""
+        """Mean IoU; what is missing and what is too much counts as 0. For one box of each, their
+        IoU.
+        """
         return sum(self.ious) / self.of
 
     def at(self, threshold: float) -> float:
@@ -54,7 +58,9 @@ class Match:
 
 
 def match(predicted: Sequence[Box], truth: Sequence[Box]) -> Match:
-    """Pair boxes of one label so that the sum of their IoU is largest (an assignment; order doesn't matter)."""
+    """Pair boxes of one label so that the sum of their IoU is largest (an assignment; order doesn't
+    matter).
+    """
     ious: list[float] = []
     for label in {box.label for box in truth}:
         own = [box for box in predicted if box.label == label]
@@ -85,28 +91,32 @@ def released_reward(
     threshold: float,
     ratios: dict[str, float] | None = None,
 ) -> float:
-    """R_acc for several boxes as the released code computes it (`DetectionVerifier.verify_accuracy`); 0 to 1.
+    """R_acc for several boxes as the released code computes it
+    (`DetectionVerifier.verify_accuracy`); 0 to 1.
 
-    Boxes are paired greedily, those below the threshold not at all. The sum of IoU is divided by the number of true
-    boxes, mixed with completeness (1 - half of the share missed and half of the share made up), and multiplied by
-    0.6 for each box too many or too few. Boxes at the same place count once, and those turned inside out not at all.
+    Boxes are paired greedily, those below the threshold not at all. The sum of IoU is divided by
+    the number of true boxes, mixed with completeness (1 - half of the share missed and half of the
+    share made up), and multiplied by 0.6 for each box too many or too few. Boxes at the same place
+    count once, and those turned inside out not at all.
 
     Args:
         predicted: the answer's boxes.
         truth: the true ones, in the same unit.
         threshold: ε of equation 3.
-        ratios: `det_reward_ratio` of a sample: the weights of pairing by label first and by IoU first, and the share
-            of completeness. Pairing by label first alone where there are none.
+        ratios: `det_reward_ratio` of a sample: the weights of pairing by label first and by IoU
+            first, and the share of completeness. Pairing by label first alone where there are none.
     """
     ratios = ratios or {"iou_max_label_first": 1.0}
-    own, true = _once(predicted), _once(truth)
+    own = _once(predicted)
+    true = _once(truth)
     if not own or not true:
         return 0.0
     complete = ratios.get("iou_completeness", 0.0)
     rewards = {}
     for name, pair in _PAIRINGS.items():
         pairs = pair(own, true, threshold)
-        missed, made_up = 1 - len(pairs) / len(true), 1 - len(pairs) / len(own)
+        missed = 1 - len(pairs) / len(true)
+        made_up = 1 - len(pairs) / len(own)
         mean = sum(each for _, _, each in pairs) / len(true)
         rewards[name] = mean * (1 - complete) + (1 - (missed + made_up) / 2) * complete
     weights = {name: ratios.get(name, 0.0) for name in rewards}
@@ -127,7 +137,8 @@ def _once(boxes: Sequence[Box]) -> list[Box]:
 
 def _by_label_first(predicted: Sequence[Box], truth: Sequence[Box], threshold: float) -> Pairs:
     """Each true box in turn takes the best that is left of its label."""
-    left, pairs = list(range(len(predicted))), []
+    left = list(range(len(predicted)))
+    pairs = []
     for true in truth:
         same = [i for i in left if predicted[i].label == true.label]
         best = max(same, key=lambda i: iou(predicted[i], true), default=None)
@@ -138,9 +149,11 @@ def _by_label_first(predicted: Sequence[Box], truth: Sequence[Box], threshold: f
 
 
 def _by_iou_first(predicted: Sequence[Box], truth: Sequence[Box], threshold: float) -> Pairs:
-    """The best pair of all is taken, then the best that is left; one of two labels counts as a pair of IoU 0.
+    """The best pair of all is taken, then the best that is left; one of two labels counts as a pair
+    of IoU 0.
 
-    The released loop means this, but takes the indices of the last pair that it looked at, not the best one's.
+    The released loop means this, but takes the indices of the last pair that it looked at, not the
+    best one's.
     """
     table = [
         (iou(own, true), i, j) for i, own in enumerate(predicted) for j, true in enumerate(truth)
@@ -168,20 +181,26 @@ _PAIRINGS: dict[str, Callable[[Sequence[Box], Sequence[Box], float], Pairs]] = {
 class DetectionVerifier(Verifier):
     """For detection and grounding: R_format of equation 2, R_acc of equation 3.
 
-    The answer is the list of boxes in `<answer>`. Labels must be equal but for case. The paper defines
-    equation 3 for one box; for several the released code's reward is paid, see `released_reward`.
+    The answer is the list of boxes in `<answer>`. Labels must be equal but for case. The paper
+    defines equation 3 for one box; for several the released code's reward is paid, see
+    `released_reward`.
 
     Keywords of a sample:
         iou_threshold: ε of this sample, above 0 and at most 1, instead of the schedule's.
-        det_verifier_normalized: as in the released data: the truth is in thousandths of the picture's sides and
-            the answer in pixels, which are converted, rounded down. The released code takes the size that the model's
-            processor made of the picture; here it is the picture's own.
-        coordinates: `"thousandths"` if truth and answer are in thousandths; `"pixels"` (default) if in pixels.
-        matching: `"released"` (default), or `"assignment"`: boxes are paired one to one as well as can be, and
-            the sum of what each pair earns is divided by the larger number of boxes, so that order doesn't matter.
-        det_reward_ratio: weights of the released reward; those of `map`, `map50` and `map75` must be 0.
+        det_verifier_normalized: as in the released data: the truth is in thousandths of the
+        picture's sides and
+            the answer in pixels, which are converted, rounded down. The released code takes the
+            size that the model's processor made of the picture; here it is the picture's own.
+        coordinates: `"thousandths"` if truth and answer are in thousandths; `"pixels"` (default) if
+        in pixels. matching: `"released"` (default), or `"assignment"`: boxes are paired one to one
+        as well as can be, and
+            the sum of what each pair earns is divided by the larger number of boxes, so that order
+            doesn't matter.
+        det_reward_ratio: weights of the released reward; those of `map`, `map50` and `map75` must
+        be 0.
 
-    Metrics: `iou`, the mean over pairs of the best assignment, and `iou@50`, `iou@75`, `iou@95`, `iou@99`.
+    Metrics: `iou`, the mean over pairs of the best assignment, and `iou@50`, `iou@75`, `iou@95`,
+    `iou@99`.
     """
 
     name = "detection"
@@ -196,7 +215,8 @@ class DetectionVerifier(Verifier):
         number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
         if threshold is not None and not (number and 0 < threshold <= 1):
             raise VerifierError(
-                f"verifier_parm['iou_threshold']={threshold!r} must be above 0 and at most 1; fix it"
+                f"verifier_parm['iou_threshold']={threshold!r} must be above 0 and at most 1; "
+                "fix it"
             )
         given = sample.reward_model.verifier_parm
         for name, words in (
@@ -205,12 +225,14 @@ class DetectionVerifier(Verifier):
         ):
             if given.get(name, words[0]) not in words:
                 raise VerifierError(
-                    f"verifier_parm[{name!r}]={given[name]!r} must be {' or '.join(map(repr, words))}"
+                    f"verifier_parm[{name!r}]={given[name]!r} must be "
+                    f"{' or '.join(map(repr, words))}"
                 )
         normalized = given.get("det_verifier_normalized")
         if normalized is not None and not isinstance(normalized, bool):
             raise VerifierError(
-                f"verifier_parm['det_verifier_normalized']={normalized!r} must be true or false; fix it"
+                f"verifier_parm['det_verifier_normalized']={normalized!r} must be true or false; "
+                "fix it"
             )
         ratios = given.get("det_reward_ratio") or {}
         good = isinstance(ratios, Mapping) and all(_is_share(each) for each in ratios.values())
@@ -221,7 +243,8 @@ class DetectionVerifier(Verifier):
         ):
             raise VerifierError(
                 f"verifier_parm['det_reward_ratio']={ratios!r} must have weights from 0 to 1 for "
-                f"{', '.join(RATIOS[:3])}, and 0 for {', '.join(RATIOS[3:])}, which aren't paid for here"
+                f"{', '.join(RATIOS[:3])}, and 0 for {', '.join(RATIOS[3:])}, which aren't paid "
+                "for here"
             )
 
     def verify(self, sample: Sample, response: str, iou_threshold: float) -> VerifierResult:
@@ -245,7 +268,10 @@ class DetectionVerifier(Verifier):
         else:
             accuracy = released_reward(boxes, truth, threshold, given.get("det_reward_ratio"))
         metrics = {"iou": found.mean, **{metric_name(each): found.at(each) for each in REPORTED}}
-        reason = f"mean IoU {found.mean:.3f}, {found.at(threshold):.0%} of the boxes at least {threshold:g}"
+        reason = (
+            f"mean IoU {found.mean:.3f}, {found.at(threshold):.0%} of the boxes at least "
+            f"{threshold:g}"
+        )
         return VerifierResult(accuracy, format_score, answer, reason, metrics)
 
 
@@ -254,7 +280,9 @@ def _is_share(value: object) -> bool:
 
 
 def answered_boxes(sample: Sample, answer: str) -> list[Box]:
-    """The boxes of an answer in the unit of the sample's truth. Raises NotBoxesError if it has none to read."""
+    """The boxes of an answer in the unit of the sample's truth. Raises NotBoxesError if it has none
+    to read.
+    """
     boxes = read_boxes(answer)
     if not sample.reward_model.verifier_parm.get("det_verifier_normalized") or not sample.images:
         return boxes
@@ -292,6 +320,7 @@ def true_boxes(text: str) -> tuple[Box, ...]:
         ) from error
     if not boxes or not all(box.area for box in boxes):
         raise VerifierError(
-            f"the ground truth {text!r:.80} has no box, or one without an area; leave the sample out"
+            f"the ground truth {text!r:.80} has no box, or one without an area; leave the sample "
+            "out"
         )
     return tuple(boxes)

@@ -1,9 +1,11 @@
-"""A process that compares answers with math-verify, one after the other: `python -m … SECONDS BYTES`.
+"""A process that compares answers with math-verify, one after the other: `python -m … SECONDS
+BYTES`.
 
-math-verify takes whatever a model writes to a computer algebra system, which may not come back (`9^{9^{9^9}}`)
-and can't be interrupted from within, so this process bounds itself: a timer of CPU time whose default action
-kills, and a limit of memory. It reads a line of JSON a request, `[gold, answer]`, from standard input until
-that ends, and writes a line each: true, false, or a string that says why the gold answer can't be read.
+math-verify takes whatever a model writes to a computer algebra system, which may not come back
+(`9^{9^{9^9}}`) and can't be interrupted from within, so this process bounds itself: a timer of CPU
+time whose default action kills, and a limit of memory. It reads a line of JSON a request, `[gold,
+answer]`, from standard input until that ends, and writes a line each: true, false, or a string that
+says why the gold answer can't be read.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ if HAS_LIMITS:
 
 def main() -> None:
     """Serve until the input ends."""
-    seconds, memory = float(sys.argv[1]), int(sys.argv[2])
+    seconds = float(sys.argv[1])
+    memory = int(sys.argv[2])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever is printed by others goes to the standard error
     sys.setrecursionlimit(3_000)

@@ -23,14 +23,17 @@ from vagen_rewards.verifiers.base import Verifier, tag_format
 from vagen_rewards.verifiers.math_worker import HAS_LIMITS
 
 SECONDS = 1.0
-"""CPU time for one comparison. Of 900 pairs of 30 usual answers the slowest took 0.14 s, half of them 0.013 s."""
+"""CPU time for one comparison. Of 900 pairs of 30 usual answers the slowest took 0.14 s, half of
+them 0.013 s.
+"""
 MEMORY = 2 << 30
 """Address space of a worker process, in bytes."""
 LONGEST = 500
 """Characters of an answer; V-Triune's filter keeps ground truths of at most 20 (appendix A)."""
 
 _START_SECONDS = 120.0
-_PATIENCE = 60.0  # seconds by the clock beyond the CPU time, on a busy machine; who says nothing then is broken
+# seconds by the clock beyond the CPU time, on a busy machine; who says nothing then is broken
+_PATIENCE = 60.0
 _TRIES = 3
 _DEEPEST = 8  # brackets within brackets; math-verify's time grows exponentially with them
 _TEXT = re.compile(r"\s*\\text\s*\{([^{}\\]*)\}\s*\Z")
@@ -45,7 +48,8 @@ _NAMES = (
     re.compile(r"\d+(?:\.\d+){2,}"),  # addresses, versions
 )
 _CODE = re.compile(r"[a-z]{1,4}\d+[A-Za-z\d]*")  # as it is written: x_1 is a variable, x1 a name
-# Years, telephone numbers: such a truth is no difference that is still to be calculated, but an answer may be one.
+# Years, telephone numbers: such a truth is no difference that is still to be calculated, but an
+# answer may be one.
 _TRUTHS = re.compile(r"(?=.*\d{3})\d+(?: ?[-\u2013] ?\d+)+|\d+(?:[-\u2013]\d+){2,}")
 # How LaTeX sets a name: CO_2, \mathrm{H}_{2}O.
 _SET = re.compile(r"\\(?:text|mathrm|rm|ce)\b|[_{}]")
@@ -54,19 +58,20 @@ _HUGE = re.compile(r"\^[^,;=]*\^|\^\s*\{?\s*-?\d{4}|\d{4,}[)}\s]*!|!\s*!|\\under
 
 
 class MathVerifyVerifier(Verifier):
-    r"""For reasoning, counting and OCR: R_acc is 1 if math-verify finds the answer equal to the truth, else 0.
+    r"""For reasoning, counting and OCR: R_acc is 1 if math-verify finds the answer equal to the
+    truth, else 0.
 
-    The answer is what stands in the last `\boxed{…}` of the response; without one it is 0. R_format is
-    equation 2's; the paper gives this verifier none, so its samples have `format_ratio` 0.
+    The answer is what stands in the last `\boxed{…}` of the response; without one it is 0. R_format
+    is equation 2's; the paper gives this verifier none, so its samples have `format_ratio` 0.
 
-    A truth of words is compared as `\text{…}`: read as a formula, `cat` is c·a·t and equals `tac`. So is one
-    that is a date, a time, a molecule, an address or a code, and an answer that is one while the truth is a number;
-    and a truth of large whole numbers with dashes between (`2020-2021`; `3-2` is 1).
-    An answer with a number that nobody could write out (`9^{9^9}`, `99999!`), or with more than eight brackets in
-    each other, is right only if the truth is the same text.
-    Comparisons run in worker processes within limits (see `math_worker`); one that goes beyond them is
-    wrong (an answer near the limit may be so on a slow machine only). A truth that math-verify can't read
-    raises VerifierError: it is the data's mistake, not the model's.
+    A truth of words is compared as `\text{…}`: read as a formula, `cat` is c·a·t and equals `tac`.
+    So is one that is a date, a time, a molecule, an address or a code, and an answer that is one
+    while the truth is a number; and a truth of large whole numbers with dashes between
+    (`2020-2021`; `3-2` is 1). An answer with a number that nobody could write out (`9^{9^9}`,
+    `99999!`), or with more than eight brackets in each other, is right only if the truth is the
+    same text. Comparisons run in worker processes within limits (see `math_worker`); one that goes
+    beyond them is wrong (an answer near the limit may be so on a slow machine only). A truth that
+    math-verify can't read raises VerifierError: it is the data's mistake, not the model's.
 
     Args:
         workers: most processes at a time; they are started when needed.
@@ -103,7 +108,8 @@ class MathVerifyVerifier(Verifier):
         right = self._compare(gold, answer)
         if isinstance(right, str):
             raise VerifierError(
-                f"math-verify can't read the ground truth {gold!r:.80} ({right}); fix it or leave the sample out"
+                f"math-verify can't read the ground truth {gold!r:.80} ({right}); fix it or "
+                "leave the sample out"
             )
         return VerifierResult(float(right is True), format_score, answer, _REASONS[right])
 
@@ -113,15 +119,18 @@ class MathVerifyVerifier(Verifier):
 
     def _compare(self, gold: str, answer: str) -> bool | str | None:
         """Whether they are equal; why the gold answer can't be read; `None` if it took too much."""
-        words, written = _plain(gold), _plain(answer)
+        words = _plain(gold)
+        written = _plain(answer)
         if _HUGE.search(written) or _depth(written) > _DEEPEST:
             return "".join(written.split()) == "".join(words.split())
-        named, called = _SET.sub("", words), _SET.sub("", written)
+        named = _SET.sub("", words)
+        called = _SET.sub("", written)
         calls = any(name.fullmatch(each) for each in (named, called) for name in _NAMES)
         if calls or _TRUTHS.fullmatch(named) or _CODE.fullmatch(words) or _CODE.fullmatch(written):
             return " ".join(named.split()).casefold() == " ".join(called.split()).casefold()
         if _WORDS.fullmatch(words):
-            gold, answer = f"\\text{{{words}}}", f"\\text{{{written.rstrip(' .')}}}"
+            gold = f"\\text{{{words}}}"
+            answer = f"\\text{{{written.rstrip(' .')}}}"
         request = json.dumps([f"\\boxed{{{gold}}}", f"\\boxed{{{answer}}}"])
         if self._owner != os.getpid():  # a fork: the parent's processes aren't the child's
             self._begin()
@@ -176,7 +185,9 @@ _REASONS = {
 
 
 class _DiedError(Exception):
-    """The process ended before it answered. Its argument: because the comparison took too much time or memory."""
+    """The process ended before it answered. Its argument: because the comparison took too much time
+    or memory.
+    """
 
 
 class _ComparisonProcess:
@@ -197,7 +208,9 @@ class _ComparisonProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-            bufsize=0,  # a buffer's lock, held by a thread when the process forks, would never be free in the child
+            # a buffer's lock, held by a thread when the process forks, would never be free in the
+            # child
+            bufsize=0,
         )
         self._ready = False
 

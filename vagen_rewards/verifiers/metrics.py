@@ -11,16 +11,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vagen_envs.errors import MissingExtraError
-from vagen_envs.sample.answer import Box, NotBoxesError
+from vagen_envs.errors import MissingExtraError, NotBoxesError
+from vagen_envs.sample.answer import Box
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.verifiers.detection import REPORTED, answered_boxes, metric_name, true_boxes
 
 REFLECTIVE_WORDS = (
-    "re-check", "re-evaluate", "re-examine", "re-think", "recheck", "reevaluate", "reexamine", "rethink",
-    "reevaluation", "check again", "think again", "try again", "verify", "wait", "yet",
-)  # fmt: skip
+    "re-check",
+    "re-evaluate",
+    "re-examine",
+    "re-think",
+    "recheck",
+    "reevaluate",
+    "reexamine",
+    "rethink",
+    "reevaluation",
+    "check again",
+    "think again",
+    "try again",
+    "verify",
+    "wait",
+    "yet",
+)
 """The 15 words and phrases of appendix H."""
 
 _REFLECTIVE = re.compile(
@@ -53,7 +66,9 @@ class Scored:
 
 
 def is_reflective(response: str) -> bool:
-    """Whether the response has one of the 15 words (appendix H), as a whole word, in upper or lower case."""
+    """Whether the response has one of the 15 words (appendix H), as a whole word, in upper or lower
+    case.
+    """
     return _REFLECTIVE.search(response) is not None
 
 
@@ -61,12 +76,12 @@ def source_metrics(scored: Iterable[Scored]) -> dict[str, float]:
     """The metrics of a batch as `"source/name": value`, ready to be logged.
 
     Of each data source: `count`; `unscored`, a share; and, of what is scored, the means
-    `reward/total`, `reward/accuracy` and `reward/format` (weighed, so that the last two add up to the first) and
-    `accuracy` and `format` (not weighed); of every response `length/characters`, `length/tokens` where counted,
-    `truncated`, a share, and `reflection/ratio` (equation 4); where anything scored is reflective,
-    `reflection/correct` (equation 5), by an accuracy above 0. For boxes also `iou`, `iou@50`, `iou@75`,
-    `iou@95`, `iou@99`, and `map` and `map@50` over the batch (appendix E; each response counts as a picture).
-    What has no value in a batch is left out.
+    `reward/total`, `reward/accuracy` and `reward/format` (weighed, so that the last two add up to
+    the first) and `accuracy` and `format` (not weighed); of every response `length/characters`,
+    `length/tokens` where counted, `truncated`, a share, and `reflection/ratio` (equation 4); where
+    anything scored is reflective, `reflection/correct` (equation 5), by an accuracy above 0. For
+    boxes also `iou`, `iou@50`, `iou@75`, `iou@95`, `iou@99`, and `map` and `map@50` over the batch
+    (appendix E; each response counts as a picture). What has no value in a batch is left out.
 
     Raises:
         MissingExtraError: there are boxes, and pycocotools isn't installed.
@@ -84,29 +99,7 @@ def source_metrics(scored: Iterable[Scored]) -> dict[str, float]:
 def _of(batch: Sequence[Scored]) -> dict[str, float]:
     judged = [each for each in batch if each.verdict.scored]
     found = {"count": float(len(batch)), "unscored": 1 - len(judged) / len(batch)}
-    parts = {
-        "reward/total": [each.verdict.reward(each.sample) for each in judged],
-        "reward/accuracy": [
-            each.sample.reward_model.accuracy_ratio * (each.verdict.accuracy or 0.0)
-            for each in judged
-        ],
-        "reward/format": [
-            each.sample.reward_model.format_ratio * each.verdict.format for each in judged
-        ],
-        "accuracy": [(each.verdict.accuracy or 0.0) for each in judged],
-        "format": [each.verdict.format for each in judged],
-        "length/characters": [float(len(each.response)) for each in batch],
-        "length/tokens": [float(each.tokens) for each in batch if each.tokens is not None],
-        "truncated": [float(each.truncated) for each in batch],
-        "reflection/ratio": [float(is_reflective(each.response)) for each in batch],
-        "reflection/correct": [
-            float(each.verdict.correct) for each in judged if is_reflective(each.response)
-        ],
-    }
-    for name in ("iou", *map(metric_name, REPORTED)):
-        parts[name] = [
-            each.verdict.metrics[name] for each in judged if name in each.verdict.metrics
-        ]
+    parts = {**_parts_of_judged(judged), **_parts_of_all(batch)}
     found.update(
         {name: math.fsum(values) / len(values) for name, values in parts.items() if values}
     )
@@ -118,6 +111,40 @@ def _of(batch: Sequence[Scored]) -> dict[str, float]:
             [_area(each.sample) for each in with_boxes],
         )
     return found
+
+
+def _parts_of_judged(judged: Sequence[Scored]) -> dict[str, list[float]]:
+    """The values of each metric that only scored responses have."""
+    parts = {
+        "reward/total": [each.verdict.reward(each.sample) for each in judged],
+        "reward/accuracy": [
+            each.sample.reward_model.accuracy_ratio * (each.verdict.accuracy or 0.0)
+            for each in judged
+        ],
+        "reward/format": [
+            each.sample.reward_model.format_ratio * each.verdict.format for each in judged
+        ],
+        "accuracy": [(each.verdict.accuracy or 0.0) for each in judged],
+        "format": [each.verdict.format for each in judged],
+        "reflection/correct": [
+            float(each.verdict.correct) for each in judged if is_reflective(each.response)
+        ],
+    }
+    for name in ("iou", *map(metric_name, REPORTED)):
+        parts[name] = [
+            each.verdict.metrics[name] for each in judged if name in each.verdict.metrics
+        ]
+    return parts
+
+
+def _parts_of_all(batch: Sequence[Scored]) -> dict[str, list[float]]:
+    """The values of each metric that every response has."""
+    return {
+        "length/characters": [float(len(each.response)) for each in batch],
+        "length/tokens": [float(each.tokens) for each in batch if each.tokens is not None],
+        "truncated": [float(each.truncated) for each in batch],
+        "reflection/ratio": [float(is_reflective(each.response)) for each in batch],
+    }
 
 
 def _predicted(each: Scored) -> list[Box]:
@@ -140,8 +167,9 @@ def mean_average_precision(
 ) -> tuple[float, float]:
     """COCO's mAP over pictures: COCOeval's, with at most 100 boxes a picture.
 
-    Boxes have no confidence, since a language model's is not to be relied on (appendix D); their share of the
-    picture's area ranks them (appendix E), the earlier written first where it is equal.
+    Boxes have no confidence, since a language model's is not to be relied on (appendix D); their
+    share of the picture's area ranks them (appendix E), the earlier written first where it is
+    equal.
 
     Args:
         predicted: the boxes of each picture. Those whose label no picture has are passed over.
@@ -162,7 +190,8 @@ def mean_average_precision(
         raise MissingExtraError("mAP", "verify", "pycocotools") from error
     if not any(truth) or not len(predicted) == len(truth) == len(areas):
         raise ValueError(
-            f"{len(predicted)}, {len(truth)} and {len(areas)} pictures; give as many of each, and a box"
+            f"{len(predicted)}, {len(truth)} and {len(areas)} pictures; give as many of each, "
+            "and a box"
         )
     names = sorted({box.label for boxes in truth for box in boxes})
     category = {name: i + 1 for i, name in enumerate(names)}

@@ -1,4 +1,6 @@
-"""The IoU threshold ε over training: the dynamic schedule, its variants, and the adaptive controller."""
+"""The IoU threshold ε over training: the dynamic schedule, its variants, and the adaptive
+controller.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ class IoUSchedule:
         )
         if len(self.ends) != len(self.thresholds) - 1 or not inside:
             raise ConfigError(
-                f"ends={self.ends!r} is not valid: one fewer than thresholds, rising, between 0 and 1"
+                f"ends={self.ends!r} is not valid: one fewer than thresholds, rising, between 0 "
+                "and 1"
             )
 
     def at(self, progress: float) -> float:
@@ -65,7 +68,8 @@ MILESTONES = (0.50, 0.55, 0.60, 0.65, 0.70, 0.75, 0.80, 0.85, 0.90, 0.95, 0.99)
 class AdaptiveIoU:
     """The controller of appendix I: one milestone up or down after each batch (equation 6).
 
-    For a checkpoint take `dataclasses.asdict(controller)`; `AdaptiveIoU(**saved)` goes on from there.
+    For a checkpoint take `dataclasses.asdict(controller)`; `AdaptiveIoU(**saved)` goes on from
+    there.
 
     Attributes:
         target: τ, the success rate aimed at; the paper tries 0.1, 0.3, 0.5, 0.7 and 0.9.
@@ -89,9 +93,9 @@ class AdaptiveIoU:
     def update(self, ious: Iterable[float]) -> float:
         """Take a batch in, and return T_{t+1}.
 
-        The batch success rate is the share of samples whose IoU exceeds T_t: above τ the next milestone
-        follows, below τ the one before, at τ none. The first and last milestones stay where there is no next.
-        A batch without samples changes nothing.
+        The batch success rate is the share of samples whose IoU exceeds T_t: above τ the next
+        milestone follows, below τ the one before, at τ none. The first and last milestones stay
+        where there is no next. A batch without samples changes nothing.
 
         Raises:
             ConfigError: an IoU isn't from 0 to 1.

@@ -1,13 +1,16 @@
-"""Verifiers as a service: rewards are computed beside the training loop (V-Triune, section 3.2, figure 1).
+"""Verifiers as a service: rewards are computed beside the training loop (V-Triune, section 3.2,
+figure 1).
 
     with VerifierService() as service:
-        verdicts = await VerifierClient(service.address).score_many(samples, responses, iou_threshold=0.95)
+        verdicts = await VerifierClient(service.address).score_many(samples, responses,
+        iou_threshold=0.95)
 
-or, on a machine of its own, `python -m vagen_rewards.verifiers.service --host 0.0.0.0 --port 8420`. There is no
-password: let only those reach the port who may. It speaks HTTP and JSON: POST /score takes
-`{"items": [{"sample": row without pictures, "response": text}, …], "iou_threshold": 0.85}` and gives
-`{"verdicts": [{accuracy, format, answer, reason, metrics}, …]}`, in order; `accuracy` is null where an item can't
-be scored. A request that isn't of this form is answered by status 400 or 413 and `{"error": …}`.
+or, on a machine of its own, `python -m vagen_rewards.verifiers.service --host 0.0.0.0 --port 8420`.
+There is no password: let only those reach the port who may. It speaks HTTP and JSON: POST /score
+takes `{"items": [{"sample": row without pictures, "response": text}, …], "iou_threshold": 0.85}`
+and gives `{"verdicts": [{accuracy, format, answer, reason, metrics}, …]}`, in order; `accuracy` is
+null where an item can't be scored. A request that isn't of this form is answered by status 400 or
+413 and `{"error": …}`.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from typing import Any
 from vagen_envs.errors import MissingExtraError, SampleError, VagenError
 from vagen_envs.sample.schema import sample_from_row
 from vagen_envs.sample.scoring import VerifierResult
-from vagen_rewards.errors import VerifierError, VerifierServiceError
+from vagen_rewards.errors import BadRequestError, VerifierError, VerifierServiceError
 from vagen_rewards.verifiers.base import register, score_safely, verifier_named, verifier_names
 from vagen_rewards.verifiers.maths import MathVerifyVerifier
 
@@ -37,10 +40,6 @@ MOST_BYTES = 8 << 20
 """Of a request; the client sends more than that in several."""
 MOST_ITEMS = 4_096
 _CHUNK = 16  # items that one thread scores in one go
-
-
-class BadRequestError(Exception):
-    """A request that can't be read: its status and a message."""
 
 
 def make_app(workers: int) -> Any:

@@ -26,7 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     trainer = getattr(importlib.import_module(module), name, None) if name else None
     if trainer is None:
         raise SystemExit(
-            f"{args.adapter!r} isn't an adapter; give module:attribute of an object with play(playback)"
+            f"{args.adapter!r} isn't an adapter; give module:attribute of an object with "
+            "play(playback)"
         )
     report = run(trainer, ReferenceModel(args.folder) if args.folder else None)
     sys.stdout.write(f"{report.text()}\n")

@@ -14,7 +14,9 @@ from vagen_adapters.parity.sampler import SamplerCall
 from vagen_adapters.parity.trained import Playback, TrainedSequence
 
 TOLERANCE = 1e-3
-"""Tolerance of log-probabilities. Both come from one model in float32; one picture more or less changes them by 0.1."""
+"""Tolerance of log-probabilities. Both come from one model in float32; one picture more or less
+changes them by 0.1.
+"""
 AROUND = 4
 """Tokens shown before and after a difference."""
 
@@ -23,7 +25,8 @@ AROUND = 4
 class Compared:
     """A trained sequence beside the calls that sampled its replies.
 
-    `turns` are those of the replies; `starts` where each begins in the sequence, `None` where it can't be found.
+    `turns` are those of the replies; `starts` where each begins in the sequence, `None` where it
+    can't be found.
     """
 
     model: ReferenceModel
@@ -72,10 +75,12 @@ Check = Callable[[Compared], Iterator[str]]
 def context(pair: Compared) -> Iterator[str]:
     """The tokens before each reply equal the sampler's input."""
     for turn, call in zip(pair.turns, pair.calls, strict=True):
-        want, have = pair.model.collapse(call.ids)[0], pair.model.collapse(pair.row.input_ids)[0]
+        want = pair.model.collapse(call.ids)[0]
+        have = pair.model.collapse(pair.row.input_ids)[0]
         at = _first_difference(want, have[: len(want)])
         if at is not None:
-            read, trained = _around(pair.model, want, at), _around(pair.model, have, at)
+            read = _around(pair.model, want, at)
+            trained = _around(pair.model, have, at)
             yield f"turn {turn}: the sampler read {read}, trained is {trained}"
             return
 
@@ -85,12 +90,16 @@ def tokens(pair: Compared) -> Iterator[str]:
     for turn, call, start in zip(pair.turns, pair.calls, pair.starts, strict=True):
         if start is None:
             begins = pair.model.say(call.reply[:8])
-            yield f"turn {turn}: the reply's {len(call.reply)} tokens aren't in the sequence; sampled was {begins} …"
+            yield (
+                f"turn {turn}: the reply's {len(call.reply)} tokens aren't in the sequence; "
+                f"sampled was {begins} …"
+            )
             return
         have = pair.row.input_ids[start : start + len(call.reply)]
         at = _first_difference(call.reply, have)
         if at is not None:
-            sampled, trained = _around(pair.model, call.reply, at), _around(pair.model, have, at)
+            sampled = _around(pair.model, call.reply, at)
+            trained = _around(pair.model, have, at)
             yield f"turn {turn}, token {at}: sampled was {sampled}, trained is {trained}"
             return
 
@@ -116,21 +125,34 @@ def mask(pair: Compared) -> Iterator[str]:
 
 
 def pictures(pair: Compared) -> Iterator[str]:
-    """Pictures and image tokens match in number, order and position, for the sampler and for the trainer."""
+    """Pictures and image tokens match in number, order and position, for the sampler and for the
+    trainer.
+    """
     yield from _sampled_pictures(pair)
-    ids, shown = pair.row.input_ids, pair.pictures
-    pixels, grids = pair.row.forward.get("pixel_values"), pair.row.forward.get("image_grid_thw")
+    ids = pair.row.input_ids
+    shown = pair.pictures
+    pixels = pair.row.forward.get("pixel_values")
+    grids = pair.row.forward.get("image_grid_thw")
     runs = _runs(pair.model, ids)
     if pixels is None or grids is None:
         if runs:
-            yield f"{len(runs)} pictures have tokens ({sum(runs)} in all), but no pixels reach the forward pass"
+            yield (
+                f"{len(runs)} pictures have tokens ({sum(runs)} in all), but no pixels reach the "
+                "forward pass"
+            )
         return
     sizes = pair.model.patches(grids)
     if sum(runs) != sum(sizes):
-        yield f"tokens {sum(runs)}, features {sum(sizes)}: {len(runs)} runs of image tokens, {len(sizes)} pictures"
+        yield (
+            f"tokens {sum(runs)}, features {sum(sizes)}: {len(runs)} runs of image tokens, "
+            f"{len(sizes)} pictures"
+        )
         return
     if runs != sizes:
-        yield f"runs of image tokens {runs}, pictures of {sizes} tokens: they stand elsewhere, or in another order"
+        yield (
+            f"runs of image tokens {runs}, pictures of {sizes} tokens: they stand elsewhere, or "
+            "in another order"
+        )
         return
     want = pair.model.features(shown).get("pixel_values")
     if want is None or want.shape != pixels.shape:
@@ -166,7 +188,7 @@ def positions(pair: Compared) -> Iterator[str]:
                 image_grid_thw=forward.get("image_grid_thw"),
                 mm_token_type_ids=forward.get("mm_token_type_ids"),
             )
-        except (ValueError, StopIteration, RuntimeError) as error:
+        except (ValueError, TypeError, StopIteration, RuntimeError) as error:
             yield f"the model can't make them: {error}"
             return
     length = len(pair.row.input_ids)
@@ -176,7 +198,10 @@ def positions(pair: Compared) -> Iterator[str]:
     if differs.any():
         at = int(differs.nonzero()[0])
         here = _around(pair.model, pair.row.input_ids, at)
-        yield f"token {at}: they are {laid[:, at].tolist()}, the model's own {want[:, at].tolist()}: {here}"
+        yield (
+            f"token {at}: they are {laid[:, at].tolist()}, the model's own "
+            f"{want[:, at].tolist()}: {here}"
+        )
 
 
 def logprobs(pair: Compared) -> Iterator[str]:
@@ -265,14 +290,19 @@ CHECKS: dict[str, Check] = {
     "rewards": rewards,
     "ends": ends,
 }
-"""By the name in the report. The ninth check, `failure`, applies to episodes whose environment broke."""
+"""By the name in the report. The ninth check, `failure`, applies to episodes whose environment
+broke.
+"""
 
 
 def _sampled_pictures(pair: Compared) -> Iterator[str]:
     for turn, call in zip(pair.turns, pair.calls, strict=True):
         runs = pair.model.collapse(call.ids)[0].count(pair.model.image_token)
         if runs != len(call.pictures):
-            yield f"turn {turn}: the sampler was given {len(call.pictures)} pictures for {runs} places"
+            yield (
+                f"turn {turn}: the sampler was given {len(call.pictures)} pictures for {runs} "
+                "places"
+            )
             return
         for number, (given, shown) in enumerate(
             zip(call.pictures, pair.playback.env.shown[call.seen - runs : call.seen], strict=True)
@@ -315,9 +345,7 @@ def _first_difference(want: Sequence[object], have: Sequence[object]) -> int | N
 
 
 def _around(model: ReferenceModel, ids: Sequence[int], at: int) -> str:
-    before, after = (
-        model.say(ids[max(0, at - AROUND) : at]),
-        model.say(ids[at + 1 : at + 1 + AROUND]),
-    )
+    before = model.say(ids[max(0, at - AROUND) : at])
+    after = model.say(ids[at + 1 : at + 1 + AROUND])
     here = model.say(ids[at : at + 1]) or "nothing"
     return f"{before} [{here}] {after}".strip()

@@ -7,12 +7,21 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
+from vagen_adapters.parity.against_env import ENV_CHECKS
 from vagen_adapters.parity.checks import CHECKS, Compared
-from vagen_adapters.parity.recordings import RECORDINGS, RecordedEnv, Recording, solved
+from vagen_adapters.parity.recordings import (
+    INJECTED,
+    RECORDINGS,
+    RecordedEnv,
+    Recording,
+    solved,
+)
 from vagen_adapters.parity.reference_model import ReferenceModel
 from vagen_adapters.parity.report import Finding, Report, Verdict
 from vagen_adapters.parity.sampler import RecordedSampler
 from vagen_adapters.parity.trained import Playback, TrainedSequence, Trainer
+
+LEFT_OUT = "the episode is left out"
 
 
 def run(
@@ -62,31 +71,48 @@ def room_before_the_last_observation(playback: Playback) -> int | None:
 def played(trainer: Trainer, playback: Playback) -> list[Finding]:
     """Play one recording and return its findings."""
     recording = playback.recording
-    verdict: Verdict = "pass" if recording.refusable else "fail"
+    name = "plays" if recording.breaks is None else "failure"
     try:
         rows = list(trainer.play(playback))
     except Exception as error:  # a trainer may raise anything
-        name = "failure" if recording.breaks is not None else "plays"
-        return [
-            Finding(
-                recording.name,
-                name,
-                verdict,
-                f"it stops with {type(error).__name__}: {str(error)[:200]}",
-            )
-        ]
+        said = f"{type(error).__name__}: {str(error)[:200]}"
+        verdict: Verdict = "pass" if _is_refusal(trainer, recording, error) else "fail"
+        return [Finding(recording.name, name, verdict, f"it stops with {said}")]
     if recording.breaks is not None:
         return [failure(recording, rows)]
     if not rows:
-        return [Finding(recording.name, "plays", verdict, "the episode is left out")]
-    return [checked(playback, rows, name) for name in CHECKS]
+        declared = declared_refusal(trainer, recording)
+        is_declared = bool(declared) and declared in LEFT_OUT
+        return [Finding(recording.name, name, "pass" if is_declared else "fail", LEFT_OUT)]
+    against_env = [
+        Finding(recording.name, check, "fail" if message else "pass", message)
+        for check, look in ENV_CHECKS.items()
+        for message in ["; ".join(look(playback))]
+    ]
+    return against_env + [checked(playback, rows, check) for check in CHECKS]
+
+
+def declared_refusal(trainer: Trainer, recording: Recording) -> str:
+    """Return how the trainer's library refuses a recording; empty if it doesn't, or must not."""
+    return trainer.refusals.get(recording.name, "") if recording.refusable else ""
+
+
+def _is_refusal(trainer: Trainer, recording: Recording, error: Exception) -> bool:
+    """Whether an exception is a declared refusal, or the failure that the environment had."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if recording.breaks is not None and INJECTED in str(cause):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    declared = declared_refusal(trainer, recording)
+    return bool(declared) and declared in f"{type(error).__name__}: {error}"
 
 
 def failure(recording: Recording, rows: list[TrainedSequence]) -> Finding:
     """Check that nothing of a failed episode is trained."""
     trained = [row for row in rows if any(row.mask)]
     if not trained:
-        return Finding(recording.name, "failure", "pass", "the episode is left out")
+        return Finding(recording.name, "failure", "pass", LEFT_OUT)
     paid = [row.reward if row.rewards is None else sum(row.rewards) for row in trained]
     return Finding(
         recording.name,

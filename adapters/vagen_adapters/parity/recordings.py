@@ -12,8 +12,11 @@ from vagen_adapters.parity.reference_model import ENV_ID, OPTIONS, Pixels, Refer
 from vagen_envs.core import Turn
 from vagen_envs.errors import SimulatorError
 
-SAFE = ("Left", "Left", "Left")
+SAFE = ("Left", "Up", "Down")
 """Moves that don't end the episode on level 1."""
+
+INJECTED = "injected failure of the recording"
+"""What the environment of `broken` raises."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,10 @@ class Recording:
         max_turns: of the environment.
         cut: the turn whose reply is cut before its end token.
         image_token: the turn whose reply contains an image token.
+        video_token: the turn whose reply contains a video token.
         breaks: the turn in which the environment breaks.
         room: whether the sequence has too little room for the last observation.
-        refusable: whether a trainer may refuse the episode.
+        refusable: whether a trainer may refuse the episode, see `Trainer.refusals`.
     """
 
     name: str
@@ -40,6 +44,7 @@ class Recording:
     max_turns: int = 3
     cut: int | None = None
     image_token: int | None = None
+    video_token: int | None = None
     breaks: int | None = None
     room: bool = False
     refusable: bool = False
@@ -57,6 +62,8 @@ class Recording:
         )
         if turn == self.image_token:
             ids.insert(len(ids) // 2, model.image_token)
+        if turn == self.video_token:
+            ids.insert(len(ids) // 2, model.video_token)
         return (*ids, *(() if turn == self.cut else (model.end_token,)))
 
     def summary_ids(self, turn: int, model: ReferenceModel) -> tuple[int, ...]:
@@ -95,6 +102,12 @@ RECORDINGS = (
         refusable=True,
     ),
     Recording(
+        "video token",
+        "the model samples the token that stands for videos, and there is none",
+        video_token=1,
+        refusable=True,
+    ),
+    Recording(
         "no room",
         "the next observation doesn't fit, and its picture must not stay (verl #4050)",
         room=True,
@@ -111,27 +124,46 @@ RECORDINGS = (
 
 
 class RecordedEnv(gym.Wrapper[Any, Any, Any, Any]):
-    """A recording's environment. It stores pictures and turns, and breaks in the recording's `breaks` turn."""
+    """A recording's environment. It stores what it showed and played, and breaks in the recording's
+    `breaks` turn.
+
+    Attributes:
+        turns: that were played.
+        shown: pictures, one more than turns.
+        texts: of the observations, one more than turns.
+        played: replies, as they were given to `step`.
+        is_over: whether the episode has ended.
+    """
 
     def __init__(self, recording: Recording) -> None:
         super().__init__(gym.make(ENV_ID, disable_env_checker=True, **recording.options).unwrapped)
         self.recording = recording
         self.turns: list[Turn] = []
         self.shown: list[Pixels] = []
+        self.texts: list[str] = []
+        self.played: list[str] = []
+        self.is_over = False
 
     def reset(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start the recording's level, whatever the arguments."""
         observation, info = self.env.reset(seed=self.recording.seed, options={"split": "train"})
-        self.turns, self.shown = [], [observation["image"]]
+        self.turns = []
+        self.played = []
+        self.is_over = False
+        self.shown = [observation["image"]]
+        self.texts = [observation["text"]]
         return observation, info
 
     def step(self, action: str) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Play a turn."""
         if len(self.turns) == self.recording.breaks:
-            raise SimulatorError("injected failure of the recording")
+            raise SimulatorError(INJECTED)
+        self.played.append(action)
         observation, reward, terminated, truncated, info = self.env.step(action)
         self.turns.append(info["turn"])
         self.shown.append(observation["image"])
+        self.texts.append(observation["text"])
+        self.is_over = terminated or truncated
         return observation, reward, terminated, truncated, info
 
 

@@ -20,6 +20,10 @@ OPTIONS: dict[str, Any] = {
     "prompt_pack": tiny.PROMPTS,
     "is_slippery": False,
     "max_actions_per_turn": 1,
+    # Words around the picture, other ones in each turn: a turn that is shown again, or a picture
+    # elsewhere, is seen.
+    "observation": "both",
+    "representation": "symbolic",
 }
 Pixels = NDArray[np.uint8]
 
@@ -52,6 +56,12 @@ class ReferenceModel:
         return self.encoder.image_token_id
 
     @property
+    def video_token(self) -> int:
+        """The id of the video token, of which no prompt has one."""
+        token: int = self.model.config.video_token_id
+        return token
+
+    @property
     def end_token(self) -> int:
         """The id of the token that ends a reply."""
         return self.encoder.end_id
@@ -69,7 +79,8 @@ class ReferenceModel:
         return merged
 
     def collapse(self, ids: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Return `ids` with runs of image tokens reduced to one, and the positions of the kept tokens.
+        """Return `ids` with runs of image tokens reduced to one, and the positions of the kept
+        tokens.
 
         Sampling servers expect one image token per picture, models one per merged patch.
         """
@@ -81,7 +92,9 @@ class ReferenceModel:
         return [ids[at] for at in kept], kept
 
     def expand(self, ids: Sequence[int], sizes: Sequence[int]) -> list[int]:
-        """Return `ids` with the n-th run of image tokens set to length `sizes[n]`; further runs stay."""
+        """Return `ids` with the n-th run of image tokens set to length `sizes[n]`; further runs
+        stay.
+        """
         left = iter(sizes)
         collapsed, places = self.collapse(ids)
         whole: list[int] = []
@@ -109,7 +122,9 @@ class ReferenceModel:
 
     @torch.no_grad()
     def logprobs(self, inputs: dict[str, Tensor]) -> list[float]:
-        """Return the log-probability of each token given those before it, at temperature 1; 0 for the first."""
+        """Return the log-probability of each token given those before it, at temperature 1; 0 for
+        the first.
+        """
         self.model.model.rope_deltas = None
         logits = self.model(**inputs, use_cache=False).logits[0]
         scores = logits[:-1].float().log_softmax(1).gather(1, inputs["input_ids"][0, 1:, None])
@@ -124,7 +139,9 @@ class ReferenceModel:
 
 @torch.no_grad()
 def _make_pictures_matter(folder: Path) -> None:
-    """Scale the weights, since an untrained tiny model hardly reacts to pictures and missing ones would pass."""
+    """Scale the weights, since an untrained tiny model hardly reacts to pictures and missing ones
+    would pass.
+    """
     model, _ = load_policy(folder)
     for parameter in model.parameters():
         if parameter.dim() > 1:

@@ -35,7 +35,10 @@ class Report:
     def summary(self) -> str:
         """One line with the number of passed, failed and skipped checks."""
         counts = Counter(finding.verdict for finding in self.findings)
-        return f"{self.trainer}: {counts['pass']} pass, {counts['fail']} fail, {counts['skip']} skipped"
+        return (
+            f"{self.trainer}: {counts['pass']} pass, {counts['fail']} fail, {counts['skip']} "
+            "skipped"
+        )
 
     def text(self) -> str:
         """The report as text."""

@@ -36,19 +36,22 @@ class SamplerCall:
 
 
 class RecordedSampler:
-    """Returns the recording's replies in order, with the model's log-probabilities for the given input.
+    """Returns the recording's replies in order, with the model's log-probabilities for the given
+    input.
 
     If a picture isn't passed, its tokens have no pixels, as on a server.
     """
 
     def __init__(self, model: ReferenceModel, recording: Recording) -> None:
-        self.model, self.recording = model, recording
+        self.model = model
+        self.recording = recording
         self.calls: list[SamplerCall] = []
 
     def generate(
         self, prompt_ids: Sequence[int], pictures: Sequence[Pixels], *, summary: bool = False
     ) -> tuple[list[int], list[float]]:
-        """Return the next reply's tokens and their log-probabilities at temperature 1; then start again.
+        """Return the next reply's tokens and their log-probabilities at temperature 1; then start
+        again.
 
         `summary` asks for a summary of the turns so far instead.
         """

@@ -1,4 +1,5 @@
-"""A small vision-language model that is trained and played in minutes: Qwen3-VL's architecture, a million parameters.
+"""A small vision-language model that is trained and played in minutes: Qwen3-VL's architecture, a
+million parameters.
 
 Its folder is laid out as that of any Qwen3-VL checkpoint, so that whatever loads those loads it.
 """
@@ -24,19 +25,20 @@ ROLES = ["system\n", "user\n", "assistant\n"]
 """What the chat template adds to every message; the tokenizer learns each as a token."""
 PROMPTS = "terse"
 """The prompt pack of a few words, for a model that would learn nothing from more."""
-PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
-VISION_START, VISION_END, IMAGE, VIDEO = (
-    "<|vision_start|>",
-    "<|vision_end|>",
-    "<|image_pad|>",
-    "<|video_pad|>",
-)
+PAD = "<|endoftext|>"
+START = "<|im_start|>"
+END = "<|im_end|>"
+VISION_START = "<|vision_start|>"
+VISION_END = "<|vision_end|>"
+IMAGE = "<|image_pad|>"
+VIDEO = "<|video_pad|>"
 
 CHAT_TEMPLATE = """\
 {%- for message in messages -%}
 <|im_start|>{{ message.role }}
 {% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content -%}
-{% if part.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ part.text }}{% endif %}
+{% if part.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>
+{%- else %}{{ part.text }}{% endif %}
 {%- endfor %}{% endif %}<|im_end|>
 {% endfor -%}
 {% if add_generation_prompt %}<|im_start|>assistant
@@ -126,7 +128,9 @@ def save_tiny(
 
 
 def texts_of(env_ids: Iterable[str], *, levels: int = 20, **options: Any) -> Iterator[str]:
-    """What environments and their oracle write while it plays training levels, for a tokenizer to learn from."""
+    """What environments and their oracle write while it plays training levels, for a tokenizer to
+    learn from.
+    """
     for env_id in env_ids:
         env = gym.make(env_id, split="train", **options)
         yield env.unwrapped.system_prompt  # type: ignore[attr-defined]
@@ -152,11 +156,12 @@ def _train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
 
     special = [PAD, START, END, VISION_START, VISION_END, IMAGE, VIDEO]
     tokenizer = Tokenizer(models.BPE())
-    # Whole sentences may become one token: a world's sentences are few, and a reply of 30 tokens is played and
-    # learned several times as fast as one of 100 words.
+    # Whole sentences may become one token: a world's sentences are few, and a reply of 30 tokens is
+    # played and learned several times as fast as one of 100 words.
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            # A coordinate is written digit by digit: one that was seldom seen is read, and copied, like any other.
+            # A coordinate is written digit by digit: one that was seldom seen is read, and copied,
+            # like any other.
             pre_tokenizers.Split(Regex(r"(?<![A-Za-z])-?\d"), "isolated"),
             pre_tokenizers.Split(Regex(r"[^.,\n]*[.,\n]+ ?"), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),

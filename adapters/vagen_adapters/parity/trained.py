@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,8 +20,8 @@ class Playback:
     Attributes:
         model: `model.folder` is a checkpoint, `model.model` the loaded model.
         recording: the recording to play.
-        env: a Gymnasium environment with observations `{"image": …, "text": …}` and `info["turn"]`; `reset` starts
-            the recording's level.
+        env: a Gymnasium environment with observations `{"image": …, "text": …}` and `info["turn"]`;
+            `reset` starts the recording's level.
         sampler: call it for every reply, with exactly what the trainer passes to its sampler.
         room: maximum number of tokens after the first prompt; None for no limit.
     """
@@ -42,7 +42,8 @@ class TrainedSequence:
         mask: L, true where the policy is trained.
         forward: all other inputs of the forward pass, for a batch of this sequence: `pixel_values`,
             `image_grid_thw`, `mm_token_type_ids`, `position_ids` …
-        logprobs: L, the sampler's log-probabilities as the trainer stores them; None if it recomputes them.
+        logprobs: L, the sampler's log-probabilities as the trainer stores them; None if it
+            recomputes them.
         rewards: L, for a trainer with rewards per token, else None.
         reward: of the episode, for a trainer with one reward per episode, else None.
         terminated: as the trainer stores it; None if it doesn't.
@@ -62,12 +63,22 @@ class TrainedSequence:
 
 
 class Trainer(Protocol):
-    """The adapter of a trainer."""
+    """The adapter of a trainer.
+
+    Attributes:
+        name: for the report.
+        refusals: how the library refuses episodes that it may refuse, by the recording's name: a
+            part of `ErrorType: message`, or of `the episode is left out`. Any other exception is
+            a failure: a trainer that stumbles doesn't refuse.
+    """
 
     name: str
+    refusals: Mapping[str, str]
 
     def play(self, playback: Playback) -> Sequence[TrainedSequence]:
-        """Play the episode with the trainer's own rollout code and return the sequences that it would train on.
+        """Play the episode with the trainer's own rollout code and return the sequences that it
+        would train on.
 
-        Return an empty list if the episode is left out. Exceptions count as the trainer's behaviour.
+        Return an empty list if the episode is left out. Exceptions count as the trainer's
+        behaviour.
         """

@@ -16,11 +16,18 @@ from torch import Tensor, nn
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.features import as_taken_by
-from vagen_adapters.ppo.introspection import backbone_of, logits_of, read_policy, vision_parameters
+from vagen_adapters.ppo.introspection import (
+    backbone_of,
+    base_of,
+    logits_of,
+    read_policy,
+    vision_parameters,
+)
 from vagen_adapters.ppo.packed_rows import in_one_row, in_rows
 from vagen_adapters.ppo.scoring import (
     PIECES,
     Distribution,
+    Nucleus,
     SampledTokens,
     as_autocast_rounds,
     pieces_for,
@@ -38,17 +45,20 @@ Critic = Literal["own", "shared", "none"]
 class ActorCritic(nn.Module):
     """A vision-language model as policy, with a critic and a reference.
 
-    All that needs weights goes through `forward`, so that whatever wraps this module (DDP, FSDP, DeepSpeed) sees it.
+    All that needs weights goes through `forward`, so that whatever wraps this module (DDP, FSDP,
+    DeepSpeed) sees it.
 
     Args:
         policy: an image-text-to-text model of transformers, with or without a PEFT wrapper.
-        critic: a backbone of the same family for the critic; None for a value head on the policy's last hidden state.
+        critic: a backbone of the same family for the critic; None for a value head on the policy's
+            last hidden state.
         values: False for estimators without a critic.
 
     Attributes:
         vision_cache: cached features of frozen vision towers; None if towers are trained.
         packs: concatenate a batch's sequences into one row without padding; see `packed_rows`.
-        spread: weights are sharded over processes (FSDP, ZeRO 3), which must call each layer equally often.
+        spread: weights are sharded over processes (FSDP, ZeRO 3), which must call each layer
+            equally often.
     """
 
     critic_prefixes: tuple[str, ...] = ("critic.", "value_head.")
@@ -74,17 +84,24 @@ class ActorCritic(nn.Module):
     def from_pretrained(cls, path: str, *, critic: Critic = "own", **options: Any) -> Self:
         """Read the policy from `path`, and the critic's backbone from the same folder.
 
-        If the folder holds a trained critic (`critic.safetensors`), it is read too. `options` are those of
-        transformers' `from_pretrained`.
+        If the folder holds a trained critic (`critic.safetensors`), it is read too. Adapters that it
+        holds are merged into their model. `options` are those of transformers' `from_pretrained`.
         """
         from transformers import AutoModel
 
-        policy = read_policy(path, **options)
-        backbone = AutoModel.from_pretrained(path, **options) if critic == "own" else None
-        model = cls(policy, backbone, values=critic != "none")
+        base = base_of(path)
+        policy = read_policy(base or path, **options)
+        backbone = None
+        if critic == "own":
+            backbone = AutoModel.from_pretrained(base or path, **options)
         trained = Path(path) / CRITIC_FILE
-        if critic != "none" and trained.exists():
-            model.load_critic(trained)
+        state = safetensors.torch.load_file(trained) if trained.exists() else {}
+        if base is not None:
+            policy = _merged(policy, path)
+            backbone = backbone and _merged_critic(backbone, path, state)
+        model = cls(policy, backbone, values=critic != "none")
+        if critic != "none" and state:
+            model.load_critic(trained, state)
         check_finite(model, path)
         return model
 
@@ -94,7 +111,9 @@ class ActorCritic(nn.Module):
         return self.policy.config
 
     def tie_weights(self) -> None:
-        """Make language heads their embeddings again, where they are, after weights were spread over processes."""
+        """Make language heads their embeddings again, where they are, after weights were spread
+        over processes.
+        """
         for model in (self.policy, self.critic, self.reference):
             if model is not None:
                 model.tie_weights()
@@ -112,12 +131,14 @@ class ActorCritic(nn.Module):
     def add_reference(
         self, arithmetic: torch.dtype = torch.float32, path: str | None = None
     ) -> None:
-        """Remember the policy as it is now. With adapters that is the policy without them, and costs nothing.
+        """Remember the policy as it is now. With adapters that is the policy without them, and
+        costs nothing.
 
         Args:
-            arithmetic: in which autocast computes. What it would round at every use is stored rounded.
-            path: the policy's folder, while it is what was read there, in the type that it is stored in: a machine's
-                processes share a file's pages, and no copy.
+            arithmetic: in which autocast computes. What it would round at every use is stored
+                rounded.
+            path: the policy's folder, while it is what was read there, in the type that it is
+                stored in: a machine's processes share a file's pages, and no copy.
         """
         if self.has_adapters:
             return
@@ -139,20 +160,24 @@ class ActorCritic(nn.Module):
         mask: Tensor | None = None,
         detach_backbone: bool = False,
         entropies_teach: bool = True,
+        nucleus: Nucleus | None = None,
     ) -> dict[str, Tensor]:
         """The outputs for a batch of B sequences of L tokens.
 
         Args:
             inputs: see `generation.model_inputs`.
-            want: `logprobs` and `entropies` of the policy, (B, L) (see `scoring`); `values`, (B, L + 1), V
-                before each token and after the last (0 before the first); `reference_logprobs`, (B, L).
+            want: `logprobs`, `entropies` and `log_shares` of the policy, (B, L) (see `scoring`);
+                `values`, (B, L + 1), V before each token and after the last (0 before the first);
+                `reference_logprobs`, (B, L).
             temperature: of the sampler.
             forbidden_ids: that the sampler leaves out.
             mask: (B, L) bool, the tokens whose log-probabilities are wanted; all by default.
-            detach_backbone: no gradient flows from the values into a backbone that is shared with the policy.
+            detach_backbone: no gradient flows from the values into a backbone that is shared with
+                the policy.
             entropies_teach: whether gradients flow through the entropies.
+            nucleus: whose `log_shares` are wanted.
         """
-        of_policy = {"logprobs", "entropies"} & set(want)
+        of_policy = {"logprobs", "entropies", "log_shares"} & set(want)
         found: dict[str, Tensor] = {}
         hidden = None
         if of_policy or (self.critic is None and "values" in want):
@@ -170,21 +195,32 @@ class ActorCritic(nn.Module):
             else pieces_for(len(ids), self.config.get_text_config().vocab_size)
         )
 
-        def scores(model: Any, hidden: Tensor) -> dict[str, Tensor]:
+        def scores(
+            model: Any, hidden: Tensor, want: Collection[str], nucleus: Nucleus | None = None
+        ) -> dict[str, Tensor]:
             head, draws = (
                 functools.partial(logits_of, model),
                 Distribution(temperature, forbidden_ids),
             )
             before = tokens.before(hidden)
             return score(
-                want, draws, ids, head, before, pieces=pieces, entropies_teach=entropies_teach
+                want,
+                draws,
+                ids,
+                head,
+                before,
+                pieces=pieces,
+                entropies_teach=entropies_teach,
+                nucleus=nucleus,
             )
 
         if of_policy and hidden is not None:
-            found |= scores(self.policy, hidden)
+            shares = nucleus if "log_shares" in want else None
+            found |= scores(self.policy, hidden, of_policy, shares)
         if "reference_logprobs" in want:
             with torch.no_grad(), self._reference() as reference:
-                found["reference_logprobs"] = scores(reference, self.hidden(reference, inputs))[
+                hidden_then = self.hidden(reference, inputs)
+                found["reference_logprobs"] = scores(reference, hidden_then, ["logprobs"])[
                     "logprobs"
                 ]
         found = {name: tokens.back(entries) for name, entries in found.items()}
@@ -211,13 +247,17 @@ class ActorCritic(nn.Module):
         return in_rows(hidden, inputs["attention_mask"]) if self.packs else hidden
 
     def values_after(self, hidden: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
-        """(B, L) Values after each position, from the last hidden states, (B, L, H). A subclass may add heads."""
+        """(B, L) Values after each position, from the last hidden states, (B, L, H). A subclass may
+        add heads.
+        """
         assert self.value_head is not None  # noqa: S101 - for the type checker
         values: Tensor = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(2).float()
         return values
 
     def critic_inputs(self, shown: Sequence[Shown]) -> dict[str, Tensor]:
-        """Further inputs that only `values_after` reads; their names begin with `FOR_CRITIC`. None by default."""
+        """Further inputs that only `values_after` reads; their names begin with `FOR_CRITIC`. None
+        by default.
+        """
         return {}
 
     @contextlib.contextmanager
@@ -250,7 +290,9 @@ class ActorCritic(nn.Module):
                 parameter.requires_grad_(False)
 
     def trainable(self, *, critic: bool) -> list[nn.Parameter]:
-        """The parameters of the critic, or of the policy, that are trained. A shared backbone is the policy's."""
+        """The parameters of the critic, or of the policy, that are trained. A shared backbone is
+        the policy's.
+        """
         return [
             parameter
             for name, parameter in self.named_parameters()
@@ -263,8 +305,8 @@ class ActorCritic(nn.Module):
     ) -> None:
         """Write the policy as any checkpoint of its family, and the critic beside it in one file.
 
-        With adapters only they are written, the policy's in PEFT's layout. `state` is this module's state
-        where the weights are spread over processes.
+        With adapters only they are written, the policy's in PEFT's layout. `state` is this module's
+        state where the weights are spread over processes.
         """
         state = self.state_dict() if state is None else state
         of_policy = {
@@ -279,13 +321,13 @@ class ActorCritic(nn.Module):
                 critic, Path(folder) / CRITIC_FILE, metadata={"format": "pt"}
             )
 
-    def load_critic(self, file: str | Path) -> None:
-        """Read what `save_pretrained` wrote of the critic.
+    def load_critic(self, file: str | Path, state: dict[str, Tensor] | None = None) -> None:
+        """Read what `save_pretrained` wrote of the critic, or take it from `state`.
 
         Raises:
             TrainingConfigError: the file holds a critic with other weights than this one's.
         """
-        state = safetensors.torch.load_file(file)
+        state = safetensors.torch.load_file(file) if state is None else state
         expected = {
             name: tensor.shape
             for name, tensor in self.state_dict().items()
@@ -296,8 +338,9 @@ class ActorCritic(nn.Module):
         )
         if differing:
             raise TrainingConfigError(
-                f"{file} holds another critic: {min(differing)} and {len(differing) - 1} more weights differ. Keep "
-                "shared_backbone and lora as they were in its training, or remove the file to start a new critic"
+                f"{file} holds another critic: {min(differing)} and {len(differing) - 1} more "
+                "weights differ. Keep shared_backbone and lora as they were in its training, or "
+                "remove the file to start a new critic"
             )
         self.load_state_dict(state, strict=False)
 
@@ -324,8 +367,43 @@ class ActorCritic(nn.Module):
         return [self.policy] if self.critic is None else [self.policy, self.critic]
 
 
+def critic_kind_of(folder: str | Path) -> Critic:
+    """The critic that a folder's `critic.safetensors` is of."""
+    file = Path(folder) / CRITIC_FILE
+    if not file.is_file():
+        return "none"
+    names = safetensors.torch.load_file(file)
+    return "own" if any(name.startswith("critic.") for name in names) else "shared"
+
+
+def _merged(model: Any, folder: str | Path) -> Any:
+    from peft import PeftModel
+
+    return PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
+
+
+def _merged_critic(backbone: Any, folder: str | Path, state: dict[str, Tensor]) -> Any:
+    """The critic's backbone with the adapters that `state` has of it; `state` then has its weights."""
+    from peft import LoraConfig, get_peft_model
+
+    adapters = {
+        name.removeprefix("critic."): state.pop(name)
+        for name in list(state)
+        if name.startswith("critic.")
+    }
+    if not adapters:
+        return backbone
+    wrapped = get_peft_model(backbone, LoraConfig.from_pretrained(str(folder)))
+    wrapped.load_state_dict(adapters, strict=False)
+    merged = wrapped.merge_and_unload()
+    state |= {f"critic.{name}": each for name, each in merged.state_dict().items()}
+    return merged
+
+
 def with_adapters(model: Any, settings: Mapping[str, Any], seed: int) -> Any:
-    """A frozen model with adapters drawn from `seed`; raises TrainingConfigError if `settings` don't fit it."""
+    """A frozen model with adapters drawn from `seed`; raises TrainingConfigError if `settings`
+    don't fit it.
+    """
     from peft import LoraConfig, get_peft_model
 
     try:

@@ -2,19 +2,21 @@
 
     estimator                 from                                            one value per …
     token_gae                 VAGEN, Algorithm 1 (VAGEN-Base, vanilla PPO)    token
-    bilevel_gae               VAGEN, Algorithm 2 (VAGEN-Full)                 token, and end of a turn
+    bilevel_gae               VAGEN, Algorithm 2 (VAGEN-Full)                 token, and end of a
+                              turn
     bilevel_gae_released      VAGEN's page, the released code                 token
     turn_gae                  Turn-PPO, section 2.4                           turn
     bilevel_gae_mixed         VAGEN's main branch, August 2026                token
     dual_discount_gae         Verlog, Dual Discounting GAE                    token
-    vine                      VinePPO, section 5.1                            turn, by playing on from it
+    vine                      VinePPO, section 5.1                            turn, by playing on
+                              from it
 
-None has a loop over tokens or episodes. The sampled tokens of the whole batch are laid end to end, so
-that padding and observations do not exist for the arithmetic, and every recursion is summed by doubling
-(`packing`). A summary (`Trajectories.seams`) is a turn like any other whose step to the next turn is not
-discounted: credit flows from the turns after it to those before. Each raises TrainingDataError for a batch
-that lacks what it needs or has NaN where it counts. Those that compare episodes with each other are in
-`group_advantages`.
+None has a loop over tokens or episodes. The sampled tokens of the whole batch are laid end to end,
+so that padding and observations do not exist for the arithmetic, and every recursion is summed by
+doubling (`packing`). A summary (`Trajectories.seams`) is a turn like any other whose step to the
+next turn is not discounted: credit flows from the turns after it to those before. Each raises
+TrainingDataError for a batch that lacks what it needs or has NaN where it counts. Those that
+compare episodes with each other are in `group_advantages`.
 """
 
 from __future__ import annotations
@@ -34,16 +36,17 @@ def token_gae(
 ) -> Advantages:
     """GAE from token to token, with the return of the whole episode paid at its last one.
 
-    VAGEN, Algorithm 1, lines 10 to 23: R(τ) is the plain sum of the turns' rewards. The next token of a
-    turn's last token is the first of the next turn. The targets are A_i + V(τ_<i) for V(τ_<i), as in line
-    28 (section 2.2 writes V(τ_<i+1) in the loss, which would give the critic the answer it must predict).
+    VAGEN, Algorithm 1, lines 10 to 23: R(τ) is the plain sum of the turns' rewards. The next token
+    of a turn's last token is the first of the next turn. The targets are A_i + V(τ_<i) for V(τ_<i),
+    as in line 28 (section 2.2 writes V(τ_<i+1) in the loss, which would give the critic the answer
+    it must predict).
 
     Args:
         batch: The episodes, with `values`.
         gamma: Discount per token, 0 to 1.
         lam: λ of GAE, 0 to 1.
-        mask_observations: False is vanilla PPO (table 2): the observations between the first and the last
-            sampled token of each row are treated as if the policy had sampled them.
+        mask_observations: False is vanilla PPO (table 2): the observations between the first and
+            the last sampled token of each row are treated as if the policy had sampled them.
     """
     tokens = PackedTokens(batch, with_observations=not mask_observations)
     rewards = tokens.kl_rewards + torch.where(
@@ -64,11 +67,12 @@ def dual_discount_gae(
     gamma_token: Share = 1.0,
     lam_token: Share = 1.0,
 ) -> Advantages:
-    """GAE from token to token, with other discounts from one turn to the next. Verlog, Dual Discounting GAE.
+    """GAE from token to token, with other discounts from one turn to the next. Verlog, Dual
+    Discounting GAE.
 
-    Each turn's reward is paid at its last token. From there the step goes to the first token of the next
-    turn, or to the observation after a truncated episode (`bootstrap_values`), with γ_turn and λ_turn.
-    The defaults are the paper's.
+    Each turn's reward is paid at its last token. From there the step goes to the first token of the
+    next turn, or to the observation after a truncated episode (`bootstrap_values`), with γ_turn and
+    λ_turn. The defaults are the paper's.
     """
     tokens = PackedTokens(batch)
     gamma = tokens.between_tokens(gamma_token, gamma_turn)
@@ -89,13 +93,15 @@ def bilevel_gae(
 ) -> Advantages:
     """Bi-Level GAE as written in VAGEN, Algorithm 2.
 
-    A first GAE goes from turn to turn on the values after each action, V(τ_≤a_t). A second goes from token
-    to token inside a turn on the KL rewards alone, and the last token's advantage is its own δ plus the
-    turn's advantage (line 18; section 5.2 says the turn's advantage alone, which is the released form).
+    A first GAE goes from turn to turn on the values after each action, V(τ_≤a_t). A second goes
+    from token to token inside a turn on the KL rewards alone, and the last token's advantage is its
+    own δ plus the turn's advantage (line 18; section 5.2 says the turn's advantage alone, which is
+    the released form).
 
-    The paper gives the critic no targets. Here V(τ_<i) gets A_i + V(τ_<i) as in Algorithm 1, and the values
-    after actions, which no token stands behind, get A_t + V(τ_≤a_t): otherwise the first GAE would rest on
-    values that are never trained. Where a turn begins right after another, its first token's target stands.
+    The paper gives the critic no targets. Here V(τ_<i) gets A_i + V(τ_<i) as in Algorithm 1, and
+    the values after actions, which no token stands behind, get A_t + V(τ_≤a_t): otherwise the first
+    GAE would rest on values that are never trained. Where a turn begins right after another, its
+    first token's target stands.
     """
     tokens = PackedTokens(batch)
     after = tokens.values_after_turns()
@@ -122,9 +128,9 @@ def bilevel_gae_released(
 ) -> Advantages:
     """Bi-Level GAE as in the code released with VAGEN (shown on its page), without the whitening.
 
-    A turn's value is the one before its last token, its reward includes that token's KL reward, one λ serves
-    both levels, and the last token's advantage is the turn's. Equal to `bilevel_gae` for λ = γ_token = 1
-    without KL rewards, whatever γ_turn is; else not.
+    A turn's value is the one before its last token, its reward includes that token's KL reward, one
+    λ serves both levels, and the last token's advantage is the turn's. Equal to `bilevel_gae` for λ
+    = γ_token = 1 without KL rewards, whatever γ_turn is; else not.
     """
     tokens = PackedTokens(batch)
     values_turn = tokens.values[tokens.turn_ends]
@@ -152,10 +158,12 @@ def bilevel_gae_mixed(
     lam_token: Share = 1.0,
     mix: Share = 0.75,
 ) -> Advantages:
-    """Bi-Level GAE as in VAGEN's main branch since August 2026 (`bi_level_gae`), without the whitening.
+    """Bi-Level GAE as in VAGEN's main branch since August 2026 (`bi_level_gae`), without the
+    whitening.
 
-    A weighted mean of two recursions over tokens: `dual_discount_gae` without a discount inside turns, and the same
-    without any discount and with `lam_token` everywhere. The critic's targets are A + V. The defaults are VAGEN's.
+    A weighted mean of two recursions over tokens: `dual_discount_gae` without a discount inside
+    turns, and the same without any discount and with `lam_token` everywhere. The critic's targets
+    are A + V. The defaults are VAGEN's.
 
     Args:
         batch: The episodes, with `values`.
@@ -176,11 +184,12 @@ def bilevel_gae_mixed(
 
 
 def turn_gae(batch: Trajectories, *, gamma: Share = 1.0, lam: Share = 1.0) -> Advantages:
-    """GAE from turn to turn; every token of a turn gets the turn's advantage. Turn-PPO, section 2.4.
+    """GAE from turn to turn; every token of a turn gets the turn's advantage. Turn-PPO, section
+    2.4.
 
-    The whole reply is the action, so a turn's value is the one before its first token, at the end of the
-    observation, and only there does the critic have a target, A_t + V_t. KL rewards of a turn are summed
-    into its reward. Row "Turn-PPO w/ Mask" of VAGEN, table 2.
+    The whole reply is the action, so a turn's value is the one before its first token, at the end
+    of the observation, and only there does the critic have a target, A_t + V_t. KL rewards of a
+    turn are summed into its reward. Row "Turn-PPO w/ Mask" of VAGEN, table 2.
     """
     tokens = PackedTokens(batch)
     starts = tokens.starts_turn.nonzero().squeeze(1)
@@ -198,12 +207,13 @@ def turn_gae(batch: Trajectories, *, gamma: Share = 1.0, lam: Share = 1.0) -> Ad
 
 
 def vine(batch: Trajectories, *, gamma: Share = 1.0) -> Advantages:
-    """What a turn changed in the worth of the state, as found by playing on from before and after it. VinePPO.
+    """What a turn changed in the worth of the state, as found by playing on from before and after
+    it. VinePPO.
 
-    A_t = r_t + γ·V(s_t+1) - V(s_t) for all tokens of turn t, with `turn_values`, the mean return of episodes that the
-    policy played on from the state, in place of a critic's (Kazemnejad et al. 2024, section 5.1, where a step of
-    reasoning is what a turn is here). Nothing is worth anything after an episode's end. KL rewards count with their
-    turn.
+    A_t = r_t + γ·V(s_t+1) - V(s_t) for all tokens of turn t, with `turn_values`, the mean return of
+    episodes that the policy played on from the state, in place of a critic's (Kazemnejad et al.
+    2024, section 5.1, where a step of reasoning is what a turn is here). Nothing is worth anything
+    after an episode's end. KL rewards count with their turn.
     """
     if batch.turn_values is None:
         raise TrainingDataError("vine needs the worth of each state; give the batch turn_values")

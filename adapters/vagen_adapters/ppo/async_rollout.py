@@ -1,8 +1,9 @@
 """The next rollout is begun beside the updates of this one, by a schedule that no clock decides.
 
-Beside each of a rollout's last updates some turns of the next rollout are played, in a thread and with the weights as
-they were when that update began; then the weights change, and the same episodes go on with the new ones. How many turns
-follows from how many the rollout before took. So a run is the same however long anything takes.
+Beside each of a rollout's last updates some turns of the next rollout are played, in a thread and
+with the weights as they were when that update began; then the weights change, and the same episodes
+go on with the new ones. How many turns follows from how many the rollout before took. So a run is
+the same however long anything takes.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class AsyncRollout:
         self._begun: tuple[tuple[LevelSeed, ...], int] | None = None
 
     def play(self, levels: Sequence[LevelSeed], seed: int, version: int) -> None:
-        """Begin or continue levels with the weights of this `version`, for a part of their turns; returns at once."""
+        """Begin or continue levels with the weights of this `version`, for a part of their turns;
+        returns at once.
+        """
         self.wait()
         if self._turns is None:
             # As many as make all parts and the rest at the end equal.
@@ -56,7 +59,9 @@ class AsyncRollout:
         self._part = self._thread.submit(self._some, self._share)
 
     def finish(self, levels: Sequence[LevelSeed], seed: int, version: int) -> list[PPOEpisode]:
-        """Play these levels to their end with the weights as they are now, from where they are if they were begun."""
+        """Play these levels to their end with the weights as they are now, from where they are if
+        they were begun.
+        """
         self.wait()
         if self._begun != (tuple(levels), seed):
             self._begin(levels, seed)

@@ -1,7 +1,7 @@
 """Encode observations as tokens by a family's chat template, and decode replies.
 
-Nothing is tokenised twice: a reply stays the tokens that were sampled, and the chat template's text around it is
-encoded on its own. The family's own processor determines the tokens of a picture.
+Nothing is tokenised twice: a reply stays the tokens that were sampled, and the chat template's text
+around it is encoded on its own. The family's own processor determines the tokens of a picture.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class Shown:
 
     Attributes:
         first_ids: with the system prompt before it, as the beginning of a conversation.
-        next_ids: as the continuation of one, beginning with the token that closes the reply before it.
+        next_ids: as the continuation of one, beginning with the token that closes the reply before
+            it.
         image_tokens: how many of its tokens stand for parts of pictures.
         pictures: at most one, held as PNG and shared by all observations that show it.
         sizes: what the model's forward pass takes of pictures beside their pixels, by name.
@@ -76,7 +77,8 @@ class ChatEncoder:
         end_id: the token that closes a reply; sampling stops there.
         end_text: what is written for it where the template writes none.
         beginning: the token that begins a text, where the template leaves that to the tokenizer.
-        forbidden_ids: tokens that a reply must never hold, because the model takes them for pictures.
+        forbidden_ids: tokens that a reply must never hold, because the model takes them for
+            pictures.
 
     Raises:
         TrainingConfigError: the family's template or processor can't be used; see `family_checks`.
@@ -131,13 +133,16 @@ class ChatEncoder:
             return cls(family)
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write the tokenizer, and the picture settings of the model's folder, into another model's folder."""
+        """Write the tokenizer, and the picture settings of the model's folder, into another model's
+        folder.
+        """
         self.tokenizer.save_pretrained(folder)
         for name, contents in self.family.files.items():
             (Path(folder) / name).write_bytes(contents)
 
     def show(self, system: str, observation: dict[str, Any], state: State | None = None) -> Shown:
-        """Encode `{"text": …, "image": …}`, with `<image>` in the text where the picture (or array) belongs.
+        """Encode `{"text": …, "image": …}`, with `<image>` in the text where the picture (or array)
+        belongs.
 
         `state` isn't encoded: it is kept beside.
 
@@ -150,8 +155,9 @@ class ChatEncoder:
         pictures = (self.hold(observation["image"]),) if "image" in observation else ()
         if text.count(IMAGE_PLACEHOLDER) != len(pictures):
             raise TrainingDataError(
-                f"an observation has {len(pictures)} picture(s) but {text.count(IMAGE_PLACEHOLDER)} placeholder(s) "
-                f"{IMAGE_PLACEHOLDER} in its text; there must be one for each"
+                f"an observation has {len(pictures)} picture(s) but "
+                f"{text.count(IMAGE_PLACEHOLDER)} placeholder(s) {IMAGE_PLACEHOLDER} in its "
+                "text; there must be one for each"
             )
         sizes, placeholder = self._layout_of(pictures[0].shape) if pictures else ({}, "")
         first_ids, next_ids = self._laid_out(
@@ -169,7 +175,9 @@ class ChatEncoder:
         return held
 
     def encode(self, text: str, *placeholders: str) -> tuple[int, ...]:
-        """Tokens of rendered text, each picture's placeholder replaced by what the processor says in its place."""
+        """Tokens of rendered text, each picture's placeholder replaced by what the processor says
+        in its place.
+        """
         left = iter(placeholders)
         whole = re.sub(re.escape(self.conversation.image_token), lambda _: next(left), text)
         return tuple(self.tokenizer(whole, add_special_tokens=False)["input_ids"])
@@ -181,7 +189,9 @@ class ChatEncoder:
         return text
 
     def begins(self, reply_ids: Sequence[int]) -> list[int]:
-        """Where in `read`'s text each token begins, in code points; the tokens that end a reply at its end."""
+        """Where in `read`'s text each token begins, in code points; the tokens that end a reply at
+        its end.
+        """
         whole = self.read(reply_ids)
         lengths = [len(self.read((token,))) for token in reply_ids]
         if sum(lengths) != len(
@@ -192,12 +202,16 @@ class ChatEncoder:
         return list(itertools.accumulate(lengths, initial=0))[:-1]
 
     def token_types(self, ids: Tensor) -> dict[str, Tensor]:
-        """(B, L) → (B, L) int32. 1 at a picture's tokens, by the name that the model knows it by, if it asks."""
+        """(B, L) → (B, L) int32. 1 at a picture's tokens, by the name that the model knows it by,
+        if it asks.
+        """
         types = torch.isin(ids, torch.tensor(self._typed, dtype=ids.dtype, device=ids.device)).int()
         return {name: types for name in TOKEN_TYPES if name in self.accepted}
 
     def check_pictures(self, ids: Sequence[int], shown: Sequence[Shown], where: str) -> None:
-        """Raise TrainingDataError unless `ids` has as many image tokens as the pictures of `shown` need."""
+        """Raise TrainingDataError unless `ids` has as many image tokens as the pictures of `shown`
+        need.
+        """
         needed = sum(one.image_tokens for one in shown)
         found = ids.count(self.image_token_id)
         if found != needed:
@@ -209,7 +223,9 @@ class ChatEncoder:
     def _lay_out(
         self, system: str | None, text: str, placeholder: str
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The tokens of an observation as the beginning of a conversation, and as the continuation of one."""
+        """The tokens of an observation as the beginning of a conversation, and as the continuation
+        of one.
+        """
         first = self.beginning + self.encode(
             self.conversation.prompt(system, [text], []), placeholder
         )
@@ -230,7 +246,9 @@ class ChatEncoder:
     def features_of(
         self, shown: Sequence[Shown], wanted: Container[str] | None = None
     ) -> dict[str, Tensor]:
-        """What the model is given of these observations' pictures, or those of it by name that are wanted."""
+        """What the model is given of these observations' pictures, or those of it by name that are
+        wanted.
+        """
         return joined_features([self._features(one) for one in shown], wanted)
 
     def _features(self, shown: Shown) -> dict[str, Tensor]:
@@ -242,8 +260,9 @@ class ChatEncoder:
             found, placeholder = self.look(picture.pixels)
             if placeholder != self._layout_of(picture.shape)[1]:
                 raise TrainingDataError(
-                    f"the processor of {self.family.name} lays out two pictures of {picture.shape} in different "
-                    "tokens; resize pictures before, or use the family's own picture settings"
+                    f"the processor of {self.family.name} lays out two pictures of "
+                    f"{picture.shape} in different tokens; resize pictures before, or use the "
+                    "family's own picture settings"
                 )
             self._recent.put(shown.number, found, sum(tensor.nbytes for tensor in found.values()))
         return found
@@ -256,14 +275,18 @@ class ChatEncoder:
         }, placeholder
 
     def _ids_of_types(self) -> list[int]:
-        """What the processor marks as a picture's, if the model asks: the borders of its rows too, in some families."""
+        """What the processor marks as a picture's, if the model asks: the borders of its rows too,
+        in some families.
+        """
         if not self.accepted.intersection(TOKEN_TYPES):
             return [self.image_token_id]
         marked = getattr(self.processor, "image_token_ids", None) or []
         return sorted({self.image_token_id, *(token for token in marked if isinstance(token, int))})
 
     def _closing(self) -> tuple[int, str]:
-        """Read off the template; where it closes turns by words, the tokenizer's end token ends a reply."""
+        """Read off the template; where it closes turns by words, the tokenizer's end token ends a
+        reply.
+        """
         following = self.conversation.after_reply(None, ".")
         closing: int = self.tokenizer(following, add_special_tokens=False)["input_ids"][0]
         if (
@@ -274,7 +297,8 @@ class ChatEncoder:
         if self.tokenizer.eos_token_id is None:
             raise refusal(
                 self.family.name,
-                "continuation: neither template nor tokenizer say how a reply ends; give the tokenizer an eos_token",
+                "continuation: neither template nor tokenizer say how a reply ends; give the "
+                "tokenizer an eos_token",
             )
         return self.tokenizer.eos_token_id, self.tokenizer.eos_token
 
@@ -290,7 +314,9 @@ class ChatEncoder:
         return (begin,)
 
     def _without_special(self, text: str) -> str:
-        """Remove special tokens from an environment's text, also those that a removal would create."""
+        """Remove special tokens from an environment's text, also those that a removal would
+        create.
+        """
         text = text.replace(REPLY, "")
         while (cut := self._special.sub("", text)) != text:
             text = cut

@@ -16,7 +16,9 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError, errors
 from vagen_adapters.ppo.environments import read_environments
 
 COMPLETE = "complete"
-"""The file that marks a folder whose every file is written. It has their sizes, and the settings of `RESTS_ON`."""
+"""The file that marks a folder whose every file is written. It has their sizes, and the settings of
+`RESTS_ON`.
+"""
 RESTS_ON = (
     *(
         "episodes_per_rollout",
@@ -54,7 +56,9 @@ def last_checkpoint(output_dir: str | Path) -> Path | None:
 
 
 def _by_step(output_dir: str | Path) -> list[Path]:
-    """The folders of checkpoints, the newest last. A copy that a user has named `checkpoint-3.old` is none."""
+    """The folders of checkpoints, the newest last. A copy that a user has named `checkpoint-3.old`
+    is none.
+    """
     steps = {
         each: each.name.rpartition("-")[2]
         for each in Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*")
@@ -66,7 +70,9 @@ def _by_step(output_dir: str | Path) -> list[Path]:
 
 
 def rotate(output_dir: str | Path, most: int | None, keep: Collection[Path]) -> None:
-    """Delete checkpoints until `most` are left: those that aren't whole, then the oldest, and none of `keep`."""
+    """Delete checkpoints until `most` are left: those that aren't whole, then the oldest, and none
+    of `keep`.
+    """
     if most is None or most <= 0:
         return
     others = sorted(
@@ -102,7 +108,9 @@ def _resting(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fault(folder: Path) -> str | None:
-    """What is wrong with a checkpoint, as far as sizes, first bytes and JSON tell; None if it is whole."""
+    """What is wrong with a checkpoint, as far as sizes, first bytes and JSON tell; None if it is
+    whole.
+    """
     name = COMPLETE
     if not (folder / COMPLETE).is_file():
         return f"{COMPLETE} is missing"
@@ -124,7 +132,9 @@ def _fault(folder: Path) -> str | None:
 
 
 def check_checkpoint(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Raise TrainingConfigError unless a checkpoint is whole and the trainer's `settings` are those it rests on."""
+    """Raise TrainingConfigError unless a checkpoint is whole and the trainer's `settings` are those
+    it rests on.
+    """
     if fault := _fault(folder):
         other = last_checkpoint(folder) or last_checkpoint(folder.parent)
         none = "there is none that is complete, so begin in another folder, without --resume"
@@ -137,8 +147,8 @@ def check_checkpoint(folder: Path, settings: Mapping[str, Any]) -> None:
     for name, there in written["settings"].items():
         if present[name] != there:
             raise TrainingConfigError(
-                f"{name}={present[name]!r} is not valid: {folder} was trained with {there!r}; set that, or begin a "
-                "new run from its model with --model"
+                f"{name}={present[name]!r} is not valid: {folder} was trained with {there!r}; "
+                "set that, or begin a new run from its model with --model"
             )
 
 
@@ -163,9 +173,9 @@ def writing(folder: str | Path) -> contextlib.AbstractContextManager[None]:
 def replace_best(output_dir: str | Path, save: Callable[[str], None], *, is_main: bool) -> None:
     """Replace `best` by what `save` writes into a folder.
 
-    The new model is written beside the old one and marked complete before the two change places, so that a kill at any
-    moment leaves a complete model: `best`, or after `recover_best` what became of it. Every process calls this, and
-    the main one moves the folders.
+    The new model is written beside the old one and marked complete before the two change places, so
+    that a kill at any moment leaves a complete model: `best`, or after `recover_best` what became
+    of it. Every process calls this, and the main one moves the folders.
     """
     new = Path(output_dir) / f"{BEST}.new"
     if is_main:
@@ -178,7 +188,9 @@ def replace_best(output_dir: str | Path, save: Callable[[str], None], *, is_main
 
 
 def recover_best(output_dir: str | Path) -> None:
-    """Let a new model that is complete take the place of `best`, from wherever an earlier attempt was interrupted."""
+    """Let a new model that is complete take the place of `best`, from wherever an earlier attempt
+    was interrupted.
+    """
     best, new, old = (Path(output_dir) / f"{BEST}{suffix}" for suffix in ("", ".new", ".old"))
     if (new / COMPLETE).is_file():
         if best.exists():

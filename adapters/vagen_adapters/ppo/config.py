@@ -47,6 +47,23 @@ ESTIMATORS = {
     **{name: getattr(group_advantages, name) for name in IN_GROUPS},
 }
 
+REFUSED: dict[str, tuple[Any, str]] = {
+    "push_to_hub": (False, "left out: upload the finished folder with `hf upload NAME FOLDER`"),
+    "torch_compile": (False, "left out: sequences of ever new lengths would be compiled anew"),
+    "use_liger_kernel": (False, "left out: log-probabilities are computed here without all logits"),
+    "neftune_noise_alpha": (None, "left out: noise in embeddings would make ratios meaningless"),
+    "load_best_model_at_end": (
+        False,
+        "left out: eval_rollouts keeps the best model in a folder",
+    ),
+    "gradient_accumulation_steps": (1, "1: per_device_train_batch_size splits an update"),
+}
+"""Settings of transformers that have no meaning here: the only value that is taken, and what must
+be.
+"""
+BY_MODULES = ("galore", "apollo", "lomo")
+"""Parts of the names of optimisers that take a model's modules instead of policy and critic."""
+
 INHERITED = {
     "seed": Annotated[
         int, Field(ge=0, lt=2**24)
@@ -58,67 +75,81 @@ INHERITED = {
 
 @dataclass
 class MultiTurnPPOConfig(_BaseConfig):
-    """Settings beside those of `transformers.TrainingArguments`. Defaults are VAGEN's (table 22) where it has them.
+    """Settings beside those of `transformers.TrainingArguments`. Defaults are VAGEN's (table 22)
+    where it has them.
 
     One step is one optimizer update from one mini-batch. `max_steps` follows from `rollouts`.
-    `per_device_train_batch_size` is the number of sequences that go through the model at once; it changes memory, not
-    results. `gradient_accumulation_steps` has no meaning here. `learning_rate` is the policy's.
+    `per_device_train_batch_size` is the number of sequences that go through the model at once; it
+    changes memory, not results. `gradient_accumulation_steps` has no meaning here. `learning_rate`
+    is the policy's.
 
     Attributes:
-        environments: what is played, each an id or a table with the entries of `TrainingEnvironment`. Groups of
-            episodes are distributed over them by weight.
-        level_sampler: how a rollout's levels are chosen. `uniform` draws environments by weight and levels at random;
-            `difficulty` prefers those that the policy solves half of the time.
+        environments: what is played, each an id or a table with the entries of
+            `TrainingEnvironment`. Groups of episodes are distributed over them by weight.
+        level_sampler: how a rollout's levels are chosen. `uniform` draws environments by weight and
+            levels at random; `difficulty` prefers those that the policy solves half of the time.
         num_envs: environments that play at once in each process.
         env_threads: environments that are reset or stepped at the same time.
         rollouts: number of times that episodes are collected and trained on.
         episodes_per_rollout: episodes collected each time.
         group_size: episodes of the same level, for estimators that compare episodes.
-        context: earlier turns in a prompt, see `vagen_adapters.context`: `all` trains on whole episodes; with `last:N`
-            each turn is a sequence of its own (Verlog); with `summary:K` the policy writes a summary after K turns,
-            which is trained on as a reply and ends a sequence. The trainer takes no other policy.
+        context: earlier turns in a prompt, see `vagen_adapters.context`: `all` trains on whole
+            episodes; with `last:N` each turn is a sequence of its own (Verlog); with `summary:K`
+            the policy writes a summary after K turns, which is trained on as a reply and ends a
+            sequence. The trainer takes no other policy.
         max_length: tokens in a sequence.
         temperature: of sampling.
         top_p: of sampling.
         max_tokens: of a reply.
-        generation: the generation back-end: `transformers`, `vllm` in this process, or a `vllm-server`.
-        vllm_options: keywords of `VLLMSampler` (with those of `vllm.LLM`) or of `VLLMServerSampler`.
-        advantage: the estimator: `token_gae`, `dual_discount_gae`, `bilevel_gae`, `bilevel_gae_released`,
-            `bilevel_gae_mixed`, `turn_gae`, `vine`, `grpo`, `rloo`, `rloo_turns` or `gigpo`.
+        generation: the generation back-end: `transformers`, `vllm` in this process, or a
+            `vllm-server`.
+        vllm_options: keywords of `VLLMSampler` (with those of `vllm.LLM`) or of
+            `VLLMServerSampler`.
+        advantage: the estimator: `token_gae`, `dual_discount_gae`, `bilevel_gae`,
+            `bilevel_gae_released`, `bilevel_gae_mixed`, `turn_gae`, `vine`, `grpo`, `rloo`,
+            `rloo_turns` or `gigpo`.
         advantage_settings: the estimator's keywords, such as {"gamma_turn": 0.95}.
-        continuations: Monte Carlo continuations from each state, whose mean return is VinePPO's baseline.
+        continuations: Monte Carlo continuations from each state, whose mean return is VinePPO's
+            baseline.
         kl_coef: β of the KL penalty in the reward (k1 estimate).
         kl_loss_coef: weight of the KL term in the loss (k3 estimate).
         critic_learning_rate: 5 to 10 times the policy's (Turn-PPO).
         critic_warmup_rollouts: rollouts at the start in which only the critic is trained (Verlog).
-        value_clip: distance from its old value beyond which a value's loss stops falling; None for no limit.
+        value_clip: distance from its old value beyond which a value's loss stops falling; None for
+            no limit.
         entropy_coef: weight of the entropy bonus.
         clip_low: the ratio is clipped to [1 - clip_low, 1 + clip_high].
         clip_high: see `clip_low`.
-        dual_clip: largest ratio that counts where the advantage is negative (Ye et al. 2020); None for no limit.
+        dual_clip: largest ratio that counts where the advantage is negative (Ye et al. 2020); None
+            for no limit.
         policy_loss: PPO's clipped surrogate (`clip`) or CISPO's clipped weights (`cispo`).
-        ratio_level: `token` ratios, or geometric means over a `turn` (Turn-PPO) or a `sequence` (GSPO).
+        ratio_level: `token` ratios, or geometric means over a `turn` (Turn-PPO) or a `sequence`
+            (GSPO).
         loss_level: what has equal weight in the policy's loss: each `token`, `turn` or `sequence`.
-        sampler_correction: truncated importance weights of trainer against sampler, capped at 2: `none`, per `token`,
-            or per `sequence`.
-        reasoning_credit: `turn` pays the reasoning reward to all tokens of the turn (VAGEN), `span` credits each
-            sentence's tokens by that sentence's truth.
-        max_staleness: updates by which the weights that sampled a reply may be older than those that first learn from
-            it. 0 plays each rollout after the updates of the one before.
-        dynamic_sampling: how many times more levels are played at most until enough groups have returns that differ
-            (DAPO); groups of equal returns are left out. 0 for none.
-        overlong_share: last share of `max_tokens` in which a reply costs up to 1 (DAPO, eq. 13); 0 for no penalty.
+        sampler_correction: truncated importance weights of trainer against sampler, capped at 2:
+            `none`, per `token`, or per `sequence`.
+        reasoning_credit: `turn` pays the reasoning reward to all tokens of the turn (VAGEN), `span`
+            credits each sentence's tokens by that sentence's truth.
+        max_staleness: updates by which the weights that sampled a reply may be older than those
+            that first learn from it. 0 plays each rollout after the updates of the one before.
+        dynamic_sampling: how many times more levels are played at most until enough groups have
+            returns that differ (DAPO); groups of equal returns are left out. 0 for none.
+        overlong_share: last share of `max_tokens` in which a reply costs up to 1 (DAPO, eq. 13); 0
+            for no penalty.
         epochs_per_rollout: passes over the sequences of a rollout.
         minibatches: updates in each pass.
         packing: concatenate sequences into one row without padding.
         attn_implementation: of transformers, such as `flash_attention_2`; None for its default.
-        freeze_vision: keep the vision tower and its projector frozen; their features are computed once per picture.
-        shared_backbone: the critic is a value head on the policy's backbone instead of a model of its own.
-        lora: settings of `peft.LoraConfig`. If given, only adapters and the value head are trained, and the reference
-            is the policy without adapters.
-        eval_rollouts: evaluate on the validation split after every so many rollouts, write `evaluations.json`, and keep
-            the model that solved most in `best`. 0 for never.
+        freeze_vision: keep the vision tower and its projector frozen; their features are computed
+            once per picture.
+        shared_backbone: the critic is a value head on the policy's backbone instead of a model of
+            its own.
+        lora: settings of `peft.LoraConfig`. If given, only adapters and the value head are trained,
+            and the reference is the policy without adapters.
+        eval_rollouts: evaluate on the validation split after every so many rollouts, write
+            `evaluations.json`, and keep the model that solved most in `best`. 0 for never.
         eval_episodes: episodes of each environment in an evaluation, always on the same levels.
+        save_total_limit: checkpoints that are kept, the newest; None for all.
     """
 
     environments: list[Any] = field(default_factory=lambda: ["vagen/Sokoban-v0"])
@@ -165,6 +196,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     lora: dict[str, Any] = field(default_factory=dict)
     eval_rollouts: CountFrom0 = 0
     eval_episodes: Count = 128
+    save_total_limit: Count | None = 2
 
     @property
     def steps_per_rollout(self) -> int:
@@ -227,6 +259,9 @@ class MultiTurnPPOConfig(_BaseConfig):
                 "steps",
                 self.eval_rollouts * self.steps_per_rollout,
             )
+            # What transformers' EarlyStoppingCallback looks at.
+            if self.metric_for_best_model is None:
+                self.metric_for_best_model, self.greater_is_better = "success", True
         if (
             getattr(self, "activation_checkpointing", False) is None
         ):  # its name since transformers 5.20
@@ -276,20 +311,32 @@ class MultiTurnPPOConfig(_BaseConfig):
         )
         if self.advantage_settings.get("gamma_token", 1) != 1:
             raise TrainingConfigError(
-                f"advantage_settings gamma_token={self.advantage_settings['gamma_token']} is not valid: it must be 1, "
-                "or longer replies are discounted more; discount turns by gamma_turn"
+                f"advantage_settings gamma_token={self.advantage_settings['gamma_token']} is not "
+                "valid: it must be 1, or longer replies are discounted more; discount turns by "
+                "gamma_turn"
             )
 
     def _check_combinations(self) -> None:
         """Settings that only mean something together with others."""
-        if self.gradient_accumulation_steps != 1:
-            self._refuse(
-                "gradient_accumulation_steps", "1: per_device_train_batch_size splits an update"
-            )
-        if self.load_best_model_at_end:
-            self._refuse(
-                "load_best_model_at_end", "left out: eval_rollouts keeps the best model in a folder"
-            )
+        self._check_inherited()
+        self._check_groups()
+        self._check_critic_warmup()
+        self._check_staleness()
+        self._check_generation()
+        self._check_evaluation()
+        if not self.masks_observations:
+            for name in ("ratio_level", "loss_level"):
+                if getattr(self, name) == "turn":
+                    self._refuse(name, "token or sequence: observations are in no turn")
+
+    def _check_inherited(self) -> None:
+        for name, (taken, must_be) in REFUSED.items():
+            if getattr(self, name) != taken:
+                self._refuse(name, must_be)
+        if any(word in str(self.optim) for word in BY_MODULES):
+            self._refuse("optim", "an optimiser of parameters, such as adamw_torch_fused")
+
+    def _check_groups(self) -> None:
         if self.episodes_per_rollout % self.group_size != 0:
             self._refuse("episodes_per_rollout", f"a multiple of group_size={self.group_size}")
         if self.episodes_per_rollout < self.minibatches:
@@ -302,6 +349,8 @@ class MultiTurnPPOConfig(_BaseConfig):
             )
         if (self.continuations > 0) != (self.advantage == "vine"):
             self._refuse("continuations", "at least 1 for vine, and 0 for other estimators")
+
+    def _check_critic_warmup(self) -> None:
         if self.critic_warmup_rollouts and self.critic_kind == "none":
             self._refuse("critic_warmup_rollouts", f"0: {self.advantage} has no critic")
         if self.critic_warmup_rollouts >= self.rollouts:
@@ -309,6 +358,8 @@ class MultiTurnPPOConfig(_BaseConfig):
                 "critic_warmup_rollouts",
                 f"less than rollouts={self.rollouts}, or the policy never learns",
             )
+
+    def _check_staleness(self) -> None:
         if self.max_staleness > self.steps_per_rollout:
             self._refuse(
                 "max_staleness", f"at most the {self.steps_per_rollout} updates of a rollout"
@@ -320,6 +371,8 @@ class MultiTurnPPOConfig(_BaseConfig):
                 "max_staleness",
                 "0 without generation=vllm-server: other samplers compute where updates do",
             )
+
+    def _check_generation(self) -> None:
         if self.vllm_options and self.generation == "transformers":
             self._refuse(
                 "vllm_options", "left out without generation=vllm or generation=vllm-server"
@@ -328,16 +381,14 @@ class MultiTurnPPOConfig(_BaseConfig):
             check_entries(
                 "vllm_options", self.vllm_options, {"url": str, "weights_folder": str | Path | None}
             )
+
+    def _check_evaluation(self) -> None:
         rungs = max(len(environment.difficulties) for environment in self.training_environments)
         if self.eval_rollouts and self.eval_episodes < rungs:
             self._refuse(
                 "eval_episodes",
                 f"at least {rungs}, an episode for each of an environment's difficulties",
             )
-        if not self.masks_observations:
-            for name in ("ratio_level", "loss_level"):
-                if getattr(self, name) == "turn":
-                    self._refuse(name, "token or sequence: observations are in no turn")
 
     def _refuse(self, name: str, must_be: str) -> NoReturn:
         raise TrainingConfigError(
@@ -355,8 +406,8 @@ def entries_of(advantage: str) -> dict[str, Any]:
 def _types() -> dict[str, TypeAdapter[Any]]:
     """The types of all settings.
 
-    transformers' annotations don't say all that is taken: of its settings only switches and numbers are known, by their
-    defaults.
+    transformers' annotations don't say all that is taken: of its settings only switches and numbers
+    are known, by their defaults.
     """
     own = {**inspect.get_annotations(MultiTurnPPOConfig, eval_str=True), **INHERITED}
     inherited = {bool: bool | None, int: int, float: float}
@@ -369,7 +420,14 @@ def _types() -> dict[str, TypeAdapter[Any]]:
 
 
 def check_setting(name: str, setting: Any) -> None:
-    """Raise TrainingConfigError for an unknown setting, or one of another type, choice or range than its field."""
+    """Raise TrainingConfigError for an unknown setting, or one of another type, choice or range
+    than its field.
+    """
+    if name == "quantization_config":
+        raise TrainingConfigError(
+            "quantization_config: quantised weights (QLoRA) aren't trained here; use lora over "
+            "bfloat16 weights"
+        )
     if name not in _types():
         raise TrainingConfigError(
             f"the trainer has no setting {name!r}.{did_you_mean(name, _types())}"

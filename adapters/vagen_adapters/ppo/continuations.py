@@ -26,7 +26,8 @@ def returns_of(
 ) -> list[list[list[float]]]:
     """For each episode and turn the returns of its forks, without those that failed.
 
-    `played` are the forks from `forks_of`, played to their ends; `gamma` is the discount from one turn to the next.
+    `played` are the forks from `forks_of`, played to their ends; `gamma` is the discount from one
+    turn to the next.
     """
     left = iter(played)
 

@@ -19,7 +19,8 @@ _PROBES = ("Qsystem", "Quser", "Qreply", "Qlater")
 class Conversation:
     """A chat template.
 
-    `template` is its Jinja source. The family's processor replaces `image_token` by the tokens of a picture.
+    `template` is its Jinja source. The family's processor replaces `image_token` by the tokens of a
+    picture.
 
     Raises:
         ValueError: it doesn't render every part of a conversation.
@@ -45,7 +46,9 @@ class Conversation:
     def prompt(
         self, system: str | None, observations: Sequence[str], replies: Sequence[str]
     ) -> str:
-        """The text before the reply to the last of `observations`, each of the others with its reply."""
+        """The text before the reply to the last of `observations`, each of the others with its
+        reply.
+        """
         messages: list[dict[str, Any]] = []
         if system is not None:
             messages.append({"role": "system", "content": self._words(system)})
@@ -53,7 +56,8 @@ class Conversation:
             messages.append({"role": "user", "content": _parts(observation)})
             if reply is not None:
                 messages.append({"role": "assistant", "content": self._words(reply)})
-        # Environments ask for thoughts in tags of their own, so none are opened in the reply's name.
+        # Environments ask for thoughts in tags of their own, so none are opened in the reply's
+        # name.
         text: str = self._tokenizer.apply_chat_template(
             messages,
             chat_template=self._template,
@@ -64,7 +68,9 @@ class Conversation:
         return text
 
     def after_reply(self, system: str | None, observation: str) -> str:
-        """The text that follows a reply: what closes it, an observation, and what opens the next reply."""
+        """The text that follows a reply: what closes it, an observation, and what opens the next
+        reply.
+        """
         return self.prompt(system, [".", observation], [REPLY]).partition(REPLY)[2]
 
     def _is_whole(self) -> bool:

@@ -14,6 +14,7 @@ from torch import Tensor
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic, with_adapters
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.introspection import base_of
 
 
 def sharding_of(accelerator: Any, *, fsdp: bool) -> str:
@@ -32,15 +33,16 @@ def check_sharding(accelerator: Any, sharding: str, generation: str) -> None:
         )
     if sharding in ("fsdp", "zero3") and generation == "transformers":
         raise TrainingConfigError(
-            "generation='transformers' samples from weights that are whole in each process, and here they are "
-            "sharded; set generation to vllm or vllm-server, or use DDP or ZeRO 2"
+            "generation='transformers' samples from weights that are whole in each process, and "
+            "here they are sharded; set generation to vllm or vllm-server, or use DDP or ZeRO 2"
         )
 
 
 def with_reduction(accelerator: Any, model: Any, parts: Sequence[Any]) -> Iterator[Any]:
     """Yield the parts of an update; gradients are reduced with the last one.
 
-    Where gradients are sharded (FSDP 2, ZeRO) they are reduced with each part, so that no process holds whole ones.
+    Where gradients are sharded (FSDP 2, ZeRO) they are reduced with each part, so that no process
+    holds whole ones.
     """
     sharded = accelerator.num_processes > 1 and str(accelerator.distributed_type.value) in (
         "FSDP",
@@ -55,14 +57,20 @@ def with_reduction(accelerator: Any, model: Any, parts: Sequence[Any]) -> Iterat
 
 def load_actor_critic(cls: type[ActorCritic], model: str, args: MultiTurnPPOConfig) -> ActorCritic:
     """Read policy, critic and reference as the settings ask for them."""
-    # An update of 1e-6 of a weight is lost in bfloat16, so weights are float32, and autocast computes in bfloat16.
-    # DeepSpeed keeps float32 copies of its own, and adapters are small beside the frozen weights.
+    # An update of 1e-6 of a weight is lost in bfloat16, so weights are float32, and autocast
+    # computes in bfloat16. DeepSpeed keeps float32 copies of its own, and adapters are small beside
+    # the frozen weights.
+    if args.lora and base_of(model) is not None:
+        raise TrainingConfigError(
+            f"{model} holds adapters already (lora), and new ones would be of the model without them; "
+            f"merge them first: vagen merge {model} --out FOLDER"
+        )
     deepspeed = getattr(args, "deepspeed_plugin", None) is not None
     as_stored = deepspeed and args.bf16
     options: dict[str, Any] = {"dtype": "auto" if args.lora or as_stored else torch.float32}
     if not deepspeed and os.environ.get("ACCELERATE_USE_FSDP") != "true":
-        # From the file, whose pages a machine's processes share, to the GPU, one tensor after the other. Weights that
-        # will be sharded may not fit on one GPU.
+        # From the file, whose pages a machine's processes share, to the GPU, one tensor after the
+        # other. Weights that will be sharded may not fit on one GPU.
         options["device_map"] = str(args.device)
     if args.attn_implementation is not None:
         options["attn_implementation"] = args.attn_implementation
@@ -75,7 +83,9 @@ def load_actor_critic(cls: type[ActorCritic], model: str, args: MultiTurnPPOConf
             loaded.freeze_vision()
         if args.kl_coef or args.kl_loss_coef:
             arithmetic = torch.bfloat16 if args.bf16 else torch.float32
-            loaded.add_reference(arithmetic, model if as_stored else None)
+            loaded.add_reference(
+                arithmetic, model if as_stored and base_of(model) is None else None
+            )
     return loaded
 
 
@@ -83,8 +93,8 @@ def load_actor_critic(cls: type[ActorCritic], model: str, args: MultiTurnPPOConf
 def whole_weights(args: MultiTurnPPOConfig) -> Iterator[None]:
     """Read whole models in each process, and let DeepSpeed shard them later.
 
-    Under ZeRO 3 transformers would shard them while it reads, whatever `zero3_init_flag` says, and the copy that
-    becomes the reference would be empty.
+    Under ZeRO 3 transformers would shard them while it reads, whatever `zero3_init_flag` says, and
+    the copy that becomes the reference would be empty.
     """
     plugin = getattr(args, "deepspeed_plugin", None)
     if plugin is None:
@@ -103,8 +113,8 @@ def whole_weights(args: MultiTurnPPOConfig) -> Iterator[None]:
 def own_parts(accelerator: Any, rows: Tensor, size: int) -> Iterator[tuple[Tensor, bool]]:
     """This process's share of `rows`, up to `size` at a time.
 
-    Every process gets equally many parts, because sharded weights are gathered by all at once: one with no rows left
-    gets the first row, and False for not its own.
+    Every process gets equally many parts, because sharded weights are gathered by all at once: one
+    with no rows left gets the first row, and False for not its own.
     """
     rank, world = accelerator.process_index, accelerator.num_processes
     mine = rows[rank::world]

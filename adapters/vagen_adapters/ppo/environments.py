@@ -1,4 +1,6 @@
-"""The environments of a training: their settings, the tasks that they are played as, and the simulators in use."""
+"""The environments of a training: their settings, the tasks that they are played as, and the
+simulators in use.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,20 @@ from vagen_envs.prompting import Prompts
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingEnvironment:
-    """An environment of a training: an entry of `environments` in the settings, or a table `[[environments]]` in TOML.
+    """An environment of a training: an entry of `environments` in the settings, or a table
+    `[[environments]]` in TOML.
 
     Attributes:
         id: as in `gym.make`.
         name: in logs and evaluations; the id by default. Unique in a training.
         options: of the environment.
-        weight: share of the groups of episodes that are played in it, relative to the other environments.
+        weight: share of the groups of episodes that are played in it, relative to the other
+            environments.
         reward_scale: factor for its rewards before advantages and value targets are computed.
-        prompt_packs: each training level is played with one drawn from these (V-Triune, appendix B). Evaluations use
-            the first.
-        difficulties: rungs of the environment's ladder that it is played on, as its option `difficulty`.
+        prompt_packs: each training level is played with one drawn from these (V-Triune, appendix
+            B). Evaluations use the first.
+        difficulties: rungs of the environment's ladder that it is played on, as its option
+            `difficulty`.
 
     Raises:
         TrainingConfigError: an entry repeats itself, or says twice what is played.
@@ -90,13 +95,15 @@ class TrainingEnvironment:
     def _require(self, condition: bool, name: str, must_be: str) -> None:
         if not condition:
             raise TrainingConfigError(
-                f"environments: {name}={getattr(self, name)!r} of {self.id} is not valid: it must be {must_be}"
+                f"environments: {name}={getattr(self, name)!r} of {self.id} is not valid: it "
+                f"must be {must_be}"
             )
 
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """What groups of episodes are drawn from: an environment with one set of options and a share of the weight.
+    """What groups of episodes are drawn from: an environment with one set of options and a share of
+    the weight.
 
     `name`, in logs, is the environment's, with the difficulty where it has several.
     """

@@ -1,7 +1,7 @@
 """Episodes as they were played, and the token sequences that they are trained on.
 
-A prompt and the sequence that is trained on are laid out by the same function from the same sampled tokens,
-so that nothing is tokenised twice and what was sampled is what is trained on.
+A prompt and the sequence that is trained on are laid out by the same function from the same sampled
+tokens, so that nothing is tokenised twice and what was sampled is what is trained on.
 """
 
 from __future__ import annotations
@@ -52,9 +52,11 @@ class PlayedTurn:
         reply: the sampled tokens.
         turn: the environment's record.
         rewards: the environment's terms and any others.
-        words: which of the reply's words are true, where they are credited by themselves; see `reasoning`.
+        words: which of the reply's words are true, where they are credited by themselves; see
+            `reasoning`.
         snapshot: the environment before the reply, where it is kept; empty elsewhere.
-        version: of the weights that sampled all tokens of the reply, as the number of updates before.
+        version: of the weights that sampled all tokens of the reply, as the number of updates
+            before.
     """
 
     shown: Shown
@@ -78,7 +80,8 @@ class PlayedTurn:
 
 @dataclass(frozen=True, eq=False)
 class PlayedSummary:
-    """A summary that the policy wrote of turns that are no longer shown after it: sampled and trained on as a reply.
+    """A summary that the policy wrote of turns that are no longer shown after it: sampled and
+    trained on as a reply.
 
     `shown` is the request for it; the other fields are those of a turn.
     """
@@ -99,13 +102,16 @@ class PPOEpisode:
     """An episode.
 
     Attributes:
-        last_shown: the observation after the last turn; None once it is terminated, when nothing is read any more.
+        last_shown: the observation after the last turn; None once it is terminated, when nothing is
+            read any more.
         terminated: solved or lost.
         truncated: cut by the environment's budget, or for want of room in the context.
         failure: why it can't be trained on (a broken environment or judge, no room), else None.
         summaries: by the number of turns before each.
-        pending: the observation that is shown after the summary that is asked for now; None elsewhere.
-        begins_at: the environment where this episode is played on from, after its first turns; empty for a reset.
+        pending: the observation that is shown after the summary that is asked for now; None
+            elsewhere.
+        begins_at: the environment where this episode is played on from, after its first turns;
+            empty for a reset.
     """
 
     level: LevelSeed
@@ -119,7 +125,9 @@ class PPOEpisode:
     begins_at: bytes = b""
 
     def fork(self, turn: int, number: int) -> PPOEpisode:
-        """An episode that goes on from before the reply of `turn`, which was played with a snapshot; one of several."""
+        """An episode that goes on from before the reply of `turn`, which was played with a
+        snapshot; one of several.
+        """
         draw = HashStream("fork", self.level.draw, turn, number).bits(48)
         here = self.turns[turn]
         turns = list(self.turns[:turn])
@@ -151,7 +159,9 @@ class PPOEpisode:
 
     @property
     def source(self) -> str:
-        """Where the level comes from: the data source that its metrics name, else its task, else its environment."""
+        """Where the level comes from: the data source that its metrics name, else its task, else
+        its environment.
+        """
         first = self.turns[0].turn
         return str(first.metrics.get("data_source", self.level.environment or first.env_id))
 
@@ -167,7 +177,8 @@ class TokenSequence:
 
     Attributes:
         prompt: all tokens and pictures.
-        turn_ids: the number of the step, a turn or a summary, whose sampled token is trained on; -1 elsewhere.
+        turn_ids: the number of the step, a turn or a summary, whose sampled token is trained on; -1
+            elsewhere.
         logprobs: the log-probability of each such token when it was sampled, 0 elsewhere.
         ends_with_observation: whether the last tokens are an observation without a reply.
     """
@@ -179,7 +190,9 @@ class TokenSequence:
 
 
 def remembered(steps: Sequence[Step], now: int, context: ContextPolicy) -> Sequence[Step]:
-    """The steps before step `now` that the model is shown: all, the latest turns (Verlog), or all since a summary."""
+    """The steps before step `now` that the model is shown: all, the latest turns (Verlog), or all
+    since a summary.
+    """
     if context.turns is not None:
         return steps[max(0, now - context.turns) : now]
     return steps[
@@ -207,7 +220,8 @@ def lay_out(
         if number == 0:
             ids += observation.first_ids
         else:
-            # An observation's tokens begin with the one that ends a reply; most replies have it already.
+            # An observation's tokens begin with the one that ends a reply; most replies have it
+            # already.
             ids += observation.next_ids[1 if ids[-1] == observation.next_ids[0] else 0 :]
         turn_ids += [NOT_SAMPLED] * (len(ids) - len(turn_ids))
         logprobs += [0.0] * (len(ids) - len(logprobs))
@@ -227,12 +241,13 @@ def lay_out(
 def training_sequences(
     episode: PPOEpisode, context: ContextPolicy | None = None, *, with_end: bool = False
 ) -> list[TokenSequence]:
-    """The sequences of an episode: one for the whole, one up to each summary, or with `last:N` one for each turn.
+    """The sequences of an episode: one for the whole, one up to each summary, or with `last:N` one
+    for each turn.
 
     Together they hold every step's tokens once, each after what the sampler read before it.
 
-    With `with_end`, a truncated episode's last sequence ends with the observation after it, whose value
-    is what the rest of the episode would have been worth.
+    With `with_end`, a truncated episode's last sequence ends with the observation after it, whose
+    value is what the rest of the episode would have been worth.
     """
     context, steps = context or ContextPolicy(), episode.steps
     end = episode.last_shown if with_end and episode.truncated and not episode.terminated else None
@@ -254,11 +269,14 @@ def training_sequences(
 
 
 def keep_differing(episodes: Sequence[PPOEpisode], most: int) -> list[PPOEpisode]:
-    """Whole groups whose returns differ, up to `most` of them, in order: groups of equal returns teach nothing (DAPO).
+    """Whole groups whose returns differ, up to `most` of them, in order: groups of equal returns
+    teach nothing (DAPO).
 
-    Returns that differ by rounding alone count as equal.
+    Returns that differ by rounding alone count as equal. A group of which an episode failed is
+    none: other levels are played instead of it.
     """
-    differing = [group for group in groups_of(episodes) if not have_equal_returns(group)]
+    whole = [group for group in groups_of(episodes) if all(each.failure is None for each in group)]
+    differing = [group for group in whole if not have_equal_returns(group)]
     return [episode for group in differing[:most] for episode in group]
 
 

@@ -22,9 +22,11 @@ from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """The B token sequences of a rollout, padded on the right to L, with the episode of each row and its number, (B,).
+    """The B token sequences of a rollout, padded on the right to L, with the episode of each row
+    and its number, (B,).
 
-    `turn_ids`, (B, L), are the turns of sampled tokens, -1 elsewhere; `sampled_logprobs`, (B, L), the sampler's.
+    `turn_ids`, (B, L), are the turns of sampled tokens, -1 elsewhere; `sampled_logprobs`, (B, L),
+    the sampler's.
     """
 
     rows: list[TokenSequence]
@@ -38,7 +40,8 @@ class Sequences:
 class Experience:
     """The inputs of a rollout's updates, which stay constant; (B, L), and (B, L + 1) for values.
 
-    `old_logprobs` is None if the rollout has one update, whose own log-probabilities are the old ones.
+    `old_logprobs` is None if the rollout has one update, whose own log-probabilities are the old
+    ones.
     """
 
     sequences: Sequences
@@ -80,8 +83,8 @@ def trajectories_of(
 ) -> Trajectories:
     """The batch that advantage estimators take.
 
-    `values` are the critic's, (B, L + 1); `kl_rewards` (B, L); `state_values` the mean return of the Monte Carlo
-    continuations from each turn of each episode, if there are any.
+    `values` are the critic's, (B, L + 1); `kl_rewards` (B, L); `state_values` the mean return of
+    the Monte Carlo continuations from each turn of each episode, if there are any.
     """
     device, rows = values.device, range(len(sequences.rows))
     rewards = torch.zeros(len(rows), int(sequences.turn_ids.max()) + 1, device=device)
@@ -136,7 +139,9 @@ def trajectories_of(
 def sampler_correction(
     sequences: Sequences, logprobs: Tensor | None, level: Literal["none", "token", "sequence"]
 ) -> tuple[Tensor | None, dict[str, float]]:
-    """(B, L) Truncated importance weights of the trainer's policy against the sampler's, and figures of them."""
+    """(B, L) Truncated importance weights of the trainer's policy against the sampler's, and
+    figures of them.
+    """
     if level == "none" or logprobs is None:
         return None, {}
     weights = losses.sampler_weights(
@@ -151,7 +156,9 @@ def sampler_correction(
 
 
 def shortest_first(sequences: Sequences, rows: Tensor) -> Tensor:
-    """`rows` ordered by length, so that those that go through the model together need little padding."""
+    """`rows` ordered by length, so that those that go through the model together need little
+    padding.
+    """
     lengths = torch.tensor([len(sequences.rows[row].prompt.ids) for row in rows.tolist()])
     return rows[lengths.argsort(stable=True)]
 
@@ -165,8 +172,8 @@ def policy_loss(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The policy's loss on R of the rows, and its terms.
 
-    `weights`, (R, L), are those of tokens in the mean over the mini-batch. `found` has the present policy's `logprobs`
-    and `entropies`, (R, W), where W ≤ L is the width of the longest row.
+    `weights`, (R, L), are those of tokens in the mean over the mini-batch. `found` has the present
+    policy's `logprobs` and `entropies`, (R, W), where W ≤ L is the width of the longest row.
     """
     logprobs, width = found["logprobs"], found["logprobs"].shape[1]
     weights = weights[:, :width]
@@ -201,7 +208,8 @@ def policy_loss(
         "policy/kl_to_old": (torch.where(trained, old - logprobs, 0) * weights).sum(),
     }
     if experience.old_logprobs is None:
-        gaps = (old - experience.sequences.sampled_logprobs[rows, :width]).abs()
+        sampled = experience.sequences.sampled_logprobs[rows, :width]
+        gaps = losses.sampler_gaps(old, found["log_shares"], sampled)
         terms["policy/sampler_gap"] = (torch.where(trained, gaps, 0) * weights).sum()
     loss = terms["policy/loss"] - args.entropy_coef * terms["policy/entropy"]
     if args.kl_loss_coef and experience.reference_logprobs is not None:

@@ -1,7 +1,7 @@
 """Whether a family's model can be trained, found out by trying, before the first rollout.
 
-No list of names decides. A family passes whose processor, template and model do here what training rests on; any
-other is refused with the check that failed. `check_layout` needs no weights.
+No list of names decides. A family passes whose processor, template and model do here what training
+rests on; any other is refused with the check that failed. `check_layout` needs no weights.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from vagen_adapters.ppo.vision_cache import GIVEN, VisionFeatureCache
 GAP = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}
 """How far log-probabilities of one token may be apart, computed two ways, by the weights' type."""
 BATCH_GAP = 2e-4
-"""The same between batches of other shapes, padding and generate's cache included: 2e-5 in a model of 30 layers."""
+"""The same between batches of other shapes, padding and generate's cache included: 2e-5 in a model
+of 30 layers.
+"""
 NOISE = 8
-"""Times a token's log-probability changes with the number of rows beside it, which is allowed too: kernels of large
-models sum in another order for another batch."""
+"""Times a token's log-probability changes with the number of rows beside it, which is allowed too:
+kernels of large models sum in another order for another batch."""
 
 SYSTEM, REPLIES = "Play well.", ("Up", "Down")
 TEXTS = (
@@ -41,7 +43,8 @@ TEXTS = (
 
 
 def check_layout(encoder: ChatEncoder) -> None:
-    """Compare what the encoder lays out with what the family's processor and template say of a whole conversation.
+    """Compare what the encoder lays out with what the family's processor and template say of a
+    whole conversation.
 
     Raises:
         TrainingConfigError: they differ.
@@ -64,8 +67,8 @@ def check_layout(encoder: ChatEncoder) -> None:
     whole, spliced = [*encoder.beginning, *made["input_ids"][0].tolist()], [*shown[0].first_ids]
     for reply, following in zip(REPLIES, shown[1:], strict=True):
         spliced += [*encoder.encode(reply), *following.next_ids]
-    # A template that ends a prompt in line breaks may have them cut in another way before a reply: they are read as
-    # they are when it is sampled, and say the same.
+    # A template that ends a prompt in line breaks may have them cut in another way before a reply:
+    # they are read as they are when it is sampled, and say the same.
     if whole != spliced and encoder.tokenizer.decode(whole) != encoder.tokenizer.decode(spliced):
         at = next(
             at
@@ -77,9 +80,10 @@ def check_layout(encoder: ChatEncoder) -> None:
         )
         raise refusal(
             encoder.family.name,
-            f"continuation: a whole conversation has {len(whole)} tokens, its turns by themselves {len(spliced)}; "
-            f"token {at} on, it has {other} and they {one}; use a template that ends a reply with a token, and turn "
-            "off in the folder's processor_config.json what it adds or numbers",
+            f"continuation: a whole conversation has {len(whole)} tokens, its turns by "
+            f"themselves {len(spliced)}; token {at} on, it has {other} and they {one}; use a "
+            "template that ends a reply with a token, and turn off in the folder's "
+            "processor_config.json what it adds or numbers",
         )
     types = next((made[name] for name in TOKEN_TYPES if name in made), None)
     ours = next(iter(encoder.token_types(made["input_ids"]).values()), None)
@@ -94,8 +98,8 @@ def check_layout(encoder: ChatEncoder) -> None:
 def _whole_conversation(encoder: ChatEncoder) -> str:
     """The text of a conversation whose parts are written as before the replies to each.
 
-    A template may open a reply in a prompt (with empty thoughts, or a space) and leave that out of a reply that it is
-    given, or the other way round: earlier tokens stay unchanged.
+    A template may open a reply in a prompt (with empty thoughts, or a space) and leave that out of
+    a reply that it is given, or the other way round: earlier tokens stay unchanged.
     """
     last = [_pieces(encoder, TEXTS[:number])[-1] for number in range(1, len(TEXTS) + 1)]
     for number, (written, opened) in enumerate(
@@ -105,8 +109,9 @@ def _whole_conversation(encoder: ChatEncoder) -> str:
         if not (one.startswith(other) or other.startswith(one)):
             raise refusal(
                 encoder.family.name,
-                f"continuation: what stands before reply {number} is written in another way once others follow: "
-                f"{opened[-60:]!r}, then {written[-60:]!r}; use a template that keeps a conversation as it was",
+                f"continuation: what stands before reply {number} is written in another way once "
+                f"others follow: {opened[-60:]!r}, then {written[-60:]!r}; use a template that "
+                "keeps a conversation as it was",
             )
     ends = [f"{reply}{encoder.end_text}" for reply in REPLIES]
     return "".join(piece for pair in zip(last, [*ends, ""], strict=True) for piece in pair)
@@ -118,12 +123,14 @@ def _pieces(encoder: ChatEncoder, texts: Sequence[str]) -> list[str]:
 
 
 def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool = False) -> None:
-    """Sample short conversations as a rollout does, and compare the log-probabilities with those of the trainer.
+    """Sample short conversations as a rollout does, and compare the log-probabilities with those of
+    the trainer.
 
-    Sampling has a cache and padding on the left, and reads no later turn; training has padding on the right, or none
-    in one row for all conversations (`packed_rows`).
+    Sampling has a cache and padding on the left, and reads no later turn; training has padding on
+    the right, or none in one row for all conversations (`packed_rows`).
 
-    With `turn_by_turn` each turn is trained on as it was sampled, so that later ones can't change it.
+    With `turn_by_turn` each turn is trained on as it was sampled, so that later ones can't change
+    it.
 
     Raises:
         TrainingConfigError: they differ, the model is blind, or it refuses its inputs.
@@ -135,8 +142,9 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
     if not model.packs:
         check = "sampler against trainer"
         fix = (
-            "use a release of transformers where generate and the forward pass agree, set context=last:N if a later "
-            "turn's picture changes a reply before it, or train a family that takes several pictures in a conversation"
+            "use a release of transformers where generate and the forward pass agree, set "
+            "context=last:N if a later turn's picture changes a reply before it, or train a "
+            "family that takes several pictures in a conversation"
         )
     with _trying(model, encoder, check, fix):
         turns: tuple[list[PlayedTurn], ...] = ([], [])
@@ -160,7 +168,10 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
                 (scores[row, : len(trained)] - torch.tensor(sequence.logprobs))[trained].abs().max()
             )
             if not gap <= allowed:
-                found = f"sampled tokens' log-probabilities are {gap:.1e} apart, where {allowed:.0e} is allowed"
+                found = (
+                    f"sampled tokens' log-probabilities are {gap:.1e} apart, where {allowed:.0e} "
+                    "is allowed"
+                )
                 raise refusal(encoder.family.name, f"{check}: {found}; {fix}")
         ids, others = (
             prompts[0].ids,
@@ -180,7 +191,9 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
 def vision_cache_for(
     model: ActorCritic, encoder: ChatEncoder, most: int
 ) -> VisionFeatureCache | None:
-    """A cache of `most` bytes for frozen vision features; None if towers are trained or cached features differ."""
+    """A cache of `most` bytes for frozen vision features; None if towers are trained or cached
+    features differ.
+    """
     models = [one for one in (model.policy, model.critic, model.reference) if one is not None]
     trained = any(parameter.requires_grad for one in models for parameter in vision_parameters(one))
     if not most or trained or GIVEN not in encoder.accepted:
@@ -260,7 +273,9 @@ def _show(
     text: str = f"Here {IMAGE_PLACEHOLDER} it is.",
     size: int = -1,
 ) -> Shown:
-    """An observation whose picture is checkered: noise would be the same everywhere to a tower that averages."""
+    """An observation whose picture is checkered: noise would be the same everywhere to a tower that
+    averages.
+    """
     rows, columns = np.indices(((64, 64), (64, 96))[(number if size < 0 else size) % 2])
     checks = ((rows // 8 + columns // (8 + number)) % 2)[..., None] * np.array(
         [200, 90 + 9 * number, 40]

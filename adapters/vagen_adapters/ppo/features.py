@@ -1,4 +1,6 @@
-"""What models are given of pictures: joined over a batch, and kept for a while within a number of bytes."""
+"""What models are given of pictures: joined over a batch, and kept for a while within a number of
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,11 @@ class RecentlyUsed(Generic[Kept]):
 
 
 def end_to_end(features: Sequence[Tensor]) -> Tensor:
-    """One feature of many pictures, along the first axis; where their sizes differ along others, zeros fill up.
+    """One feature of many pictures, along the first axis; where their sizes differ along others,
+    zeros fill up.
 
-    Families that take pictures of many sizes say beside them how large each is, or leave out what is all zeros.
+    Families that take pictures of many sizes say beside them how large each is, or leave out what
+    is all zeros.
     """
     if len({feature.shape[1:] for feature in features}) == 1:
         return torch.cat(list(features))
@@ -59,7 +63,9 @@ def end_to_end(features: Sequence[Tensor]) -> Tensor:
 def joined_features(
     features: Sequence[Mapping[str, Tensor]], wanted: Container[str] | None = None
 ) -> dict[str, Tensor]:
-    """The features of many observations end to end, or those of them that are wanted; some have no pictures."""
+    """The features of many observations end to end, or those of them that are wanted; some have no
+    pictures.
+    """
     seen = [entries for entries in features if entries]
     names = [name for name in (seen[0] if seen else ()) if wanted is None or name in wanted]
     return {name: end_to_end([entries[name] for entries in seen]) for name in names}

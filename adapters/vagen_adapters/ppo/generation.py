@@ -1,4 +1,6 @@
-"""Replies from a model: the one interface behind which generation back-ends stand, and the transformers one."""
+"""Replies from a model: the one interface behind which generation back-ends stand, and the
+transformers one.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,15 @@ from vagen_adapters.ppo.vision_cache import VisionFeatureCache
 ROOM = 64 * 4096
 """Tokens whose keys and values the policy itself holds at a time when it samples."""
 TILE = 8
-"""What batches that are learned from are as wide as a multiple of: matrix units work in tiles, and a library that plans
-products for each shape anew (oneDNN) meets few."""
+"""What batches that are learned from are as wide as a multiple of: matrix units work in tiles, and
+a library that plans products for each shape anew (oneDNN) meets few."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prompt:
-    """What the model reads before a reply: all tokens, and the observations whose pictures are among them."""
+    """What the model reads before a reply: all tokens, and the observations whose pictures are
+    among them.
+    """
 
     ids: tuple[int, ...]
     shown: tuple[Shown, ...]
@@ -33,7 +37,9 @@ class Prompt:
 
 @dataclass(frozen=True)
 class SampledReply:
-    """The tokens that were sampled, with the end token if it came, and their log-probabilities when they were."""
+    """The tokens that were sampled, with the end token if it came, and their log-probabilities when
+    they were.
+    """
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
@@ -61,19 +67,23 @@ class SampleSettings:
 
 
 class Sampler(Protocol):
-    """A generation back-end. One that shares its GPU with updates may have `rest()`, which gives memory up for now."""
+    """A generation back-end. One that shares its GPU with updates may have `rest()`, which gives
+    memory up for now.
+    """
 
     def sample(
         self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]
     ) -> list[SampledReply]:
         """A reply to each prompt, in order.
 
-        A reply depends on the weights, its prompt and its seed, and not on what else is sampled beside it: neither
-        the number of environments nor that of processes changes what is played.
+        A reply depends on the weights, its prompt and its seed, and not on what else is sampled
+        beside it: neither the number of environments nor that of processes changes what is played.
         """
 
     def sync(self) -> None:
-        """Take over the policy's weights as they are now. Every process calls it at the same time."""
+        """Take over the policy's weights as they are now. Every process calls it at the same
+        time.
+        """
 
 
 def check_pictures(prompts: Sequence[Prompt], encoder: ChatEncoder) -> None:
@@ -96,7 +106,8 @@ def model_inputs(
     They are as wide as the next `multiple`. With `vision_cache` the pictures are given by number.
 
     Raises:
-        TrainingDataError: image tokens and picture features don't match, which would fail deep in the model.
+        TrainingDataError: image tokens and picture features don't match, which would fail deep in
+            the model.
     """
     check_pictures(prompts, encoder)
     rows, side = [torch.tensor(prompt.ids) for prompt in prompts], "left" if left else "right"
@@ -115,8 +126,8 @@ def model_inputs(
 class TransformersSampler:
     """Sampling with `model.generate`, left-padded.
 
-    A batch has at most `room` tokens, padding and replies included, but at least one prompt. With `vision_cache` the
-    model's frozen tower encodes each picture once.
+    A batch has at most `room` tokens, padding and replies included, but at least one prompt. With
+    `vision_cache` the model's frozen tower encodes each picture once.
     """
 
     def __init__(
@@ -163,7 +174,8 @@ class TransformersSampler:
         if self.vision_cache:
             inputs = self.vision_cache.given(self.model, inputs)
         draw = Draw(sampling, seeds, self.encoder.forbidden_ids)
-        # Every setting is given: a checkpoint's own, such as a repetition penalty, would go unseen by the trainer.
+        # Every setting is given: a checkpoint's own, such as a repetition penalty, would go unseen
+        # by the trainer.
         settings = GenerationConfig(
             do_sample=False,
             temperature=1.0,
@@ -186,7 +198,9 @@ class TransformersSampler:
         )
 
     def _replies(self, sampled: Tensor, logprobs: Tensor) -> list[SampledReply]:
-        """Return tokens and log-probabilities, (B, T) each; ignore those after the first end token."""
+        """Return tokens and log-probabilities, (B, T) each; ignore those after the first end
+        token.
+        """
         ended = (sampled == self.encoder.end_id).long()
         lengths = torch.where(ended.any(1), ended.argmax(1) + 1, sampled.shape[1]).tolist()
         return [
@@ -200,7 +214,8 @@ class TransformersSampler:
 class Draw:
     """A logits processor that draws each row's next token with that row's own random numbers.
 
-    `generate` draws from one generator for all rows, so that a reply would depend on those beside it.
+    `generate` draws from one generator for all rows, so that a reply would depend on those beside
+    it.
 
     Attributes:
         uniforms: (B, T) in [0, 1), one for each token that a row may come to.

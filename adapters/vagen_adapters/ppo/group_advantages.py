@@ -1,4 +1,5 @@
-"""How much better each sampled token was than what others got from the same level, or the same state: no critic.
+"""How much better each sampled token was than what others got from the same level, or the same
+state: no critic.
 
     estimator     from                              one advantage per …
     grpo          Shao et al. 2024, GRPO            episode
@@ -20,18 +21,22 @@ from vagen_adapters.ppo.setting_types import Share
 from vagen_adapters.ppo.trajectories import Trajectories
 
 ROUNDING = 2e-6
-"""Relative difference of equal returns: rewards come in float32, and are divided among turns in several ways."""
+"""Relative difference of equal returns: rewards come in float32, and are divided among turns in
+several ways.
+"""
 
 
 def grpo(batch: Trajectories, *, scale: bool = True, eps: float = 1e-6) -> Advantages:
-    """An episode's return against the mean of its group, for all its tokens alike. Shao et al. 2024 (GRPO).
+    """An episode's return against the mean of its group, for all its tokens alike. Shao et al. 2024
+    (GRPO).
 
-    The return is the sum of all turn and KL rewards. An episode without sampled tokens is not counted in
-    its group; an episode alone in its group has nothing to be compared with and gets 0.
+    The return is the sum of all turn and KL rewards. An episode without sampled tokens is not
+    counted in its group; an episode alone in its group has nothing to be compared with and gets 0.
 
     Args:
         batch: The episodes, with `group_ids`; `values` are not used.
-        scale: Divide by the group's standard deviation (n - 1 in the denominator) + `eps`; False is Dr. GRPO.
+        scale: Divide by the group's standard deviation (n - 1 in the denominator) + `eps`; False is
+            Dr. GRPO.
         eps: Keeps a group of equal returns at 0.
     """
     tokens, episodes, returns, groups = _returns_in_groups(batch)
@@ -48,11 +53,12 @@ def rloo(batch: Trajectories) -> Advantages:
 
 
 def rloo_turns(batch: Trajectories, *, gamma: Share = 1.0) -> Advantages:
-    """RLOO by turn: the return from turn t on, minus the mean of the same over the other episodes of the group.
+    """RLOO by turn: the return from turn t on, minus the mean of the same over the other episodes
+    of the group.
 
-    An episode that ended before turn t counts as 0 there. If it were left out, the number of terms in the baseline
-    would depend on when the policy stops, and the gradient would be biased (`measure_bias.py` in
-    benchmarks/experiments).
+    An episode that ended before turn t counts as 0 there. If it were left out, the number of terms
+    in the baseline would depend on when the policy stops, and the gradient would be biased
+    (`measure_bias.py` in benchmarks/experiments).
 
     Args:
         batch: The episodes, with `group_ids`. An episode without others in its group gets 0.
@@ -77,11 +83,12 @@ def gigpo(
     scale: bool = True,
     eps: float = 1e-6,
 ) -> Advantages:
-    """An episode's advantage in its group, and each turn's among all turns of the group that met the same state.
+    """An episode's advantage in its group, and each turn's among all turns of the group that met
+    the same state.
 
-    Feng et al. 2025 (GiGPO): A = A^E + ω·A^S, where A^E is `grpo`'s and A^S the discounted return from the turn on
-    against the mean of those from the same state, `turn_states`, divided by their standard deviation. A state that was
-    met once tells nothing and gets 0.
+    Feng et al. 2025 (GiGPO): A = A^E + ω·A^S, where A^E is `grpo`'s and A^S the discounted return
+    from the turn on against the mean of those from the same state, `turn_states`, divided by their
+    standard deviation. A state that was met once tells nothing and gets 0.
 
     Args:
         batch: The episodes, with `group_ids` and `turn_states`.
@@ -103,7 +110,9 @@ def gigpo(
 
 
 def _returns_in_groups(batch: Trajectories) -> tuple[PackedTokens, Tensor, Tensor, Tensor]:
-    """The tokens; (M,) which of the E episodes each turn is of; (E,) their returns with KL rewards, and groups."""
+    """The tokens; (M,) which of the E episodes each turn is of; (E,) their returns with KL rewards,
+    and groups.
+    """
     if batch.group_ids is None:
         raise TrainingDataError(
             "this estimator compares the episodes of a group; give the batch group_ids"

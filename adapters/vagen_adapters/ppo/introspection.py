@@ -1,8 +1,11 @@
-"""The parts of a vision-language model, by transformers' own accessors: families name and nest them differently."""
+"""The parts of a vision-language model, by transformers' own accessors: families name and nest them
+differently.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,9 @@ from vagen_adapters.errors import TrainingConfigError
 
 
 def read_policy(path: str | Path, **options: Any) -> Any:
-    """Read a policy; raise TrainingConfigError if its folder lacks a weight, which transformers would draw."""
+    """Read a policy; raise TrainingConfigError if its folder lacks a weight, which transformers
+    would draw.
+    """
     from transformers import AutoModelForImageTextToText
 
     policy, found = AutoModelForImageTextToText.from_pretrained(
@@ -24,6 +29,14 @@ def read_policy(path: str | Path, **options: Any) -> Any:
             f"{path} lacks {len(missing)} weights, such as {missing[0]}; copy it anew"
         )
     return policy
+
+
+def base_of(path: str | Path) -> str | None:
+    """The model that a folder's adapters are of; None if the folder holds no adapters."""
+    file = Path(path) / "adapter_config.json"
+    if not file.is_file():
+        return None
+    return str(json.loads(file.read_bytes())["base_model_name_or_path"])
 
 
 def whole_of(policy: Any) -> Any:
@@ -65,9 +78,11 @@ def vision_parameters(model: Any) -> list[nn.Parameter]:
 
 
 def logits_of(policy: Any, hidden: Tensor) -> Tensor:
-    """(N, H) → (N, V). The policy's logits from its backbone's last hidden states, by its own forward pass.
+    """(N, H) → (N, V). The policy's logits from its backbone's last hidden states, by its own
+    forward pass.
 
-    Families scale logits, cap them, or cut off what fills up a vocabulary, each by settings of its own names.
+    Families scale logits, cap them, or cut off what fills up a vocabulary, each by settings of its
+    own names.
     """
     model = whole_of(policy)
     with _fixed_backbone(model, hidden[None]):

@@ -1,9 +1,10 @@
 """Choose the levels of a rollout: by fixed weights, or by what the policy can learn from now.
 
-A group of episodes teaches where its returns differ, which is likeliest where the policy succeeds in half of them. The
-difficulty sampler draws tasks (environments and rungs of their ladders) in proportion to p·(1 - p) per sampled token,
-with p the task's rate of success, and plays levels again whose last group was mixed (Jiang et al. 2021, Prioritized
-Level Replay). Everything follows from the seed and the episodes of earlier rollouts.
+A group of episodes teaches where its returns differ, which is likeliest where the policy succeeds
+in half of them. The difficulty sampler draws tasks (environments and rungs of their ladders) in
+proportion to p·(1 - p) per sampled token, with p the task's rate of success, and plays levels again
+whose last group was mixed (Jiang et al. 2021, Prioritized Level Replay). Everything follows from
+the seed and the episodes of earlier rollouts.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode, groups_of
 from vagen_envs.seeding import HashStream
 
 GOLDEN = (math.sqrt(5) - 1) / 2
-"""Multiples of this number, modulo 1, fill [0, 1) evenly, so that every rollout has each task's share of groups."""
+"""Multiples of this number, modulo 1, fill [0, 1) evenly, so that every rollout has each task's
+share of groups.
+"""
 MEMORY = 0.8
 """What a count of successes is worth one rollout later: some five rollouts are remembered."""
 PRIOR = 1.0
 """Successes, and failures, that every task is believed to have had before it was played."""
 EXPLORED = 0.2
-"""Share of the groups that is drawn by the tasks' weights whatever came of them: the policy changes."""
+"""Share of the groups that is drawn by the tasks' weights whatever came of them: the policy
+changes.
+"""
 REPLAYED = 0.25
 """Share of the groups of a task that play a level of earlier mixed groups again."""
 REMEMBERED = 256
@@ -47,7 +52,9 @@ class TaskRecord:
 
     @property
     def spread(self) -> float:
-        """The expected p·(1 - p) of a rate p with a beta distribution: 1/6 before the first episode, 1/4 at most."""
+        """The expected p·(1 - p) of a rate p with a beta distribution: 1/6 before the first
+        episode, 1/4 at most.
+        """
         won, lost = self.successes + PRIOR, self.failures + PRIOR
         return won * lost / ((won + lost) * (won + lost + 1))
 
@@ -145,7 +152,9 @@ class LevelSampler:
 
 
 class DifficultySampler(LevelSampler):
-    """Draw tasks whose success is near one half, relative to their cost, and levels that were mixed before."""
+    """Draw tasks whose success is near one half, relative to their cost, and levels that were mixed
+    before.
+    """
 
     def __init__(self, tasks: Sequence[TrainingTask], seed: int, group_size: int) -> None:
         super().__init__(tasks, seed, group_size)

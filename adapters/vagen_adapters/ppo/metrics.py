@@ -1,4 +1,6 @@
-"""Metrics of a rollout: pure functions from episodes and scores to named numbers, and where its time went."""
+"""Metrics of a rollout: pure functions from episodes and scores to named numbers, and where its
+time went.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from vagen_rewards.verifiers.metrics import is_reflective
 
 
 def of_episodes(episodes: Sequence[PPOEpisode], kept: Sequence[PPOEpisode]) -> dict[str, float]:
-    """Counts, and means over the episodes that didn't fail; reward terms are summed over an episode."""
+    """Counts, and means over the episodes that didn't fail; reward terms are summed over an
+    episode.
+    """
     sound = [episode for episode in episodes if episode.failure is None]
     counts = {
         "rollout/failed": float(len(episodes) - len(sound)),
@@ -54,7 +58,9 @@ def of_episodes(episodes: Sequence[PPOEpisode], kept: Sequence[PPOEpisode]) -> d
 
 
 def of_evaluation(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
-    """Success rate and return of the episodes that didn't fail, of each source if there are several, and failures."""
+    """Success rate and return of the episodes that didn't fail, of each source if there are
+    several, and failures.
+    """
     sound = [episode for episode in episodes if episode.failure is None]
     found = {**_outcome(sound), "failed": float(len(episodes) - len(sound))}
     sources = _by_source(sound)
@@ -73,8 +79,8 @@ def _outcome(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
 def _of_reasoning(turns: Sequence[Turn]) -> dict[str, float]:
     """`reasoning/…` of a reward for reasoning.
 
-    The share of turns that its gate left unpaid and, of each part that was judged, the mean score, the share of
-    statements without one, and the share of the words that weren't understood.
+    The share of turns that its gate left unpaid and, of each part that was judged, the mean score,
+    the share of statements without one, and the share of the words that weren't understood.
     """
     found: dict[str, float] = {}
     gated = [
@@ -109,10 +115,12 @@ def _of_turns(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
 
 
 def _of_sources(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
-    """`source/…/name`: each environment, difficulty or data source on its own (V-Triune, section 3.3).
+    """`source/…/name`: each environment, difficulty or data source on its own (V-Triune, section
+    3.3).
 
-    Of its episodes their number, `success`, `return` and `reward/…` as over all; of its turns `reply_tokens`,
-    `cut_replies`, `reflection/ratio` and `reflection/success` (appendix H), and `metric/…`, the environment's own.
+    Of its episodes their number, `success`, `return` and `reward/…` as over all; of its turns
+    `reply_tokens`, `cut_replies`, `reflection/ratio` and `reflection/success` (appendix H), and
+    `metric/…`, the environment's own.
     """
     found: dict[str, float] = {}
     for source, batch in _by_source(episodes).items():
@@ -155,20 +163,17 @@ def of_scores(
     batch: Trajectories,
     advantages: Advantages,
     logprobs: Tensor | None,
-    sampled: Tensor,
     reference: Tensor | None,
 ) -> dict[str, float]:
-    """How far the sampler was from the policy, the policy from its reference and the critic from the returns.
+    """How far the policy is from its reference and the critic from the returns.
 
-    `advantages` are those before whitening; values count where they have targets. Log-probabilities are (B, L): the
-    policy's, None if the update computes them; the sampler's, whose top-p widens the gap; the frozen policy's, or None.
+    `advantages` are those before whitening; values count where they have targets. Log-probabilities
+    are (B, L): the policy's, None if the update computes them; the frozen policy's, or None.
     """
     mask, trained = batch.mask, advantages.value_mask
     found = {"advantage/std": float(advantages.advantages[advantages.mask].std())}
-    if logprobs is not None:
-        found["policy/sampler_gap"] = float((logprobs - sampled)[mask].abs().mean())
-        if reference is not None:
-            found["policy/kl_to_reference"] = float((logprobs - reference)[mask].mean())
+    if logprobs is not None and reference is not None:
+        found["policy/kl_to_reference"] = float((logprobs - reference)[mask].mean())
     if batch.values is not None and bool(trained.any()):
         values, returns = batch.values[trained], advantages.returns[trained]
         found["critic/explained_variance"] = explained_variance(values, returns)
@@ -177,7 +182,9 @@ def of_scores(
 
 
 def of_versions(episodes: Sequence[PPOEpisode], step: int) -> dict[str, float]:
-    """By how many updates the weights that sampled tokens are older than those of `step`: the mean, and the most."""
+    """By how many updates the weights that sampled tokens are older than those of `step`: the mean,
+    and the most.
+    """
     sampled = [each for episode in episodes for each in episode.steps]
     tokens = sum(len(each.reply.ids) for each in sampled)
     older = sum((step - each.version) * len(each.reply.ids) for each in sampled)
@@ -193,7 +200,9 @@ def mean(numbers: Sequence[float]) -> float:
 
 
 class Clock:
-    """What a rollout and its updates spend their time on in this process: seconds by name, in `spent`."""
+    """What a rollout and its updates spend their time on in this process: seconds by name, in
+    `spent`.
+    """
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
@@ -206,13 +215,17 @@ class Clock:
 
     @contextlib.contextmanager
     def __call__(self, name: str, threads: int = 1) -> Iterator[None]:
-        """Count the time of a block, divided by the number of threads that run it beside each other."""
+        """Count the time of a block, divided by the number of threads that run it beside each
+        other.
+        """
         started = time.perf_counter()
         yield
         self.spent[name] += (time.perf_counter() - started) / threads
 
     def shares(self, tokens: int) -> dict[str, float]:
-        """`time/…` in seconds, `share/…` of the whole, and how many of the trained `tokens` that makes a second."""
+        """`time/…` in seconds, `share/…` of the whole, and how many of the trained `tokens` that
+        makes a second.
+        """
         whole = time.perf_counter() - self._started
         return {
             "time/whole": whole,

@@ -1,8 +1,9 @@
 """Packing: the sequences of a batch as one row without padding, and back.
 
-Each sequence has its own positions and doesn't attend to the others. As transformers expects it, the row has no
-attention mask, and position ids that start again at each sequence. From these transformers derives a block mask (eager,
-SDPA, flex attention) or the lengths that variable-length attention takes (flash attention).
+Each sequence has its own positions and doesn't attend to the others. As transformers expects it,
+the row has no attention mask, and position ids that start again at each sequence. From these
+transformers derives a block mask (eager, SDPA, flex attention) or the lengths that variable-length
+attention takes (flash attention).
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ from vagen_adapters.ppo.introspection import backbone_of
 def in_one_row(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs of B sequences, padded on either side, as one row of their N tokens.
 
-    Models with multimodal rotary positions get position ids of shape (4, 1, N): the token's number, then its place in
-    time, height and width. Others get (1, N).
+    Models with multimodal rotary positions get position ids of shape (4, 1, N): the token's number,
+    then its place in time, height and width. Others get (1, N).
     """
     mask = inputs["attention_mask"].bool()
     rope_index = getattr(backbone_of(model), "get_rope_index", None)
     if rope_index is None:
         positions = (mask.cumsum(1) - 1)[mask][None]
     else:
-        # Numbers run on through padding on the right: where they start again, models see another sequence.
+        # Numbers run on through padding on the right: where they start again, models see another
+        # sequence.
         numbers = torch.arange(mask.shape[1], device=mask.device) - (~mask).long().cumprod(1).sum(
             1, keepdim=True
         )

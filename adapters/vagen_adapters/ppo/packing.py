@@ -1,4 +1,6 @@
-"""The sampled tokens of a batch laid end to end, and back: what the advantage estimators compute on."""
+"""The sampled tokens of a batch laid end to end, and back: what the advantage estimators compute
+on.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ class Advantages:
     Attributes:
         advantages: (B, L). 0 where `mask` is False.
         mask: (B, L) bool. The tokens that the policy is trained on.
-        returns: (B, L + 1). The critic's targets, laid out as `Trajectories.values`; 0 where it has none.
+        returns: (B, L + 1). The critic's targets, laid out as `Trajectories.values`; 0 where it has
+            none.
         value_mask: (B, L + 1) bool. The positions where the critic has a target.
     """
 
@@ -28,7 +31,9 @@ class Advantages:
     value_mask: Tensor
 
     def whitened(self, eps: float = 1e-8) -> Advantages:
-        """With mean 0 and variance 1 over `mask`; a single token has no spread and keeps its advantage."""
+        """With mean 0 and variance 1 over `mask`; a single token has no spread and keeps its
+        advantage.
+        """
         sampled = self.advantages[self.mask]
         if len(sampled) < 2:
             return self
@@ -41,10 +46,10 @@ class Advantages:
 class PackedTokens:
     """The N sampled tokens of a batch and their M turns, end to end in the order they were sampled.
 
-    Attributes of shape (N,): values, next_values (of the following token; past the end of an episode its
-    bootstrap value or 0), kl_rewards, episode, turn_of_token, starts_turn, ends_turn, ends_episode.
-    Attributes of shape (M,): turn_ends (index of the last token), turn_rewards, turn_ends_episode, turn_rows (of the
-    batch), turns (their numbers), seams.
+    Attributes of shape (N,): values, next_values (of the following token; past the end of an
+    episode its bootstrap value or 0), kl_rewards, episode, turn_of_token, starts_turn, ends_turn,
+    ends_episode. Attributes of shape (M,): turn_ends (index of the last token), turn_rewards,
+    turn_ends_episode, turn_rows (of the batch), turns (their numbers), seams.
     """
 
     def __init__(
@@ -94,8 +99,8 @@ class PackedTokens:
         open_ended = ~(batch.terminated | batch.truncated)[last_rows]
         if open_ended.any():
             raise TrainingDataError(
-                f"row {int(last_rows[open_ended][0])}: the episode's last row is neither terminated nor truncated, "
-                "so what follows it is unknown; set one of them"
+                f"row {int(last_rows[open_ended][0])}: the episode's last row is neither "
+                "terminated nor truncated, so what follows it is unknown; set one of them"
             )
         self.bootstrap = torch.zeros_like(self.values)
         if batch.bootstrap_values is not None:
@@ -111,7 +116,9 @@ class PackedTokens:
         return rewards.new_zeros(episodes).index_add(0, self.episode_of_row, rewards)
 
     def of_turns(self, name: str, entries: Tensor) -> Tensor:
-        """(B, T) → (M,) What the batch says of each turn. Raises TrainingDataError where that is no number."""
+        """(B, T) → (M,) What the batch says of each turn. Raises TrainingDataError where that is no
+        number.
+        """
         return self._finite(name, entries.detach()[self.turn_rows, self.turns], self.turn_rows)
 
     def between_turns(self, factor: float, like: Tensor | None = None) -> Tensor:
@@ -121,7 +128,9 @@ class PackedTokens:
         )
 
     def between_tokens(self, inside: float, between: float) -> Tensor:
-        """(N,) A discount or λ from each token to the next, inside a turn and between turns; 1 at seams."""
+        """(N,) A discount or λ from each token to the next, inside a turn and between turns; 1 at
+        seams.
+        """
         factors = torch.full_like(self.values, inside)
         return factors.index_copy(0, self.turn_ends, self.between_turns(between))
 
@@ -148,7 +157,9 @@ class PackedTokens:
         targeted: Tensor | None = None,
         targets_after_turns: Tensor | None = None,
     ) -> Advantages:
-        """Put (N,) advantages and value targets (all, or those `targeted`) back to their rows and columns."""
+        """Put (N,) advantages and value targets (all, or those `targeted`) back to their rows and
+        columns.
+        """
         rows, length = self.batch.turn_ids.shape
         mask = torch.zeros(rows * length, dtype=torch.bool, device=self.place.device).index_fill(
             0, self.place, True
@@ -178,16 +189,18 @@ class PackedTokens:
         if broken.any():
             rows = self.row if rows is None else rows
             raise TrainingDataError(
-                f"row {int(rows[broken][0])}: {name} holds {entries[broken][0].item()} where it counts; "
-                "leave the episode out, or find out why the model gives it"
+                f"row {int(rows[broken][0])}: {name} holds {entries[broken][0].item()} where it "
+                "counts; leave the episode out, or find out why the model gives it"
             )
         return entries
 
 
 def sum_backwards(x: Tensor, factor: float | Tensor, stops: Tensor) -> Tensor:
-    """Give y[i] = x[i] + factor·y[i + 1], but y[i] = x[i] where `stops`. (N,), scalar or (N,), (N,) → (N,).
+    """Give y[i] = x[i] + factor·y[i + 1], but y[i] = x[i] where `stops`. (N,), scalar or (N,), (N,)
+    → (N,).
 
-    Doubling: after the k-th pass every entry holds the sum of its next 2^k terms, until no factor is left.
+    Doubling: after the k-th pass every entry holds the sum of its next 2^k terms, until no factor
+    is left.
     """
     sums = x.clone()
     factors = (
@@ -210,7 +223,9 @@ def _differs_from_next(ids: Tensor) -> Tensor:
 
 
 def trained_tokens(turn_ids: Tensor, *, with_observations: bool) -> Tensor:
-    """(B, L) bool. The sampled tokens, or everything from the first to the last of them in each row."""
+    """(B, L) bool. The sampled tokens, or everything from the first to the last of them in each
+    row.
+    """
     mask = turn_ids != NOT_SAMPLED
     if not with_observations:
         return mask

@@ -1,7 +1,8 @@
 """A model family's own processor, read from a model's folder without torchvision.
 
-transformers' processors ask torchvision of parts that pictures don't need (videos), or of classes that have a twin
-on PIL. The result is the family's class with its own settings, its PIL image processor, and no videos.
+transformers' processors ask torchvision of parts that pictures don't need (videos), or of classes
+that have a twin on PIL. The result is the family's class with its own settings, its PIL image
+processor, and no videos.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _FILES = ("processor_config.json", "preprocessor_config.json", "video_preprocess
 
 @dataclass(frozen=True)
 class Family:
-    """A model's family as its folder gives it: transformers' `model_type`, the configuration, and the processor.
+    """A model's family as its folder gives it: transformers' `model_type`, the configuration, and
+    the processor.
 
     `files` has the contents of the folder's files on pictures by name.
     """
@@ -56,7 +58,9 @@ class Family:
 
 
 def refusal(family: str, why: str) -> TrainingConfigError:
-    """Return the error for an unsupported model family; `why` is written `check: what was found; fix`."""
+    """Return the error for an unsupported model family; `why` is written `check: what was found;
+    fix`.
+    """
     return TrainingConfigError(f"a model of the family {family!r} can't be trained: {why}")
 
 
@@ -83,7 +87,10 @@ def _processor(path: str, config: Any, files: dict[str, bytes]) -> Any:
         processor_class_from_name,
     )
 
-    fix = f"give {path} its family's tokenizer and picture settings, or train a family that transformers reads"
+    fix = (
+        f"give {path} its family's tokenizer and picture settings, or train a family that "
+        "transformers reads"
+    )
     with refusing(config.model_type, "its processor", fix):
         named = (json.loads(contents).get("processor_class") for contents in files.values())
         name = next(filter(None, named), None) or PROCESSOR_MAPPING_NAMES.get(config.model_type)
@@ -114,7 +121,9 @@ class _Absent(dict[str, Any]):
 
 
 def _part(path: str, name: str, model_type: str) -> Any:
-    """A part of a processor: its tokenizer, its picture processor, or nothing for what reads no pictures."""
+    """A part of a processor: its tokenizer, its picture processor, or nothing for what reads no
+    pictures.
+    """
     from transformers import AutoTokenizer
     from transformers.models.auto.image_processing_auto import (
         IMAGE_PROCESSOR_MAPPING_NAMES,

@@ -1,8 +1,10 @@
-"""The visual reasoning reward (VAGEN, sections 5.1 and 5.3) in training: for a turn, or for single sentences.
+"""The visual reasoning reward (VAGEN, sections 5.1 and 5.3) in training: for a turn, or for single
+sentences.
 
-With one advantage for all tokens of a turn, what a reply says about the world drifts with what its actions earn: on
-FrozenLake's proof grounding fell from 0.79 to 0.68 in two rollouts, whatever the reward for reasoning. So words may be
-paid for themselves: a sentence's tokens by its own truth, all others by the task.
+With one advantage for all tokens of a turn, what a reply says about the world drifts with what its
+actions earn: on FrozenLake's proof grounding fell from 0.79 to 0.68 in two rollouts, whatever the
+reward for reasoning. So words may be paid for themselves: a sentence's tokens by its own truth, all
+others by the task.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.episodes import PPOEpisode, TokenSequence
 from vagen_adapters.ppo.packing import Advantages
-from vagen_adapters.ppo.rollout import Judged, Score
+from vagen_adapters.ppo.rollout import Judged
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward
@@ -30,29 +32,38 @@ FIELDS = {"grounding": "observation", "world_modeling": "prediction"}
 """The field of a reply that each part is read from."""
 
 
-def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "span"] = "turn") -> Score:
+class ReasoningScore:
     """A turn with the terms and metrics of a reward for reasoning.
 
-    A judge that failed costs the episode, as a broken environment does: to pay nothing would teach that the words were
-    wrong. Words that the judge didn't understand are paid nothing and logged.
+    A judge that failed costs the episode, as a broken environment does: to pay nothing would teach
+    that the words were wrong. Words that the judge didn't understand are paid nothing and logged.
 
     Args:
         reward: whose `prepare` has been called, unless the first turns may wait for it.
-        credit: what the reward is for. `turn`: the turn earns it, with all its tokens (VAGEN). `span`: sentences are
-            credited by their own truth, see `credit_words`; scores are logged, and no turn earns them.
+        credit: what the reward is for. `turn`: the turn earns it, with all its tokens (VAGEN).
+            `span`: sentences are credited by their own truth, see `credit_words`; scores are
+                logged, and no turn earns them.
 
     Raises:
         TrainingConfigError: sentences are to be credited by a judge that doesn't read them.
     """
-    if credit == "span" and not reward.judge.reads:
-        raise TrainingConfigError(
-            f"reasoning_credit='span' needs a judge that reads claims; {reward.judge.name} gives verdicts; use rule, "
-            "llm-structured:MODEL, or reasoning_credit='turn'"
-        )
 
-    def score(turn: Turn) -> Turn | Judged:
-        read = reward.read(turn) if credit == "span" else None
-        paid, scores = reward.paid(turn, read)
+    reads_earlier = True
+    """`Rollout` gives the earlier turns of the episode as well."""
+
+    def __init__(self, reward: ReasoningReward, credit: Literal["turn", "span"] = "turn") -> None:
+        if credit == "span" and not reward.judge.reads:
+            raise TrainingConfigError(
+                f"reasoning_credit='span' needs a judge that reads claims; {reward.judge.name} "
+                "gives verdicts; use rule, llm-structured:MODEL, or reasoning_credit='turn'"
+            )
+        self.reward, self.credit = reward, credit
+
+    def __call__(self, turn: Turn, earlier: Sequence[Turn] = ()) -> Turn | Judged:
+        """Score a turn after the paid turns of its episode before it."""
+        reward = self.reward
+        read = reward.read(turn) if self.credit == "span" else None
+        paid, scores = reward.paid(turn, earlier, read)
         for part, verdict in scores.by_part():
             if verdict.value is None and not verdict.unread:
                 raise TrainingDataError(
@@ -62,8 +73,6 @@ def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "span"] = "
             return paid
         words = kept_out(turn) if reward.gate and not passes(turn) else words_of(turn, read)
         return Judged(replace(paid, rewards=turn.rewards), words)
-
-    return score
 
 
 def make_reward(options: Mapping[str, Any], env: gym.Env[Any, Any]) -> ReasoningReward:
@@ -78,8 +87,8 @@ def make_reward(options: Mapping[str, Any], env: gym.Env[Any, Any]) -> Reasoning
     for part, beta in reward.betas.items():
         if beta and f"<{FIELDS[part]}>" not in core.grammar.template():
             raise TrainingConfigError(
-                f"strategy={core.config.strategy!r} has no <{FIELDS[part]}> to reward; use grounding_world_modeling, "
-                "or leave the reward out: --without-reasoning-reward"
+                f"strategy={core.config.strategy!r} has no <{FIELDS[part]}> to reward; use "
+                "grounding_world_modeling, or leave the reward out: --without-reasoning-reward"
             )
     reward.prepare(env.spec.id if env.spec is not None else core.id)
     return reward
@@ -91,10 +100,12 @@ def credit_words(
     episodes: Sequence[PPOEpisode],
     encoder: ChatEncoder,
 ) -> tuple[Advantages, dict[str, float]]:
-    """The same advantages, but of the words of observations and predictions those of their own truth.
+    """The same advantages, but of the words of observations and predictions those of their own
+    truth.
 
-    The truths of a part are centred and scaled to variance 1 over the batch's tokens; words of which nothing was read
-    have none. All of a reply that a gate keeps out, as those of wrong format, counts as false.
+    The truths of a part are centred and scaled to variance 1 over the batch's tokens; words of
+    which nothing was read have none. All of a reply that a gate keeps out, as those of wrong
+    format, counts as false.
 
     Returns the advantages, (B, L), and for the log the mean truth of each part.
     """
@@ -126,7 +137,9 @@ def credit_words(
 def _spoken(
     encoder: ChatEncoder, sequence: TokenSequence, episode: PPOEpisode
 ) -> list[tuple[int, int, FieldWords]]:
-    """The tokens of a row that are words: the column, where in its reply it begins, and the field that it is in."""
+    """The tokens of a row that are words: the column, where in its reply it begins, and the field
+    that it is in.
+    """
     return [
         (sequence.turn_ids.index(turn) + place, begin, field)
         for turn in sorted(set(sequence.turn_ids) - {NOT_SAMPLED})

@@ -33,40 +33,46 @@ from vagen_rewards.credit import FieldWords
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What a score may say of a turn: the turn with its rewards, and which of its words are true."""
+    """What a score may say of a turn: the turn with its rewards, and which of its words are
+    true.
+    """
 
     turn: Turn
     words: tuple[FieldWords, ...]
 
 
 Score = Callable[[Turn], Sequence[RewardTerm] | Turn | Judged]
-"""Reward terms of a turn beside the environment's own, such as those of `vagen_rewards`; or the turn with them, and
-with metrics that are logged; or that and which of its words are true."""
+"""Reward terms of a turn beside the environment's own, such as those of `vagen_rewards`; or the
+turn with them, and with metrics that are logged; or that and which of its words are true."""
 Playing = tuple[gym.Env[Any, Any], PPOEpisode]
 Step = tuple[PlayedTurn, dict[str, Any], bool, bool]
 """A turn, the observation after it, and whether it terminated or truncated the episode."""
 
 
 class Rollout:
-    """Plays episodes in a fixed number of environments; an environment that is done takes the next level.
+    """Plays episodes in a fixed number of environments; an environment that is done takes the next
+    level.
 
     Args:
         envs: alike, or a pool; an environment is reset for every level it plays.
         encoder: of the model that plays.
         sampler: where replies come from, a batch of a turn of all environments at a time.
         sampling: how they are drawn.
-        context: which earlier turns are shown: all, the latest (Verlog uses 1 or 2), or those since a summary that the
-            model writes.
-        max_length: tokens that the model may read and write in one sequence. An episode is cut at the last
-            turn after which this still holds, and counts as truncated.
+        context: which earlier turns are shown: all, the latest (Verlog uses 1 or 2), or those since
+            a summary that the model writes.
+        max_length: tokens that the model may read and write in one sequence. An episode is cut at
+            the last turn after which this still holds, and counts as truncated.
         score: further reward terms, or those of each task by name.
-        threads: environments that are reset, or stepped and scored, at the same time, for those and judges that wait
-            for a simulator or a server. 1 takes one after the other in the calling thread.
+        threads: environments that are reset, or stepped and scored, at the same time, for those and
+            judges that wait for a simulator or a server. 1 takes one after the other in the calling
+            thread.
 
     Attributes:
         clock: what has been spent on `generation`, `environment` and `judge` since `play` began.
         calls: how often replies have been sampled since.
         version: of the sampler's weights, which turns are marked with.
+        between_turns: called after every reply of each environment, in the thread that plays; it
+            may raise.
     """
 
     def __init__(
@@ -90,20 +96,24 @@ class Rollout:
         self.threads, self.snapshots = threads, False
         self.clock = Clock()
         self.calls = self.version = 0
+        self.between_turns: Callable[[], None] | None = None
 
     def play(self, levels: Sequence[LevelSeed], seed: int) -> list[PPOEpisode]:
         """Play every level once. A reply is drawn from `seed`, its level and its turn.
 
-        Failed episodes are among the result, marked by `failure`: the caller counts them and trains on the rest.
+        Failed episodes are among the result, marked by `failure`: the caller counts them and trains
+        on the rest.
         """
         return self.play_on([PPOEpisode(level) for level in levels], seed)
 
     def play_on(
         self, episodes: list[PPOEpisode], seed: int, *, snapshots: bool = False
     ) -> list[PPOEpisode]:
-        """Play episodes to their ends, those of `Episode.fork` from where they begin, and return them.
+        """Play episodes to their ends, those of `Episode.fork` from where they begin, and return
+        them.
 
-        With `snapshots` each turn keeps the environment before it, so that its episode can be forked there.
+        With `snapshots` each turn keeps the environment before it, so that its episode can be
+        forked there.
         """
         for _ in self.turns(episodes, seed, snapshots=snapshots):
             pass
@@ -112,7 +122,9 @@ class Rollout:
     def turns(
         self, episodes: Sequence[PPOEpisode], seed: int, *, snapshots: bool = False
     ) -> Iterator[None]:
-        """As `play_on`, a reply of each environment at a time: what gives replies may change between them."""
+        """As `play_on`, a reply of each environment at a time: what gives replies may change
+        between them.
+        """
         self.snapshots, self.calls = snapshots, 0
         self.clock = Clock()
         self.environments.reclaim()
@@ -129,6 +141,8 @@ class Rollout:
             playing = self._advance(
                 playing, self._sample([episode for _, episode in playing], seed)
             )
+            if self.between_turns is not None:
+                self.between_turns()
             yield
 
     def _begin(self, pairs: Sequence[Playing]) -> list[Playing]:
@@ -179,7 +193,10 @@ class Rollout:
             if not reply.ids:
                 episode.failure = f"the sampler gave no token in turn {len(episode.turns)}"
             elif not all(map(math.isfinite, reply.logprobs)):
-                episode.failure = f"the sampler gave a log-probability that is no number in turn {len(episode.turns)}"
+                episode.failure = (
+                    "the sampler gave a log-probability that is no number in turn "
+                    f"{len(episode.turns)}"
+                )
             elif episode.pending is not None:
                 self._attempt(self._compact, env, episode, reply)
             else:
@@ -212,7 +229,7 @@ class Rollout:
                 if isinstance(self.score, Mapping)
                 else self.score
             )
-            scored = score(turn) if score else ()
+            scored = self._scored(score, turn, episode) if score else ()
             scored, words = (
                 (scored.turn, scored.words) if isinstance(scored, Judged) else (scored, ())
             )
@@ -232,6 +249,13 @@ class Rollout:
             shown, reply, self._held_turn(turn), rewards, words, before, self.version
         )
         return played, observation, terminated, truncated
+
+    @staticmethod
+    def _scored(score: Any, turn: Turn, episode: PPOEpisode) -> Any:
+        """What a score says; one that `reads_earlier` is given the paid turns before it."""
+        if not getattr(score, "reads_earlier", False):
+            return score(turn)
+        return score(turn, [replace(each.turn, rewards=each.rewards) for each in episode.turns])
 
     def _take(self, env: gym.Env[Any, Any], episode: PPOEpisode, step: Step | Exception) -> None:
         """Take a step into its episode."""
@@ -272,7 +296,9 @@ class Rollout:
         return False
 
     def _compact(self, env: gym.Env[Any, Any], episode: PPOEpisode, reply: SampledReply) -> None:
-        """Take a summary into its episode, and show the observation that waited for it with the summary before it."""
+        """Take a summary into its episode, and show the observation that waited for it with the
+        summary before it.
+        """
         now, request, observation = len(episode.turns), episode.last_shown, episode.pending
         assert request is not None and observation is not None  # noqa: S101, PT018 - for the type checker
         waited, summary = Observation(observation["text"], None), self.encoder.read(reply.ids)
@@ -296,7 +322,9 @@ class Rollout:
         return [(env, episode) for env, episode in pairs if not episode.over]
 
     def _each(self, act: Callable[..., Any], moves: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """The results, or the exceptions: whatever an environment or a judge raises costs its episode only."""
+        """The results, or the exceptions: whatever an environment or a judge raises costs its
+        episode only.
+        """
 
         def tried(move: tuple[Any, ...]) -> Any:
             try:
@@ -307,7 +335,9 @@ class Rollout:
         return list(self.pool.map(tried, moves) if self.pool else map(tried, moves))
 
     def _held_turn(self, turn: Turn) -> Turn:
-        """The turn with its pictures as PNG, which later observations share, encoded in the thread that plays."""
+        """The turn with its pictures as PNG, which later observations share, encoded in the thread
+        that plays.
+        """
         seen = {
             name: replace(shown, picture=self.encoder.hold(shown.picture))
             for name in ("observed", "result")

@@ -1,10 +1,13 @@
-"""Play a training's episodes: rollouts, asynchronous rollouts, evaluations and Monte Carlo continuations."""
+"""Play a training's episodes: rollouts, asynchronous rollouts, evaluations and Monte Carlo
+continuations.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from accelerate.utils import gather_object
@@ -30,10 +33,12 @@ MOST_FAILED = 0.5
 
 
 class RolloutWorker:
-    """Plays a training's episodes. Each process plays its share, then all processes hold all episodes.
+    """Plays a training's episodes. Each process plays its share, then all processes hold all
+    episodes.
 
-    `record` takes figures for the log. `score` and `make_sampler` are those of `MultiTurnPPOTrainer`; without
-    `make_sampler` the sampler is the one that `args.generation` names. `clock` also has what the trainer adds.
+    `record` takes figures for the log. `score` and `make_sampler` are those of
+    `MultiTurnPPOTrainer`; without `make_sampler` the sampler is the one that `args.generation`
+    names. `clock` also has what the trainer adds.
     """
 
     def __init__(
@@ -61,13 +66,26 @@ class RolloutWorker:
                 beside, args.max_staleness, accelerator.autocast, snapshots=args.continuations > 0
             )
 
+    @contextlib.contextmanager
+    def interruptible(self, between_turns: Callable[[], None]) -> Iterator[None]:
+        """Call something after each turn of what is played in the block, but for what is played
+        beside updates.
+        """
+        self.rollout.between_turns = between_turns
+        try:
+            yield
+        finally:
+            self.rollout.between_turns = None
+
     def wait(self) -> None:
         """Until what is played beside an update is over. Raises what it raised."""
         if self._ahead is not None:
             self._ahead.wait()
 
     def rest(self) -> None:
-        """Nothing is played for now: a generation back-end that shares the GPU may give up its memory."""
+        """Nothing is played for now: a generation back-end that shares the GPU may give up its
+        memory.
+        """
         if hasattr(self.rollout.sampler, "rest"):
             self.rollout.sampler.rest()
 
@@ -94,7 +112,9 @@ class RolloutWorker:
         return self._play_on(forks_of(episodes, times), seed)
 
     def play_enough(self, number: int, version: int) -> tuple[list[PPOEpisode], list[PPOEpisode]]:
-        """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad."""
+        """A rollout's episodes, and those to train on; more of them while too few groups tell good
+        from bad.
+        """
         episodes: list[PPOEpisode] = []
         for extra in range(self.args.dynamic_sampling + 1):
             levels, seed = self.levels(number, extra), seed_of(self.args, number, 0)
@@ -105,7 +125,8 @@ class RolloutWorker:
             )
             kept = [episode for episode in episodes if episode.failure is None]
             if self.args.dynamic_sampling:
-                kept = keep_differing(kept, self.args.episodes_per_rollout // self.args.group_size)
+                groups = self.args.episodes_per_rollout // self.args.group_size
+                kept = keep_differing(episodes, groups)
             if len(kept) >= self.args.episodes_per_rollout:
                 break
         return episodes, kept
@@ -125,12 +146,13 @@ class RolloutWorker:
         if reasons.total() > MOST_FAILED * len(episodes):
             reason, times = reasons.most_common(1)[0]
             raise TrainingDataError(
-                f"{reasons.total()} of {len(episodes)} episodes of rollout {number} failed; {times} of them "
-                f"with: {reason}. Fix that and resume from the last checkpoint"
+                f"{reasons.total()} of {len(episodes)} episodes of rollout {number} failed; "
+                f"{times} of them with: {reason}. Fix that and resume from the last checkpoint"
             )
 
     def play_ahead(self, number: int, update: int, version: int) -> None:
-        """Some of the next rollout, beside this update, if the weights of now aren't too old for it.
+        """Some of the next rollout, beside this update, if the weights of now aren't too old for
+        it.
 
         Before a checkpoint nothing is played ahead: a resumed run has no episodes that were begun.
         """
@@ -230,6 +252,9 @@ class RolloutWorker:
 
 
 def seed_of(args: MultiTurnPPOConfig, number: int, purpose: int) -> int:
-    """A seed for each rollout and purpose, far from every other: a resumed run draws as the whole one did."""
-    # 1,000,003 is a prime; purposes are below 100, and 99 times 10,007 is below it: no two of a run meet.
+    """A seed for each rollout and purpose, far from every other: a resumed run draws as the whole
+    one did.
+    """
+    # 1,000,003 is a prime; purposes are below 100, and 99 times 10,007 is below it: no two of a run
+    # meet.
     return (args.seed * 1_000_003 + number) * 1_000_003 + purpose * 10_007

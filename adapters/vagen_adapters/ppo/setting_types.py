@@ -19,7 +19,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 def check_entries(owner: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Raise TrainingConfigError for an entry of `given` whose name isn't `known`, or which isn't of the type there."""
+    """Raise TrainingConfigError for an entry of `given` whose name isn't `known`, or which isn't of
+    the type there.
+    """
     for name, entry in given.items():
         if name not in known:
             raise TrainingConfigError(

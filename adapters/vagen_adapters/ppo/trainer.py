@@ -1,12 +1,13 @@
-"""Multi-turn PPO: collect episodes, score them, estimate advantages, update policy and critic, repeat.
+"""Multi-turn PPO: collect episodes, score them, estimate advantages, update policy and critic,
+repeat.
 
-TRL's style on transformers' Trainer, which supplies the optimizer, schedule, mixed precision, logging and checkpoints.
-TRL has had no PPO trainer since 1.16.
+TRL's style on transformers' Trainer, which supplies the optimizer, schedule, mixed precision,
+logging and checkpoints. TRL has had no PPO trainer since 1.16.
 """
 
 from __future__ import annotations
 
-import json
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,10 +17,9 @@ from typing import Any
 import torch
 from accelerate.utils import AutocastKwargs, DistributedDataParallelKwargs
 from torch import Tensor
-from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
-from trl.trainer.base_trainer import _BaseTrainer
+from transformers import EarlyStoppingCallback
 
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError, errors_as
 from vagen_adapters.ppo import checkpoints, losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
@@ -43,13 +43,22 @@ from vagen_adapters.ppo.experience import (
 )
 from vagen_adapters.ppo.family_checks import check_layout, check_model, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, model_inputs
+from vagen_adapters.ppo.introspection import base_of
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.reasoning import credit_words
 from vagen_adapters.ppo.rollout import Score
 from vagen_adapters.ppo.rollout_worker import MakeSampler, RolloutWorker, seed_of
+from vagen_adapters.ppo.saving import SavingTrainer
+from vagen_adapters.ppo.scoring import Nucleus
+from vagen_adapters.ppo.stopping import StopRequest
 from vagen_adapters.ppo.trajectories import Trajectories
 
+logger = logging.getLogger(__name__)
+WIDEST_GAP = 0.02
+"""Mean difference of a sampled token's log-probability between sampler and trainer that the log
+warns of.
+"""
 MOST_SKIPPED = 10
 """Updates in a row with gradients that aren't finite, after which a run ends."""
 GO_BACK = (
@@ -58,32 +67,36 @@ GO_BACK = (
 VISION_CACHE = 2**30
 """Bytes of each process for cached features of frozen vision towers."""
 
-LEVEL_SAMPLER = "level_sampler.json"
-"""The file of a checkpoint that holds the state of the level sampler."""
 
-
-class MultiTurnPPOTrainer(_BaseTrainer):
+class MultiTurnPPOTrainer(SavingTrainer):
     """Trains a vision-language policy on environments that are played in turns.
 
     Args:
         model: the policy's folder or name, of any family that passes `family_checks`.
         args: the settings.
-        score: reward terms of a turn beside the environment's, or those of each task (`args.tasks`) by name.
-        make_sampler: builds another generation back-end than `args.generation` names, from the policy and its encoder.
+        score: reward terms of a turn beside the environment's, or those of each task (`args.tasks`)
+            by name.
+        make_sampler: builds another generation back-end than `args.generation` names, from the
+            policy and its encoder.
         callbacks: of transformers' Trainer.
+        about: what else `training.json` says of the policy, such as its recipe, as JSON.
 
-    With several processes each plays and scores its share of the episodes. Then all of them hold all episodes, and each
-    takes its share of every mini-batch, so that an update is the same however many there are.
+    With `enable_jit_checkpoint` SIGTERM and SIGUSR1 end a training with a checkpoint, see
+    `SavingTrainer.train`.
+
+    With several processes each plays and scores its share of the episodes. Then all of them hold
+    all episodes, and each takes its share of every mini-batch, so that an update is the same
+    however many there are.
 
     Raises:
         TrainingConfigError: the model's family can't be trained, or settings don't go together.
-        TrainingDataError: in training, when log-probabilities aren't finite, or the gradients of ten updates in a row.
+        TrainingDataError: in training, when log-probabilities aren't finite, or the gradients of
+            ten updates in a row.
     """
 
     args: MultiTurnPPOConfig
     model: ActorCritic
     optimizer: Any
-    control: Any
 
     actor_critic_class: type[ActorCritic] = ActorCritic
     _tag_names = ["trl", "multi-turn-ppo"]  # noqa: RUF012 - TRL's name and form
@@ -97,14 +110,45 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         score: Score | Mapping[str, Score] | None = None,
         make_sampler: MakeSampler | None = None,
         callbacks: list[Any] | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.about = about or {}
+        self.stop_request = StopRequest()
+        # Off while Trainer looks: its callback would make checkpoints between the updates of a
+        # rollout.
+        ends_on_signals, args.enable_jit_checkpoint = args.enable_jit_checkpoint, False
+        if ends_on_signals:
+            self.stop_request.listen()
+        try:
+            self._set_up(model, args, score, make_sampler, callbacks)
+        except BaseException:
+            self.stop_request.restore()
+            raise
+        args.enable_jit_checkpoint = ends_on_signals
+
+    def _set_up(
+        self,
+        model: str,
+        args: MultiTurnPPOConfig,
+        score: Score | Mapping[str, Score] | None,
+        make_sampler: MakeSampler | None,
+        callbacks: list[Any] | None,
     ) -> None:
         if args.reasoning_credit == "span" and score is None:
             raise TrainingConfigError(
-                "reasoning_credit='span' credits sentences by a reward for reasoning, and none is given; pass one as "
-                "score (see reasoning.reasoning_score), take a recipe that has one, or set 'turn'"
+                "reasoning_credit='span' credits sentences by a reward for reasoning, and none "
+                "is given; pass one as score (see reasoning.ReasoningScore), take a recipe "
+                "that has one, or set 'turn'"
             )
         self.encoder = ChatEncoder.from_pretrained(model)
         check_layout(self.encoder)
+        self._check_callbacks(callbacks or [], args)
+        with errors_as(
+            TrainingConfigError,
+            f"optim={args.optim} can't be used",
+            "install what it needs, or leave it out",
+        ):
+            self.get_optimizer_cls_and_kwargs(args)
         actor_critic = load_actor_critic(self.actor_critic_class, model, args)
         super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
@@ -127,7 +171,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 actor_critic, self.encoder, turn_by_turn=args.context_policy.turns is not None
             )
         self.worker = RolloutWorker(
-            model,
+            base_of(model) or model,
             args,
             actor_critic,
             self.encoder,
@@ -141,22 +185,37 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self._skipped_in_a_row = 0
         self._metrics: dict[str, list[float]] = defaultdict(list)
 
+    @staticmethod
+    def _check_callbacks(callbacks: Sequence[Any], args: MultiTurnPPOConfig) -> None:
+        looks = any(isinstance(each, EarlyStoppingCallback) for each in callbacks)
+        if looks and not args.eval_rollouts:
+            raise TrainingConfigError(
+                "EarlyStoppingCallback stops by evaluations, and there are none; set eval_rollouts"
+            )
+
     # -- collecting experience ---------------------------------------------------------------------
 
     def before_update(self, step: int) -> None:
-        """Collect a rollout's experience before its first update, and go on with asynchronous rollouts."""
+        """Collect a rollout's experience before its first update, and go on with asynchronous
+        rollouts.
+        """
         number, update = divmod(step, self.args.steps_per_rollout)
         self.worker.wait()
         if update == 0:
             self._experience = None  # its pictures go before others come
+            self.stop_before_rollout()
             self._experience = self.collect_experience(number)
         if self._experience is not None:
             self.worker.play_ahead(number, update, step)
 
     def collect_experience(self, number: int) -> Experience | None:
-        """Play, score and estimate advantages; None if no episode of the rollout can be trained on."""
+        """Play, score and estimate advantages; None if no episode of the rollout can be trained
+        on.
+        """
         clock = self.worker.clock = metrics.Clock()
-        episodes, kept = self.worker.play_enough(number, self.state.global_step)
+        with self.worker.interruptible(self._between_turns):
+            episodes, kept = self.worker.play_enough(number, self.state.global_step)
+        self.stop_before_rollout()
         kept = self.select(kept)
         self._record(metrics.of_episodes(episodes, kept))
         self.worker.check_failures(episodes, number)
@@ -177,35 +236,46 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         with clock("score"):
             return self._make_experience(kept, state_values)
 
+    def _between_turns(self) -> None:
+        """Look for a signal while a rollout is played: several processes only agree on it before
+        and after.
+        """
+        if self.accelerator.num_processes == 1:
+            self.stop_before_rollout()
+
     @torch.no_grad()
     def _make_experience(
         self, episodes: Sequence[PPOEpisode], state_values: Sequence[Sequence[float]]
     ) -> Experience:
         args = self.args
-        # Verlog gives the observation after a truncated episode a value; VAGEN takes 0 at every end.
+        # Verlog gives the observation after a truncated episode a value; VAGEN takes 0 at every
+        # end.
         verlog = args.advantage == "dual_discount_gae"
         sequences = sequences_of(episodes, args.context_policy, args.device, with_end=verlog)
         needs_reference = bool(args.kl_coef or args.kl_loss_coef)
         wanted = ["values"] * (args.critic_kind != "none") + [
             "reference_logprobs"
         ] * needs_reference
-        # A rollout's only update finds the log-probabilities itself: nothing has changed the policy before it.
+        # A rollout's only update finds the log-probabilities itself: nothing has changed the policy
+        # before it.
         if args.steps_per_rollout > 1 or wanted or args.sampler_correction != "none":
-            wanted.append("logprobs")
+            wanted += ["logprobs", "log_shares"]
         scores = self._scores(sequences, wanted)
         logprobs, reference = scores.get("logprobs"), scores.get("reference_logprobs")
         if logprobs is not None and (broken := int((~logprobs.isfinite()).any(1).sum())):
             raise TrainingDataError(
-                f"{broken} of {len(logprobs)} sequences have log-probabilities that aren't finite; {GO_BACK}"
+                f"{broken} of {len(logprobs)} sequences have log-probabilities that aren't "
+                f"finite; {GO_BACK}"
             )
         kl_rewards = None
         if logprobs is not None and reference is not None and args.kl_coef:
             kl_rewards = -args.kl_coef * losses.kl_estimates(logprobs, reference, "k1")
         batch = trajectories_of(sequences, args, scores["values"], kl_rewards, state_values)
         advantages = self.estimate_advantages(batch)
-        self._record(
-            metrics.of_scores(batch, advantages, logprobs, sequences.sampled_logprobs, reference)
-        )
+        self._record(metrics.of_scores(batch, advantages, logprobs, reference))
+        if logprobs is not None:
+            gaps = losses.sampler_gaps(logprobs, scores["log_shares"], sequences.sampled_logprobs)
+            self._record({"policy/sampler_gap": float(gaps[batch.mask].mean())})
         if args.advantage not in IN_GROUPS:
             advantages = advantages.whitened()
         advantages = self.assign_credit(advantages, sequences)
@@ -265,7 +335,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     # -- updates -----------------------------------------------------------------------------------
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
-        """Add up the gradients of one mini-batch, before the first of a rollout's after its experience is collected."""
+        """Add up the gradients of one mini-batch, before the first of a rollout's after its
+        experience is collected.
+        """
         self.before_update(self.state.global_step)
         number, update = divmod(self.state.global_step, self.args.steps_per_rollout)
         if (
@@ -339,6 +411,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     ) -> tuple[Tensor, dict[str, Tensor]]:
         args = self.args
         want = [] if only_critic else ["logprobs", "entropies"]
+        if want and experience.old_logprobs is None:
+            want.append("log_shares")
         if args.critic_kind != "none":
             want.append("values")
         found = self._forward(
@@ -373,7 +447,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         mask: Tensor,
         detach_backbone: bool = False,
     ) -> dict[str, Tensor]:
-        """The outputs for R rows, as wide as the longest; `mask` is (B, L). See `ActorCritic.forward`."""
+        """The outputs for R rows, as wide as the longest; `mask` is (B, L). See
+        `ActorCritic.forward`.
+        """
         args, prompts = self.args, [sequences.rows[row].prompt for row in rows.tolist()]
         inputs = model_inputs(
             prompts, self.encoder, args.device, multiple=TILE, vision_cache=self.model.vision_cache
@@ -391,6 +467,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             mask=mask[rows, : inputs["input_ids"].shape[1]],
             detach_backbone=detach_backbone,
             entropies_teach=args.entropy_coef != 0,
+            nucleus=Nucleus(args.top_p, self.encoder.forbidden_ids),
         )
         return found
 
@@ -401,7 +478,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     # -- what Trainer asks for ---------------------------------------------------------------------
 
     def _build_accelerator_args(self, **options: Any) -> dict[str, Any]:
-        """Save two copies: gradients live in DDP's buckets, and autocast keeps no rounded weights."""
+        """Save two copies: gradients live in DDP's buckets, and autocast keeps no rounded
+        weights.
+        """
         found: dict[str, Any] = super()._build_accelerator_args(**options)
         for handler in found["kwargs_handlers"]:
             if isinstance(handler, DistributedDataParallelKwargs):
@@ -430,7 +509,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         return self.optimizer
 
     def _clip_grad_norm(self, model: Any) -> Any:
-        """Clip policy and critic separately to `max_grad_norm`: a critic's large errors would slow the policy.
+        """Clip policy and critic separately to `max_grad_norm`: a critic's large errors would slow
+        the policy.
 
         DeepSpeed has clipped them together by now.
         """
@@ -461,7 +541,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 else f"{MOST_SKIPPED} in a row"
             )
             raise TrainingDataError(
-                f"the gradients of update {self.state.global_step} aren't finite, {times}; {GO_BACK}"
+                f"the gradients of update {self.state.global_step} aren't finite, {times}; "
+                f"{GO_BACK}"
             )
         for parameter in model.parameters():
             parameter.grad = None
@@ -470,10 +551,20 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """Add the means since the last log."""
         means = {name: mean(entries) for name, entries in self._metrics.items()}
         self._metrics.clear()
+        if (gap := means.get("policy/sampler_gap", 0.0)) > WIDEST_GAP:
+            logger.warning(
+                "policy/sampler_gap is %.3f: sampler and trainer differ by more than %s in a "
+                "token's log-probability; compare their weights, precision and chat template, "
+                "or set sampler_correction",
+                gap,
+                WIDEST_GAP,
+            )
         super().log({**logs, **means}, start_time)
 
     def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
-        """Play the first levels of the validation split, and log what `measure` finds; see `eval_rollouts`."""
+        """Play the first levels of the validation split, and log what `measure` finds; see
+        `eval_rollouts`.
+        """
         self.worker.wait()
         episodes = self.worker.evaluate()
         found = {
@@ -488,69 +579,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                     checkpoints.replace_best(folder, self.save_model, is_main=is_main)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, found)
         return found
-
-    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        if not self.args.should_save:
-            return
-        folder = Path(output_dir or str(self.args.output_dir))
-        with checkpoints.writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            self.model.save_pretrained(folder, state_dict)
-            self.encoder.save_pretrained(folder)
-            torch.save(self.args, folder / "training_args.bin")
-
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        run = Path(self._get_output_dir(trial))
-        folder, most = (
-            run / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}",
-            self.args.save_total_limit,
-        )
-        with checkpoints.writing(folder):
-            (folder / checkpoints.COMPLETE).unlink(missing_ok=True)
-            self.args.save_total_limit = (
-                None  # no older checkpoint goes before this one is complete
-            )
-            super()._save_checkpoint(model, trial)
-            self.args.save_total_limit = most
-            self.accelerator.wait_for_everyone()
-            if self.args.should_save:
-                (folder / LEVEL_SAMPLER).write_text(
-                    json.dumps(self.worker.level_sampler.state()), encoding="utf-8"
-                )
-                checkpoints.mark_complete(folder, self.args.to_dict())
-                best = self.state.best_model_checkpoint
-                checkpoints.rotate(run, most, {folder, Path(best or folder)})
-
-    def train(self, resume_from_checkpoint: str | bool | None = None, **options: Any) -> Any:
-        """As `Trainer.train`; True resumes from the last checkpoint that is whole, if there is one."""
-        if resume_from_checkpoint is True:
-            last = checkpoints.last_checkpoint(str(self.args.output_dir))
-            resume_from_checkpoint = None if last is None else str(last)
-        if resume_from_checkpoint:
-            checkpoints.check_checkpoint(Path(resume_from_checkpoint), self.args.to_dict())
-        if self.args.should_save:
-            checkpoints.recover_best(str(self.args.output_dir))
-        return super().train(resume_from_checkpoint=resume_from_checkpoint, **options)
-
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        with checkpoints.reading(resume_from_checkpoint):
-            if (
-                self.is_fsdp_enabled
-            ):  # Trainer has written the shards beside, the reference among them
-                super()._load_from_checkpoint(resume_from_checkpoint, model)
-            else:
-                self.model.load_trained(resume_from_checkpoint)
-
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        if checkpoint is not None:
-            with checkpoints.reading(checkpoint):
-                super()._load_optimizer_and_scheduler(checkpoint)
-                state = json.loads((Path(checkpoint) / LEVEL_SAMPLER).read_text(encoding="utf-8"))
-                self.worker.level_sampler.restore(state)
-
-    def _load_rng_state(self, checkpoint: str | None) -> None:
-        with checkpoints.reading(checkpoint or ""):
-            super()._load_rng_state(checkpoint)
 
     def _send_telemetry(self) -> None:
         """TRL reports usage to its makers; a trainer of this package sends nothing."""

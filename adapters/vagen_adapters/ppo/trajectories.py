@@ -15,41 +15,46 @@ NOT_SAMPLED = -1
 
 @dataclass(frozen=True, eq=False)
 class Trajectories:
-    """`B` token sequences of `L` positions, each of at most `T` turns, padded on either side or both.
+    """`B` token sequences of `L` positions, each of at most `T` turns, padded on either side or
+    both.
 
-    A row is a whole episode (concatenated turns) or a piece of one, down to one turn with a window of
-    history (Verlog): rows that share an episode id are joined in the order of their turns,
-    wherever they stand in the batch. All floating tensors share one type, float32 or float64, and all
-    tensors one device.
+    A row is a whole episode (concatenated turns) or a piece of one, down to one turn with a window
+    of history (Verlog): rows that share an episode id are joined in the order of their turns,
+    wherever they stand in the batch. All floating tensors share one type, float32 or float64, and
+    all tensors one device.
 
     Attributes:
-        turn_ids: (B, L) int64. The turn, 0 ≤ t < T, of each token that the policy sampled, and -1 at
-            every other token (prompt, observation, history, padding). Turns count from the start of the
-            episode and stand in order; numbers may be skipped (a turn without tokens).
+        turn_ids: (B, L) int64. The turn, 0 ≤ t < T, of each token that the policy sampled, and -1
+            at every other token (prompt, observation, history, padding). Turns count from the start
+            of the episode and stand in order; numbers may be skipped (a turn without tokens).
         turn_rewards: (B, T). r_t, the sum of all reward terms of turn t, in the row that holds its
             tokens; 0 where a row holds no token of the turn, for there is nothing to credit it to.
-        terminated: (B,) bool. The episode ended by itself, so that nothing is worth anything after it.
-        truncated: (B,) bool. The episode was cut. Where both are true, `terminated` counts. Of an episode
-            in several rows the flags of its last row count, and one of the two must be true there.
+        terminated: (B,) bool. The episode ended by itself, so that nothing is worth anything after
+            it.
+        truncated: (B,) bool. The episode was cut. Where both are true, `terminated` counts. Of an
+            episode in several rows the flags of its last row count, and one of the two must be true
+            there.
         values: (B, L + 1), or None for estimators without critic. `values[b, i]` is V(τ_<i), the
-            critic's estimate before token i, so that `values[b, i + 1]` is V(τ_≤i), its estimate after
-            it. A value head's output at position i therefore belongs at i + 1. Positions that no
-            estimator asks for may hold anything, NaN too.
+            critic's estimate before token i, so that `values[b, i + 1]` is V(τ_≤i), its estimate
+            after it. A value head's output at position i therefore belongs at i + 1. Positions that
+            no estimator asks for may hold anything, NaN too.
         kl_rewards: (B, L), or None for 0. The penalty of each token as a reward, -β·KL[π‖π_ref].
-        bootstrap_values: (B,), or None for 0. V of the observation after the last turn, used where the
-            episode is truncated and not terminated. None is VAGEN's choice (V = 0 at every end).
+        bootstrap_values: (B,), or None for 0. V of the observation after the last turn, used where
+            the episode is truncated and not terminated. None is VAGEN's choice (V = 0 at every
+            end).
         episode_ids: (B,) int64, or None if every row is an episode of its own.
         group_ids: (B,) int64, or None. Episodes with the same prompt and level, for GRPO and RLOO.
-        turn_states: (B, T) int64, or None. The state that turn t met, the same number wherever the same state was met,
-            for GiGPO. Only counts where the row holds tokens of the turn.
-        turn_values: (B, T), or None. What the state before turn t was found to be worth by playing on from it, for
-            VinePPO. Only counts where the row holds tokens of the turn.
-        seams: (B, T) bool, or None. Turns that are summaries, after which the next row begins: the step from their end
-            to the next turn is no transition of the environment, and no estimator discounts it (γ = λ = 1).
+        turn_states: (B, T) int64, or None. The state that turn t met, the same number wherever the
+            same state was met, for GiGPO. Only counts where the row holds tokens of the turn.
+        turn_values: (B, T), or None. What the state before turn t was found to be worth by playing
+            on from it, for VinePPO. Only counts where the row holds tokens of the turn.
+        seams: (B, T) bool, or None. Turns that are summaries, after which the next row begins: the
+            step from their end to the next turn is no transition of the environment, and no
+            estimator discounts it (γ = λ = 1).
 
     Raises:
-        TrainingDataError: The tensors do not fit together. NaN and infinity are met by the estimators, where they
-            count.
+        TrainingDataError: The tensors do not fit together. NaN and infinity are met by the
+            estimators, where they count.
     """
 
     turn_ids: Tensor
@@ -85,7 +90,9 @@ class Trajectories:
 
     @property
     def row_order(self) -> Tensor | None:
-        """(B,) int64. The rows, episode by episode and turn by turn; None if they stand so already."""
+        """(B,) int64. The rows, episode by episode and turn by turn; None if they stand so
+        already.
+        """
         if self.episode_ids is None:
             return None
         by_turn = self._first_turns().argsort(stable=True)
@@ -97,15 +104,16 @@ class Trajectories:
     def _check_layout(self) -> None:
         if self.turn_ids.dim() != 2 or 0 in self.turn_ids.shape:
             raise TrainingDataError(
-                f"turn_ids has shape {tuple(self.turn_ids.shape)}, but must be (rows, positions), neither of them 0; "
-                "skip the update if no episode is left"
+                f"turn_ids has shape {tuple(self.turn_ids.shape)}, but must be (rows, "
+                "positions), neither of them 0; skip the update if no episode is left"
             )
         rows, length = self.turn_ids.shape
         turns = self.turn_rewards.shape[-1]
         float_type = self.turn_rewards.dtype
         if float_type not in (torch.float32, torch.float64):
             raise TrainingDataError(
-                f"turn_rewards is {float_type}, too coarse to sum thousands of tokens; convert with .float()"
+                f"turn_rewards is {float_type}, too coarse to sum thousands of tokens; convert "
+                "with .float()"
             )
         layout = {
             "turn_ids": ((rows, length), torch.int64),
@@ -131,8 +139,9 @@ class Trajectories:
                 or tensor.device != self.turn_ids.device
             ):
                 raise TrainingDataError(
-                    f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)} on {tensor.device}, but beside "
-                    f"turn_ids and turn_rewards it must be {dtype} of shape {shape} on {self.turn_ids.device}"
+                    f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)} on "
+                    f"{tensor.device}, but beside turn_ids and turn_rewards it must be {dtype} "
+                    f"of shape {shape} on {self.turn_ids.device}"
                 )
 
     def _check_turns(self) -> None:
@@ -140,15 +149,18 @@ class Trajectories:
         lowest, highest = self.turn_ids.aminmax()
         if lowest < NOT_SAMPLED or highest >= turns:
             raise TrainingDataError(
-                f"turn_ids run from {int(lowest)} to {int(highest)}, but turn_rewards has {turns} turns: "
-                f"use 0 to {turns - 1}, and {NOT_SAMPLED} for tokens that were not sampled"
+                f"turn_ids run from {int(lowest)} to {int(highest)}, but turn_rewards has "
+                f"{turns} turns: use 0 to {turns - 1}, and {NOT_SAMPLED} for tokens that were "
+                "not sampled"
             )
-        # Unsampled tokens repeat the last turn before them, so that falling anywhere means out of order.
+        # Unsampled tokens repeat the last turn before them, so that falling anywhere means out of
+        # order.
         latest = self.turn_ids.cummax(1).values
         disordered = (self.mask & (self.turn_ids < latest)).any(1)
         if disordered.any():
             raise TrainingDataError(
-                f"row {int(disordered.nonzero()[0])}: a token's turn id falls; order the turns from 0 upwards"
+                f"row {int(disordered.nonzero()[0])}: a token's turn id falls; order the turns "
+                "from 0 upwards"
             )
         held = torch.zeros(
             (len(self.turn_ids), turns + 1), dtype=torch.bool, device=self.turn_ids.device
@@ -157,8 +169,8 @@ class Trajectories:
         stray = ((self.turn_rewards != 0) & ~held[:, 1:]).any(1)
         if stray.any():
             raise TrainingDataError(
-                f"row {int(stray.nonzero()[0])}: a turn without tokens has a reward, and no token to credit it to; "
-                "add it to a neighbouring turn, or leave the episode out"
+                f"row {int(stray.nonzero()[0])}: a turn without tokens has a reward, and no "
+                "token to credit it to; add it to a neighbouring turn, or leave the episode out"
             )
 
     def _check_episodes(self) -> None:

@@ -1,7 +1,7 @@
 """Content-addressed cache of the features of frozen vision towers.
 
-A picture is read in play, by each model that scores, and in every pass of updates. A frozen tower gives the same
-features each time.
+A picture is read in play, by each model that scores, and in every pass of updates. A frozen tower
+gives the same features each time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ PARTS = ("pooler_output", DEEPSTACK)
 
 
 class VisionFeatureCache:
-    """Keeps the features of the most recently used pictures, up to `most` bytes on the models' device.
+    """Keeps the features of the most recently used pictures, up to `most` bytes on the models'
+    device.
 
     Models with equal towers share features. `looks` counts the pictures that towers have encoded.
     """
@@ -59,7 +60,9 @@ class VisionFeatureCache:
         return {NUMBERS: numbers, **joined_features([one.sizes for one in with_pictures])}
 
     def given(self, model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs of a model's forward pass, with the tower's features in place of picture numbers."""
+        """The inputs of a model's forward pass, with the tower's features in place of picture
+        numbers.
+        """
         inputs = dict(inputs)
         numbers = inputs.pop(NUMBERS, None)
         if numbers is None:
@@ -112,7 +115,8 @@ def _same_tower(one: Any, other: Any) -> bool:
 
 
 def _joined(name: str, parts: Sequence[Any]) -> Any:
-    """A part of the outputs for many pictures: a tensor whose rows are tokens, tiles or pictures, or a list by picture.
+    """A part of the outputs for many pictures: a tensor whose rows are tokens, tiles or pictures,
+    or a list by picture.
 
     Of deepstack features there is one of these for each layer.
     """

@@ -1,7 +1,8 @@
 """vLLM as a generation back-end: in the trainer's process, or as a server beside it.
 
-TRL's classes bring the weights together (from DDP, FSDP, DeepSpeed and PEFT) and speak with the server. What
-they leave out is here: all three caches are emptied when weights change, and every reply has a seed of its own.
+TRL's classes bring the weights together (from DDP, FSDP, DeepSpeed and PEFT) and speak with the
+server. What they leave out is here: all three caches are emptied when weights change, and every
+reply has a seed of its own.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ _SLOWEST_START = 600.0  # seconds that a server may take to load its model
 class VLLMSampler:
     """vLLM in this process, with an engine of its own in each process.
 
-    vLLM loads the model from `path`, with `options` of `vllm.LLM`. `sync` takes over the weights of `model`.
-    With the option `enable_sleep_mode` the engine gives its memory up for updates, see `rest`.
+    vLLM loads the model from `path`, with `options` of `vllm.LLM`. `sync` takes over the weights of
+    `model`. With the option `enable_sleep_mode` the engine gives its memory up for updates, see
+    `rest`.
     """
 
     def __init__(
@@ -47,7 +49,9 @@ class VLLMSampler:
         self._rests = False
 
     def rest(self) -> None:
-        """Give the GPU's memory up until the next `sync` or `sample`, if the engine was told that it may."""
+        """Give the GPU's memory up until the next `sync` or `sample`, if the engine was told that
+        it may.
+        """
         if self._sleeps and not self._rests:
             self.llm.sleep(
                 level=1
@@ -63,7 +67,8 @@ class VLLMSampler:
     def sync(self) -> None:
         """See `Sampler.sync`. What the old weights computed of texts and pictures is forgotten."""
         self._wake()
-        # TRL's own sync loads one parameter at a time, for which vLLM's CPU engine no longer has loaders.
+        # TRL's own sync loads one parameter at a time, for which vLLM's CPU engine no longer has
+        # loaders.
         self.llm.collective_rpc(
             "reload_policy", kwargs={"weights_iterator": self._engine.named_params()}
         )
@@ -90,8 +95,9 @@ class VLLMSampler:
         for prompt, output in zip(prompts, outputs, strict=True):
             if tuple(output.prompt_token_ids) != prompt.ids:
                 raise TrainingDataError(
-                    f"vLLM lays out a prompt of {len(prompt.ids)} tokens as {len(output.prompt_token_ids)}: its "
-                    "picture processor is set up in another way; check the model's preprocessor_config.json"
+                    f"vLLM lays out a prompt of {len(prompt.ids)} tokens as "
+                    f"{len(output.prompt_token_ids)}: its picture processor is set up in another "
+                    "way; check the model's preprocessor_config.json"
                 )
         return [_reply(output.outputs[0]) for output in outputs]
 
@@ -132,13 +138,16 @@ class VLLMServerSampler:
             self._weights_folder.mkdir(parents=True, exist_ok=True)
         elif accelerator.device.type != "cuda":
             raise TrainingConfigError(
-                "weights reach a server through NCCL, which needs a GPU; set weights_folder in vllm_options"
+                "weights reach a server through NCCL, which needs a GPU; set weights_folder in "
+                "vllm_options"
             )
         elif accelerator.is_main_process:
             self.client.init_communicator(device=accelerator.device)
 
     def sync(self) -> None:
-        """See `Sampler.sync`. The main process hands the weights over, the others help to bring them together."""
+        """See `Sampler.sync`. The main process hands the weights over, the others help to bring
+        them together.
+        """
         if self._weights_folder is None:
             self._send()
         else:
@@ -158,8 +167,8 @@ class VLLMServerSampler:
     def _ask(self, prompt: Prompt, sampling: SampleSettings, seed: int) -> SampledReply:
         (shown,) = self.client.image_features([_pictures(prompt)])
         settings = _sampling_settings(sampling, self.encoder.forbidden_ids)
-        # Not through the client's own `generate`: it gives all prompts one seed, and asks of a log-probability the
-        # name of its token, which vLLM 0.32 has stopped sending.
+        # Not through the client's own `generate`: it gives all prompts one seed, and asks of a
+        # log-probability the name of its token, which vLLM 0.32 has stopped sending.
         request = {
             "request_id": uuid.uuid4().hex,
             "model": self.client.model,
@@ -172,19 +181,22 @@ class VLLMServerSampler:
         return SampledReply(tuple(choice["token_ids"]), logprobs)
 
     def _placed(self, features: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
-        """The features with the places of their pictures in the prompt; the server saw them without it."""
+        """The features with the places of their pictures in the prompt; the server saw them without
+        it.
+        """
         places = list(_image_runs(prompt.ids, self.encoder.image_token_id))
         ours = [place["length"] for place in places]
         theirs = [place["length"] for place in features["mm_placeholders"]["image"]]
         if ours != theirs:
             raise TrainingDataError(
-                f"the prompt's pictures take {ours} tokens, but the server's {theirs}: its picture processor is set up "
-                "in another way; serve the model that is trained"
+                f"the prompt's pictures take {ours} tokens, but the server's {theirs}: its "
+                "picture processor is set up in another way; serve the model that is trained"
             )
         return {**features, "mm_placeholders": {**features["mm_placeholders"], "image": places}}
 
     def _send(self) -> None:
-        # Every process walks over the weights as often as the main one, for it takes all to bring one together.
+        # Every process walks over the weights as often as the main one, for it takes all to bring
+        # one together.
         layout = [
             (name, str(each.dtype).removeprefix("torch."), list(each.shape))
             for name, each in self._source.named_params()
@@ -212,8 +224,9 @@ class VLLMServerSampler:
         answer = self.client.session.post(f"{self.client.base_url}/{route}", json=body or {})
         if answer.status_code != 200:
             raise TrainingDataError(
-                f"the vLLM server refused /{route} ({answer.status_code}: {answer.text[:300]}); was it started with "
-                f"VLLM_SERVER_DEV_MODE=1, --enable-scale-out and --worker-extension-cls {WORKER_EXTENSION}?"
+                f"the vLLM server refused /{route} ({answer.status_code}: {answer.text[:300]}); "
+                "was it started with VLLM_SERVER_DEV_MODE=1, --enable-scale-out and "
+                f"--worker-extension-cls {WORKER_EXTENSION}?"
             )
         return (
             answer.json()
@@ -223,7 +236,9 @@ class VLLMServerSampler:
 
 
 class _Engine(Weights):
-    """TRL's engine in this process, with the options of `vllm.LLM` that TRL does not pass on, such as its dtype."""
+    """TRL's engine in this process, with the options of `vllm.LLM` that TRL does not pass on, such
+    as its dtype.
+    """
 
     def __init__(
         self, model: Any, accelerator: Any, encoder: ChatEncoder, path: str, options: dict[str, Any]
@@ -247,7 +262,8 @@ class _Engine(Weights):
             "logprobs_mode": "processed_logprobs",
             "worker_extension_cls": WORKER_EXTENSION,
         }
-        gc.collect()  # an engine that nobody holds any more takes the process's groups down whenever it is found
+        # an engine that nobody holds any more takes the process's groups down whenever it is found
+        gc.collect()
         # TRL's share of a GPU beside a trainer, which the plan of memory counts with, too.
         self.llm = LLM(self._path, **{"gpu_memory_utilization": 0.3, **self._options, **fixed})
         self.accelerator.wait_for_everyone()

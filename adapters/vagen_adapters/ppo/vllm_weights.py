@@ -31,8 +31,9 @@ class Weights(VLLMGeneration):
     def _merged(self) -> Iterator[tuple[str, Tensor]]:
         """Adapters in their layers, one layer at a time.
 
-        TRL's walk merges them into the model and takes them out again, which in bfloat16 rounds the frozen weights at
-        each sync: after 20 of them a tiny model's had moved by a hundredth of what its adapters add.
+        TRL's walk merges them into the model and takes them out again, which in bfloat16 rounds the
+        frozen weights at each sync: after 20 of them a tiny model's had moved by a hundredth of
+        what its adapters add.
         """
         layers: dict[str, dict[str, Tensor]] = {}
         for name, parameter in self.model.named_parameters():

@@ -1,4 +1,6 @@
-"""What a vLLM worker needs for new weights: `--worker-extension-cls vagen_adapters.ppo.vllm_worker.PolicyReload`."""
+"""What a vLLM worker needs for new weights: `--worker-extension-cls
+vagen_adapters.ppo.vllm_worker.PolicyReload`.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,12 @@ class PolicyReload:
     """Mixed into vLLM's worker, so that `collective_rpc("reload_policy", …)` finds its method."""
 
     def reload_policy(self, **source: Any) -> None:
-        """Load weights from `weights_iterator` or a folder `weights_path`, as vLLM's `reload_weights`.
+        """Load weights from `weights_iterator` or a folder `weights_path`, as vLLM's
+        `reload_weights`.
 
-        On CPU, vLLM computes from packed copies. `reload_weights` packs again the layers that it has loaded, and
-        misses a language head whose weights are the embedding's: without this it would answer with the old ones.
+        On CPU, vLLM computes from packed copies. `reload_weights` packs again the layers that it
+        has loaded, and misses a language head whose weights are the embedding's: without this it
+        would answer with the old ones.
         """
         worker: Any = self
         worker.reload_weights(**source)

@@ -1,6 +1,7 @@
 """Supervised warm start: fine-tune a vision-language model on the oracle's replies before PPO.
 
-Sequences are laid out as PPO lays them out, so that the model learns the very tokens that it will sample.
+Sequences are laid out as PPO lays them out, so that the model learns the very tokens that it will
+sample.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from vagen_envs import VagenEnv, VagenError
 from vagen_envs.seeding import HashStream
 
 FIRST_SEED = 1_000_000
-"""Of the demonstrations, so that PPO's training levels, whose seeds are small, are new to the model."""
+"""Of the demonstrations, so that PPO's training levels, whose seeds are small, are new to the
+model.
+"""
 BATCH = 16
 """Demonstrations of an update."""
 IGNORED = -100
@@ -43,8 +46,8 @@ def demonstrate(
 ) -> Demonstration:
     """Play a level with the oracle; with probability `noise`, a turn takes random actions instead.
 
-    Noise shows the model how to go on after mistakes. Only the oracle's replies are imitated. An episode ends early
-    where the oracle finds no way.
+    Noise shows the model how to go on after mistakes. Only the oracle's replies are imitated. An
+    episode ends early where the oracle finds no way.
 
     Raises:
         TrainingConfigError: the environment isn't a `VagenEnv` and has no oracle.
@@ -91,7 +94,9 @@ def _random_reply(core: Any, stream: HashStream) -> str:
 def demonstrations(
     env_id: str, options: Mapping[str, Any], encoder: ChatEncoder, count: int, noise: float
 ) -> list[Demonstration]:
-    """Demonstrations of `count` training levels; `options` are the environment's, `noise` as in `demonstrate`."""
+    """Demonstrations of `count` training levels; `options` are the environment's, `noise` as in
+    `demonstrate`.
+    """
     with contextlib.closing(gym.make(env_id, **options)) as env:
         return [
             demonstrate(env, encoder, LevelSeed(FIRST_SEED + number), noise)
@@ -120,8 +125,9 @@ def warm_start(
 ) -> float:
     """Train a model in place with transformers' `Trainer`; return the mean loss per token.
 
-    Cross-entropy, AdamW, and a cosine schedule with its peak after a twentieth of the updates. The model may have PEFT
-    adapters. What is `shown` is shuffled; every update sees 16 of them, most of them once.
+    Cross-entropy, AdamW, and a cosine schedule with its peak after a twentieth of the updates. The
+    model may have PEFT adapters. What is `shown` is shuffled; every update sees 16 of them, most of
+    them once.
     """
     from transformers import Trainer, TrainingArguments
 

@@ -1,6 +1,7 @@
 """The server's application: sessions behind a WebSocket, health and metrics behind HTTP.
 
-FastAPI on stock uvicorn. OpenEnv's own protocol has no batches, keys, leases or numbered moves, and pictures in base64.
+FastAPI on stock uvicorn. OpenEnv's own protocol has no batches, keys, leases or numbered moves, and
+pictures in base64.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def create_app(
     Args:
         pool: where the environments live. Started and closed with the application.
         config: limits.
-        key: what a client must send as `Authorization: Bearer …`, or several separated by commas; empty for none.
+        key: what a client must send as `Authorization: Bearer …`, or several separated by commas;
+            empty for none.
         host: the address it listens on; a name here is accepted in the Host header.
     """
     tenants = Tenants(key, config.max_sessions, config.client_sessions)
@@ -126,10 +128,11 @@ async def _answer(request: bytes, tenant: Tenant, sessions: Sessions, metrics: M
 
 
 def _tenant(connection: HTTPConnection, tenants: Tenants, host: str) -> Tenant | None:
-    """The tenant of a connection. Raises ServiceError without the key, for foreign Host headers, and for web pages.
+    """The tenant of a connection. Raises ServiceError without the key, for foreign Host headers,
+    and for web pages.
 
-    Pages reach a loopback server too. Without a key one could do so by a name of its own that resolves to this machine
-    (DNS rebinding).
+    Pages reach a loopback server too. Without a key one could do so by a name of its own that
+    resolves to this machine (DNS rebinding).
     """
     headers = connection.headers
     if "origin" in headers:

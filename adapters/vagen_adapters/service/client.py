@@ -29,16 +29,18 @@ ENVELOPE = 1000
 
 
 class Service:
-    """The address of one or many servers. Threads may share one; each then talks over a connection of its own.
+    """The address of one or many servers. Threads may share one; each then talks over a connection
+    of its own.
 
-    A request without an answer is sent again, over a new connection, until `patience` is over; moves are numbered,
-    so the server never plays one twice. A session whose server is gone, or that this address doesn't lead to any
-    more, is opened again and goes on (see `journal`).
+    A request without an answer is sent again, over a new connection, until `patience` is over;
+    moves are numbered, so the server never plays one twice. A session whose server is gone, or that
+    this address doesn't lead to any more, is opened again and goes on (see `journal`).
 
     Args:
         url: such as `http://127.0.0.1:8765`.
         key: the server's key; by default from the environment variable `VAGEN_SERVE_KEY`.
-        timeout: seconds to wait for an answer before asking again. A server replaces a silent worker after 120 s.
+        timeout: seconds to wait for an answer before asking again. A server replaces a silent
+            worker after 120 s.
         patience: seconds to go on trying while the server can't be reached or is full.
     """
 
@@ -61,7 +63,8 @@ class Service:
         self._pid = os.getpid()
 
     def ask(self, verb: str, items: Sequence[dict[str, Any]]) -> list[SessionReply]:
-        """Carry out items of one kind (see `messages.VERBS`; moves are numbered here), concurrently.
+        """Carry out items of one kind (see `messages.VERBS`; moves are numbered here),
+        concurrently.
 
         A session that is gone, with its worker or its server, is opened again and goes on.
 
@@ -103,7 +106,9 @@ class Service:
         yield request
 
     def _retried(self, verb: str, items: Sequence[dict[str, Any]], home: str) -> list[SessionReply]:
-        """Ask until there is an answer and room: sessions that nobody uses make room within half a minute."""
+        """Ask until there is an answer and room: sessions that nobody uses make room within half a
+        minute.
+        """
         replies: dict[int, SessionReply] = {}
         left = list(range(len(items)))
         wait, deadline = (

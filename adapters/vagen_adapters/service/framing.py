@@ -16,14 +16,18 @@ except ImportError as error:
     raise MissingExtraError("vagen_adapters.service", "serve", "orjson") from error
 
 MAX_REQUEST = 2 << 20
-"""Bytes of a request. Holds the replies of an episode of a few hundred turns, which is what a replay sends."""
+"""Bytes of a request. Holds the replies of an episode of a few hundred turns, which is what a
+replay sends.
+"""
 MAX_ITEMS = 256
 """Items of one request."""
 DIGEST = hashlib.sha256().digest_size
 
 
 def written(data: Any) -> bytes:
-    """JSON, in which NaN and infinity are null. Lone surrogates, which a model can write, take the slow way."""
+    """JSON, in which NaN and infinity are null. Lone surrogates, which a model can write, take the
+    slow way.
+    """
     try:
         return orjson.dumps(data)
     except TypeError:
@@ -41,8 +45,8 @@ def read(data: bytes | str) -> Any:
 def pack(body: bytes, pictures: Sequence[tuple[str, bytes]]) -> bytes:
     """Join a JSON body and `(SHA-256, PNG)` pairs.
 
-    Layout: length of the body (4 bytes, little-endian), body, then for every picture its SHA-256 (32 bytes), the
-    length of the PNG (4 bytes) and the PNG.
+    Layout: length of the body (4 bytes, little-endian), body, then for every picture its SHA-256
+    (32 bytes), the length of the PNG (4 bytes) and the PNG.
     """
     parts = [struct.pack("<I", len(body)), body]
     for sha256, png in pictures:

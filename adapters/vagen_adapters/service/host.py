@@ -32,7 +32,9 @@ class HostCall(NamedTuple):
 
 
 class HostAnswer(NamedTuple):
-    """The result of a call. After `reset` and `step` the body's `picture` has `sha256` and `shape`, or is null."""
+    """The result of a call. After `reset` and `step` the body's `picture` has `sha256` and `shape`,
+    or is null.
+    """
 
     body: bytes  # a JSON object
     picture: tuple[str, bytes] | None = None  # the SHA-256 of the picture, and the PNG
@@ -104,11 +106,8 @@ class EnvHost:
     def _reset(
         self, session: str, seed: int | None, split: str | None = None, level: int | None = None
     ) -> HostAnswer:
-        options = {
-            name: value for name, value in (("split", split), ("level", level)) if value is not None
-        }
         env = self._envs[session]
-        shown, info = env.reset(seed=seed, options=options or None)
+        shown, info = env.reset(seed=seed, options={"split": split, "level": level})
         self._digests[session] = ""
         data = {"text": shown["text"], "state": info["state"].to_json(), "level": info["level"]}
         return self._shown(session, env.observed.picture, data)

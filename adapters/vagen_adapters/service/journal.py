@@ -1,8 +1,8 @@
 """What makes a session again: its options, its level and the replies since, kept by the client.
 
-A session of a deterministic environment is a pure function of these, so neither servers nor workers store sessions.
-When a worker, a server or a machine is gone, the client opens the session again wherever it is answered, with all
-replies of the episode at once, and goes on.
+A session of a deterministic environment is a pure function of these, so neither servers nor workers
+store sessions. When a worker, a server or a machine is gone, the client opens the session again
+wherever it is answered, with all replies of the episode at once, and goes on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from vagen_adapters.service.host import MOVES
 from vagen_envs.pictures import Picture
 
 GONE = frozenset({"lost", "unknown_session", "out_of_order"})
-"""Failures after which a session is opened again: the server doesn't have it, or not in this state."""
+"""Failures after which a session is opened again: the server doesn't have it, or not in this
+state.
+"""
 PLAYED = frozenset({"bad_config", "episode_over", "simulator"})
 """Failures of moves that leave the session open."""
 MAX_LOSSES = 6
@@ -25,7 +27,9 @@ MAX_LOSSES = 6
 
 
 class SessionReply(NamedTuple):
-    """The result of one item: a JSON object, which has `error` if it failed, and the picture that it names."""
+    """The result of one item: a JSON object, which has `error` if it failed, and the picture that
+    it names.
+    """
 
     data: dict[str, Any]
     picture: Picture | None
@@ -38,7 +42,9 @@ class SessionReply(NamedTuple):
 
     @classmethod
     def read(cls, data: dict[str, Any], pictures: Mapping[str, bytes]) -> SessionReply:
-        """From the object and PNGs by SHA-256. Raises KeyError or RecordError if the picture isn't there."""
+        """From the object and PNGs by SHA-256. Raises KeyError or RecordError if the picture isn't
+        there.
+        """
         name = data.get("picture")
         return cls(data, None if name is None else Picture.from_png(pictures[name["sha256"]]))
 
@@ -80,7 +86,9 @@ class History:
 
 
 class Journal:
-    """The histories of many sessions; `send` carries out items of one kind, concurrently. Threads may share one."""
+    """The histories of many sessions; `send` carries out items of one kind, concurrently. Threads
+    may share one.
+    """
 
     def __init__(self, send: Callable[[str, Sequence[dict[str, Any]]], list[SessionReply]]) -> None:
         self._send = send
@@ -108,7 +116,8 @@ class Journal:
     def _recover(
         self, verb: str, items: Sequence[dict[str, Any]], replies: list[SessionReply]
     ) -> None:
-        """Open sessions that are gone and ask again, until every item is answered or was lost too often.
+        """Open sessions that are gone and ask again, until every item is answered or was lost too
+        often.
 
         One by one, for one of them may be what the workers die of.
         """

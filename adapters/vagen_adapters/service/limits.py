@@ -1,4 +1,6 @@
-"""Bounds of what one call may cost a worker. A call that passes a bound ends its own session and no other."""
+"""Bounds of what one call may cost a worker. A call that passes a bound ends its own session and no
+other.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from dataclasses import dataclass
 from types import FrameType
 
 RESERVE = 64 << 20
-"""Bytes of the memory that no call may use, so that the worker itself can still report what happened."""
+"""Bytes of the memory that no call may use, so that the worker itself can still report what
+happened.
+"""
 AGAIN = 0.2
 """CPU seconds after which a call that swallowed the exception gets it again."""
 
@@ -19,10 +23,11 @@ class Limits:
     """Bounds of a worker process.
 
     Attributes:
-        cpu: seconds of CPU, on all cores together, for opening, a reset or a turn; what an environment has a program
-            of its own compute counts there. 0 for no bound.
-        memory: bytes of data (`RLIMIT_DATA`) that the worker and each program that it starts may have. 0 for no
-            bound. Not `RLIMIT_AS`: OpenGL and torch map gigabytes that they never touch.
+        cpu: seconds of CPU, on all cores together, for opening, a reset or a turn; what an
+            environment has a program of its own compute counts there. 0 for no bound.
+        memory: bytes of data (`RLIMIT_DATA`) that the worker and each program that it starts may
+            have. 0 for no bound. Not `RLIMIT_AS`: OpenGL and torch map gigabytes that they never
+                touch.
     """
 
     cpu: float = 10.0
@@ -30,7 +35,9 @@ class Limits:
 
 
 class TooCostly(BaseException):
-    """A call passed a bound. No `Exception`: an environment must not take it for a simulator that broke."""
+    """A call passed a bound. No `Exception`: an environment must not take it for a simulator that
+    broke.
+    """
 
 
 UNLIMITED = Limits(0.0, 0)
@@ -39,8 +46,9 @@ UNLIMITED = Limits(0.0, 0)
 class Guard:
     """Keeps the calls of this process within limits: `with guard: …` is one of them.
 
-    Raises TooCostly, with the bound and the fix. CPU is bounded in the main thread only: signals arrive there. Memory
-    is bounded all the time, a reserve below what is allowed; that is open from when a call ran out to the next one.
+    Raises TooCostly, with the bound and the fix. CPU is bounded in the main thread only: signals
+    arrive there. Memory is bounded all the time, a reserve below what is allowed; that is open from
+    when a call ran out to the next one.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -70,20 +78,24 @@ class Guard:
             bound(self._limits.memory)
             self._reserve_is_open = True
             raise TooCostly(
-                f"it needs more than the worker has left of its {self._limits.memory >> 20} MiB; ask for smaller "
-                "pictures or fewer sessions, or start the server with a larger --worker-memory"
+                f"it needs more than the worker has left of its {self._limits.memory >> 20} MiB; "
+                "ask for smaller pictures or fewer sessions, or start the server with a larger "
+                "--worker-memory"
             ) from None  # what the call held is in its traceback
 
     def _spent(self, _: int, frame: FrameType | None) -> None:
         if self._at_work:  # a signal may arrive after its call
             raise TooCostly(
-                f"it took more than {self._limits.cpu:g} s of CPU; ask for what is found sooner (a smaller size, a "
-                "wider range of a solution's length), or start the server with a larger --call-cpu"
+                f"it took more than {self._limits.cpu:g} s of CPU; ask for what is found sooner "
+                "(a smaller size, a wider range of a solution's length), or start the server "
+                "with a larger --call-cpu"
             )
 
 
 def bound(memory: int) -> None:
-    """Bound the data of this process and of programs that it starts from now on. More than allowed before is left."""
+    """Bound the data of this process and of programs that it starts from now on. More than allowed
+    before is left.
+    """
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))

@@ -25,7 +25,9 @@ STATUS = {"unauthorized": 401, "forbidden": 403, "full": 429}
 MAX_OPTIONS = 256
 """Several times as many as any environment has."""
 MAX_REPLIES = 10_000
-"""Of a replay. Half a million short ones in a request of 2 MiB would take 130 MiB and minutes of a worker."""
+"""Of a replay. Half a million short ones in a request of 2 MiB would take 130 MiB and minutes of a
+worker.
+"""
 MAX_DEPTH = 6
 """Of nested options: a list of texts is 1 deep."""
 
@@ -57,14 +59,18 @@ Name = Annotated[str, Field(max_length=200)]
 
 
 class Item(BaseModel):
-    """What every item has: the id of its session, chosen by the client, which should be unguessable."""
+    """What every item has: the id of its session, chosen by the client, which should be
+    unguessable.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
     session: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{16,64}$")]
 
 
 class Replay(BaseModel):
-    """An episode that began elsewhere: seed and split as its reset's answer named them, and its latest digest."""
+    """An episode that began elsewhere: seed and split as its reset's answer named them, and its
+    latest digest.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
     seed: Seed
@@ -76,8 +82,8 @@ class Replay(BaseModel):
 class OpenSession(Item):
     """Make an environment, or have one again that was elsewhere.
 
-    `move` is the number of the last move that was answered, if the session was open before. Options may be any JSON;
-    `vagen_adapters.permission` decides what may be set.
+    `move` is the number of the last move that was answered, if the session was open before. Options
+    may be any JSON; `vagen_adapters.permission` decides what may be set.
     """
 
     env_id: Text
@@ -101,7 +107,9 @@ class Reset(Move):
 
 
 class StepSession(Move):
-    """Play a turn. `after` is the digest of the answer it follows; a session with another latest answer refuses it."""
+    """Play a turn. `after` is the digest of the answer it follows; a session with another latest
+    answer refuses it.
+    """
 
     reply: Text
     after: Name | None = None
@@ -114,8 +122,9 @@ VERBS: dict[str, type[Item]] = {
     "close": Item,
 }
 _READERS: dict[str, TypeAdapter[Any]] = {
-    verb: TypeAdapter(list[kind]) for verb, kind in VERBS.items()
-}  # type: ignore[valid-type]
+    verb: TypeAdapter(list[kind])  # type: ignore[valid-type]
+    for verb, kind in VERBS.items()
+}
 
 
 def read_request(data: bytes) -> dict[str, Any]:

@@ -18,7 +18,9 @@ SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30
 
 
 class Metrics:
-    """The metrics of one server, in a registry of its own, so that tests can have several in a process."""
+    """The metrics of one server, in a registry of its own, so that tests can have several in a
+    process.
+    """
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()

@@ -1,7 +1,8 @@
-"""A pool of workers, all used from one event loop: scheduling of calls, replacement of workers that die.
+"""A pool of workers, all used from one event loop: scheduling of calls, replacement of workers that
+die.
 
-Every session lives in one worker. When a worker dies, another one takes its place, and its sessions are lost here:
-their clients open them again by replay (see `journal`).
+Every session lives in one worker. When a worker dies, another one takes its place, and its sessions
+are lost here: their clients open them again by replay (see `journal`).
 """
 
 from __future__ import annotations
@@ -19,22 +20,28 @@ from vagen_envs.workers import WorkerDied
 log = logging.getLogger(__name__)
 
 TIMEOUT = 120.0
-"""Seconds without an answer after which a worker is replaced: ten times what one call may compute."""
+"""Seconds without an answer after which a worker is replaced: ten times what one call may
+compute.
+"""
 CHECK_EVERY = 1.0
 """Seconds between checks that a worker lives."""
 AHEAD = 4
-"""Calls that a worker has at once, so that it needn't wait for the server. Others wait here, clients in rotation."""
+"""Calls that a worker has at once, so that it needn't wait for the server. Others wait here,
+clients in rotation.
+"""
 CHECK = HostCall("", "close", {})
 """The call of such a check: there is no such session, and that is the answer."""
 RESTART_AFTER = 0.2
 """Seconds between a worker's death and the start of the next."""
 STARTING = 15.0
-"""Seconds for which a worker that isn't ready counts as starting and gets sessions like others. An actor may wait for
-its machine for minutes; new sessions then go to workers that are ready."""
+"""Seconds for which a worker that isn't ready counts as starting and gets sessions like others. An
+actor may wait for its machine for minutes; new sessions then go to workers that are ready."""
 
 
 class PoolWorker(Protocol):
-    """A process or an actor that runs an `EnvHost`. Everything raises WorkerDied once it is gone."""
+    """A process or an actor that runs an `EnvHost`. Everything raises WorkerDied once it is
+    gone.
+    """
 
     where: str
     """Names it in messages."""
@@ -52,8 +59,9 @@ class PoolWorker(Protocol):
 class Slot:
     """A place for one worker and its sessions. A worker that dies is replaced."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, ahead: int = AHEAD) -> None:
         self._pool = pool
+        self._ahead = ahead
         # The calls of each client in order, the next client first.
         self._waiting: dict[Hashable, deque[tuple[HostCall, asyncio.Future[Result]]]] = {}
         self._given = 0  # calls that the worker has
@@ -64,7 +72,9 @@ class Slot:
         self.task = asyncio.create_task(self._serve())
 
     def submit(self, call: HostCall, client: Hashable = None) -> asyncio.Future[Result]:
-        """Carry out a call. It fails as `lost` if the worker of its session is gone, or dies meanwhile."""
+        """Carry out a call. It fails as `lost` if the worker of its session is gone, or dies
+        meanwhile.
+        """
         result: asyncio.Future[Result] = self._loop.create_future()
         if call.session in self.sessions or call is CHECK:
             self._waiting.setdefault(client, deque()).append((call, result))
@@ -114,7 +124,10 @@ class Slot:
             self._give()
             while not (await asyncio.wait({self._death}, timeout=CHECK_EVERY))[0]:
                 if self._loop.time() - self._heard > self._pool.timeout:
-                    return f"{worker.where} gave no answer within {self._pool.timeout:g} s and was killed"
+                    return (
+                        f"{worker.where} gave no answer within {self._pool.timeout:g} s and was "
+                        "killed"
+                    )
                 self.submit(CHECK)
             return str(self._death.result())
         except WorkerDied as death:
@@ -135,8 +148,9 @@ class Slot:
         return job
 
     def _give(self) -> None:
-        # Callbacks, not a task for each call: its wake-ups took a third of a turn's time in the server.
-        while self.worker is not None and self._waiting and self._given < AHEAD:
+        # Callbacks, not a task for each call: its wake-ups took a third of a turn's time in the
+        # server.
+        while self.worker is not None and self._waiting and self._given < self._ahead:
             call, result = self._pop()
             self._given += 1
             self.worker.run(call).add_done_callback(
@@ -166,7 +180,13 @@ def _finish(pending: asyncio.Future[Result], result: Result) -> None:
 
 
 class Pool:
-    """`size` workers. If `make_worker` raises, it is called again later."""
+    """`size` workers, and as many for costly environments once one is opened.
+
+    A worker carries out one call at a time, so a quick turn would wait for a costly one beside it.
+    Between processes the operating system shares the cores out fairly.
+
+    If `make_worker` raises, it is called again later.
+    """
 
     def __init__(
         self, make_worker: Callable[[], PoolWorker], size: int = 2, timeout: float = TIMEOUT
@@ -177,6 +197,7 @@ class Pool:
         self.on_lost: Callable[[set[str]], None] = lambda _: None
         """Called with the sessions that ended with their worker."""
         self._slots: list[Slot] = []
+        self._costly: list[Slot] = []
 
     async def start(self) -> None:
         """Start the workers in the running loop, without waiting for them."""
@@ -185,15 +206,22 @@ class Pool:
     @property
     def workers(self) -> list[PoolWorker]:
         """The workers that are ready."""
-        return [slot.worker for slot in self._slots if slot.worker is not None]
+        slots = self._slots + self._costly
+        return [slot.worker for slot in slots if slot.worker is not None]
 
-    def quietest(self) -> Slot:
-        """Where a new session would be served soonest."""
-        return min(self._slots, key=lambda slot: slot.load)
+    def quietest(self, costly: bool = False) -> Slot:
+        """Where a new session would be served soonest; `costly` for turns of more than a
+        millisecond or so.
+        """
+        if costly and not self._costly:
+            # One call at once: those of other clients don't wait for all that one client sent.
+            self._costly = [Slot(self, ahead=1) for _ in range(self.size)]
+        return min(self._costly if costly else self._slots, key=lambda slot: slot.load)
 
     async def close(self) -> None:
         """End all workers."""
-        for slot in self._slots:
+        slots = self._slots + self._costly
+        for slot in slots:
             slot.task.cancel()
-        await asyncio.gather(*(slot.task for slot in self._slots), return_exceptions=True)
-        self._slots = []
+        await asyncio.gather(*(slot.task for slot in slots), return_exceptions=True)
+        self._slots, self._costly = [], []

@@ -1,7 +1,7 @@
 """A pool whose workers are actors of a Ray cluster, on as many machines as it has.
 
-Ray places the actors and says when one is gone; with an autoscaler it starts machines for actors that find no room.
-Everything else is `pool.Pool`'s and the same as for processes.
+Ray places the actors and says when one is gone; with an autoscaler it starts machines for actors
+that find no room. Everything else is `pool.Pool`'s and the same as for processes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class RayWorker:
     """One actor, made with Ray's `options`."""
 
     def __init__(self, options: dict[str, Any], limits: Limits) -> None:
-        # Environments have state: an actor that Ray restarts, or a call that it repeats, would be another episode.
+        # Environments have state: an actor that Ray restarts, or a call that it repeats, would be
+        # another episode.
         actor_class = ray.remote(_Actor).options(max_restarts=0, max_task_retries=0, **options)
         self._actor = actor_class.remote(limits)
         self.where = "an actor without a machine"
@@ -70,10 +71,12 @@ def ray_pool(
     """A pool of actors. `ray.init` comes first; the machines need this package installed.
 
     Args:
-        size: actors. Those that find no room wait for a machine; sessions go to the others meanwhile.
+        size: actors. Those that find no room wait for a machine; sessions go to the others
+            meanwhile.
         timeout: seconds without an answer after which an actor is replaced.
         limits: bounds of one call; `Limits()` by default.
-        options: Ray's for the actors, such as `num_cpus`. By default they are spread over the machines.
+        options: Ray's for the actors, such as `num_cpus`. By default they are spread over the
+            machines.
     """
     options = {"num_cpus": 1, "scheduling_strategy": "SPREAD", **options}
     return Pool(lambda: RayWorker(options, limits or Limits()), size, timeout)

@@ -19,7 +19,15 @@ from vagen_adapters.service.journal import GONE, PLAYED, SessionReply
 from vagen_envs.bounds import SEED
 from vagen_envs.config import EnvConfig, plain_integer
 from vagen_envs.core import Observation, State, Turn
-from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, SimulatorError, shown
+from vagen_envs.errors import (
+    ConfigError,
+    EnvClosedError,
+    EpisodeOverError,
+    ReplyTypeError,
+    SimulatorError,
+    shown,
+)
+from vagen_envs.level_choice import LevelChoice
 from vagen_envs.spaces import UnicodeText
 
 Observed = dict[str, Any]
@@ -30,12 +38,14 @@ ENDED = frozenset({*GONE, "diverged", "simulator", "too_costly"})
 
 
 class RemoteEnv(gym.Env[Observed, str]):
-    """An environment in another process that observes, rewards and records bit for bit like a local one.
+    """An environment in another process that observes, rewards and records bit for bit like a local
+    one.
 
-    `info["turn"]` is a `Turn`, read back from JSON. If the session is gone (its worker or its server died, its lease
-    is over), the client replays it elsewhere and goes on. If that fails (the environment isn't deterministic, or
-    every worker dies of this move), the step raises SimulatorError with the cause, as for any broken simulator, and
-    the next `reset` begins another episode. The stream of unseeded levels goes on as if nothing had happened.
+    `info["turn"]` is a `Turn`, read back from JSON. If the session is gone (its worker or its
+    server died, its lease is over), the client replays it elsewhere and goes on. If that fails (the
+    environment isn't deterministic, or every worker dies of this move), the step raises
+    SimulatorError with the cause, as for any broken simulator, and the next `reset` begins another
+    episode. The stream of unseeded levels goes on as if nothing had happened.
 
     Args:
         service: the server.
@@ -71,9 +81,12 @@ class RemoteEnv(gym.Env[Observed, str]):
         self.system_prompt: str = opened["system_prompt"]
         """The system prompt of the model."""
         self.level_count: int | None = opened["level_count"]
-        """How many levels the configured split of published data has; None where they are generated."""
+        """How many levels the configured split of published data has; None where they are
+        generated.
+        """
         self.config = dataclasses.make_dataclass("Config", opened["config"])(**opened["config"])
         """All options of the environment."""
+        self._choice = self._asked = LevelChoice(self.config.split, self.config.level)
         self.action_space = UnicodeText()
         seen: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
         if opened["picture_shape"]:
@@ -99,19 +112,24 @@ class RemoteEnv(gym.Env[Observed, str]):
 
     def reset_item(self, seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
         """The item of a reset, for a request of many."""
+        self._require_open()
         self._running = False
         seed = plain_integer(seed)
-        asked = EnvConfig.of_reset(options, self.id)
+        named = EnvConfig.of_reset(options, self.id)
         if seed is not None and not SEED.admits(seed):
             raise ConfigError(f"{self.id}: seed={shown(seed)} is not valid: it must be {SEED}")
         super().reset(seed=seed)
-        if seed is None and asked.get("level") is None:
-            # The stream of unseeded resets is kept here, bit for bit as in VagenEnv, so that it outlives sessions.
+        # What was named is kept here, too, and sent with each reset, so that it outlives sessions.
+        self._asked = self._choice.renamed(named, seed, self.config.level)
+        if seed is None and self._asked.level is None:
+            # The stream of unseeded resets is kept here, bit for bit as in VagenEnv, so that it
+            # outlives sessions.
             seed = int(self.np_random.integers(2**31))
-        return {"session": self._session, "seed": seed, **asked}
+        return {"session": self._session, "seed": seed, **dataclasses.asdict(self._asked)}
 
     def step_item(self, action: str) -> dict[str, Any]:
         """The item of a step."""
+        self._require_open()
         if not self._running:
             raise EpisodeOverError(f"{self.id} has no running episode; call reset() first")
         if not isinstance(action, str):
@@ -124,6 +142,7 @@ class RemoteEnv(gym.Env[Observed, str]):
         """The result of a reset, from its reply."""
         self._raise_failure(reply)
         data = reply.data
+        self._choice = self._asked
         self._running = True
         self.observed = Observation(data["text"], reply.picture)
         self.level: dict[str, Any] = data["level"]
@@ -146,6 +165,10 @@ class RemoteEnv(gym.Env[Observed, str]):
         picture = self.observed.picture
         shown = {} if picture is None else {"image": picture.pixels.copy()}
         return {**shown, "text": self.observed.text}
+
+    def _require_open(self) -> None:
+        if not self._session:
+            raise EnvClosedError(f"{self.id} was closed; make another environment")
 
     def _raise_failure(self, reply: SessionReply) -> None:
         error = reply.data.get("error")

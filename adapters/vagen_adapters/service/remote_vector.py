@@ -18,11 +18,13 @@ from vagen_envs.errors import ConfigError, ReplyTypeError, SimulatorError
 class RemoteVectorEnv(SyncVectorEnv):
     """`num_envs` remote environments; a step of all of them is one request.
 
-    An environment whose simulator breaks, or whose session can't be had again, ends its episode: `truncated`,
-    reward 0, its last observation again, and the cause in `info["simulator_error"]`; such an episode has no score.
-    The others go on, and the next step begins a new episode there, as after any end (autoreset mode "next step").
+    An environment whose simulator breaks, or whose session can't be had again, ends its episode:
+    `truncated`, reward 0, its last observation again, and the cause in `info["simulator_error"]`;
+    such an episode has no score. The others go on, and the next step begins a new episode there, as
+    after any end (autoreset mode "next step").
 
-    Arguments are those of `RemoteEnv`, `num_envs` times. The service isn't closed with the environments.
+    Arguments are those of `RemoteEnv`, `num_envs` times. The service isn't closed with the
+    environments.
     """
 
     def __init__(self, service: Service, env_id: str, num_envs: int = 1, **options: Any) -> None:
@@ -50,7 +52,8 @@ class RemoteVectorEnv(SyncVectorEnv):
             seed = [None if seed is None else int(seed) + i for i in range(self.num_envs)]
         if not self._is_one_each(seed):
             raise ConfigError(
-                f"seed={seed!r:.80} is not valid: it must be an integer, or a list of {self.num_envs}"
+                f"seed={seed!r:.80} is not valid: it must be an integer, or a list of "
+                f"{self.num_envs}"
             )
         self._ask(
             "reset",
@@ -62,7 +65,8 @@ class RemoteVectorEnv(SyncVectorEnv):
         return super().reset(seed=list(seed), options=options)
 
     def step(self, actions: Sequence[str]) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Play one turn in each environment; one whose episode has ended is reset instead, and its reply unread.
+        """Play one turn in each environment; one whose episode has ended is reset instead, and its
+        reply unread.
 
         Raises:
             EpisodeOverError: there was no reset yet.
@@ -73,8 +77,8 @@ class RemoteVectorEnv(SyncVectorEnv):
             done or isinstance(action, str) for done, action in zip(over, actions, strict=True)
         ):
             raise ReplyTypeError(
-                f"actions={actions!r:.80} can't be played; give a list of text, one reply for each of "
-                f"the {self.num_envs} environments"
+                f"actions={actions!r:.80} can't be played; give a list of text, one reply for "
+                f"each of the {self.num_envs} environments"
             )
         lanes = list(zip(self._lanes, actions, over, strict=True))
         self._ask(
@@ -101,7 +105,9 @@ class RemoteVectorEnv(SyncVectorEnv):
 
 
 class _Lane(RemoteEnv):
-    """One environment of a vector. It reads `reply`, its part of the answer to the vector's request."""
+    """One environment of a vector. It reads `reply`, its part of the answer to the vector's
+    request.
+    """
 
     reply = SessionReply({}, None)
 

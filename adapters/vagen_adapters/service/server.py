@@ -44,12 +44,16 @@ def make_server(
         http="h11",  # bounds the head of a request, which httptools doesn't
         ws="websockets-sansio",  # reads the next message only when the one before has been handled
         ws_max_size=MAX_REQUEST,
-        ws_per_message_deflate=False,  # PNGs don't shrink, and a small message may inflate to a large one
+        # PNGs don't shrink, and a small message may inflate to a large one
+        ws_per_message_deflate=False,
         limit_concurrency=config.max_sessions
         + 512,  # of plain HTTP, beside a WebSocket for every session
         timeout_graceful_shutdown=5,
         callback_notify=watch,
         timeout_notify=1,
+        # Else any client could name an address of its choice, and take the places of all others.
+        proxy_headers=bool(config.trusted_proxies),
+        forwarded_allow_ips=list(config.trusted_proxies),
         access_log=False,
         log_level="error",
     )
@@ -58,9 +62,11 @@ def make_server(
 
 
 def _cut_off(connections: Iterable[Any], unread: MutableMapping[Any, int]) -> None:
-    """End WebSockets that send pings without reading the pongs, or fragments without end: uvicorn bounds neither.
+    """End WebSockets that send pings without reading the pongs, or fragments without end: uvicorn
+    bounds neither.
 
-    An answer is written only when the one before has been read, so only pongs add to an output that is waiting.
+    An answer is written only when the one before has been read, so only pongs add to an output that
+    is waiting.
     """
     for connection in list(connections):
         size = connection.transport.get_write_buffer_size()
@@ -80,7 +86,8 @@ def serve(
     port: int,
     started: Callable[[int], object] = lambda _: None,
 ) -> None:
-    """Serve until an interrupt or SIGTERM. Moves that are cut off then can be asked for again of another server.
+    """Serve until an interrupt or SIGTERM. Moves that are cut off then can be asked for again of
+    another server.
 
     Args:
         pool: closed at the end.

@@ -15,11 +15,14 @@ from vagen_adapters.service.messages import read_items
 from vagen_adapters.service.metrics import Metrics
 from vagen_adapters.service.pool import Pool, Slot
 from vagen_adapters.service.tenants import Tenant
-from vagen_envs.errors import did_you_mean
-from vagen_envs.registration import ENV_IDS
+from vagen_envs.core import VagenEnv
+from vagen_envs.errors import ConfigError, did_you_mean
+from vagen_envs.registration import ENV_IDS, declared
 
 IDLE = 30.0
-"""Seconds without a request after which a session makes room for another. Its client can have it again by replay."""
+"""Seconds without a request after which a session makes room for another. Its client can have it
+again by replay.
+"""
 KEPT = 1 << 20
 """Bytes of an answer that is kept to be given again. A longer one is had again by replay."""
 DONE = HostAnswer(b"{}")
@@ -34,9 +37,11 @@ class ServiceConfig:
     Attributes:
         env_ids: environments that may be opened.
         max_sessions: at once; one more is refused as `full`. There may be as many WebSockets.
-        client_sessions: sessions of one key, or of one address where there is no key; by default an equal share of
-            `max_sessions` for each key, and half of it for an address.
+        client_sessions: sessions of one key, or of one address where there is no key; by default an
+            equal share of `max_sessions` for each key, and half of it for an address.
         lease: seconds without a request after which a session expires.
+        trusted_proxies: addresses or networks of proxies whose `X-Forwarded-For` says who a client
+            is. Of others the header isn't read.
         offers: values of options that clients may choose by name beyond what is permitted; see
             `vagen_adapters.permission`.
     """
@@ -45,6 +50,7 @@ class ServiceConfig:
     max_sessions: int = 1024
     client_sessions: int | None = None
     lease: float = 300.0
+    trusted_proxies: Sequence[str] = ()
     offers: Offers = field(default_factory=dict)
 
 
@@ -63,8 +69,20 @@ class Session:
     pending: asyncio.Future[Result] | None = None  # the result of the call that it waits for
 
 
+@functools.cache
+def is_costly(env_id: str) -> bool:
+    """Whether a turn may take much longer than a millisecond, as drawing an SVG or physics does."""
+    try:
+        _, creator = declared(env_id)
+    except ConfigError:  # only its workers have the module that registers it
+        return False
+    return isinstance(creator, type) and issubclass(creator, VagenEnv) and not creator.quick
+
+
 class Sessions:
-    """All sessions of a server, in front of a pool, for one event loop. `share` bounds those of one tenant."""
+    """All sessions of a server, in front of a pool, for one event loop. `share` bounds those of one
+    tenant.
+    """
 
     def __init__(self, pool: Pool, config: ServiceConfig, share: int, metrics: Metrics) -> None:
         self._pool, self._config, self._share, self._metrics = pool, config, share, metrics
@@ -80,7 +98,8 @@ class Sessions:
     async def handle(self, verb: Any, items: Any, tenant: Tenant) -> list[Result]:
         """Carry out the items of a request, concurrently.
 
-        A move is carried out even if the client goes away meanwhile; it can ask for the answer again.
+        A move is carried out even if the client goes away meanwhile; it can ask for the answer
+        again.
 
         Raises:
             ServiceError: the request is malformed.
@@ -211,7 +230,7 @@ class Sessions:
                 "full", f"there are {len(self._sessions)} sessions, and no room for more"
             )
         digest = "" if item.replay is None else item.replay.digest
-        slot = self._pool.quietest()
+        slot = self._pool.quietest(is_costly(item.env_id))
         session = Session(item.env_id, tenant, slot, item.move or 0, digest, self._loop.time())
         self._sessions[item.session] = session
         slot.sessions.add(item.session)
@@ -228,7 +247,9 @@ class Sessions:
         return result
 
     async def _replay(self, item: Any, session: Session) -> Failure | None:
-        """Play an episode again. Each move is a call of its own: it is bounded, and other sessions play between."""
+        """Play an episode again. Each move is a call of its own: it is bounded, and other sessions
+        play between.
+        """
         replies, digest = item.replay.replies, ""
         moves: list[tuple[str, dict[str, Any]]] = [
             ("reset", {"seed": item.replay.seed, "split": item.replay.split})
@@ -253,7 +274,9 @@ class Sessions:
         )
 
     def _make_room(self, tenant: Tenant | None = None) -> bool:
-        """End the session (of this tenant) that has been idle for longest, if that is long enough."""
+        """End the session (of this tenant) that has been idle for longest, if that is long
+        enough.
+        """
         mine = (
             item
             for item in self._sessions.items()

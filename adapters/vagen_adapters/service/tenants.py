@@ -10,7 +10,9 @@ from weakref import WeakValueDictionary
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Tenant:
-    """One client of a server, with its open sessions and WebSockets. Tenants can't reach each other's sessions."""
+    """One client of a server, with its open sessions and WebSockets. Tenants can't reach each
+    other's sessions.
+    """
 
     sessions: int = 0
     connections: int = 0
@@ -22,8 +24,8 @@ class Tenants:
     Args:
         keys: one key, or several separated by commas; empty for a server without keys.
         max_sessions: of the server.
-        share: sessions (and WebSockets) of one tenant. By default an equal part for each key; without keys half of
-            all, so that a single address can't occupy the server.
+        share: sessions (and WebSockets) of one tenant. By default an equal part for each key;
+            without keys half of all, so that a single address can't occupy the server.
     """
 
     def __init__(self, keys: str, max_sessions: int, share: int | None = None) -> None:
@@ -35,7 +37,9 @@ class Tenants:
         self.share = share or max(1, max_sessions // (len(self._by_key) or 2))
 
     def find(self, authorization: str, host: str) -> Tenant | None:
-        """The tenant of a request by its Authorization header and the client's address; None for a wrong key."""
+        """The tenant of a request by its Authorization header and the client's address; None for a
+        wrong key.
+        """
         if not self._by_key:
             return self._by_address.setdefault(network(host), Tenant())
         given = authorization.encode("utf-8", "surrogateescape")
@@ -52,7 +56,9 @@ class Tenants:
 
 
 def network(host: str) -> str:
-    """The network that counts as one client: one machine has all of 127.0.0.0/8, and usually a whole IPv6 /64."""
+    """The network that counts as one client: one machine has all of 127.0.0.0/8, and usually a
+    whole IPv6 /64.
+    """
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

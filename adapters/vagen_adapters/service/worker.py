@@ -1,4 +1,6 @@
-"""A worker process: `python -m vagen_adapters.service.worker FD CPU MEMORY`. Started by `local_pool.LocalWorker`."""
+"""A worker process: `python -m vagen_adapters.service.worker FD CPU MEMORY`. Started by
+`local_pool.LocalWorker`.
+"""
 
 from __future__ import annotations
 

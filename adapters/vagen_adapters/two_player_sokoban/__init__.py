@@ -1,1 +1,3 @@
-"""Two-player Sokoban: two players push boxes on one board, each with its own picture and replies."""
+"""Two-player Sokoban: two players push boxes on one board, each with its own picture and
+replies.
+"""

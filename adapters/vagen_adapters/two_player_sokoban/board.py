@@ -21,7 +21,8 @@ from vagen_envs.sokoban.simulator import SokobanSimulator
 PLAYERS = (0, 1)
 
 # Tile numbers after those of Sokoban: the other player, and the other player on a target.
-OTHER, OTHER_ON_TARGET = 7, 8
+OTHER = 7
+OTHER_ON_TARGET = 8
 
 _MOST_STATES = 500_000
 _MOST_LEVELS = 1_000
@@ -32,7 +33,9 @@ Placement = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One action of one player. `gained` is the change in boxes on targets, None if nothing moved."""
+    """One action of one player. `gained` is the change in boxes on targets, None if nothing
+    moved.
+    """
 
     player: int
     action: str
@@ -63,11 +66,13 @@ class Board:
             or one == other
         ):
             raise ValueError(
-                "a box is in a wall, or there aren't as many as targets, or the players stand on a cell"
+                "a box is in a wall, or there aren't as many as targets, or the players stand "
+                "on a cell"
             )
         if not all((self.level.floor & ~boxes) >> player & 1 for player in players):
             raise ValueError("a player is in a wall or in a box")
-        self.boxes, self.players = boxes, (one, other)
+        self.boxes = boxes
+        self.players = (one, other)
 
     def copy(self) -> Board:
         """Return a copy of the board."""
@@ -86,14 +91,18 @@ class Board:
         placement = self._moved((self.boxes, *self.players), player, self._steps[action])
         if placement is None:
             return Moved(player, action, None)
-        were, self.boxes, self.players = self.boxes, placement[0], placement[1:]
+        were = self.boxes
+        self.boxes = placement[0]
+        self.players = placement[1:]
         targets = self.level.targets
         return Moved(
             player, action, (self.boxes & targets).bit_count() - (were & targets).bit_count()
         )
 
     def play(self, actions: Sequence[Sequence[str]], limit: int) -> list[Moved]:
-        """Play the first action of each player, then the second, and so on, until solved or `limit` is reached."""
+        """Play the first action of each player, then the second, and so on, until solved or `limit`
+        is reached.
+        """
         played: list[Moved] = []
         for step in zip_longest(*actions):
             for player, action in enumerate(step):
@@ -132,14 +141,17 @@ class Board:
         return bytes(tiles)
 
     def plan_alone(self, player: int) -> list[str]:
-        """Return a shortest solution by one player while the other stands still. Raises LevelError if there is none."""
+        """Return a shortest solution by one player while the other stands still. Raises LevelError
+        if there is none.
+        """
         level = self.level
         alone = Solutions(
             level.width, level.floor & ~(1 << self.players[1 - player]), level.targets
         )
         if level.targets >> self.players[1 - player] & 1:
             raise LevelError(
-                "the other player stands on a target, so one player can't solve this alone; plan for both"
+                "the other player stands on a target, so one player can't solve this alone; "
+                "plan for both"
             )
         return [ACTIONS[i] for i in alone.moves(self.boxes, self.players[player])]
 
@@ -196,7 +208,8 @@ def _path(
 def draw_board(stream: HashStream, split: Split, **level_options: Any) -> Board:
     """Draw a level of Sokoban with a second player.
 
-    Player 1 starts on a cell that one shortest solution of player 0 doesn't use, so it can solve every level alone.
+    Player 1 starts on a cell that one shortest solution of player 0 doesn't use, so it can solve
+    every level alone.
 
     Raises:
         LevelError: no level was found.
@@ -205,7 +218,8 @@ def draw_board(stream: HashStream, split: Split, **level_options: Any) -> Board:
         level = draw_level(stream, split, **level_options)
         solutions = Solutions(level.width, level.floor, level.targets)
         used = level.boxes | 1 << level.player
-        boxes, player = level.boxes, level.player
+        boxes = level.boxes
+        player = level.player
         for move in solutions.moves(boxes, player):
             moved = push(level.floor, boxes, player, level.steps()[move])
             assert moved is not None, "a solution has no blocked move"  # noqa: S101 - narrows the type

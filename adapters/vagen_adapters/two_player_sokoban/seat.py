@@ -60,8 +60,9 @@ class Table:
 class TwoPlayerSokobanSeat(VagenEnv):
     """Two-player Sokoban for one player. Without `table` the other player stands still.
 
-    The own player is green in the picture, the other one blue. Both players receive the task rewards; the format reward
-    is individual. `before` and `after` of a turn are the states before and after the whole round.
+    The own player is green in the picture, the other one blue. Both players receive the task
+    rewards; the format reward is individual. `before` and `after` of a turn are the states before
+    and after the whole round.
     """
 
     id = "vagen_two_player_sokoban_v0"
@@ -110,7 +111,8 @@ class TwoPlayerSokobanSeat(VagenEnv):
     def _reward_terms(
         self, parsed: ParsedTurn, executed: tuple[Executed, ...]
     ) -> tuple[RewardTerm, ...]:
-        config, terms = self.config, list(super()._reward_terms(parsed, executed))
+        config = self.config
+        terms = list(super()._reward_terms(parsed, executed))
         played = self.table.round or []
         gained = [moved.gained for moved in played]
         counted = {
@@ -137,8 +139,8 @@ class TwoPlayerSokobanSeat(VagenEnv):
 
     def _constants(self) -> dict[str, str]:
         legend = (
-            "Symbols: # wall, _ floor, O target, X box, P you, Q the other player, * box on a target, "
-            "S you on a target, T the other player on a target."
+            "Symbols: # wall, _ floor, O target, X box, P you, Q the other player, * box on a "
+            "target, S you on a target, T the other player on a target."
         )
         picture = "You are the green figure, the other player is the blue one."
         return {
@@ -164,7 +166,8 @@ class TwoPlayerSokobanSeat(VagenEnv):
                 shortest=config.min_solution_length,
                 longest=config.max_solution_length,
             )
-            self.table.steps, self.table.round = 0, None
+            self.table.steps = 0
+            self.table.round = None
 
     def _content(self) -> str:
         return content_hash(self.table.board.level.board)
@@ -186,7 +189,8 @@ class TwoPlayerSokobanSeat(VagenEnv):
 
     def _snapshot(self) -> Any:
         """Return the table's position. Restore the seats of one table together."""
-        board, level = self.table.board, self.table.board.level
+        board = self.table.board
+        level = self.table.board.level
         drawn = [level.floor, level.targets, level.boxes, level.player, level.board.hex()]
         return [drawn, board.boxes, *board.players]
 
@@ -201,10 +205,14 @@ class TwoPlayerSokobanSeat(VagenEnv):
         if content_hash(board.level.board) != self.level["content"]:
             raise ValueError("the board is of another level")
         board.place(boxes, players)
-        self.table.board, self.table.steps, self.table.round = board, self._steps, None
+        self.table.board = board
+        self.table.steps = self._steps
+        self.table.round = None
 
     def plan(self) -> Sequence[str]:
-        """Return a shortest solution while the other player stands still. Raises LevelError if there is none."""
+        """Return a shortest solution while the other player stands still. Raises LevelError if
+        there is none.
+        """
         return self.table.board.plan_alone(self.player)
 
     def imagine(self, actions: Sequence[str]) -> TwoPlayerSokobanState:

@@ -16,7 +16,8 @@ class TwoPlayerSokobanState(State):
     Attributes:
         height: rows of the grid, including the surrounding wall.
         width: columns of the grid.
-        floor: cells that aren't wall, as an integer: bit `row * width + column`, from the upper left.
+        floor: cells that aren't wall, as an integer: bit `row * width + column`, from the upper
+            left.
         player: (row, column) of this player, counted from 0 at the upper left.
         other: (row, column) of the other player.
         boxes: (row, column) of each box, in reading order.
@@ -34,8 +35,11 @@ class TwoPlayerSokobanState(State):
     targets: tuple[Position, ...]
 
     def sentences(self) -> tuple[str, ...]:
-        """Relations of the other player, boxes and targets to this player, then of targets to boxes."""
-        boxes, targets = _named("box", self.boxes), _named("target", self.targets)
+        """Relations of the other player, boxes and targets to this player, then of targets to
+        boxes.
+        """
+        boxes = _named("box", self.boxes)
+        targets = _named("target", self.targets)
         return (
             relation("the other player", self.other, "the player", self.player),
             *(relation(name, at, "the player", self.player) for name, at in (*boxes, *targets)),
@@ -52,7 +56,8 @@ class TwoPlayerSokobanState(State):
 
     def symbolic(self) -> str:
         """Sokoban's grid with `Q` for the other player and `T` for the other player on a target."""
-        boxes, targets = set(self.boxes), set(self.targets)
+        boxes = set(self.boxes)
+        targets = set(self.targets)
 
         def symbol(at: Position) -> str:
             if at == self.player:

@@ -2,7 +2,8 @@
 
     python benchmarks/experiments/rewards/oracle.py [vagen/Sokoban-v0 …] [--levels 12]
 
-Prints for each part the mean pay of the default reward, the lowest, and how many statements `rule-direct` accepts.
+Prints for each part the mean pay of the default reward, the lowest, and how many statements
+`rule-direct` accepts.
 """
 
 from __future__ import annotations

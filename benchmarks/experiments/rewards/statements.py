@@ -2,9 +2,10 @@
 
     python benchmarks/experiments/rewards/statements.py FILE [--only 0,1,2] [--show]
 
-FILE holds `states` (name → `json`) and `statements` (`state`, `part`, `style`, `text`, `label`: `true`, `false`,
-`partly` or `vacuous`). The default reward is measured as in a first turn, with peers of the state's configuration. A
-prediction is measured as an observation of the state that it is about, since the file has no state before it.
+FILE holds `states` (name → `json`) and `statements` (`state`, `part`, `style`, `text`, `label`:
+`true`, `false`, `partly` or `vacuous`). The default reward is measured as in a first turn, with
+peers of the state's configuration. A prediction is measured as an observation of the state that it
+is about, since the file has no state before it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from typing import Any
 import vagen_envs  # noqa: F401
 from vagen_envs.core import State
 from vagen_rewards import RuleJudge
-from vagen_rewards.contrast import Contrast, ContrastStep
+from vagen_rewards.comparison import Step
+from vagen_rewards.contrast import Contrast, score_of
 from vagen_rewards.reader import read
-from vagen_rewards.rule_judge import accepts
 from vagen_rewards.scores import Statement
 
 OTHER_LANGUAGES = {"german", "chinese", "french", "spanish", "japanese"}
@@ -50,14 +51,19 @@ def contrast_for(state: Any) -> Contrast:
 
 
 def pay_of(statement: Statement) -> float | None:
-    """The gain of a statement's claims, as the default reward counts it; `None` if none can be checked."""
+    """The gain of a statement's claims, as the default reward counts it; `None` if none can be
+    checked.
+    """
     reading = read(statement.state.kind, statement.text, statement.part)
     facts = [claim.key for claim in reading.claims]
     if all(fact.holds(statement.state) is None for fact in facts):
         return None
-    step = ContrastStep(statement.state, statement.state)
-    gain = contrast_for(statement.state)._sum("grounding", facts, step, 0, ())[0]
-    return gain if gain < 0 or accepts(statement, reading) else 0.0
+    step = Step(statement.state, statement.state)
+    contrast = contrast_for(statement.state)
+    first = contrast.comparisons.first()
+    groups = contrast.groups_for("grounding", step, "first", first)
+    gain = score_of("grounding", facts, step, groups)
+    return min(0.0, gain) if reading.matters else gain
 
 
 def main() -> None:
@@ -90,7 +96,8 @@ def main() -> None:
             or (label == "false" and earned == "paid")
         ):
             print(
-                f"{number} {row['environment']} {label} direct={judged} reward={earned} | {row['text']!r}"
+                f"{number} {row['environment']} {label} direct={judged} reward={earned} | "
+                f"{row['text']!r}"
             )
             print(f"      {verdict.reason[:230]}")
     for judge in ("direct", "default reward"):
@@ -113,7 +120,8 @@ def main() -> None:
     for statement in texts:
         judge.score(statement)
     print(
-        f"{len(texts) / (time.process_time() - start):.0f} statements/s that were never read, by one core"
+        f"{len(texts) / (time.process_time() - start):.0f} statements/s that were never read, by "
+        "one core"
     )
 
 

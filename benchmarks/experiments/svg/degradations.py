@@ -2,8 +2,8 @@
 
     python benchmarks/experiments/svg/degradations.py --scorer classical
 
-Each icon is moved, recoloured and robbed of parts, in three strengths each. A scorer is right about a
-pair if it gives the picture that is spoilt less the higher score.
+Each icon is moved, recoloured and robbed of parts, in three strengths each. A scorer is right about
+a pair if it gives the picture that is spoilt less the higher score.
 """
 
 from __future__ import annotations
@@ -122,7 +122,9 @@ def pairs(icons: Sequence[Icon], renderer: Renderer) -> Iterator[Pair]:
 
 
 def judge(scorer: Scorer, of: Sequence[Pair]) -> dict[str, tuple[float, int]]:
-    """The share of pairs that the scorer orders right, and how many there were, by label and for `all`."""
+    """The share of pairs that the scorer orders right, and how many there were, by label and for
+    `all`.
+    """
     right: dict[str, list[bool]] = defaultdict(list)
     for start in range(0, len(of), _BATCH):
         some = of[start : start + _BATCH]

@@ -1,1 +1,3 @@
-"""Learning experiments with a one-million-parameter model; `benchmarks/experiments/README.md` lists them."""
+"""Learning experiments with a one-million-parameter model; `benchmarks/experiments/README.md` lists
+them.
+"""

@@ -1,11 +1,14 @@
-"""Bias of advantage estimators: expected gradients against the true policy gradient, by enumeration.
+"""Bias of advantage estimators: expected gradients against the true policy gradient, by
+enumeration.
 
-    .venv/bin/python benchmarks/experiments/measure_bias.py    # the table of vagen_adapters.ppo's estimators
+    .venv/bin/python benchmarks/experiments/measure_bias.py    # the table of vagen_adapters.ppo's
+                                                               estimators
 
-An estimator is a function from a `Batch` of arrays to advantages of shape (rows, length), so estimators of any library
-can be tested. The environment is small enough to enumerate every group of episodes. In each turn the policy writes two
-tokens; the second decides whether the episode goes on. The policy therefore controls how many turns an episode has, the
-situation in which per-turn baselines become biased.
+An estimator is a function from a `Batch` of arrays to advantages of shape (rows, length), so
+estimators of any library can be tested. The environment is small enough to enumerate every group of
+episodes. In each turn the policy writes two tokens; the second decides whether the episode goes on.
+The policy therefore controls how many turns an episode has, the situation in which per-turn
+baselines become biased.
 """
 
 from __future__ import annotations
@@ -43,8 +46,8 @@ class Batch:
     Attributes:
         turn_ids: (B, L), the turn of each sampled token, -1 elsewhere.
         turn_rewards: (B, T), 0 for turns that were not played.
-        values: (B, L + 1), the critic's estimate of the remaining return before each position. After a turn's last
-            token it still includes that turn's reward.
+        values: (B, L + 1), the critic's estimate of the remaining return before each position.
+            After a turn's last token it still includes that turn's reward.
         total_values: (B, L + 1), the same for the return of the whole episode.
         group_ids: (B,), episodes with the same number share level and batch.
         turn_states: (B, T), equal numbers for equal states.
@@ -80,9 +83,9 @@ class Bias:
 class StopOrGo:
     """A Markov decision process in which the policy decides when the episode stops.
 
-    Turn t consists of token `a` (0 or 1) and token `b` (0 stops, 1 goes on; the last turn always stops). The reward of
-    the turn is `rewards[level, t, a, b]`. The policy has three logits per turn, shared by all levels: of `a = 1`, and
-    of `b = 1` after `a = 0` and after `a = 1`.
+    Turn t consists of token `a` (0 or 1) and token `b` (0 stops, 1 goes on; the last turn always
+    stops). The reward of the turn is `rewards[level, t, a, b]`. The policy has three logits per
+    turn, shared by all levels: of `a = 1`, and of `b = 1` after `a = 0` and after `a = 1`.
 
     Args:
         rewards: (levels, T, 2, 2).
@@ -217,10 +220,12 @@ def measure(
         estimator: from a `Batch` to advantages, (B, L); positions that aren't sampled are ignored.
         process: the environment and policy; `StopOrGo()` by default.
         group_size: episodes per level and batch; 1 to 4.
-        whiten: normalise advantages to mean 0 and variance 1 over the tokens of each batch, as PPO trainers do.
+        whiten: normalise advantages to mean 0 and variance 1 over the tokens of each batch, as PPO
+            trainers do.
 
     Raises:
-        TrainingConfigError: `group_size` is out of range, or the advantages have another shape or aren't finite.
+        TrainingConfigError: `group_size` is out of range, or the advantages have another shape or
+            aren't finite.
     """
     process = process or StopOrGo()
     if not 1 <= group_size <= 4:
@@ -238,14 +243,14 @@ def measure(
         advantages = np.asarray(estimator(batch), np.float64)
         if advantages.shape != batch.turn_ids.shape:
             raise TrainingConfigError(
-                f"the estimator returned shape {advantages.shape} for a batch of {batch.turn_ids.shape}; return one "
-                "advantage per position"
+                f"the estimator returned shape {advantages.shape} for a batch of "
+                f"{batch.turn_ids.shape}; return one advantage per position"
             )
         sampled = batch.turn_ids >= 0
         if broken := int((sampled & ~np.isfinite(advantages)).sum()):
             raise TrainingConfigError(
-                f"the estimator gave {broken} of {sampled.sum()} sampled tokens an advantage that is NaN or infinite; "
-                "return a finite one for each"
+                f"the estimator gave {broken} of {sampled.sum()} sampled tokens an advantage "
+                "that is NaN or infinite; return a finite one for each"
             )
         if whiten:
             advantages = _whitened(advantages, sampled, rows.shape)

@@ -1,4 +1,6 @@
-"""Make the initial checkpoint: vision pretraining, imitation of scripted play, critic pretraining."""
+"""Make the initial checkpoint: vision pretraining, imitation of scripted play, critic
+pretraining.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from vagen_experiments.experiment import CHECKPOINTS, Experiment
 from vagen_experiments.memory import read_under, texts_of_summaries
 from vagen_experiments.things import things
 
-# First seeds of the scripted play. PPO's training levels have small seeds, so they are new to the model.
+# First seeds of the scripted play. PPO's training levels have small seeds, so they are new to the
+# model.
 IMITATED, FOR_CRITIC = 1_000_000, 2_000_000
 BATCH = 16
 REWARD_SCALE = 0.1  # the tiny recipes'
@@ -63,7 +66,9 @@ def make_checkpoint(experiment: Experiment, out: Path, report: Report) -> None:
 
 
 def make_privileged_critic(experiment: Experiment, checkpoint: Path, out: Path) -> None:
-    """Write the policy of `checkpoint` to `out`, with a critic that is given states, trained on the same play."""
+    """Write the policy of `checkpoint` to `out`, with a critic that is given states, trained on the
+    same play.
+    """
     encoder = ChatEncoder.from_pretrained(str(checkpoint))
     encoder.save_pretrained(out)
     _pretrain_critic(experiment, checkpoint, out, encoder, privileged=True)
@@ -123,7 +128,9 @@ def _read(
 def _pretrain_vision(
     model: Any, encoder: ChatEncoder, played: Sequence[PPOEpisode], updates: int, report: Report
 ) -> None:
-    """Train the vision tower on the relations of objects; nine tenths of the images, the others measure it."""
+    """Train the vision tower on the relations of objects; nine tenths of the images, the others
+    measure it.
+    """
     seen = [(turn.shown, things(turn.turn.before)) for episode in played for turn in episode.turns]
     held_out = max(1, len(seen) // 10)
     with Meter("updates of the vision tower", updates) as meter:
@@ -132,7 +139,8 @@ def _pretrain_vision(
         )
     for relation, fit in probe.measure(model, encoder, seen[-held_out:]).items():
         report(
-            f"vision: {relation}: R² {fit.explained:.2f}, mean error {fit.off:.2f} ({fit.count} objects)"
+            f"vision: {relation}: R² {fit.explained:.2f}, mean error {fit.off:.2f} ({fit.count} "
+            "objects)"
         )
 
 

@@ -1,4 +1,6 @@
-"""Supervised pretraining of SmolVLM's vision tower and connector on the cells of FrozenLake, bounded by time."""
+"""Supervised pretraining of SmolVLM's vision tower and connector on the cells of FrozenLake,
+bounded by time.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def fit(
     step: Callable[[], tuple[Tensor, float]],
     file: Path,
 ) -> None:
-    """Lower a loss until the time is over, by AdamW with a cosine schedule; write the weights to `file`.
+    """Lower a loss until the time is over, by AdamW with a cosine schedule; write the weights to
+    `file`.
 
     Args:
         groups: parameters by name, and the highest learning rate of each group.
@@ -80,9 +83,11 @@ def fit(
 
 
 def told(state: FrozenLakeState) -> tuple[Thing, ...]:
-    """What tokens must tell linearly: the relations of their own contents, and everywhere those of the player.
+    """What tokens must tell linearly: the relations of their own contents, and everywhere those of
+    the player.
 
-    A language model that hasn't found the player's token yet then still reads what matters off any token.
+    A language model that hasn't found the player's token yet then still reads what matters off any
+    token.
     """
     known = things(state)
     player = next(thing for thing in known if thing.name == "player")
@@ -96,7 +101,9 @@ def told(state: FrozenLakeState) -> tuple[Thing, ...]:
 def learn_sight(
     model: Any, encoder: ChatEncoder, source: Iterator[PlayedTurn], minutes: float, file: Path
 ) -> None:
-    """Teach tower and connector the contents of cells (cross-entropy) and their relations (`things`, squared error)."""
+    """Teach tower and connector the contents of cells (cross-entropy) and their relations
+    (`things`, squared error).
+    """
     width = model.config.text_config.hidden_size
 
     def batch(size: int) -> tuple[list[Any], list[Any], Tensor]:
@@ -143,7 +150,8 @@ def sight_of(model: Any) -> Named:
 def restart_tower(model: Any) -> None:
     """Weights that keep the variance, and places as sines of row and column.
 
-    With transformers' (all normal with 0.02) 350 updates told whether a hole is beside the player with R² 0.1.
+    With transformers' (all normal with 0.02) 350 updates told whether a hole is beside the player
+    with R² 0.1.
     """
     tower = model.model.vision_model
     for module in tower.modules():
@@ -159,7 +167,9 @@ def restart_tower(model: Any) -> None:
 
 @torch.no_grad()
 def as_loud_as_words(model: Any, encoder: ChatEncoder, turns: Sequence[PlayedTurn]) -> None:
-    """Scale the connector so that a picture's tokens have the standard deviation of the word embeddings."""
+    """Scale the connector so that a picture's tokens have the standard deviation of the word
+    embeddings.
+    """
     tokens = model.get_image_features(
         **encoder.features_of([turn.shown for turn in turns])
     ).pooler_output

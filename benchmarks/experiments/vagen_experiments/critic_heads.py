@@ -1,4 +1,6 @@
-"""What a critic reads beside the last state: the latest picture's tokens in their places, or the state's things."""
+"""What a critic reads beside the last state: the latest picture's tokens in their places, or the
+state's things.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,19 @@ FEW = 16
 
 
 class ReadingHead(nn.Module):
-    """Adds to a value head what learned questions, each asked of all tokens, find in the latest picture.
+    """Adds to a value head what learned questions, each asked of all tokens, find in the latest
+    picture.
 
-    A value head on the last state alone learns to count turns: on FrozenLake it explained 0.06 of returns, the turn's
-    number alone 0.05, and exact values of the same policy 0.25 to 0.28. A reader of all tokens end to end, taught on
-    exact values, explained 0.95 of them, but learns few pictures by heart: of play that it hadn't seen it explained
-    0.08 after 675 episodes, where eight questions, which look for things wherever they are, explained 0.46.
+    A value head on the last state alone learns to count turns: on FrozenLake it explained 0.06 of
+    returns, the turn's number alone 0.05, and exact values of the same policy 0.25 to 0.28. A
+    reader of all tokens end to end, taught on exact values, explained 0.95 of them, but learns few
+    pictures by heart: of play that it hadn't seen it explained 0.08 after 675 episodes, where eight
+    questions, which look for things wherever they are, explained 0.46.
 
-    A question sees each token by itself: what lies beside what has to stand in the tokens. Where the tower doesn't say
-    it, convolutions of 3 x 3 places, whose layers add to what they read, let tokens hear of their neighbours before
-    they are asked: after 12,000 episodes three explained 0.76 of unseen play, where none explained 0.68 to 0.74.
+    A question sees each token by itself: what lies beside what has to stand in the tokens. Where
+    the tower doesn't say it, convolutions of 3 x 3 places, whose layers add to what they read, let
+    tokens hear of their neighbours before they are asked: after 12,000 episodes three explained
+    0.76 of unseen play, where none explained 0.68 to 0.74.
 
     Args:
         width: of tokens and states.
@@ -71,7 +76,8 @@ class ReadingHead(nn.Module):
             hidden: (B, L, width) the last states.
             tokens: (N, width) of all P pictures end to end, as the language model was given them.
             sizes: (P, 2) rows and columns of tokens of each.
-            latest: (B, L) the number of the latest whole picture at each position, -1 before the first.
+            latest: (B, L) the number of the latest whole picture at each position, -1 before the
+                first.
         """
         seen = self.token(_levelled(tokens.to(self.token.weight.dtype)))
         read = self.picture(self._answers(seen, sizes))
@@ -82,7 +88,9 @@ class ReadingHead(nn.Module):
         return torch.where(latest < 0, 0, added).float()
 
     def _answers(self, seen: Tensor, sizes: Tensor) -> Tensor:
-        """(P, questions x answer) What each question finds in each picture; those of one size together."""
+        """(P, questions x answer) What each question finds in each picture; those of one size
+        together.
+        """
         pictures = seen.split(sizes.prod(1).tolist())
         found = seen.new_zeros(len(pictures), QUESTIONS * ANSWER)
         alike: dict[tuple[int, int], list[int]] = {}
@@ -103,7 +111,9 @@ class ReadingHead(nn.Module):
         return found
 
     def _beside(self, placed: Tensor, size: tuple[int, int]) -> Tensor:
-        """(pictures, tokens, channels) What each token has heard of those beside it; as it is without convolutions."""
+        """(pictures, tokens, channels) What each token has heard of those beside it; as it is
+        without convolutions.
+        """
         grid = placed.transpose(1, 2).unflatten(2, size)
         for layer in self.beside:
             grid = grid + layer(grid.relu())
@@ -111,7 +121,9 @@ class ReadingHead(nn.Module):
 
 
 class Watched:
-    """Sees what a language model is given: `with Watched(decoder) as seen: …` and then `seen.given`."""
+    """Sees what a language model is given: `with Watched(decoder) as seen: …` and then
+    `seen.given`.
+    """
 
     def __init__(self, decoder: Any) -> None:
         self._decoder = decoder
@@ -160,10 +172,12 @@ def pictures_in(
 
 
 def told_of(shown: Sequence[Shown], width: int) -> dict[str, Tensor]:
-    """The true state of observations with pictures, for privileged critics: `things`, one token each.
+    """The true state of observations with pictures, for privileged critics: `things`, one token
+    each.
 
     Returns:
-        `THINGS`, (N, width), all things end to end, and `COUNTS`, (P,), how many each observation has.
+        `THINGS`, (N, width), all things end to end, and `COUNTS`, (P,), how many each observation
+        has.
 
     Raises:
         TrainingConfigError: a state isn't known, or has no things.
@@ -171,7 +185,8 @@ def told_of(shown: Sequence[Shown], width: int) -> dict[str, Tensor]:
     told = [things(each.state) if each.state is not None else () for each in shown if each.pictures]
     if not all(told):
         raise TrainingConfigError(
-            "critic_told needs environments whose states name their things (vagen_experiments.things)"
+            "critic_told needs environments whose states name their things "
+            "(vagen_experiments.things)"
         )
     tokens = [
         _token_of(thing.name, thing.at, tuple(thing.relations.items()), width)
@@ -207,5 +222,7 @@ def _direction(of: str, width: int) -> Tensor:
 
 
 def _levelled(states: Tensor) -> Tensor:
-    """With mean square 1: a tower's tokens may be as small as 0.05, and a network would learn their size first."""
+    """With mean square 1: a tower's tokens may be as small as 0.05, and a network would learn their
+    size first.
+    """
     return states * torch.rsqrt(states.square().mean(-1, keepdim=True) + 1e-8)

@@ -25,7 +25,9 @@ from vagen_experiments.supervised import Report, fit
 STATES = 512
 """States in an update of a critic's heads: 256 explained a little less in as many seconds."""
 SIGHT_MEMORY = 2**30
-"""Bytes of the vision features that are kept while a critic is trained: some 100,000 of the tiny model's."""
+"""Bytes of the vision features that are kept while a critic is trained: some 100,000 of the tiny
+model's.
+"""
 
 Step = Callable[[], tuple[Tensor, float]]
 
@@ -43,29 +45,33 @@ def teach_critic(
 ) -> None:
     """Teach a critic what play came to, so that PPO's first advantages are no noise.
 
-    Values before and after a turn's tokens learn what its state was worth (`WorthEpisode`), or where that isn't known
-    the sum of the rewards from the turn on, in which the worth is mostly hidden. Take play that succeeds about as often
-    as the policy will. The vision tower stays as it is, and looks at each picture once.
+    Values before and after a turn's tokens learn what its state was worth (`WorthEpisode`), or
+    where that isn't known the sum of the rewards from the turn on, in which the worth is mostly
+    hidden. Take play that succeeds about as often as the policy will. The vision tower stays as it
+    is, and looks at each picture once.
 
-    After the last token the worth of action and state together could be taught; but a few thousand episodes are learned
-    by heart there (and little of others explained), and a baseline that knows the action leaves no advantage.
+    After the last token the worth of action and state together could be taught; but a few thousand
+    episodes are learned by heart there (and little of others explained), and a baseline that knows
+    the action leaves no advantage.
 
-    A critic on a backbone of its own is trained whole, by episodes as they come. On the policy's backbone only its
-    heads are, on what the backbone says of each episode, once: on FrozenLake 2,000 episodes whose states were each
-    played on from sixteen times took 35 s to read and 8 s of updates, and explained 0.64 to 0.68 of what the states of
-    others were worth; the backbone, trained for 120 s with them, 0.51, and on sums of rewards nothing.
+    A critic on a backbone of its own is trained whole, by episodes as they come. On the policy's
+    backbone only its heads are, on what the backbone says of each episode, once: on FrozenLake
+    2,000 episodes whose states were each played on from sixteen times took 35 s to read and 8 s of
+    updates, and explained 0.64 to 0.68 of what the states of others were worth; the backbone,
+    trained for 120 s with them, 0.51, and on sums of rewards nothing.
 
     Args:
         model: its critic is trained in place, its policy is not touched.
         encoder: of both.
-        episodes: as `imitate` takes them; on a backbone of its own at least `updates * batch_size`; else all are
-            read, and a tenth held out.
+        episodes: as `imitate` takes them; on a backbone of its own at least `updates * batch_size`;
+            else all are read, and a tenth held out.
         updates: how many.
         reward_scale: as in `MultiTurnPPOConfig`.
-        batch_size: episodes in an update; on the policy's backbone their like in states is `STATES`.
+        batch_size: episodes in an update; on the policy's backbone their like in states is
+            `STATES`.
         learning_rate: at its highest, after a twentieth of the updates.
-        report: is told the number of each update and how much the critic explained of what values learn, on episodes
-            that it hadn't learned.
+        report: is told the number of each update and how much the critic explained of what values
+            learn, on episodes that it hadn't learned.
     """
     teach = _taught_whole if model.critic is not None else _taught_heads
     with _towers_as_they_are(model, encoder):
@@ -144,7 +150,9 @@ def _taught_heads(
 def _with_targets(
     model: StudyActorCritic, encoder: ChatEncoder, batch: Sequence[Read], reward_scale: float
 ) -> tuple[dict[str, Tensor], Tensor]:
-    """A batch of episodes, and what its values, (B, L + 1), are to be; NaN where nothing is known."""
+    """A batch of episodes, and what its values, (B, L + 1), are to be; NaN where nothing is
+    known.
+    """
     head = model.value_head
     assert head is not None
     pairs = [

@@ -1,4 +1,6 @@
-"""Values of states from Monte Carlo continuations: the critic's targets, and how much of them a critic knows."""
+"""Values of states from Monte Carlo continuations: the critic's targets, and how much of them a
+critic knows.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +32,19 @@ def values_at(turn_ids: Tensor, turn_values: Tensor) -> Tensor:
 def held_to_forks(values: Sequence[float], returns: Sequence[Sequence[float]]) -> dict[str, float]:
     """How much of what a critic could know it knows.
 
-    The variance of returns within a state can't be foreseen; the rest of the variance between the states'
-    means, once the noise in means of n is taken off (analysis of variance), is that of the states' worth V*. The
-    variances are without bias from two returns a state on.
+    The variance of returns within a state can't be foreseen; the rest of the variance between the
+    states' means, once the noise in means of n is taken off (analysis of variance), is that of the
+    states' worth V*. The variances are without bias from two returns a state on.
 
     Args:
         values: (states,) of the critic.
         returns: of each state, n >= 2 of them, independent given the state and as many for each.
 
     Returns:
-        `ceiling`, Var[V*] / Var[R]: the explained variance of returns that a perfect critic would have; `explained`,
-        that of this one; `of_worth`, 1 - Var[V* - V] / Var[V*]: `explained` of `ceiling`. NaN where nothing varies.
+        `ceiling`, Var[V*] / Var[R]: the explained variance of returns that a perfect critic would
+            have; `explained`,
+        that of this one; `of_worth`, 1 - Var[V* - V] / Var[V*]: `explained` of `ceiling`. NaN where
+        nothing varies.
     """
     if len(returns) < 2:
         return dict.fromkeys(("ceiling", "explained", "of_worth"), math.nan)

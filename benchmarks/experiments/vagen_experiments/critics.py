@@ -1,4 +1,6 @@
-"""A trainer for studies of critics: pooling heads, privileged critics, further critic updates, Monte Carlo targets."""
+"""A trainer for studies of critics: pooling heads, privileged critics, further critic updates,
+Monte Carlo targets.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,16 @@ HEADS = ("reading_head.", "told_head.")
 
 
 class StudyActorCritic(ActorCritic):
-    """An actor-critic whose critic also pools over the latest picture's tokens, or is given the true state.
+    """An actor-critic whose critic also pools over the latest picture's tokens, or is given the
+    true state.
 
     Args:
         policy: as in `ActorCritic`.
         critic: as in `ActorCritic`.
         values: as in `ActorCritic`.
         reads: add an attention-pooling head over the latest picture's tokens.
-        told: add the same head over the ground-truth state (asymmetric actor-critic, Pinto et al. 2017).
+        told: add the same head over the ground-truth state (asymmetric actor-critic, Pinto et al.
+            2017).
         convolutions: layers of the pooling head.
         heads_only: values on a shared backbone train the critic's heads alone.
     """
@@ -110,7 +114,9 @@ class StudyActorCritic(ActorCritic):
         return self.of_heads(hidden, self.pictures(hidden, inputs))
 
     def of_heads(self, hidden: Tensor, pictures: tuple[Tensor, Tensor, Tensor] | None) -> Tensor:
-        """(B, L) Values after each position, from the last states, (B, L, H), and what `pictures` gives."""
+        """(B, L) Values after each position, from the last states, (B, L, H), and what `pictures`
+        gives.
+        """
         values = super().values_after(hidden, {})
         head = self.reading_head if self.told_head is None else self.told_head
         return values if head is None or pictures is None else values + head(hidden, *pictures)
@@ -118,7 +124,9 @@ class StudyActorCritic(ActorCritic):
     def pictures(
         self, hidden: Tensor, inputs: Mapping[str, Tensor]
     ) -> tuple[Tensor, Tensor, Tensor] | None:
-        """What heads pool over: the tokens of pictures, or in their places the objects of the state."""
+        """What heads pool over: the tokens of pictures, or in their places the objects of the
+        state.
+        """
         given, counts = self._given, inputs.get(COUNTS)
         if given is None and counts is None:
             return None
@@ -148,7 +156,8 @@ class StudyActorCritic(ActorCritic):
         return hidden, self.pictures(hidden, inputs)
 
     def load_critic(self, file: str | Path) -> None:
-        """Read a critic; one without these heads, or with another one, keeps this one's initial heads.
+        """Read a critic; one without these heads, or with another one, keeps this one's initial
+        heads.
 
         Raises:
             TrainingConfigError: the other weights differ.
@@ -185,10 +194,12 @@ class StudyConfig(MultiTurnPPOConfig):
         critic_reads, critic_told, critic_convolutions, critic_heads_only: see `StudyActorCritic`.
         critic_updates: further updates of the critic alone, after those of a rollout.
         critic_replay: rollouts before this one whose sequences those updates also draw from.
-        eval_continuations: Monte Carlo continuations of each state of an evaluation's episodes, at least 2, to log how
-            much of the states' value the critic explains; 0 for none.
-        critic_gate: take the mean return in place of the critic's values while those explain nothing (EVPO).
-        keep_variance_share: share of the groups, those whose returns vary most, to train on (RAGEN's filter).
+        eval_continuations: Monte Carlo continuations of each state of an evaluation's episodes, at
+            least 2, to log how much of the states' value the critic explains; 0 for none.
+        critic_gate: take the mean return in place of the critic's values while those explain
+            nothing (EVPO).
+        keep_variance_share: share of the groups, those whose returns vary most, to train on
+            (RAGEN's filter).
         learn_from: `actions` gives only the tokens of executed actions an advantage.
         span_credit_weight: weight of the sentences' advantages beside the task's.
     """
@@ -237,7 +248,9 @@ class StudyTrainer(MultiTurnPPOTrainer):
         return experience
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
-        """As `MultiTurnPPOTrainer.training_step`; after a rollout's updates the critic has its own."""
+        """As `MultiTurnPPOTrainer.training_step`; after a rollout's updates the critic has its
+        own.
+        """
         number, update = divmod(self.state.global_step, self.args.steps_per_rollout)
         if (
             update < self.args.epochs_per_rollout * self.args.minibatches
@@ -338,11 +351,13 @@ def keep_by_variance(episodes: Sequence[PPOEpisode], share: float) -> list[PPOEp
 def without_a_poor_critic(
     batch: Trajectories, name: str, settings: Mapping[str, Any]
 ) -> tuple[Trajectories, float]:
-    """The batch with the mean return as values if the critic explains none of the returns; and what it explains.
+    """The batch with the mean return as values if the critic explains none of the returns; and what
+    it explains.
 
-    EVPO (Pan et al. 2026): a critic whose explained variance isn't above 0 adds more variance to advantages than it
-    takes away. Returns are the estimator's targets at λ = 1 for a critic of zeros, compared before each turn's first
-    token. Where they don't vary, the critic stays, and the explained variance is NaN.
+    EVPO (Pan et al. 2026): a critic whose explained variance isn't above 0 adds more variance to
+    advantages than it takes away. Returns are the estimator's targets at λ = 1 for a critic of
+    zeros, compared before each turn's first token. Where they don't vary, the critic stays, and the
+    explained variance is NaN.
     """
     estimator = ESTIMATORS[name]
     tokens = PackedTokens(batch)
@@ -367,7 +382,9 @@ def without_a_poor_critic(
 
 
 def answers_only(advantages: Advantages, sequences: Sequences, encoder: Any) -> Advantages:
-    """Advantages for the tokens of executed actions alone; other tokens still count in the KL to the reference."""
+    """Advantages for the tokens of executed actions alone; other tokens still count in the KL to
+    the reference.
+    """
     acts = torch.zeros_like(advantages.mask)
     for row, (sequence, episode) in enumerate(zip(sequences.rows, sequences.episodes, strict=True)):
         for turn in set(sequence.turn_ids) - {NOT_SAMPLED}:

@@ -41,10 +41,11 @@ def evaluate(
         context: the policy of memory.
 
     Returns:
-        The figures of replies sampled at temperature 1 (`sampled`), of the most likely replies (`greedy`), of random
-        play (`random`, only for the model in `folder`), and if the experiment asks for it, of sampled replies to the
-        images of other levels (`shuffled_images`) and of sampled replies by policy of memory (`under`). Those
-        under `summary:K` have `true_summaries`.
+        The figures of replies sampled at temperature 1 (`sampled`), of the most likely replies
+        (`greedy`), of random play (`random`, only for the model in `folder`), and if the experiment
+        asks for it, of sampled replies to the images of other levels (`shuffled_images`) and of
+        sampled replies by policy of memory (`under`). Those under `summary:K` have
+        `true_summaries`.
     """
     stored, encoder = load_policy(folder)
     sampler = TransformersSampler(model if model is not None else stored, encoder)
@@ -110,9 +111,10 @@ class ShuffledImages(gym.Wrapper[Any, Any, Any, Any]):
 def figures(episodes: Sequence[Any], representation: str | None) -> dict[str, Any]:
     """Figures of episodes.
 
-    `idle_moves` is the share of executed actions without effect, such as pushes into walls; `fatal_moves` that of
-    actions that lost the level, such as steps into holes. `grounding` and `world_modeling` are the rule judge's scores;
-    `…_exact` those of `exact_f1`, and `…_exact_by_level` its mean over each episode.
+    `idle_moves` is the share of executed actions without effect, such as pushes into walls;
+    `fatal_moves` that of actions that lost the level, such as steps into holes. `grounding` and
+    `world_modeling` are the rule judge's scores; `…_exact` those of `exact_f1`, and
+    `…_exact_by_level` its mean over each episode.
     """
     played = [episode for episode in episodes if episode.failure is None]
     turns = [turn.turn for episode in played for turn in episode.turns]
@@ -158,10 +160,11 @@ def _truth(episodes: Sequence[Any], turns: Sequence[Turn], representation: str) 
 
 
 def exact_f1(text: str | None, state: State, representation: str) -> float:
-    """F1 of the sentences of a field with the sentences that describe the state; 0 without the field.
+    """F1 of the sentences of a field with the sentences that describe the state; 0 without the
+    field.
 
-    Independent of any judge: a sentence counts if it stands in the state's description word for word, and as often as
-    there. The numbers of holes (`Hole3`) are ignored.
+    Independent of any judge: a sentence counts if it stands in the state's description word for
+    word, and as often as there. The numbers of holes (`Hole3`) are ignored.
     """
     stated, true = _sentence_counts(text or ""), _sentence_counts(state.describe(representation))
     return 2 * (stated & true).total() / (stated.total() + true.total())

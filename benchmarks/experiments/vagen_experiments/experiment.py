@@ -1,17 +1,21 @@
 """The TOML file of an experiment.
 
 about, env                  a description, and the environment's id
-recipes, seeds              every recipe or variant is trained with every seed, from one initial checkpoint
+recipes, seeds              every recipe or variant is trained with every seed, from one initial
+                            checkpoint
 baseline                    the recipe that the others are compared with, level by level
 extends                     another file whose entries these override
 reasoning_reward            false omits the reasoning reward of a recipe
 [options]                   of the environment
-[checkpoint]                how the initial checkpoint is made; or `checkpoint = "NAME"`: env, options and checkpoint
+[checkpoint]                how the initial checkpoint is made; or `checkpoint = "NAME"`: env,
+                            options and checkpoint
 of another experiment
 [settings]                  of the trainer, on top of the tiny recipes'
 [variants.NAME]             `recipe`, and `settings` on top of it
-[evaluation]                episodes of the test split; shuffled_images: whether to play them once more with the
-images of other levels; contexts: the policies of memory under which every model plays, whichever it was trained with
+[evaluation]                episodes of the test split; shuffled_images: whether to play them once
+                            more with the
+images of other levels; contexts: the policies of memory under which every model plays, whichever it
+was trained with
 """
 
 from __future__ import annotations
@@ -30,7 +34,9 @@ CONFIGS, CHECKPOINTS, RESULTS = ROOT / "configs", ROOT / "checkpoints", ROOT / "
 
 
 class ExperimentError(ValueError):
-    """An experiment that does not exist, cannot be read, or does not match the folder of its results."""
+    """An experiment that does not exist, cannot be read, or does not match the folder of its
+    results.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,17 +45,22 @@ class Checkpoint:
 
     Attributes:
         weights: a folder of `checkpoints/` to start from; empty for a model with random weights.
-        vision_updates: in which the vision tower learns the relations of the objects in the imitated images.
+        vision_updates: in which the vision tower learns the relations of the objects in the
+            imitated images.
         episodes: of scripted play.
         passes: over them.
-        contexts: policies of memory under which the n-th episode is read in turn, so that one start knows all of them.
+        contexts: policies of memory under which the n-th episode is read in turn, so that one start
+            knows all of them.
         oracle_share: share of turns in which the oracle acts; actions are random in the others.
         aim_noise: largest error of each number in the oracle's actions.
         word_noise: probability that a sentence of a reply describes another level instead.
         learning_rate: of the policy, at its peak.
-        critic_episodes: of further scripted play that the critic learns from; 0 where no recipe has a critic.
-        critic_oracle_share: as `oracle_share`; choose it so that this play succeeds about as often as the policy.
-        critic_continuations: Monte Carlo continuations from every state for its value; 0 uses the rewards to go.
+        critic_episodes: of further scripted play that the critic learns from; 0 where no recipe has
+            a critic.
+        critic_oracle_share: as `oracle_share`; choose it so that this play succeeds about as often
+            as the policy.
+        critic_continuations: Monte Carlo continuations from every state for its value; 0 uses the
+            rewards to go.
         critic_convolutions: layers of the attention-pooling head over the image tokens.
         critic_updates: of 512 states each.
         critic_learning_rate: at its peak.

@@ -1,4 +1,6 @@
-"""A start for a tiny model: imitation of noisy play, so that PPO begins with the format and some skill."""
+"""A start for a tiny model: imitation of noisy play, so that PPO begins with the format and some
+skill.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ OTHER_LEVEL = 5_000_000
 
 @dataclass(eq=False)
 class WorthEpisode(PPOEpisode):
-    """`worth`: the mean sum of rewards from before each turn on, where it was played on from there; empty elsewhere."""
+    """`worth`: the mean sum of rewards from before each turn on, where it was played on from there;
+    empty elsewhere.
+    """
 
     worth: tuple[float, ...] = ()
 
@@ -51,17 +55,20 @@ def demonstrate(
 ) -> PPOEpisode:
     """Play a level by rule: each turn the oracle's action with chance `oracle_share`, else any.
 
-    What the replies observe and predict is true but for `word_noise`. Play of the oracle alone would teach a policy
-    that is sure of itself and has seen no mistakes; play without it teaches actions that don't depend on the picture.
+    What the replies observe and predict is true but for `word_noise`. Play of the oracle alone
+    would teach a policy that is sure of itself and has seen no mistakes; play without it teaches
+    actions that don't depend on the picture.
 
     Args:
         env: the environment.
         encoder: of the model that is shown the episode.
         level: what to play.
         oracle_share: share of turns that the oracle plays.
-        forks: how often each state is played on from, in the same way, for what it is worth (`WorthEpisode`).
-        aim_noise: how far each number of the oracle's actions is off at most, evenly drawn, when they are done: in
-            PrimitiveSkill, millimetres. What replies say that they mean to do has the right ones.
+        forks: how often each state is played on from, in the same way, for what it is worth
+            (`WorthEpisode`).
+        aim_noise: how far each number of the oracle's actions is off at most, evenly drawn, when
+            they are done: in PrimitiveSkill, millimetres. What replies say that they mean to do has
+                the right ones.
         word_noise: chance of each sentence that it tells of another level instead.
 
     Raises:
@@ -104,7 +111,9 @@ def demonstrate(
 def _misspeaker(
     env: gym.Env[Any, Any], core: Any, level: LevelSeed, chance: float
 ) -> Callable[[str], str]:
-    """Swaps sentences of a description for those that stand in their places in one of another level."""
+    """Swaps sentences of a description for those that stand in their places in one of another
+    level.
+    """
     env.reset(seed=level.seed + OTHER_LEVEL, options={"split": level.split})
     others = sentences(core.true_state.describe(core.config.representation))
     stream = HashStream("misspeaking", level.split, level.seed)
@@ -119,7 +128,9 @@ def _misspeaker(
 
 
 def sentences(description: str) -> list[str]:
-    """The sentences of a description in plain words; one in another representation is a single one."""
+    """The sentences of a description in plain words; one in another representation is a single
+    one.
+    """
     return re.split(r"(?<=\.) ", description)
 
 
@@ -146,7 +157,9 @@ def _worth_of_here(
     oracle_share: float,
     aim_noise: int,
 ) -> float:
-    """The mean sum of rewards of noisy play from here on, after which the environment is here again."""
+    """The mean sum of rewards of noisy play from here on, after which the environment is here
+    again.
+    """
     here, sums = core.snapshot(), []
     for stream in streams:
         rewards, over = [], False
@@ -170,15 +183,17 @@ def imitate(
     learning_rate: float = 2e-3,
     report: Report | None = None,
 ) -> None:
-    """Train a policy on the replies of demonstrations: cross-entropy of their replies, AdamW, a cosine to zero.
+    """Train a policy on the replies of demonstrations: cross-entropy of their replies, AdamW, a
+    cosine to zero.
 
-    Episodes are taken as they come. A model that sees the same few thousand again and again learns them by heart:
-    where play by rule costs a tenth of learning from it, let it see each once.
+    Episodes are taken as they come. A model that sees the same few thousand again and again learns
+    them by heart: where play by rule costs a tenth of learning from it, let it see each once.
 
     Args:
         model: the policy, trained in place.
         encoder: its encoder.
-        episodes: demonstrations with the policy of memory that each is read under, at least `updates * batch_size`.
+        episodes: demonstrations with the policy of memory that each is read under, at least
+            `updates * batch_size`.
         updates: how many.
         batch_size: episodes in an update.
         learning_rate: at its highest, after a twentieth of the updates.
@@ -221,7 +236,8 @@ def demonstrations(
     aim_noise: int = 0,
     word_noise: float = 0.0,
 ) -> Iterator[PPOEpisode]:
-    """`demonstrate` on each level, by processes that play while the caller learns. Their number changes no episode.
+    """`demonstrate` on each level, by processes that play while the caller learns. Their number
+    changes no episode.
 
     Args:
         env_id: the environment, as in `gym.make`.
@@ -252,7 +268,9 @@ def demonstrations(
 
 
 class _Play(IterableDataset[PPOEpisode]):
-    """Each of n processes plays every n-th level, and the loader takes one episode of each in turn."""
+    """Each of n processes plays every n-th level, and the loader takes one episode of each in
+    turn.
+    """
 
     def __init__(
         self,
@@ -286,7 +304,9 @@ def _as_is(episode: PPOEpisode) -> PPOEpisode:
 def _said(
     core: Any, meant: Sequence[str], actions: Sequence[str], misspeak: Callable[[str], str] = str
 ) -> str:
-    """A reply of these actions, which reasons for those meant; it tells the truth before `misspeak` changes it."""
+    """A reply of these actions, which reasons for those meant; it tells the truth before `misspeak`
+    changes it.
+    """
     representation = core.config.representation
     observed = misspeak(core.true_state.describe(representation))
     foreseen = ""

@@ -1,4 +1,6 @@
-"""Demonstrations under policies of memory: scripted play with the summaries that a model would write of it."""
+"""Demonstrations under policies of memory: scripted play with the summaries that a model would
+write of it.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,12 @@ SIDES = ("ahead", "right", "behind", "left")
 
 
 def summary_of(turns: Sequence[Turn]) -> str:
-    """The knowledge that a Navigation episode's pictures give so far: where the object is now, or where it isn't.
+    """The knowledge that a Navigation episode's pictures give so far: where the object is now, or
+    where it isn't.
 
-    An object that was in a picture is placed relative to the robot as it stands after the last action; of one that
-    wasn't in any, the sides that were looked at are named. No other environment has summaries.
+    An object that was in a picture is placed relative to the robot as it stands after the last
+    action; of one that wasn't in any, the sides that were looked at are named. No other environment
+    has summaries.
     """
     now = turns[-1].after
     if not isinstance(now, NavigationState):
@@ -41,11 +45,16 @@ def summary_of(turns: Sequence[Turn]) -> str:
             side = SIDES[("ahead", "right", "back", "left").index(now.target_direction)]
             return f"I saw the {name}, now it is {side}, {round(now.target_distance)} m away."
         looked.add(SIDES[(before.turned - now.turned) % 4])
-    return f"I look for the {name}, not seen yet, looked {', '.join(side for side in SIDES if side in looked)}."
+    return (
+        f"I look for the {name}, not seen yet, looked "
+        f"{', '.join(side for side in SIDES if side in looked)}."
+    )
 
 
 def true_summaries(episodes: Sequence[PPOEpisode], encoder: ChatEncoder) -> dict[str, float]:
-    """`true_summaries`: the share of summaries that say what `summary_of` says, metres aside; empty without any."""
+    """`true_summaries`: the share of summaries that say what `summary_of` says, metres aside; empty
+    without any.
+    """
     same = [
         _METRES.sub("", encoder.read(summary.reply.ids))
         == _METRES.sub("", summary_of([played.turn for played in episode.turns[:number]]))
@@ -58,7 +67,9 @@ def true_summaries(episodes: Sequence[PPOEpisode], encoder: ChatEncoder) -> dict
 def read_under(
     episode: PPOEpisode, context: ContextPolicy, encoder: ChatEncoder, system_prompt: str
 ) -> tuple[PPOEpisode, ContextPolicy]:
-    """The episode as it would have been read and written under the policy: `summary:K` adds summaries."""
+    """The episode as it would have been read and written under the policy: `summary:K` adds
+    summaries.
+    """
     due = [number for number in range(1, len(episode.turns)) if context.summarises_before(number)]
     if not due:
         return episode, context
@@ -86,7 +97,9 @@ def read_under(
 def texts_of_summaries(
     env_id: str, options: Mapping[str, Any], context: ContextPolicy, levels: int
 ) -> Iterator[str]:
-    """Requests and summaries in an oracle's play of training levels, for a tokenizer to learn from."""
+    """Requests and summaries in an oracle's play of training levels, for a tokenizer to learn
+    from.
+    """
     if context.summary is None:
         return
     with contextlib.closing(gym.make(env_id, split="train", **options)) as env:

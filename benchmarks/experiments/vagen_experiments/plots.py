@@ -1,4 +1,6 @@
-"""Plots of an experiment: training curves (VAGEN's figure 5), success by budget, and what critics explain."""
+"""Plots of an experiment: training curves (VAGEN's figure 5), success by budget, and what critics
+explain.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +120,9 @@ def plot_critic(title: str, results: Sequence[Result], path: Path) -> None:
 
 
 def plot_memory(title: str, results: Mapping[str, Any], path: Path) -> None:
-    """Success under every policy of memory: of the initial checkpoint, and of models by their training's policy."""
+    """Success under every policy of memory: of the initial checkpoint, and of models by their
+    training's policy.
+    """
     contexts = list(results["checkpoint"]["under"])
     figure, axis = pyplot.subplots(figsize=(9.5, 4.2), layout="constrained")
     bars = [("initial checkpoint", [results["checkpoint"]]), *_by_recipe(results["runs"])]

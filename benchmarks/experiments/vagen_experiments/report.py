@@ -19,11 +19,13 @@ Pairs = Sequence[tuple[Result, Result]]
 
 
 def table(results: Mapping[str, Any], baseline: str = "") -> str:
-    """Markdown: a row for the initial checkpoint and one for every recipe, the most successful first.
+    """Markdown: a row for the initial checkpoint and one for every recipe, the most successful
+    first.
 
-    Success is a mean over seeds, with 95 % intervals over levels (a level is one cluster) and over seeds (Student).
-    With a baseline, `gain` is the difference on the same levels and seeds: its interval and p-value (sign flips) are
-    over levels and say whether these trainings differ; `p over seeds` permutes trainings and says it of the recipes.
+    Success is a mean over seeds, with 95 % intervals over levels (a level is one cluster) and over
+    seeds (Student). With a baseline, `gain` is the difference on the same levels and seeds: its
+    interval and p-value (sign flips) are over levels and say whether these trainings differ; `p
+    over seeds` permutes trainings and says it of the recipes.
     """
     runs, checkpoint = results["runs"], results["checkpoint"]
     columns = _columns(results, baseline)
@@ -51,8 +53,8 @@ def table(results: Mapping[str, Any], baseline: str = "") -> str:
 def _memory_table(checkpoint: Result, recipes: Sequence[tuple[str, Sequence[Result]]]) -> list[str]:
     """Success of every model under every policy of memory.
 
-    In bold under the policy that it was trained with; elsewhere with the paired difference to that, on the same levels
-    and seeds, and its 95 % interval over levels.
+    In bold under the policy that it was trained with; elsewhere with the paired difference to that,
+    on the same levels and seeds, and its 95 % interval over levels.
     """
     contexts = list(checkpoint["under"])
     lines = [
@@ -118,7 +120,9 @@ def _mean(runs: Sequence[Result], how: str, figure: str) -> float:
 
 
 def _critic(runs: Sequence[Result]) -> list[float]:
-    """Share of the variance of state values that the critic explains at each evaluation, mean over seeds."""
+    """Share of the variance of state values that the critic explains at each evaluation, mean over
+    seeds.
+    """
     found = [run["critic"] for run in runs if "critic" in run]
     return [
         statistics.fmean(entry["of_worth"] for entry in at_once)
@@ -204,7 +208,9 @@ def interval(rates: Sequence[float]) -> tuple[float, float] | None:
 
 
 def over_levels(plays: Sequence[Result]) -> tuple[float, float]:
-    """The 95 % interval of success over levels, one cluster each, which all of `plays` have played."""
+    """The 95 % interval of success over levels, one cluster each, which all of `plays` have
+    played.
+    """
     found = rate([(solved, len(plays)) for solved in _solved_by_level(plays)])
     return found.low, found.high
 
@@ -222,9 +228,11 @@ def _range(bounds: tuple[float, float] | None) -> str:
 
 
 def relabel(one: Sequence[int], other: Sequence[int]) -> float:
-    """Two-sided p-value of the permutation test of two groups: would other labels part their means as far?
+    """Two-sided p-value of the permutation test of two groups: would other labels part their means
+    as far?
 
-    Exact: each way to give as many of the counts, which are 0 or more, to the one group is as likely.
+    Exact: each way to give as many of the counts, which are 0 or more, to the one group is as
+    likely.
     """
     values, size = [*one, *other], len(one)
     total = sum(values)

@@ -7,7 +7,8 @@ OUT/models/NAME-SEED/   a trained model
 OUT/NAME-SEED.json      its result
 OUT/results.json, table.md, curves.png, …
 
-Everything is written under another name and renamed when complete, so an interrupted run continues where it stopped.
+Everything is written under another name and renamed when complete, so an interrupted run continues
+where it stopped.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def run(
     ):
         for value in set(asked) - set(known):
             raise ExperimentError(
-                f"{experiment.name} has no {name} {value!r}; choose from {', '.join(map(str, known))}"
+                f"{experiment.name} has no {name} {value!r}; choose from "
+                f"{', '.join(map(str, known))}"
             )
     _claim(experiment, out)
     checkpoint = _checkpoint(experiment, out, report)
@@ -153,7 +155,8 @@ def _claim(experiment: Experiment, out: Path) -> None:
     ]
     if differing:
         raise ExperimentError(
-            f"{out} holds another experiment (its {', '.join(differing)} differ); choose another --out"
+            f"{out} holds another experiment (its {', '.join(differing)} differ); choose another "
+            "--out"
         )
 
 
@@ -216,7 +219,9 @@ def _train(
 
 @contextlib.contextmanager
 def _whole(folder: Path) -> Iterator[Path]:
-    """A folder to fill, renamed when it is complete, with the CPU seconds that it took in spent.json."""
+    """A folder to fill, renamed when it is complete, with the CPU seconds that it took in
+    spent.json.
+    """
     began = time.process_time()
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)

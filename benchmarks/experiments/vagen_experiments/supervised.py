@@ -1,4 +1,6 @@
-"""How a start is taught, before PPO: the one loop of updates that imitation, sight and the critic share."""
+"""How a start is taught, before PPO: the one loop of updates that imitation, sight and the critic
+share.
+"""
 
 from __future__ import annotations
 

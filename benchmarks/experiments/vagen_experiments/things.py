@@ -1,4 +1,6 @@
-"""The things in a picture, and what a look at each should tell: for eyes that are taught, and for probes of them."""
+"""The things in a picture, and what a look at each should tell: for eyes that are taught, and for
+probes of them.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,11 @@ class Thing(NamedTuple):
 
     Attributes:
         name: of its kind. A board may have several things of one name; they are told alike.
-        at: (x, y) of its middle, as shares of the picture's width and height from the upper left; `None` where the
-            state doesn't know the picture. No two such things of a state have the same name.
-        relations: what is true of it, in numbers: how far away what matters is, what is beside it (1.0, else 0.0).
+        at: (x, y) of its middle, as shares of the picture's width and height from the upper left;
+            `None` where the state doesn't know the picture. No two such things of a state have the
+            same name.
+        relations: what is true of it, in numbers: how far away what matters is, what is beside it
+            (1.0, else 0.0).
     """
 
     name: str
@@ -36,13 +40,17 @@ class Thing(NamedTuple):
 
 @functools.singledispatch
 def things(state: State) -> tuple[Thing, ...]:  # noqa: ARG001  (a default)
-    """The things in the picture of this state, with their relations; none where that isn't known."""
+    """The things in the picture of this state, with their relations; none where that isn't
+    known.
+    """
     return ()
 
 
 @things.register
 def _of_sokoban(state: SokobanState) -> tuple[Thing, ...]:
-    """Player, boxes and targets, with what is beside each and the way to the nearest of what matters to it."""
+    """Player, boxes and targets, with what is beside each and the way to the nearest of what
+    matters to it.
+    """
     size, boxes, targets = (state.height, state.width), state.boxes, state.targets
     cells = [(row, column) for row in range(state.height) for column in range(state.width)]
     walls = {
@@ -62,7 +70,9 @@ def _of_sokoban(state: SokobanState) -> tuple[Thing, ...]:
 
 @things.register
 def _of_frozen_lake(state: FrozenLakeState) -> tuple[Thing, ...]:
-    """Player, target and holes, each with what is beside it and the way to the target or the player."""
+    """Player, target and holes, each with what is beside it and the way to the target or the
+    player.
+    """
     size, goals = state.shape, (state.target, *state.more_targets)
     beside = {"hole": state.holes, "edge": outside(*size)}
     to_target, to_player = {"target": state.target}, {"player": state.player}
@@ -78,7 +88,9 @@ def _of_frozen_lake(state: FrozenLakeState) -> tuple[Thing, ...]:
 
 @things.register
 def _of_navigation(state: NavigationState) -> tuple[Thing, ...]:
-    """The nearest visible thing of each type: how many metres ahead it is, and how many to the right."""
+    """The nearest visible thing of each type: how many metres ahead it is, and how many to the
+    right.
+    """
     found: dict[str, Thing] = {}
     for (kind, _, far), angle in zip(state.visible_objects, state.bearings, strict=False):
         turned = math.radians(angle)
@@ -93,14 +105,18 @@ def _of_navigation(state: NavigationState) -> tuple[Thing, ...]:
 
 @things.register
 def _of_svg(state: SvgState) -> tuple[Thing, ...]:
-    """The elements of the target, in the left half of the picture, and those of the drawing, in its right half."""
+    """The elements of the target, in the left half of the picture, and those of the drawing, in its
+    right half.
+    """
     halves = ((state.target, 0.0), (state.drawing or (), 0.5))
     return tuple(_thing(element, left) for elements, left in halves for element in elements)
 
 
 @things.register
 def _of_primitive_skill(state: PrimitiveSkillState) -> tuple[Thing, ...]:
-    """Each named thing with its place in millimetres and whether the gripper holds it, and the drawer."""
+    """Each named thing with its place in millimetres and whether the gripper holds it, and the
+    drawer.
+    """
     found = [
         Thing(
             say(name),

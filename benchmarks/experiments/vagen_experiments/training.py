@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 from transformers import TrainerCallback
 
-from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
+from vagen_adapters.ppo.reasoning import ReasoningScore, make_reward
 from vagen_adapters.ppo.recipes import Recipe, load_recipe
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_experiments.critics import StudyConfig
@@ -46,8 +46,8 @@ def recipe_of(experiment: Experiment, name: str) -> Recipe:
 def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> StudyConfig:
     """The settings of one training, whose model is saved to `out`.
 
-    The critic is the one that the initial checkpoint has: a head that pools over the image tokens of the frozen policy,
-    or one that is given the state.
+    The critic is the one that the initial checkpoint has: a head that pools over the image tokens
+    of the frozen policy, or one that is given the state.
     """
     given = {**experiment.settings, **experiment.variant(name).settings}
     fixed = {"report_to": "none", "save_strategy": "no", "use_cpu": True}
@@ -83,14 +83,15 @@ def reward_of(experiment: Experiment, name: str, config: StudyConfig) -> Any:
     if not options:
         return None
     with contextlib.closing(gym.make(experiment.env, **experiment.options)) as env:
-        return reasoning_score(make_reward(options, env), config.reasoning_credit)
+        return ReasoningScore(make_reward(options, env), config.reasoning_credit)
 
 
 class Evaluations(TrainerCallback):  # type: ignore[misc]
     """Records every evaluation of a training.
 
     Attributes:
-        cpu_seconds: of this process, spent on rollouts and updates. Simulators' worker processes are not included.
+        cpu_seconds: of this process, spent on rollouts and updates. Simulators' worker processes
+            are not included.
         found: episodes, CPU seconds and success of each evaluation.
         critic: what each evaluation measured of the critic.
     """

@@ -1,4 +1,6 @@
-"""Eyes that relate: a vision tower learns what is true of each thing in a picture, before its model speaks of them."""
+"""Eyes that relate: a vision tower learns what is true of each thing in a picture, before its model
+speaks of them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class Told:
 
     Attributes:
         explained: share of its variance over the pictures, 1 at best.
-        off: how far off on average, in its own unit: cells, mm, m; of what is or isn't, 1 is to be always wrong.
+        off: how far off on average, in its own unit: cells, mm, m; of what is or isn't, 1 is to be
+            always wrong.
         count: of how many things.
     """
 
@@ -52,13 +55,15 @@ def teach_sight(
     seed: int = 0,
     report: Report | None = None,
 ) -> Reader:
-    """Teach a policy's vision tower that the token of a thing tells its relations: squared error, AdamW, a cosine.
+    """Teach a policy's vision tower that the token of a thing tells its relations: squared error,
+    AdamW, a cosine.
 
-    To name each tile isn't yet to see: a tower that did so with 1.000 left a language model that stepped into holes as
-    often as chance, also after 25,600 exact labels. What a token must tell linearly of the things around it, the
-    language model only has to read. Where a state says where in the picture a thing is, that token must tell; else
-    a reader looks for it. And each token must still tell, linearly, what it told before: taught by the player's token
-    alone, a tower's other tokens told a critic half as much.
+    To name each tile isn't yet to see: a tower that did so with 1.000 left a language model that
+    stepped into holes as often as chance, also after 25,600 exact labels. What a token must tell
+    linearly of the things around it, the language model only has to read. Where a state says where
+    in the picture a thing is, that token must tell; else a reader looks for it. And each token must
+    still tell, linearly, what it told before: taught by the player's token alone, a tower's other
+    tokens told a critic half as much.
 
     Args:
         model: the policy; its vision tower is trained in place, the rest isn't touched.
@@ -69,13 +74,15 @@ def teach_sight(
         learning_rate: at its highest, after a twentieth of the updates.
         keep: weight of what tokens told before, beside 1 for relations.
         seed: of the reader's weights and of what is drawn.
-        report: is told the number of each update and the error of relations, where 1 is to know nothing.
+        report: is told the number of each update and the error of relations, where 1 is to know
+            nothing.
 
     Returns:
         The reader, which is measured on other pictures.
 
     Raises:
-        TrainingConfigError: fewer than two pictures, not one each, several sizes, or no relation that differs.
+        TrainingConfigError: fewer than two pictures, not one each, several sizes, or no relation
+            that differs.
     """
     grids = {
         tuple(shown.sizes[GRID].flatten().tolist()) if shown.pictures else () for shown, _ in seen
@@ -114,7 +121,8 @@ def teach_sight(
 
 
 class Reader(nn.Module):
-    """Reads relations off a picture's tokens: of a thing in a known place from its token, linearly; else it searches.
+    """Reads relations off a picture's tokens: of a thing in a known place from its token, linearly;
+    else it searches.
 
     Args:
         seen: from which it learns which relations there are, their means and spreads.
@@ -166,7 +174,9 @@ class Reader(nn.Module):
         )
 
     def loss(self, tokens: Tensor, things: Sequence[Sequence[Thing]]) -> Tensor:
-        """The mean over relations of each one's mean squared error, in its own spread. (B, tokens, width)."""
+        """The mean over relations of each one's mean squared error, in its own spread. (B, tokens,
+        width).
+        """
         told, numbers, true = self.read(tokens, things)
         errors = (told - (true - self.mean[numbers]) / self.spread[numbers]).square()
         sums, counts = (
@@ -182,7 +192,9 @@ class Reader(nn.Module):
     def read(
         self, tokens: Tensor, things: Sequence[Sequence[Thing]]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(N,) Predictions of the relations of `things`, in units of the spread; (N,) which relation; (N,) truth."""
+        """(N,) Predictions of the relations of `things`, in units of the spread; (N,) which
+        relation; (N,) truth.
+        """
         entries = [
             (row, self._token(thing), number, value)
             for row, of_picture in enumerate(things)
@@ -205,7 +217,9 @@ class Reader(nn.Module):
         return told, number, torch.tensor(true, dtype=told.dtype, device=tokens.device)
 
     def _search(self, tokens: Tensor) -> Tensor:
-        """(B, tokens, width) -> (B, relations, width). For each relation what is found among the places."""
+        """(B, tokens, width) -> (B, relations, width). For each relation what is found among the
+        places.
+        """
         placed = tokens + self.places
         shares = (placed @ self.questions.T / math.sqrt(placed.shape[-1])).softmax(1)
         return (shares.transpose(1, 2) @ placed @ self.values).relu()
@@ -223,7 +237,9 @@ class Reader(nn.Module):
     def measure(
         self, model: Any, encoder: ChatEncoder, seen: Sequence[Seen], batch_size: int = 64
     ) -> dict[str, Told]:
-        """How well each relation, such as `player: hole up`, is told of pictures, best of those held out."""
+        """How well each relation, such as `player: hole up`, is told of pictures, best of those
+        held out.
+        """
         found: list[tuple[Tensor, ...]] = []
         for start in range(0, len(seen), batch_size):
             batch = seen[start : start + batch_size]

@@ -17,18 +17,21 @@ from vagen_envs.errors import LevelError
 from vagen_envs.seeding import HashStream
 
 PLANS = 4
-"""One candidate in so many is what solves another level of `val`; the next as many are drawn at random."""
+"""One candidate in so many is what solves another level of `val`; the next as many are drawn at
+random.
+"""
 
 Replies = tuple[tuple[str, ...], ...]
 """The actions of each turn."""
 
 
 class Blind(Agent):
-    """One reply a turn, the same for every level: those that do best on `val`, as far as a search finds them.
+    """One reply a turn, the same for every level: those that do best on `val`, as far as a search
+    finds them.
 
-    A model that isn't better may as well not have looked. The search is a function of the environment's options alone:
-    plans of other levels, candidates drawn at random, and then changes of single actions of the best so far; success
-    counts, and then return.
+    A model that isn't better may as well not have looked. The search is a function of the
+    environment's options alone: plans of other levels, candidates drawn at random, and then changes
+    of single actions of the best so far; success counts, and then return.
     """
 
     name = "blind"

@@ -9,20 +9,21 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from vagen_adapters.context import ContextPolicy, Message, chat_messages, summary_messages
-from vagen_benchmarks.agents.base import AsyncAgent, Call, ContextSummary, Game, Reply
-from vagen_benchmarks.clients.base import Answer, Sampling
+from vagen_benchmarks.agents.base import AsyncAgent, Call, ContextSummary, Game, Ledger, Reply
+from vagen_benchmarks.clients.base import Answer, Ending, Sampling
 from vagen_benchmarks.clients.budget import RunBudget, picture_tokens, prompt_tokens, text_tokens
 from vagen_benchmarks.clients.registry import Model, Profile
 from vagen_benchmarks.clients.retries import Retries
 from vagen_benchmarks.errors import EndpointError, ProtocolError
-from vagen_benchmarks.redaction import SHORTEST_SECRET, redact
+from vagen_benchmarks.redaction import filled, note_environment, redact, withheld, withheld_names
 from vagen_benchmarks.stop_reasons import Stop, is_about_pictures
 from vagen_envs.replies import tag_pattern
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 
 
 class ChatAgent(AsyncAgent):
-    """A model that answers. Subclass it and override `messages` for an agent of yours with other prompts.
+    """A model that answers. Subclass it and override `messages` for an agent of yours with other
+    prompts.
 
     Args:
         model: which, and where.
@@ -35,6 +36,8 @@ class ChatAgent(AsyncAgent):
         first_wait: seconds before the second attempt; it doubles, with jitter.
         patience: seconds that an outage is waited for.
         headers: further ones of each request; `$NAME` in them is taken from the environment.
+        key_from: the environment variable of the key, if not the provider's own or for another host
+            than its.
 
     Raises:
         ProtocolError: the provider's SDK or its key is missing, or it can't be asked for this.
@@ -54,18 +57,21 @@ class ChatAgent(AsyncAgent):
         first_wait: float = 1.0,
         patience: float = 3600.0,
         headers: Mapping[str, str] | None = None,
+        key_from: str | None = None,
     ) -> None:
         self.context = context or ContextPolicy()
         self.name = f"{model.name}+{self.context}" if labelled else model.name
         self.model = model
+        self.is_stateless = type(self) is ChatAgent
         self.price = model.price
+        note_environment()
         self.sampling = sampling or model.sampling()
+        self._fields = _sent(self.sampling.extra or {})
         self.profile = profile or model.profile
         self.env_options = self.profile.options
         self.budget = RunBudget({self.name: self.price})
-        key = model.key()
-        self._secrets = {key: model.provider.key} if len(key) >= SHORTEST_SECRET else {}
-        self._client = model.client(base_url, timeout, headers)
+        self._client = model.client(base_url, timeout, headers, key_from)
+        self.withheld_key = model.withheld_key(base_url, key_from)
         self._client.check(self.sampling)
         if self.context.reasoning != "drop":
             self._client.check_reasoning()
@@ -81,7 +87,7 @@ class ChatAgent(AsyncAgent):
         return {
             "name": self.name,
             "id": self.model.id,
-            "sampling": asdict(self.sampling),
+            "sampling": {**asdict(self.sampling), "extra": withheld(self.sampling.extra)},
             "context": str(self.context),
             "profile": asdict(self.profile),
             "price": price,
@@ -98,18 +104,21 @@ class ChatAgent(AsyncAgent):
         await self._client.close()
 
     async def areply(self, game: Game) -> Reply:
-        if self.context.summarises_before(len(game.turns)):
+        now = len(game.turns)
+        is_there = any(summary.before == now for summary in game.summaries)
+        if self.context.summarises_before(now) and not is_there:
             asked = summary_messages(game.env.system_prompt, game.turns, **self._past(game))
             sampling = replace(self.sampling, max_tokens=self.context.summary_tokens)
-            answer, call = await self._answer(game, self._thoughtless(game, asked), sampling)
-            game.summaries.append(ContextSummary(len(game.turns), answer.text, call))
-        answer, call = await self._answer(game, self.messages(game), self.sampling)
-        return Reply(self._whole(answer, game), call)
+            text, call = await self._answer(
+                game, self._thoughtless(game, asked), sampling, summary=True
+            )
+            game.summaries.append(ContextSummary(now, text, call))
+        return Reply(*await self._answer(game, self.messages(game), self.sampling))
 
     async def _answer(
-        self, game: Game, messages: list[Message], sampling: Sampling
-    ) -> tuple[Answer, Call]:
-        """An answer and what it cost, taken from the budget."""
+        self, game: Game, messages: list[Message], sampling: Sampling, *, summary: bool = False
+    ) -> tuple[str, Call]:
+        """A reply or a summary and what it cost, taken from the budget."""
         if sampling.seed is not None and game.repeat:
             sampling = replace(sampling, seed=sampling.seed + game.repeat)
         shown = game.now.picture
@@ -118,15 +127,19 @@ class ChatAgent(AsyncAgent):
         )
         await self._budget(game, worst)
         began = time.perf_counter()
-        answer, attempts = await self._asked(game, messages, sampling, worst)
+        answer, attempts, request = await self._asked(game, messages, sampling, worst)
         call = self._call(answer, round(time.perf_counter() - began, 4), attempts, about)
         self.budget.add(self.name, [call.to_json()])
         if answer.prompt_tokens is not None:
             self._worse = max(self._worse, answer.prompt_tokens / worst)
-        return answer, call
+        text = redact(answer.text if summary else self._whole(answer, game))
+        game.ledger.answered(game, text, call, request=request, summary=summary)
+        return text, call
 
     async def _budget(self, game: Game, worst: int) -> None:
-        """Tell the budget what the episode may still take; wait before its first request until there is enough."""
+        """Tell the budget what the episode may still take; wait before its first request until
+        there is enough.
+        """
         left = game.env.config.max_turns - len(game.turns)
         left += left // self.context.summary if self.context.summary else 0
         dollars, tokens = self.budget.worst(
@@ -166,7 +179,9 @@ class ChatAgent(AsyncAgent):
         return messages
 
     def _whole(self, answer: Answer, game: Game) -> str:
-        """The reply with the hidden reasoning as its thought, where that counts; shortened to what an action holds."""
+        """The reply with the hidden reasoning as its thought, where that counts; shortened to what
+        an action holds.
+        """
         if not (self.profile.hidden and answer.reasoning):
             return _shortened(answer.text) if game.env.config.layout == "untagged" else answer.text
         tags = game.env.config.tags
@@ -201,14 +216,20 @@ class ChatAgent(AsyncAgent):
             else self.price.of(asked, written, cached, cache_write),
             estimated=estimated,
             hidden=None if self.context.reasoning == "drop" else answer.hidden,
+            served=answer.served,
+            fingerprint=answer.fingerprint,
+            said=answer.said,
         )
 
     async def _asked(
         self, game: Game, messages: list[Message], sampling: Sampling, worst: int
-    ) -> tuple[Answer, int]:
+    ) -> tuple[Answer, int, int]:
+        """An answer, the requests that it took, and the number of the last."""
         turn = len(game.turns)
         try:
-            answer, made = await self.retries.call(lambda: self._ask(messages, sampling, worst))
+            (answer, request), made = await self.retries.call(
+                lambda: self._ask(game.ledger, messages, sampling, worst)
+            )
         except EndpointError as error:
             if error.kind is Stop.CONTEXT and (fix := await self._fix_of_setup(str(error), turn)):
                 raise EndpointError(
@@ -224,18 +245,21 @@ class ChatAgent(AsyncAgent):
         ):
             raise EndpointError(
                 Stop.REJECTED,
-                f"the endpoint reasoned for {answer.reasoning_tokens} tokens and returned none of it, so --context "
-                f"{self.context} can't be honoured; have it return its reasoning (--extra), or use reasoning=drop",
+                f"the endpoint reasoned for {answer.reasoning_tokens} tokens and returned none "
+                f"of it, so --context {self.context} can't be honoured; have it return its "
+                "reasoning (--extra), or use reasoning=drop",
                 retry=False,
                 hopeless=True,
             )
-        return answer, made
+        return answer, made, request
 
     async def _fix_of_setup(self, words: str, turn: int) -> str:
-        """What to change where a prompt is refused as too large and no prompt of its kind was ever answered.
+        """What to change where a prompt is refused as too large and no prompt of its kind was ever
+        answered.
 
-        A first prompt that doesn't fit is the server's setting and not the model's loss, and so is a server that takes
-        one picture in a request. Empty where it is the model's history that has grown too long.
+        A first prompt that doesn't fit is the server's setting and not the model's loss, and so is
+        a server that takes one picture in a request. Empty where it is the model's history that has
+        grown too long.
         """
         pictures = is_about_pictures(words)
         if turn > (1 if pictures else 0):
@@ -249,33 +273,69 @@ class ChatAgent(AsyncAgent):
         if self._longest >= turn:
             return ""
         if turn and pictures:
-            return f"the server takes {turn} picture(s) in a request: --context last:{turn - 1}, or raise its limit"
+            return (
+                f"the server takes {turn} picture(s) in a request: --context last:{turn - 1}, or "
+                "raise its limit"
+            )
         if pictures:
             return (
                 "the server takes no picture in a request: raise its limit, or -o observation=text"
             )
         return (
-            "the first prompt doesn't fit: serve the model with a longer context (vLLM --max-model-len, llama.cpp -c, "
-            "Ollama num_ctx), or lower --max-tokens"
+            "the first prompt doesn't fit: serve the model with a longer context (vLLM "
+            "--max-model-len, llama.cpp -c, Ollama num_ctx), or lower --max-tokens"
         )
 
-    async def _ask(self, messages: list[Message], sampling: Sampling, worst: int) -> Answer:
+    async def _ask(
+        self, ledger: Ledger, messages: list[Message], sampling: Sampling, worst: int
+    ) -> tuple[Answer, int]:
         held = await self.budget.reserve(self.name, round(worst * self._worse), sampling.limit)
         self._in_flight += 1
+        request = ledger.asked(*held)
         try:
-            return await self._client.ask(messages, sampling)
+            sent = replace(sampling, extra=self._fields or None)
+            return await self._client.ask(messages, sent), request
         except EndpointError as error:
-            if error.kind is Stop.TIMEOUT:
-                self.budget.spend(*held)  # nobody knows what became of it
-            error.args = (redact(str(error), self._secrets),)  # should an endpoint echo the key
+            error.args = (redact(str(error)),)
+            if ending := BLOCKED.get(error.kind):
+                # A status for what other providers say in a field of their answer: the reply that
+                # it would be.
+                return Answer("", ending, 0, 0, said=str(error)), request
+            spent = error.kind is Stop.TIMEOUT  # nobody knows what became of it
+            if spent:
+                self.budget.spend(*held)
+            ledger.failed(request, str(error), spent=spent)
             raise
         finally:
             self._in_flight -= 1
             self.budget.release(held)
 
 
+BLOCKED: dict[Stop, Ending] = {Stop.FILTERED: "filtered", Stop.REFUSED: "refused"}
+"""Errors of an endpoint that are the end of a reply."""
+
+
+def _sent(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Further fields of a request, as they are sent. Raises ProtocolError for a secret that isn't
+    there.
+    """
+    for name in withheld_names(extra):
+        raise ProtocolError(
+            f"{name} is a secret, which no run folder holds; give it again: --extra {name}=…"
+        )
+    try:
+        return filled(extra)
+    except (KeyError, ValueError) as error:
+        raise ProtocolError(
+            f"--extra names an environment variable that isn't set ({error}); set it, or write $$ "
+            "for a dollar sign"
+        ) from error
+
+
 def _shortened(text: str) -> str:
-    """A reply whose thought stands before it: what is too long for an action loses the thought's middle."""
+    """A reply whose thought stands before it: what is too long for an action loses the thought's
+    middle.
+    """
     if len(text) <= MAX_TEXT_LENGTH:
         return text
     head = MAX_TEXT_LENGTH // 4

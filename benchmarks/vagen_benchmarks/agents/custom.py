@@ -25,7 +25,8 @@ def is_custom(name: str) -> bool:
 
 
 def load_custom(name: str) -> Agent:
-    """The agent of `FILE.py:NAME`: an `Agent`'s class, any class with a `reply(game)`, or a function of a game.
+    """The agent of `FILE.py:NAME`: an `Agent`'s class, any class with a `reply(game)`, or a
+    function of a game.
 
     Raises:
         ProtocolError: there is no such file or name, or it can't be made into an agent.
@@ -50,13 +51,16 @@ def named_judge(name: str, **llm: Any) -> Judge:
     made, _ = _made("judge", name)
     if not isinstance(made, Judge) or not isinstance(getattr(made, "name", None), str):
         raise ProtocolError(
-            f"judge {name!r} is a {type(made).__name__}; derive its class from vagen_rewards.Judge, with a name"
+            f"judge {name!r} is a {type(made).__name__}; derive its class from "
+            "vagen_rewards.Judge, with a name"
         )
     return made
 
 
 def _made(kind: str, name: str) -> tuple[Any, ModuleType]:
-    """The object that `FILE.py:NAME` names, an instance if that is a class, and the file as a module."""
+    """The object that `FILE.py:NAME` names, an instance if that is a class, and the file as a
+    module.
+    """
     path, _, attribute = name.rpartition(":")
     file = Path(path)
     if not file.is_file():
@@ -78,7 +82,8 @@ def _made(kind: str, name: str) -> tuple[Any, ModuleType]:
         return found() if inspect.isclass(found) else found, module
     except Exception as error:
         raise ProtocolError(
-            f"{kind} {name!r} can't be made ({type(error).__name__}: {error}); it must need no arguments"
+            f"{kind} {name!r} can't be made ({type(error).__name__}: {error}); it must need no "
+            "arguments"
         ) from error
 
 
@@ -93,7 +98,8 @@ def custom_agent(made: Any, name: str | None = None, module: ModuleType | None =
     Raises:
         ProtocolError: it is none of these.
     """
-    # The state of an asynchronous agent is a connection; its description says how its model is asked.
+    # The state of an asynchronous agent is a connection; its description says how its model is
+    # asked.
     sha256 = identity_of(type(made) if isinstance(made, AsyncAgent) else made, module)
     called = (
         name

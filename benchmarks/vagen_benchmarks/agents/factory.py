@@ -1,4 +1,6 @@
-"""Agents by name: scripted ones, models, `provider:id`, `FILE.py:CLASS`, a trained model's folder, `human:NAME`."""
+"""Agents by name: scripted ones, models, `provider:id`, `FILE.py:CLASS`, a trained model's folder,
+`human:NAME`.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,18 @@ HUMAN = "human:"
 
 @dataclass(frozen=True)
 class Asked:
-    """Parameters of the models. None uses the registry's value; a temperature of `"none"` uses the endpoint's.
+    """Parameters of the models. None uses the registry's value; a temperature of `"none"` uses the
+    endpoint's.
 
     Attributes:
         sampling: fields of `Sampling`.
         headers: of each request; `$NAME` in them is taken from the environment.
         contexts: what prompts show of earlier turns; a model plays once under each.
-        labelled: whether the name of a model ends with its context, as it does where there are several.
+        labelled: whether the name of a model ends with its context, as it does where there are
+            several.
         patience: seconds that an outage is waited for.
+        key_from: the environment variable of the key, if not the provider's own or for another host
+            than its.
     """
 
     base_url: str | None = None
@@ -48,6 +54,7 @@ class Asked:
     timeout: float = 120.0
     attempts: int = 6
     patience: float = 3600.0
+    key_from: str | None = None
 
 
 def make_agents(
@@ -85,11 +92,15 @@ def _models(name: str, asked: Asked, registry: Registry) -> list[Agent]:
         if name in getattr(declared(env_id)[1], "baselines", ())
     ]:
         raise ProtocolError(
-            f"the agent {name!r} plays only {', '.join(at_home)}; add --env {at_home[0]} or leave it out"
+            f"the agent {name!r} plays only {', '.join(at_home)}; add --env {at_home[0]} or "
+            "leave it out"
         )
-    base_url = asked.base_url
+    base_url, key_from = asked.base_url, asked.key_from
     if base_url is None and name.startswith("openai:"):
         base_url = os.environ.get("OPENAI_BASE_URL")
+        # As OpenAI's SDK has it, who sets this variable wants the key to go there.
+        if base_url and os.environ.get("OPENAI_API_KEY"):
+            key_from = key_from or "OPENAI_API_KEY"
     model = registry.find(name, base_url)
     return [
         ChatAgent(
@@ -103,6 +114,7 @@ def _models(name: str, asked: Asked, registry: Registry) -> list[Agent]:
             attempts=asked.attempts,
             patience=asked.patience,
             headers=asked.headers,
+            key_from=key_from,
         )
         for context in asked.contexts
     ]

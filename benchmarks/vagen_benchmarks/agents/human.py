@@ -19,8 +19,8 @@ from vagen_envs.errors import VagenError
 from vagen_envs.pictures import Picture
 
 HELP = (
-    "Write actions such as [bold]{actions}[/], or a whole reply that begins with [bold]<[/]. [bold]s[/] shows the "
-    "system prompt, [bold]h[/] this help, "
+    "Write actions such as [bold]{actions}[/], or a whole reply that begins with [bold]<[/]. "
+    "[bold]s[/] shows the system prompt, [bold]h[/] this help, "
 )
 ALONE = (
     HELP + "[bold]q[/] gives this episode up. Ctrl-C stops the run; `vagen resume` continues it."
@@ -65,7 +65,9 @@ class Human(Agent):
         self._console.print((HELPED if self._helped else ALONE).format(actions=actions))
 
     def show(self, game: Game) -> None:
-        """Print the observation: the picture in half blocks where there are colours, else the board as text."""
+        """Print the observation: the picture in half blocks where there are colours, else the board
+        as text.
+        """
         console, env = self._console, game.env
         if game.now.picture is not None and console.color_system:
             # A character is half as wide as it is high; ten lines are left for words.
@@ -86,7 +88,8 @@ class Human(Agent):
         console.print(text.strip(), style="dim", markup=False, highlight=False)
 
     def _read(self, env: VagenEnv) -> str | None:
-        """The next reply: what was typed, dressed as a well-formed reply unless it is one already. `None` to leave.
+        """The next reply: what was typed, dressed as a well-formed reply unless it is one already.
+        `None` to leave.
 
         Input that can't be read as actions is reported, and the prompt is repeated.
         """
@@ -132,7 +135,9 @@ class Human(Agent):
 
 
 def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console) -> None:
-    """Play one episode by what is read from standard input. Ends with it, at `q` or at the end of the input."""
+    """Play one episode by what is read from standard input. Ends with it, at `q` or at the end of
+    the input.
+    """
     inner = env.unwrapped
     assert isinstance(inner, VagenEnv)
     level = env.reset(seed=seed)[1]["level"]
@@ -156,7 +161,9 @@ def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console) 
 
 
 def half_blocks(picture: Picture, columns: int) -> Text:
-    """A picture, at most so many characters wide: upper half blocks in the colours of two pixels each."""
+    """A picture, at most so many characters wide: upper half blocks in the colours of two pixels
+    each.
+    """
     image = Image.fromarray(picture.pixels)
     image = image.reduce(
         -(-image.width // columns)

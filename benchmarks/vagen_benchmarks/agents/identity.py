@@ -1,38 +1,38 @@
-"""What a custom agent is made of, as a hash: two agents of one name and other code are told apart by it."""
+"""A hash of a custom agent's source and closures, so that a run isn't resumed by another agent of
+the same name.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import inspect
 import json
 import sys
 import sysconfig
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-DEEPEST = 6
-"""Levels of functions, closures and attributes that are followed."""
 FROM_FILE = "custom_"
-"""Prefix of the modules that are made from users' files. The rest of their names depends on the file's folder."""
+"""Prefix of the modules that are made from users' files. The rest of their names depends on the
+file's folder.
+"""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), Path)
 _STDLIB = sysconfig.get_paths()["stdlib"]
 
 
 def identity_of(made: Any, module: ModuleType | None = None) -> str:
-    """A hash of an agent's source, of the values it closes over, and of the user's modules that it refers to.
-
-    Objects without a stable text (a model's weights, a connection) count by their type alone.
+    """A hash of an agent's source, of the plain values that it closes over or holds, and of the
+    user's modules that it comes from.
 
     Args:
         made: the function, class or object.
         module: of the file that it was loaded from, which counts as a whole, if there is one.
     """
     digest = hashlib.sha256()
-    for text in (*_content(made, 0, set()), *(_module(module, set()) if module else ())):
+    for text in (*_content(made, set()), *(_module(module, set()) if module else ())):
         digest.update(text.encode("utf-8", "backslashreplace") + b"\0")
     return digest.hexdigest()
 
@@ -43,10 +43,8 @@ def _is_own(module: ModuleType | None) -> bool:
     if module is None or not file or module.__name__.startswith("vagen_"):
         return False
     path = Path(file)
-    is_library = {"site-packages", "dist-packages"} & set(path.parts) or path.is_relative_to(
-        _STDLIB
-    )
-    return path.suffix == ".py" and not is_library and path.is_file()
+    is_packaged = bool({"site-packages", "dist-packages"} & set(path.parts))
+    return path.suffix == ".py" and not is_packaged and not path.is_relative_to(_STDLIB)
 
 
 def _module(module: ModuleType, seen: set[str]) -> Iterator[str]:
@@ -56,88 +54,52 @@ def _module(module: ModuleType, seen: set[str]) -> Iterator[str]:
     seen.add(module.__name__)
     yield Path(str(module.__file__)).read_text(encoding="utf-8", errors="replace")
     for value in list(vars(module).values()):
-        there = (
-            value
-            if inspect.ismodule(value)
-            else sys.modules.get(str(getattr(value, "__module__", None)))
-        )
+        origin = str(getattr(value, "__module__", None))
+        there = value if inspect.ismodule(value) else sys.modules.get(origin)
         if there is not None:
             yield from _module(there, seen)
 
 
-def _content(value: Any, depth: int, seen: set[int]) -> Iterator[str]:
+def _content(value: Any, seen: set[int]) -> Iterator[str]:
     """Texts that say what a value is, the same in every process."""
-    if inspect.ismodule(value):
-        yield from _module(value, set())
-        return
     if isinstance(value, _PLAIN):
         yield f"{type(value).__name__} {value!r}"
         return
-    yield type(value).__qualname__
-    if depth > DEEPEST or id(value) in seen:
+    if id(value) in seen:
         return
     seen.add(id(value))
-    inner: Iterable[Any] = ()
-    if isinstance(value, list | tuple):
-        inner = value
-    elif isinstance(value, set | frozenset):
-        yield from sorted("".join(_content(item, depth + 1, seen)) for item in value)
-    elif isinstance(value, dict):
-        inner = [part for name, item in value.items() for part in (str(name), item)]
+    inner: list[Any] = []
+    if isinstance(value, FunctionType):
+        yield _source(value)
+        inner = [value.__defaults__, value.__kwdefaults__, inspect.getclosurevars(value).nonlocals]
     elif isinstance(value, MethodType):
         inner = [value.__func__, value.__self__]
-    elif isinstance(value, FunctionType):
-        yield from _source(value)
-        names = dict.fromkeys(name for code in _codes(value) for name in code.co_names)
-        used = {name: value.__globals__[name] for name in names if name in value.__globals__}
-        inner = [value.__defaults__, value.__kwdefaults__, used, *(value.__closure__ or ())]
-    elif isinstance(value, CellType):
-        with contextlib.suppress(ValueError):  # not yet filled
-            inner = [value.cell_contents]
+    elif isinstance(value, dict):
+        inner = [part for item in value.items() for part in item]
+    elif isinstance(value, list | tuple):
+        inner = list(value)
     elif inspect.isclass(value):
-        inner = _parts(value)
-    elif callable(getattr(value, "describe", None)) and type(value).__module__.startswith("vagen_"):
-        yield json.dumps(value.describe(), sort_keys=True, default=str)
-    elif hasattr(value, "tobytes"):  # an array
-        yield hashlib.sha256(value.tobytes()).hexdigest()
-    else:
+        yield _source(value) if _is_users(value) else f"{value.__module__}.{value.__qualname__}"
+    elif _is_users(type(value)):
         inner = [type(value), dict(getattr(value, "__dict__", {}))]
+    else:  # a model's weights or a connection counts by its type, an agent by its description
+        inner = [type(value)]
+        if type(value).__module__.startswith("vagen_") and hasattr(value, "describe"):
+            yield json.dumps(value.describe(), sort_keys=True, default=str)
     for item in inner:
-        yield from _content(item, depth + 1, seen)
+        yield from _content(item, seen)
 
 
-def _codes(function: FunctionType) -> list[CodeType]:
-    """The code of a function and of the functions in it."""
-    codes = [function.__code__]
-    for code in codes:
-        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return codes
+def _is_users(kind: type) -> bool:
+    """Whether a class is the user's, and not a library's."""
+    name = kind.__module__
+    return name.startswith((FROM_FILE, "__main__")) or _is_own(sys.modules.get(name))
 
 
-def _source(function: FunctionType) -> Iterator[str]:
+def _source(made: FunctionType | type) -> str:
+    """The source of a function or class; of a function that was typed into a prompt its code."""
     try:
-        yield textwrap.dedent(inspect.getsource(function))
-    except (OSError, TypeError):  # typed into a prompt
-        for code in _codes(function):
-            yield code.co_code.hex() + repr(
-                [each for each in code.co_consts if not isinstance(each, CodeType)]
-            )
-
-
-def _parts(kind: type) -> Iterator[Any]:
-    """The name of a class, and its attributes and bases where it is a user's own."""
-    is_local = kind.__module__ == "__main__" or kind.__module__.startswith(FROM_FILE)
-    yield kind.__qualname__ if is_local else f"{kind.__module__}.{kind.__qualname__}"
-    if not is_local and not _is_own(sys.modules.get(kind.__module__)):
-        return
-    for name, item in vars(kind).items():
-        value = item.__func__ if isinstance(item, staticmethod | classmethod) else item
-        value = value.fget if isinstance(value, property) else value
-        if isinstance(value, (FunctionType, *_PLAIN)) and name not in (
-            "__module__",
-            "__doc__",
-            "__dict__",
-        ):
-            yield name
-            yield value
-    yield from kind.__bases__
+        return textwrap.dedent(inspect.getsource(made))
+    except (OSError, TypeError):
+        code = getattr(made, "__code__", None)
+        return made.__qualname__ if code is None else code.co_code.hex() + repr(code.co_names)

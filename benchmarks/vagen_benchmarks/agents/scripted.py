@@ -7,7 +7,9 @@ from vagen_envs.seeding import HashStream
 
 
 class Oracle(Agent):
-    """The environment's own solver, speaking the full format with true observations and predictions."""
+    """The environment's own solver, speaking the full format with true observations and
+    predictions.
+    """
 
     name = "oracle"
 
@@ -20,7 +22,9 @@ WORDS = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I di
 
 
 class Random(Agent):
-    """Well-formed replies with random valid actions: a pure function of task, split, seed, repeat and turn."""
+    """Well-formed replies with random valid actions: a pure function of task, split, seed, repeat
+    and turn.
+    """
 
     name = "random"
 
@@ -35,7 +39,9 @@ class Random(Agent):
 
 
 class Baseline(Agent):
-    """One of an environment's own `baselines`, by its name there. It plays the tasks that offer it."""
+    """One of an environment's own `baselines`, by its name there. It plays the tasks that offer
+    it.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name

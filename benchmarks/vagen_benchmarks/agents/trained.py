@@ -1,4 +1,6 @@
-"""A model that `vagen train` or `vagen warmstart` has trained, by its folder: it is asked as it was trained."""
+"""A model that `vagen train` or `vagen warmstart` has trained, by its folder: it is asked as it was
+trained.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,14 @@ from vagen_envs.core import Observation
 from vagen_envs.extras import need
 
 CARD = "training.json"
-"""Written by `vagen train` beside the weights: `environments` (`id` and `options` of each), `max_tokens`, `context`."""
+"""Written by `vagen train` beside all weights: `environments` (`id`, `options`), `max_tokens`,
+`context`, and more.
+"""
 
 BEST = "best"
-"""Where `vagen train` keeps the model that did best in its evaluations, if it made any. That one plays."""
+"""Where `vagen train` keeps the model that did best in its evaluations, if it made any. That one
+plays.
+"""
 
 
 def is_trained(name: str) -> bool:
@@ -34,7 +40,8 @@ def is_trained(name: str) -> bool:
 
 
 class Trained(Agent):
-    """Plays by the most likely reply. Environments get the options that they all had in training; a run's own win.
+    """Plays by the most likely reply. Environments get the options that they all had in training; a
+    run's own win.
 
     Raises:
         MissingExtraError: torch or transformers is missing.
@@ -47,7 +54,7 @@ class Trained(Agent):
 
         best = Path(folder) / BEST
         self.name, self._folder = folder, best if is_trained(str(best)) else Path(folder)
-        card = Path(folder) / CARD
+        card = self._folder / CARD
         try:
             self.card: dict[str, Any] = (
                 json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
@@ -133,7 +140,7 @@ class Trained(Agent):
         ).prompt
         sampling = SampleSettings(temperature=0.0, top_p=1.0, max_tokens=limit)
         (answer,) = TransformersSampler(self._model, self._encoder).sample([prompt], sampling, [0])
-        ending: Ending = "stop" if answer.ids[-1] == self._encoder.end_id else "length"
+        ending: Ending = "stop" if answer.ids[-1] == self._encoder.end_id else "cut"
         seconds = time.perf_counter() - started
         call = Call(
             ending, seconds, 1, prompt_tokens=len(prompt.ids), completion_tokens=len(answer.ids)

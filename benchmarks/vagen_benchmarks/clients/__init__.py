@@ -1,1 +1,3 @@
-"""Providers of models, each behind one call. A client asks once; waiting and retrying is its caller's."""
+"""Providers of models, each behind one call. A client asks once; waiting and retrying is its
+caller's.
+"""

@@ -7,7 +7,7 @@ from typing import Any
 import anthropic
 
 from vagen_adapters.context import HIDDEN, Message
-from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
+from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of, name_in
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.errors import ProtocolError
 
@@ -33,8 +33,9 @@ class AnthropicClient(PostingClient):
             {"role": each["role"], "content": each.get(HIDDEN) or _blocks(each["content"])}
             for each in others
         ]
-        # The end of each prompt is written to the cache, where the next turn's prompt finds it again: what is read is
-        # the longest prefix that was written, among the 20 blocks before a mark (a turn adds at most four).
+        # The end of each prompt is written to the cache, where the next turn's prompt finds it
+        # again: what is read is the longest prefix that was written, among the 20 blocks before a
+        # mark (a turn adds at most four).
         asked[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
         body: dict[str, Any] = {
             "model": self.model,
@@ -60,7 +61,7 @@ class AnthropicClient(PostingClient):
         )
         return Answer(
             text,
-            ending_of(data["stop_reason"], text),
+            ending_of(text, data["stop_reason"]),
             None if plain is None else plain + (written or 0) + (read or 0),
             count(usage, "output_tokens"),
             "\n".join(thoughts) or None,
@@ -68,11 +69,14 @@ class AnthropicClient(PostingClient):
             written,
             count(usage, "output_tokens_details", "thinking_tokens"),
             blocks if text and any(block["type"] in THINKING for block in blocks) else None,
+            served=name_in(data, "model"),
         )
 
 
 def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Convert content to Anthropic's form. The API rejects empty text, so a placeholder stands for it."""
+    """Convert content to Anthropic's form. The API rejects empty text, so a placeholder stands for
+    it.
+    """
     if isinstance(content, str):
         return [{"type": "text", "text": content if content.strip() else "(no reply)"}]
     return [

@@ -14,11 +14,13 @@ from typing import Any, ClassVar, Literal
 
 from vagen_adapters.context import Message, PictureForm
 from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.redaction import redact
 from vagen_benchmarks.stop_reasons import Stop, is_permanent, recognise
 
-Ending = Literal["stop", "length", "refusal", "filtered", "empty"]
-"""How a reply came to its end: by itself, at the limit of tokens, as a refusal, cut by the provider's filter,
-or before it began. Each is played as the reply it is."""
+Ending = Literal["stop", "cut", "refused", "filtered", "overflow", "empty"]
+"""How a reply came to its end: by itself, at its limit of tokens, as a refusal, taken or cut by the
+provider's filter, where the context was full, or before it began. Each is played as the reply it
+is; those of `stop_reasons.ENDING_STOPS` end the episode."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,11 @@ class Sampling:
 
     Attributes:
         max_tokens: of a reply; VAGEN's table 21, the larger of its two limits.
-        reasoning_tokens: what a thinking model may spend before its reply; its request's limit is the sum.
+        reasoning_tokens: what a thinking model may spend before its reply; its request's limit is
+            the sum.
         temperature, top_p, effort: left to the endpoint where `None`.
-        seed: of the endpoint's sampling, for the first of an episode's repeats; each further one adds 1.
+        seed: of the endpoint's sampling, for the first of an episode's repeats; each further one
+            adds 1.
         extra: further fields of the request, as the provider names them.
     """
 
@@ -62,8 +66,12 @@ class Answer:
         cached_tokens: of the prompt, read from a cache.
         cache_write_tokens: of the prompt, written to one.
         reasoning_tokens: of what was written, hidden reasoning.
-        hidden: JSON. The reply with its hidden reasoning as the provider gave it, which the same client takes back
-            under `vagen_adapters.context.HIDDEN` of a message; `None` if there is no reasoning or no reply.
+        hidden: JSON. The reply with its hidden reasoning as the provider gave it, which the same
+            client takes back under `vagen_adapters.context.HIDDEN` of a message; `None` if there is
+            no reasoning or no reply.
+        served: the model that answered, as the endpoint names it.
+        fingerprint: the endpoint's name for the state of that model or for the provider behind it.
+        said: the endpoint's words for an ending that it told by an HTTP status.
     """
 
     text: str
@@ -75,6 +83,9 @@ class Answer:
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     hidden: Any = None
+    served: str | None = None
+    fingerprint: str | None = None
+    said: str | None = None
 
 
 class Client(ABC):
@@ -94,7 +105,9 @@ class Client(ABC):
         """Raise ProtocolError for what can't be asked of this provider."""
 
     def check_reasoning(self) -> None:  # noqa: B027  (most return it)
-        """Raise ProtocolError if this provider doesn't return hidden reasoning that could be sent back."""
+        """Raise ProtocolError if this provider doesn't return hidden reasoning that could be sent
+        back.
+        """
 
     async def close(self) -> None:  # noqa: B027  (a model in this process has no connection)
         """Cut what is under way."""
@@ -106,21 +119,24 @@ LONGEST_MESSAGE = 1000
 
 def in_a_line(text: str) -> str:
     """An error's words as one line, which isn't endless."""
-    text = " ".join(text[: 10 * LONGEST_MESSAGE].split())
+    text = " ".join(redact(text)[: 10 * LONGEST_MESSAGE].split())
     return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"
 
 
 PASSING = frozenset({401, 403, 404, 409, 425})
-"""Statuses of a refusal that may pass: a gateway that restarts or has lost its route answers for a moment with 401, 403
-or 404. 409 is retried by OpenAI's own client; 425 is RFC 8470's `Too Early`."""
+"""Statuses of a refusal that may pass: a gateway that restarts or has lost its route answers for a
+moment with 401, 403 or 404. 409 is retried by OpenAI's own client; 425 is RFC 8470's `Too
+Early`."""
 
 
 def status_error(
     status: int, message: str, headers: Mapping[str, str], *, body: str = ""
 ) -> EndpointError:
-    """The error for an HTTP status, or the stop reason that its `body` means. APIs answer in JSON; pages are a proxy's.
+    """The error for an HTTP status, or the stop reason that its `body` means. APIs answer in JSON;
+    pages are a proxy's.
 
-    A refusal (`REJECTED`, `PROXY`) with `retry` is worth a second request, not the waiting that an outage is.
+    A refusal (`REJECTED`, `PROXY`) with `retry` is worth a second request, not the waiting that an
+    outage is.
     """
     words, full = f"HTTP {status}: {in_a_line(message)}", body or message
     is_page = body.lstrip().startswith("<")
@@ -151,13 +167,17 @@ _DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 
 
 def retry_delay(body: str) -> float | None:
-    """Seconds that Google's `RetryInfo` asks to wait, in the body of an error (google.rpc.RetryInfo)."""
+    """Seconds that Google's `RetryInfo` asks to wait, in the body of an error
+    (google.rpc.RetryInfo).
+    """
     found = _DELAY.search(body)
     return float(found[1]) if found else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds an endpoint asks to wait: `retry-after-ms`, `retry-after` in seconds or as a date (RFC 9110, 10.2.3)."""
+    """Seconds an endpoint asks to wait: `retry-after-ms`, `retry-after` in seconds or as a date
+    (RFC 9110, 10.2.3).
+    """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             return max(0.0, float(headers[name]) / unit)
@@ -194,22 +214,51 @@ def count(usage: Any, *names: str) -> int | None:
     return usage
 
 
+LONGEST_NAME = 200
+"""Characters of the names of models."""
+
+
+def name_in(data: Any, *fields: str) -> str | None:
+    """The names in these fields of an answer, with spaces between; `None` if it has none of
+    them.
+    """
+    names = [data.get(field) for field in fields]
+    return " ".join(name[:LONGEST_NAME] for name in names if isinstance(name, str) and name) or None
+
+
 FINISH: dict[str, list[str]] = tomllib.loads(
     (Path(__file__).parent / "finish_reasons.toml").read_text(encoding="utf-8")
 )
 """Providers' words for how a reply ended, by what they mean."""
 
 
-def ending_of(finish: Any, text: str, *, refused: bool = False) -> Ending:
-    """How a reply ended, from the provider's word for it."""
-    word = str(finish).lower()
-    if refused or word == "refusal":
-        return "refusal"
-    if word in FINISH["length"]:
-        return "length"
-    if word in FINISH["filtered"]:
-        return "filtered"
-    return "stop" if text else "empty"
+def ending_of(text: str, *finish: Any, refused: bool = False, filtered: bool = False) -> Ending:
+    """How a reply ended.
+
+    Args:
+        text: of the reply.
+        finish: the provider's words for it; a router also hands on those of the provider behind it.
+        refused: whether a field says so.
+        filtered: whether metadata says so, which matters where there is no text.
+    """
+    words = {str(word).lower() for word in finish}
+    named: tuple[Ending, ...] = ("refused", "filtered", "overflow", "cut")
+    found = next((ending for ending in named if words.intersection(FINISH[ending])), None)
+    if refused or found == "refused":
+        return "refused"
+    if found is not None:
+        return found
+    if text:
+        return "stop"
+    return "filtered" if filtered else "empty"
+
+
+def says_filtered(metadata: Any) -> bool:
+    """Whether metadata has `"filtered": true` anywhere, as Azure's content filter results do."""
+    if isinstance(metadata, Mapping):
+        is_so = metadata.get("filtered") is True
+        return is_so or any(says_filtered(each) for each in metadata.values())
+    return isinstance(metadata, list) and any(says_filtered(each) for each in metadata)
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -19,7 +19,8 @@ FEWEST_BYTES_A_TOKEN = 2
 
 
 class RunBudget(Budget):
-    """The dollars and tokens of a run. A request begins only if its worst case stays below both caps.
+    """The dollars and tokens of a run. A request begins only if its worst case stays below both
+    caps.
 
     Args:
         prices: of each agent that calls a model, by name.
@@ -40,18 +41,14 @@ class RunBudget(Budget):
         unknown = [name for name, price in self.prices.items() if price is None]
         if max_dollars is not None and unknown:
             raise ProtocolError(
-                f"--max-dollars {max_dollars:g} can't be held: no price is known of {', '.join(unknown)}. "
-                "Give its price in a file of your own (--models), or limit tokens with --max-total-tokens"
+                f"--max-dollars {max_dollars:g} can't be held: no price is known of "
+                f"{', '.join(unknown)}. Give its price in a file of your own (--models), or "
+                "limit tokens with --max-total-tokens"
             )
         self.usage: dict[str, Usage] = {name: Usage() for name in self.prices}
-        self.earlier = 0.0, 0
         self._reserved_dollars, self._reserved_tokens = 0.0, 0
         self._freed = asyncio.Event()
         self._expected: dict[int, tuple[float, int]] = {}
-
-    def open(self) -> None:
-        """From now on what is added is spent by this call of the run."""
-        self.earlier = self.dollars, self.tokens
 
     def worst(self, agent: str, prompt: int, completion: int) -> tuple[float, int]:
         """Dollars and tokens that a request may take."""
@@ -62,7 +59,8 @@ class RunBudget(Budget):
         return dollars, prompt + completion
 
     async def admit(self, episode: int, dollars: float, tokens: int) -> None:
-        """Wait until an episode that may take so much can begin and probably end, or nothing else is in flight.
+        """Wait until an episode that may take so much can begin and probably end, or nothing else
+        is in flight.
 
         Without it many episodes would begin on what is enough for a few, and none would end.
         """
@@ -138,8 +136,9 @@ class RunBudget(Budget):
 def picture_tokens(height: int, width: int) -> tuple[int, int]:
     """What a picture may take, about and at worst.
 
-    Providers count by patches of 14 to 32 pixels a side (Qwen, Anthropic about 750 pixels a token) or by tiles (OpenAI
-    85 and 170 for each 512 pixels a side, Gemini 258 for each 768); the worst is all of it.
+    Providers count by patches of 14 to 32 pixels a side (Qwen, Anthropic about 750 pixels a token)
+    or by tiles (OpenAI 85 and 170 for each 512 pixels a side, Gemini 258 for each 768); the worst
+    is all of it.
     """
     patches = -(-height // 14) * -(-width // 14)
     tiles = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import httpx2
@@ -19,6 +20,7 @@ from vagen_benchmarks.clients.base import (
     count,
     ending_of,
     in_a_line,
+    name_in,
     status_error,
 )
 from vagen_benchmarks.clients.http import SdkClient
@@ -71,20 +73,42 @@ class GeminiClient(SdkClient):
         candidates = data.get("candidates")
         if not candidates:
             if (data.get("promptFeedback") or {}).get("blockReason"):
-                return Answer("", "filtered", asked, 0)
+                return Answer("", "filtered", asked, 0, served=name_in(data, "modelVersion"))
             raise KeyError("candidates")
         candidate = candidates[0]
         parts = (candidate.get("content") or {}).get("parts") or []
-        text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
-        thoughts = "".join(part.get("text") or "" for part in parts if part.get("thought"))
-        # A reply that is empty isn't counted; one that isn't, and for which there is no number, is counted by us.
-        written = (
-            None if usage is None or (replied is None and text) else (replied or 0) + (thought or 0)
-        )
-        ending = ending_of(candidate.get("finishReason"), text)
+        text = _joined(part for part in parts if not part.get("thought"))
+        thoughts = _joined(part for part in parts if part.get("thought"))
+        written = _written(usage, replied, thought, text)
+        ending = ending_of(text, candidate.get("finishReason"))
         signed = text and any(part.get("thought") or part.get("thoughtSignature") for part in parts)
         hidden = parts if signed else None
-        return Answer(text, ending, asked, written, thoughts or None, cached, None, thought, hidden)
+        return Answer(
+            text,
+            ending,
+            asked,
+            written,
+            thoughts or None,
+            cached,
+            None,
+            thought,
+            hidden,
+            served=name_in(data, "modelVersion"),
+        )
+
+
+def _joined(parts: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(part.get("text") or "" for part in parts)
+
+
+def _written(usage: Any, replied: int | None, thought: int | None, text: str) -> int | None:
+    """Tokens of the reply and its reasoning; None where the client has to count them itself.
+
+    Gemini gives no number for an empty reply.
+    """
+    if usage is None or (replied is None and text):
+        return None
+    return (replied or 0) + (thought or 0)
 
 
 def _config(system: str, sampling: Sampling) -> types.GenerateContentConfig:
@@ -105,7 +129,8 @@ def _config(system: str, sampling: Sampling) -> types.GenerateContentConfig:
             system_instruction=system,
             max_output_tokens=sampling.limit,
             seed=sampling.seed,
-            should_return_http_response=True,  # the SDK refuses a good reply for a number that is none
+            # the SDK refuses a good reply for a number that is none
+            should_return_http_response=True,
             **more,
         )
     except ValidationError as error:

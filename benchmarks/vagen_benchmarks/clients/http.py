@@ -1,6 +1,7 @@
 """The HTTP client that the providers' SDKs send with, and what happens to one request.
 
-httpx2 is the SDKs' own HTTP library. It reads HTTPS_PROXY, ALL_PROXY (SOCKS with socksio) and NO_PROXY by itself.
+httpx2 is the SDKs' own HTTP library. It reads HTTPS_PROXY, ALL_PROXY (SOCKS with socksio) and
+NO_PROXY by itself.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
 from vagen_adapters.context import Message
 from vagen_benchmarks.clients.base import Answer, Client, Sampling, encodable
 from vagen_benchmarks.clients.responses import read_answer
-from vagen_benchmarks.errors import EndpointError, ProtocolError
+from vagen_benchmarks.errors import EndpointError, ProtocolError, TooLargeError
 
 LONGEST_CONNECT = 10.0
 """Seconds."""
 LARGEST_ANSWER = 32 * 2**20
 """Bytes after decompression; no chat completion is longer."""
 KEPT = 15.0
-"""Seconds an idle connection is kept: servers close theirs after a while, and a request may cross that."""
-
-
-class TooLargeError(Exception):
-    """An answer beyond `LARGEST_ANSWER`."""
+"""Seconds an idle connection is kept: servers close theirs after a while, and a request may cross
+that.
+"""
 
 
 def trusted_certificates() -> ssl.SSLContext:
-    """The certificates to trust: SSL_CERT_FILE and SSL_CERT_DIR, REQUESTS_CA_BUNDLE, else the machine's.
+    """The certificates to trust: SSL_CERT_FILE and SSL_CERT_DIR, REQUESTS_CA_BUNDLE, else the
+    machine's.
 
     Raises:
         ProtocolError: the file isn't there or holds no certificates.
@@ -71,7 +72,8 @@ class BoundedClient(httpx2.AsyncClient):
         super().__init__(
             verify=trust,
             timeout=httpx2.Timeout(timeout, connect=min(timeout, LONGEST_CONNECT)),
-            # The run's own concurrency is the limit; the SDKs' default pool of 1,000 would queue beyond it.
+            # The run's own concurrency is the limit; the SDKs' default pool of 1,000 would queue
+            # beyond it.
             limits=httpx2.Limits(
                 max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT
             ),
@@ -106,12 +108,14 @@ _PACKING = ("content-encoding", "content-length", "transfer-encoding")
 class SdkClient(Client):
     """A client over a provider's SDK, which makes the request and sends it.
 
-    Answers are read from the HTTP response, not from the SDK's types: many servers speak a provider's API loosely.
+    Answers are read from the HTTP response, not from the SDK's types: many servers speak a
+    provider's API loosely.
 
     Args:
         model: the provider's name of the model.
         key: the API key.
-        base_url: the endpoint; None for the SDK's own address. A path that the SDK adds may be part of it.
+        base_url: the endpoint; None for the SDK's own address. A path that the SDK adds may be part
+            of it.
         timeout: seconds for one request, from its beginning to the last byte of its answer.
         headers: further headers.
 
@@ -172,7 +176,7 @@ class SdkClient(Client):
         except EndpointError:
             raise
         except Exception as error:
-            raise transport_error(error) from error
+            raise transport_error(error, proxy_of(self._url)) from error
         return read_answer(response, self._read)
 
     @abstractmethod
@@ -185,7 +189,9 @@ class SdkClient(Client):
 
     @abstractmethod
     def _read(self, data: Any) -> Answer:
-        """The answer in a response. Raises TypeError, KeyError, IndexError or AttributeError if there is none."""
+        """The answer in a response. Raises TypeError, KeyError, IndexError or AttributeError if
+        there is none.
+        """
 
 
 class PostingClient(SdkClient):
@@ -212,7 +218,8 @@ class PostingClient(SdkClient):
     async def _send(self, sdk: Any, messages: list[Message], sampling: Sampling) -> httpx2.Response:
         body = self._body(messages, sampling)
         try:
-            # The SDK's call for endpoints without types: any field may be sent, any answer comes back.
+            # The SDK's call for endpoints without types: any field may be sent, any answer comes
+            # back.
             response: httpx2.Response = await sdk.post(
                 self.path, body=body, cast_to=httpx2.Response
             )
@@ -225,10 +232,21 @@ class PostingClient(SdkClient):
         """The JSON of a request."""
 
 
-def transport_error(error: BaseException) -> Exception:
+def proxy_of(url: str | None) -> str:
+    """Host and port of the proxy that the environment names for an address; empty without one."""
+    parts = urlsplit(url or "https://api.openai.com")
+    if proxy_bypass(parts.hostname or ""):
+        return ""
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
+    return urlsplit(proxy).netloc.rpartition("@")[2] or proxy
+
+
+def transport_error(error: BaseException, proxy: str = "") -> Exception:
     """An EndpointError for what kept an answer from coming; other errors as they are.
 
-    SDKs wrap what happened in an error of theirs, whose cause says it.
+    SDKs wrap what happened in an error of theirs, whose cause says it. `proxy` is the one on the
+    way.
     """
     chain = [error]
     while chain[-1].__cause__ is not None:
@@ -247,13 +265,18 @@ def transport_error(error: BaseException) -> Exception:
             "disconnected|closed connection", message
         ):
             return EndpointError("nonsense", f"not an answer in HTTP: {each}")
+        if isinstance(each, httpx2.ProxyError):
+            return EndpointError("proxy", f"the proxy {proxy} refuses: {each}")
         if isinstance(each, httpx2.TransportError | httpx2.InvalidURL | OSError):
-            return EndpointError("unreachable", _root(each) or message)
+            way = f" (by the proxy {proxy})" if proxy else ""
+            return EndpointError("unreachable", (_root(each) or message) + way)
     return error if isinstance(error, Exception) else RuntimeError(str(error))
 
 
 def _root(error: BaseException) -> str:
-    """The operating system's message, which the HTTP library hides behind "All connection attempts failed"."""
+    """The operating system's message, which the HTTP library hides behind "All connection attempts
+    failed".
+    """
     words = ""
     cause: BaseException | None = error
     while cause is not None:

@@ -9,7 +9,15 @@ from urllib.parse import urlsplit
 import openai
 
 from vagen_adapters.context import HIDDEN, Message
-from vagen_benchmarks.clients.base import FINISH, Answer, Sampling, count, ending_of
+from vagen_benchmarks.clients.base import (
+    FINISH,
+    Answer,
+    Sampling,
+    count,
+    ending_of,
+    name_in,
+    says_filtered,
+)
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.clients.responses import error_of
 from vagen_benchmarks.errors import ProtocolError
@@ -23,7 +31,8 @@ class OpenAIClient(PostingClient):
     """A model that answers chat completions.
 
     Args:
-        token_field: the request's name for the limit of tokens; OpenAI's own API wants `max_completion_tokens`.
+        token_field: the request's name for the limit of tokens; OpenAI's own API wants
+            `max_completion_tokens`.
     """
 
     sdk_class = openai.AsyncOpenAI
@@ -34,13 +43,17 @@ class OpenAIClient(PostingClient):
     def __init__(self, model: str, *, token_field: str = "max_tokens", **options: Any) -> None:  # noqa: S107
         super().__init__(model, **options)
         self._token_field = token_field
+        self._returns_reasoning = False
+        self._thought_field: str | None = None
 
     def check_reasoning(self) -> None:
+        self._returns_reasoning = True
         host = urlsplit(self._url or "https://api.openai.com").hostname or ""
         if host.endswith((".openai.com", ".azure.com")):
             raise ProtocolError(
-                f"{self.model}: OpenAI's chat completions hide the model's reasoning, so it can't be sent back; use "
-                f"the Responses API (openai-responses:{self.model}), or reasoning=drop in --context"
+                f"{self.model}: OpenAI's chat completions hide the model's reasoning, so it "
+                f"can't be sent back; use the Responses API (openai-responses:{self.model}), or "
+                "reasoning=drop in --context"
             )
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
@@ -48,6 +61,11 @@ class OpenAIClient(PostingClient):
         sent = [{**message, **message.get(HIDDEN, {})} for message in messages]
         for message in sent:
             message.pop(HIDDEN, None)
+            field = self._thought_field
+            if field and message["role"] == "assistant" and not message.keys() & {*_SHOWN}:
+                message[field] = (
+                    " "  # some providers want reasoning with every reply, and take a blank
+                )
         body: dict[str, Any] = {
             "model": self.model,
             "messages": sent,
@@ -71,35 +89,24 @@ class OpenAIClient(PostingClient):
         if finish in FINISH["broken"]:
             raise error_of({"message": f"the reply broke off: its finish_reason is {finish}"})
         message = choice["message"]
-        content = (
-            message.get("content")
-            if "content" in message or "tool_calls" in message
-            else message.get("refusal")
-        )
-        refusal, thought = message.get("refusal"), _thought(message)
-        if isinstance(
-            content, list
-        ):  # some servers answer in parts, and some of these are thoughts
-            kinds = [part.get("type") if isinstance(part, Mapping) else "" for part in content]
-            of_kind = list(zip(kinds, content, strict=True))
-            thought = thought or _text_of([part for kind, part in of_kind if kind in _THOUGHTS])
-            refusal = refusal or _text_of(
-                [part.get("refusal") for kind, part in of_kind if kind == "refusal"]
-            )
-            content = _joined(
-                [part for kind, part in of_kind if kind not in (*_THOUGHTS, "refusal")]
-            )
-        if not isinstance(content, str | None):
-            raise TypeError("its content is not text")
+        content, refusal, thought = _said(message)
         text = content or (refusal if isinstance(refusal, str) else "")
-        calls = message.get("tool_calls")
-        if isinstance(calls, list) and calls and isinstance(calls[0].get("function"), Mapping):
-            called = calls[0]["function"]
-            text = tool_call_reply(str(called["name"]), called.get("arguments") or "", text)
-        ending = ending_of(finish, text, refused=bool(refusal))
+        text = _with_call(message, text)
+        ending = ending_of(
+            text,
+            finish,
+            choice.get("native_finish_reason"),  # OpenRouter's, of the provider behind it
+            refused=bool(refusal),
+            filtered=says_filtered(
+                [choice.get("content_filter_results"), data.get("prompt_filter_results")]
+            ),
+        )
         usage = data.get("usage")
         cached = count(usage, "prompt_cache_hit_tokens")  # DeepSeek's
         hidden = {name: message[name] for name in _SHOWN if message.get(name)}
+        if self._returns_reasoning and not self._thought_field:
+            texts = (name for name, value in hidden.items() if isinstance(value, str))
+            self._thought_field = next(texts, None)
         if isinstance(message.get("content"), list) and thought and not hidden:
             hidden = {"content": message["content"]}
         return Answer(
@@ -112,11 +119,45 @@ class OpenAIClient(PostingClient):
             count(usage, "prompt_tokens_details", "cache_write_tokens"),
             count(usage, "completion_tokens_details", "reasoning_tokens"),
             hidden if hidden and text else None,
+            served=name_in(data, "model"),
+            fingerprint=name_in(data, "system_fingerprint", "provider"),
         )
 
 
+def _said(message: Mapping[str, Any]) -> tuple[str | None, Any, str]:
+    """Content, refusal and hidden reasoning of a message. TypeError if its content isn't text."""
+    has_content = "content" in message or "tool_calls" in message
+    content = message.get("content") if has_content else message.get("refusal")
+    refusal = message.get("refusal")
+    thought = _thought(message)
+    if isinstance(content, list):  # some servers answer in parts, and some of these are thoughts
+        kinds = [part.get("type") if isinstance(part, Mapping) else "" for part in content]
+        of_kind = list(zip(kinds, content, strict=True))
+        thought = thought or _text_of([part for kind, part in of_kind if kind in _THOUGHTS])
+        refusal = refusal or _text_of(
+            [part.get("refusal") for kind, part in of_kind if kind == "refusal"]
+        )
+        content = _joined([part for kind, part in of_kind if kind not in (*_THOUGHTS, "refusal")])
+    if not isinstance(content, str | None):
+        raise TypeError("its content is not text")
+    return content, refusal, thought
+
+
+def _with_call(message: Mapping[str, Any], text: str) -> str:
+    """The text with the first tool call, if the message has one, as a reply."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list) or not calls:
+        return text
+    called = calls[0].get("function")
+    if not isinstance(called, Mapping):
+        return text
+    return tool_call_reply(str(called["name"]), called.get("arguments") or "", text)
+
+
 def _written(usage: Any) -> int | None:
-    """Tokens of the reply and its reasoning: some, as xAI, count what was reasoned in the total alone."""
+    """Tokens of the reply and its reasoning: some, as xAI, count what was reasoned in the total
+    alone.
+    """
     asked, written, total = (
         count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total")
     )
@@ -145,7 +186,9 @@ _SHOWN = (
 
 
 def _text_of(value: Any) -> str:
-    """The text in a field of a thought, whatever its form; what is no text, as where it is encrypted, is left out."""
+    """The text in a field of a thought, whatever its form; what is no text, as where it is
+    encrypted, is left out.
+    """
     if isinstance(value, list):
         return "".join(map(_text_of, value))
     if isinstance(value, Mapping):
@@ -155,7 +198,9 @@ def _text_of(value: Any) -> str:
 
 
 def _joined(parts: Sequence[Any]) -> str:
-    """Return the text of parts: strings, objects with `text`, or lists of these. Raises TypeError."""
+    """Return the text of parts: strings, objects with `text`, or lists of these. Raises
+    TypeError.
+    """
     texts = []
     for part in parts:
         text = (

@@ -1,4 +1,6 @@
-"""OpenAI's Responses API: stateless, with encrypted reasoning that goes back with the next request."""
+"""OpenAI's Responses API: stateless, with encrypted reasoning that goes back with the next
+request.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,16 @@ from typing import Any
 import openai
 
 from vagen_adapters.context import HIDDEN, Message
-from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
+from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of, name_in
 from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.clients.responses import error_of
 from vagen_benchmarks.errors import ProtocolError
 
 
 class OpenAIResponsesClient(PostingClient):
-    """A model that answers `/responses`. Nothing is stored at the provider; requests hold the whole context."""
+    """A model that answers `/responses`. Nothing is stored at the provider; requests hold the whole
+    context.
+    """
 
     sdk_class = openai.AsyncOpenAI
     status_errors = openai.APIStatusError
@@ -59,7 +63,7 @@ class OpenAIResponsesClient(PostingClient):
         cut = (data.get("incomplete_details") or {}).get("reason")
         return Answer(
             text,
-            ending_of(cut, text, refused=bool(refusal)),
+            ending_of(text, cut, refused=bool(refusal)),
             count(usage, "input_tokens"),
             count(usage, "output_tokens"),
             "\n".join(thoughts) or None,
@@ -67,6 +71,7 @@ class OpenAIResponsesClient(PostingClient):
             None,
             count(usage, "output_tokens_details", "reasoning_tokens"),
             output if text and reasoning else None,
+            served=name_in(data, "model"),
         )
 
 

@@ -1,20 +1,25 @@
-"""The registry of models: names, providers, profiles, limits and prices, from `models.toml` and the user's own file."""
+"""The registry of models: names, providers, profiles, limits and prices, from `models.toml` and the
+user's own file.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import HttpUrl, ValidationError
 
 from vagen_benchmarks.clients.base import Client, Sampling
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.redaction import note_headers, note_secret, note_url
 from vagen_envs.errors import did_you_mean
 from vagen_rewards.usage import Price
 
@@ -38,6 +43,9 @@ class Provider:
         key_required: whether it must be set.
         key_header: the header that carries it, if not the one of the provider's SDK.
         token_field: the request's name for the limit of tokens, if not the client's own.
+        hosts: domains that the key is sent to; any where there are none. Another host gets one if
+            it is asked for.
+        example_url: what an address looks like where each user has another, which must be given.
     """
 
     name: str
@@ -47,6 +55,15 @@ class Provider:
     base_url: str | None = None
     token_field: str | None = None
     key_header: str | None = None
+    hosts: Sequence[str] = ()
+    example_url: str | None = None
+
+    def owns(self, url: str | None) -> bool:
+        """Whether the key may be sent to an address without being asked for."""
+        if url is None or not self.hosts:
+            return True
+        host = urlsplit(url).hostname or ""
+        return any(host == each or host.endswith(f".{each}") for each in self.hosts)
 
 
 @dataclass(frozen=True)
@@ -54,8 +71,10 @@ class Profile:
     """How a model writes its replies, as far as its tokens and its server have a say in it.
 
     Attributes:
-        options: of the environment: tags and layout. What a run asks of an environment itself goes before them.
-        hidden: whether reasoning in a field of its own counts as the thought. Earlier replies are then sent without it.
+        options: of the environment: tags and layout. What a run asks of an environment itself goes
+            before them.
+        hidden: whether reasoning in a field of its own counts as the thought. Earlier replies are
+            then sent without it.
     """
 
     name: str = "tagged"
@@ -94,7 +113,8 @@ class Model:
         """Return the given value, else the model's, else the endpoint's.
 
         Args:
-            asked: fields of `Sampling`; `None` leaves one to the model, a temperature of `"none"` to the endpoint.
+            asked: fields of `Sampling`; `None` leaves one to the model, a temperature of `"none"`
+                to the endpoint.
         """
         given = {name: value for name, value in (asked or {}).items() if value is not None}
         own = {
@@ -111,19 +131,47 @@ class Model:
             **{**sampling, "extra": {**(self.extra or {}), **given.get("extra", {})} or None}
         )
 
-    def key(self) -> str:
-        """The key from the environment. Raises ProtocolError if it must be there and isn't."""
-        key = os.environ.get(self.provider.key, "")
-        if not key and self.provider.key_required:
-            raise ProtocolError(
-                f"{self.name} needs a key: set the environment variable {self.provider.key}"
-            )
-        return key
+    def key(self, base_url: str | None = None, key_from: str | None = None) -> str:
+        """The key from the environment, empty for a host that isn't its provider's.
+
+        Args:
+            base_url: where it would be sent.
+            key_from: another variable that holds it, or the provider's own for a host that isn't
+                its provider's.
+
+        Raises:
+            ProtocolError: it must be there and isn't.
+        """
+        variable = key_from or self.provider.key
+        key = os.environ.get(variable, "")
+        note_secret(variable, key)
+        is_sent = key_from is not None or self.provider.owns(base_url)
+        if not key and is_sent and (key_from or self.provider.key_required):
+            raise ProtocolError(f"{self.name} needs a key: set the environment variable {variable}")
+        return key if is_sent else ""
+
+    def withheld_key(self, base_url: str | None, key_from: str | None) -> str:
+        """What to say where a key is set and isn't sent; empty otherwise."""
+        variable = self.provider.key
+        if key_from or self.provider.owns(base_url) or not os.environ.get(variable):
+            return ""
+        host = urlsplit(base_url or "").hostname
+        return f"{variable} isn't sent to {host}; --key-from {variable} sends it"
 
     def client(
-        self, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
+        self,
+        base_url: str | None,
+        timeout: float,
+        headers: Mapping[str, str] | None = None,
+        key_from: str | None = None,
     ) -> Client:
-        """A client of it. Raises ProtocolError if its extra or its key is missing, or the URL isn't one."""
+        """A client of it. Raises ProtocolError if its extra or its key is missing, or the URL isn't
+        one.
+        """
+        if base_url is None and self.provider.example_url:
+            raise ProtocolError(
+                f"{self.name} needs its address: --base-url, such as {self.provider.example_url}"
+            )
         name, extra, _ = CLIENTS[self.provider.client]
         try:
             made = getattr(
@@ -139,9 +187,10 @@ class Model:
         more: dict[str, Any] = (
             {"token_field": self.provider.token_field} if self.provider.token_field else {}
         )
-        key, headers = self.key(), expanded(headers or {})
-        if self.provider.key_header:
+        key, headers = self.key(base_url, key_from), expanded(headers or {})
+        if self.provider.key_header and key:
             headers[self.provider.key_header] = key
+        note_headers(headers)
         url = checked_url(base_url or self.provider.base_url)
         client: Client = made(
             self.id, key=key, base_url=url, timeout=timeout, headers=headers, **more
@@ -150,25 +199,30 @@ class Model:
 
 
 def expanded(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers with `$NAME` in their values replaced from the environment. Raises ProtocolError for what isn't set."""
+    """Headers with `$NAME` in their values replaced from the environment. Raises ProtocolError for
+    what isn't set.
+    """
     try:
         return {name: Template(value).substitute(os.environ) for name, value in headers.items()}
     except (KeyError, ValueError) as error:
         raise ProtocolError(
-            f"a header names an environment variable that isn't set ({error}); set it, or write $$ for a dollar sign"
+            f"a header names an environment variable that isn't set ({error}); set it, or write "
+            "$$ for a dollar sign"
         ) from error
 
 
 def checked_url(url: str | None) -> str | None:
     """Return the URL if it is valid. Raises ProtocolError otherwise."""
+    note_url(url)
     try:
         if url is not None:
             HttpUrl(url)
         return url
     except ValidationError as error:
         why = error.errors()[0]["msg"]
+        shown = re.sub(r"//[^/]*@", "//", url or "").partition("?")[0]
         raise ProtocolError(
-            f"the URL {url!r} is not valid: {why}; write it like http://localhost:8000/v1"
+            f"the URL {shown!r} is not valid: {why}; write it like http://localhost:8000/v1"
         ) from error
 
 
@@ -196,7 +250,8 @@ class Registry:
         for name, fields in data.get("providers", {}).items():
             if fields["client"] not in CLIENTS:
                 raise ValueError(
-                    f"provider {name!r} has client {fields['client']!r}.{did_you_mean(fields['client'], CLIENTS)}"
+                    f"provider {name!r} has client "
+                    f"{fields['client']!r}.{did_you_mean(fields['client'], CLIENTS)}"
                 )
             self.providers[name] = Provider(name, **fields)
         for name, fields in data.get("profiles", {}).items():
@@ -230,7 +285,7 @@ class Registry:
             where = self.providers[provider]
             # A server of one's own that speaks like OpenAI needs no key.
             if base_url and where.client in ("openai", "openai_responses"):
-                where = replace(where, key_required=where.key_header is not None)
+                where = replace(where, key_required=where.example_url is not None)
             return Model(name, where, model_id)
         if name.endswith(".py"):
             raise ProtocolError(
@@ -239,6 +294,10 @@ class Registry:
         if Path(name).is_dir():
             raise ProtocolError(
                 f"agent {name!r} is a folder without a model's config.json; name one of vagen train"
+            )
+        if base_url and not found:
+            raise ProtocolError(
+                f"unknown agent {name!r}. A model at --base-url is named openai:{name}"
             )
         known = [*self.models, *(f"{name}:MODEL" for name in self.providers)]
         meant = did_you_mean(name, ["oracle", "random", *known])

@@ -13,6 +13,7 @@ import httpx2
 
 from vagen_benchmarks.clients.base import Answer, in_a_line, status_error
 from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.redaction import redact
 from vagen_benchmarks.stop_reasons import Stop, is_permanent, recognise
 
 _TITLE = re.compile(r"<title[^>]*>([^<]{0,200})", re.IGNORECASE)
@@ -24,10 +25,12 @@ def read_answer(response: httpx2.Response, reader: Callable[[Any], Answer]) -> A
     Raises:
         EndpointError: it says an error, or isn't JSON, or not what the reader reads.
     """
-    text = response.content.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
+    # Before anything is cut to a length, which would leave a part of a key that is no longer known
+    # as one.
+    text = redact(response.content.removeprefix(codecs.BOM_UTF8).decode(errors="replace"))
     status = response.status_code
     if 300 <= status < 400:
-        where = response.headers.get("location", "nowhere")
+        where = redact(response.headers.get("location", "nowhere"))
         raise EndpointError(
             "rejected", f"HTTP {status}: it redirects to {where:.200}", retry=False, status=status
         )
@@ -88,7 +91,9 @@ def _error_in(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def error_of(error: Mapping[str, Any]) -> EndpointError:
-    """What an answer with a status of 200 says that is an error: by its `code`, where that is a status."""
+    """What an answer with a status of 200 says that is an error: by its `code`, where that is a
+    status.
+    """
     code, message = str(error.get("code")), in_a_line(_words(error) or "an error without words")
     body = json.dumps(error)
     if re.fullmatch("[45][0-9]{2}", code):

@@ -1,6 +1,8 @@
-"""Retries against one endpoint: a circuit breaker for outages, a pace for rate limits, attempts for everything else.
+"""Retries against one endpoint: a circuit breaker for outages, a pace for rate limits, attempts for
+everything else.
 
-All requests of an agent share one `Retries`. tenacity repeats a request; what it waits for is decided here.
+All requests of an agent share one `Retries`. tenacity repeats a request; what it waits for is
+decided here.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import TypeVar
 import tenacity
 
 from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.meter import spoken
 from vagen_benchmarks.stop_reasons import Stop
 
 T = TypeVar("T")
@@ -25,18 +28,29 @@ LONGEST_WAIT = 60.0
 LONGEST_PROBE_WAIT = 15.0
 """Seconds between two probes of an outage, which is how late a run notices its end."""
 FIRST_PROBE, PROBE_GROWTH = 0.25, 1.5
-"""Seconds to the first probe, and how the interval grows. After an outage of T seconds the next probe is at most T/2
-away (at 1.5 the intervals sum up to twice the last one), and half a second of 503 costs less than one."""
+"""Seconds to the first probe, and how the interval grows. After an outage of T seconds the next
+probe is at most T/2 away (at 1.5 the intervals sum up to twice the last one), and half a second of
+503 costs less than one."""
 POLL = 0.1
 """Seconds between two looks at whether an outage is over."""
 LONGEST_BACKOFF = 20.0
 """Seconds between the attempts of one request."""
 DOWN = frozenset({502, 503, 529})
-"""HTTP statuses by which a whole endpoint says that it is down; others may be due to one request."""
+"""HTTP statuses by which a whole endpoint says that it is down; others may be due to one
+request.
+"""
 FIRST_FAULTS = {Stop.UNREACHABLE: 5, Stop.NONSENSE: 5, Stop.PROXY: 3, Stop.REJECTED: 3}
-"""Faults in a row after which an endpoint that has never answered is given up: most likely its address is wrong."""
+"""Faults in a row after which an endpoint that has never answered is given up: most likely its
+address is wrong.
+"""
 OTHER_FIRST_FAULTS = 10
-"""The same for 5xx and timeouts: a server that loads its model answers so, for half a minute of probes."""
+"""The same for 5xx and timeouts: a server that loads its model answers so, for half a minute of
+probes.
+"""
+SHORTEST_SHOWN, SHOWN_EVERY = 2.0, 10.0
+"""Seconds of a wait that is shown, and between two such messages: hundreds of requests may wait at
+once.
+"""
 REFUSALS = 3
 """Requests for one reply that is refused with what may pass, such as a gateway's 404."""
 
@@ -44,11 +58,12 @@ REFUSALS = 3
 class CircuitBreaker:
     """Holds all requests while the endpoint is down, and lets probes through at growing intervals.
 
-    A fault that may be one request's own (500, a timeout) is that request's until a second one has it, too, with no
-    answer in between. An endpoint that can't be reached or answers 502, 503 or 529 is down at once. The first answer
-    to a request that was made since closes the breaker. Failures of requests that were in flight change nothing: the
-    schedule of probes depends on the clock alone, so an outage costs the same at every concurrency, and a probe that
-    takes long (a slow model) doesn't hold up the next one.
+    A fault that may be one request's own (500, a timeout) is that request's until a second one has
+    it, too, with no answer in between. An endpoint that can't be reached or answers 502, 503 or 529
+    is down at once. The first answer to a request that was made since closes the breaker. Failures
+    of requests that were in flight change nothing: the schedule of probes depends on the clock
+    alone, so an outage costs the same at every concurrency, and a probe that takes long (a slow
+    model) doesn't hold up the next one.
 
     Args:
         patience: seconds that an outage is waited for; 0 for none.
@@ -90,7 +105,9 @@ class CircuitBreaker:
         self.notify(f"the endpoint answers again after {seconds:.0f} s")
 
     def failed(self, request: object, error: EndpointError) -> bool:
-        """Take a failure in. Returns whether the endpoint is down, so that it doesn't count as an attempt."""
+        """Take a failure in. Returns whether the endpoint is down, so that it doesn't count as an
+        attempt.
+        """
         self._failing.add(request)
         if self.patience <= 0:
             return False
@@ -113,14 +130,16 @@ class CircuitBreaker:
 class Pace:
     """Spaces requests out once an endpoint has refused some as too many (HTTP 429).
 
-    The rate is unlimited until the first refusal, which sets it to the rate of answers so far. Each refusal of a
-    request made since the last cut lowers it, each answer raises it: faster while it is below the last rate that was
-    refused. `Retry-After` holds the refused request, and everybody where nothing was answered in between.
+    The rate is unlimited until the first refusal, which sets it to the rate of answers so far. Each
+    refusal of a request made since the last cut lowers it, each answer raises it: faster while it
+    is below the last rate that was refused. `Retry-After` holds the refused request, and everybody
+    where nothing was answered in between.
     """
 
     CUT, RISE, CLIMB = 0.9, 1.02, 1.15
-    """Factors of the rate for a refusal, and for an answer near and below the ceiling: at ten answers a second the rate
-    is cut once in a second or two, and stays within a tenth of the limit."""
+    """Factors of the rate for a refusal, and for an answer near and below the ceiling: at ten
+    answers a second the rate is cut once in a second or two, and stays within a tenth of the
+    limit."""
     SLOWEST = 0.05
     """Requests a second."""
 
@@ -132,7 +151,9 @@ class Pace:
         self._head = asyncio.Lock()
 
     async def enter(self) -> None:
-        """Wait for a place in the queue, whose head alone keeps an eye on the rate as it changes."""
+        """Wait for a place in the queue, whose head alone keeps an eye on the rate as it
+        changes.
+        """
         if self._rate == float("inf") and self._shut_until <= time.monotonic():
             return
         async with self._head:
@@ -152,7 +173,9 @@ class Pace:
             self._rate *= self.RISE if self._rate > self._ceiling * self.CUT**2 else self.CLIMB
 
     def refused(self, made: float, asked: float) -> float:
-        """A request made at that time was refused, for so many seconds. Returns those that it has to wait itself."""
+        """A request made at that time was refused, for so many seconds. Returns those that it has
+        to wait itself.
+        """
         now = time.monotonic()
         if self._refused_last:
             self.shut(asked)
@@ -165,7 +188,9 @@ class Pace:
         return asked
 
     def _rate_of_answers(self, now: float) -> float:
-        """Answers in the last second, at the first refusal; later the rate itself is the better estimate."""
+        """Answers in the last second, at the first refusal; later the rate itself is the better
+        estimate.
+        """
         if self._rate < float("inf"):
             return self._rate
         return max(1.0, float(sum(now - at < 1.0 for at in self._answered)))
@@ -177,7 +202,9 @@ class Pace:
 
 @dataclass(eq=False)
 class _Request:
-    """A request and its repeats: how often it was made, how many of these count, when the last one was made."""
+    """A request and its repeats: how often it was made, how many of these count, when the last one
+    was made.
+    """
 
     made: int = 0
     counted: int = 0
@@ -203,7 +230,7 @@ class Retries:
         self.breaker, self.pace = CircuitBreaker(patience), Pace()
         self.has_answered = False
         self._first_faults = 0
-        self._last_fault = 0.0
+        self._last_fault = self._tell_next = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def call(self, ask: Callable[[], Awaitable[T]]) -> tuple[T, int]:
@@ -242,8 +269,15 @@ class Retries:
         return answer
 
     def _judged(self, request: _Request, error: EndpointError) -> EndpointError:
-        """The error with what follows from it: `retry`, `hopeless`, and the pause before the next attempt."""
+        """The error with what follows from it: `retry`, `hopeless`, and the pause before the next
+        attempt.
+        """
         if error.kind is Stop.SPENT:
+            return error
+        if error.retry and (error.after or 0.0) > max(self.patience, LONGEST_WAIT):
+            patience = f"--patience is {self.patience:.0f} s"
+            error.args = (f"{error} (it asks to wait {spoken(error.after or 0.0)}; {patience})",)
+            error.retry, error.hopeless = False, True
             return error
         if (
             not self.has_answered
@@ -262,6 +296,7 @@ class Retries:
                 request.at, min(error.after or 0.0, LONGEST_WAIT, max(0.0, left))
             )
             error.retry, error.hopeless = left > 0, left <= 0
+            self._tell(request, error)
             return error
         if error.kind in (Stop.REJECTED, Stop.PROXY):
             self.breaker.succeeded(request.at)
@@ -274,10 +309,21 @@ class Retries:
         jittered = backoff * random.uniform(0.5, 1.0)  # noqa: S311  (parts those that were refused together)
         request.pause = jittered if error.after is None else min(error.after, LONGEST_WAIT)
         error.retry = request.counted < self.attempts and request.refused < REFUSALS
+        if error.retry:
+            self._tell(request, error)
         return error
 
+    def _tell(self, request: _Request, error: EndpointError) -> None:
+        """Show a wait that is long enough to be noticed, one in a while."""
+        now = time.monotonic()
+        if request.pause >= SHORTEST_SHOWN and now >= self._tell_next:
+            self._tell_next = now + SHOWN_EVERY
+            self.breaker.notify(f"waiting {request.pause:.0f} s before the next attempt: {error}")
+
     def _is_wrong(self, request: _Request, error: EndpointError) -> bool:
-        """Whether an endpoint that has never answered has failed often enough. Faults at the same time are one."""
+        """Whether an endpoint that has never answered has failed often enough. Faults at the same
+        time are one.
+        """
         if not error.retry:  # a 400 may be this request's own
             return error.kind in (Stop.REJECTED, Stop.PROXY) and error.status not in (400, 422)
         if request.at >= self._last_fault:

@@ -1,4 +1,7 @@
-"""A model in this process, loaded by transformers from a folder or a hub name. One reply at a time."""
+"""A model in this process, loaded by transformers from a folder or from the hub's downloads.
+
+One reply at a time. Nothing is downloaded: a misspelt folder may be somebody's name on a hub.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,21 @@ import asyncio
 import importlib
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
+
+from jinja2 import TemplateError
 
 from vagen_adapters.context import Message, PictureForm
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.processors import Family
-from vagen_benchmarks.clients.base import Answer, Client, Ending, Sampling
+from vagen_benchmarks.clients.base import Answer, Client, Ending, Sampling, in_a_line
 from vagen_benchmarks.errors import ProtocolError
 
 # Typed as Any: whether these are installed, and how well typed, differs from machine to machine.
 torch: Any = importlib.import_module("torch")
 transformers: Any = importlib.import_module("transformers")
+huggingface_hub: Any = importlib.import_module("huggingface_hub")
 
 
 class TransformersClient(Client):
@@ -37,17 +44,36 @@ class TransformersClient(Client):
         timeout: float,
         headers: Mapping[str, str] | None = None,
     ) -> None:
+        folder = local_folder(model)
         try:
-            self._processor: Any = Family.read(model).processor
+            self._processor: Any = Family.read(folder).processor
             self._model: Any = transformers.AutoModelForImageTextToText.from_pretrained(
-                model, dtype="auto"
+                folder, dtype="auto"
             )
         except (OSError, ValueError, TrainingConfigError) as error:
             raise ProtocolError(
                 f"{model!r} holds no vision-language model that transformers can load: {error}"
             ) from error
+        self._check_template(model)
         self._model = self._model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
         self._busy = threading.Lock()
+
+    def _check_template(self, model: str) -> None:
+        """Raise ProtocolError unless the chat template takes messages of text and pictures."""
+        picture = [{"type": "image"}, {"type": "text", "text": "?"}]
+        messages = [
+            {"role": "system", "content": _parts("s")},
+            {"role": "user", "content": picture},
+            {"role": "assistant", "content": _parts("a")},
+        ]
+        try:
+            self._processor.apply_chat_template(messages, tokenize=False)
+        except (TypeError, ValueError, AttributeError, TemplateError) as error:
+            raise ProtocolError(
+                f"{model!r} has a chat template that takes no messages of text and pictures "
+                f"({in_a_line(str(error))}): it is a text model's. Put the chat_template.jinja of the "
+                "vision-language model that it was trained from into its folder"
+            ) from error
 
     def check(self, sampling: Sampling) -> None:
         if sampling.seed is not None or sampling.effort is not None:
@@ -57,8 +83,8 @@ class TransformersClient(Client):
 
     def check_reasoning(self) -> None:
         raise ProtocolError(
-            "a model in this process has no hidden reasoning, its replies are all it writes; leave reasoning= out of "
-            "--context"
+            "a model in this process has no hidden reasoning, its replies are all it writes; "
+            "leave reasoning= out of --context"
         )
 
     async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
@@ -93,8 +119,25 @@ class TransformersClient(Client):
         ended = len(written) > 0 and int(written[-1]) in (
             ends if isinstance(ends, list) else [ends]
         )
-        ending: Ending = "stop" if ended and text else "empty" if ended else "length"
+        ending: Ending = "stop" if ended and text else "empty" if ended else "cut"
         return Answer(text, ending, asked, len(written))
+
+
+def local_folder(model: str) -> str:
+    """The folder of a model: itself, or where the hub's client has downloaded the model of that name.
+
+    Raises:
+        ProtocolError: there is neither.
+    """
+    if Path(model).expanduser().is_dir():
+        return str(Path(model).expanduser())
+    try:
+        return str(huggingface_hub.snapshot_download(model, local_files_only=True))
+    except (OSError, ValueError) as error:
+        raise ProtocolError(
+            f"there is no folder {model!r}, seen from {Path.cwd()}, and no downloaded model of that "
+            f"name; for one of the hub: hf download {model}"
+        ) from error
 
 
 def _parts(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -60,14 +60,13 @@ def bench(
         typer.Option("--out", help="The run folder, new or empty. `runs/<time>` by default."),
     ] = None,
     base_url: options.BaseUrl = None,
+    key_from: options.KeyFrom = None,
     models: options.Models = None,
     profile: Annotated[
         str | None,
         typer.Option(help="How the model writes: `tagged`, `thinking`, `untagged`, `native`."),
     ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Of a reply; 400 unless the registry says.")
-    ] = None,
+    max_tokens: options.MaxTokens = None,
     reasoning_tokens: Annotated[
         int | None,
         typer.Option(min=0, help="What it may think beyond its reply; the registry says."),
@@ -83,22 +82,22 @@ def bench(
     seed: Annotated[
         int | None, typer.Option(help="Of the endpoint's sampling, not of the levels.")
     ] = None,
-    extra: Annotated[
-        Names, typer.Option(help="A further field of each request, NAME=JSON; may be repeated.")
-    ] = None,
+    extra: options.Extra = None,
     header: options.Header = None,
     max_dollars: options.MaxDollars = None,
     max_total_tokens: options.MaxTotalTokens = None,
     context: Annotated[
         Names,
         typer.Option(
-            help="What prompts show of earlier turns: `all`, `last:2`, `answers` …; may be repeated."
+            help="What prompts show of earlier turns: `all`, `last:2`, `answers` …; may be "
+            "repeated."
         ),
     ] = None,
     judge: Annotated[
         str | None,
         typer.Option(
-            help="Judge what agents say: `rule`, `llm:MODEL`, `FILE.py:CLASS` …, as `vagen judge` does."
+            help="Judge what agents say: `rule`, `llm:MODEL`, `FILE.py:CLASS` …, as `vagen "
+            "judge` does."
         ),
     ] = None,
     gate: options.Gate = True,
@@ -112,8 +111,8 @@ def bench(
 ) -> None:
     """Play agents on environments and write a report.
 
-    Exit codes: 0 all played; 1 some episodes failed and have no score; 2 bad input; 3 stopped early; 130 interrupted.
-    A run that stopped goes on with `vagen resume RUN`.
+    Exit codes: 0 all played; 1 some episodes failed and have no score; 2 bad input; 3 stopped
+    early; 130 interrupted. A run that stopped goes on with `vagen resume RUN`.
 
     Example: `vagen bench -e sokoban -e frozenlake -a gpt-5-mini -a random -n 32`
     """
@@ -184,23 +183,27 @@ SAID_BY_PROTOCOL = frozenset(
 
 
 def _refuse_beside_protocol(given: typer.Context) -> None:
-    """Raise ProtocolError if an option is given that the protocol file says; not who takes no temperature."""
+    """Raise ProtocolError if an option is given that the protocol file says; not who takes no
+    temperature.
+    """
     for name, value in given.params.items():
         source = given.get_parameter_source(name)
         if name not in SAID_BY_PROTOCOL or (name == "temperature" and value == "none"):
             continue
         if source is not None and source.name != "DEFAULT":
             raise ProtocolError(
-                f"--{name.replace('_', '-')} is set by the protocol; leave it out, or copy the protocol file and "
-                "change it there"
+                f"--{name.replace('_', '-')} is set by the protocol; leave it out, or copy the "
+                "protocol file and change it there"
             )
 
 
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     base_url: options.BaseUrl = None,
+    key_from: options.KeyFrom = None,
     models: options.Models = None,
     header: options.Header = None,
+    extra: options.Extra = None,
     max_dollars: options.MaxDollars = None,
     max_total_tokens: options.MaxTotalTokens = None,
     concurrency: options.Concurrency = None,
@@ -211,7 +214,9 @@ def resume(
 ) -> None:
     """Continue an interrupted run with its original options; options given here replace them.
 
-    Agents, sampling and environments are read from the run folder. Exit codes are those of `vagen bench`.
+    Agents, sampling and environments are read from the run folder. It holds no secrets: keys are
+    read from the environment again, and `--header` and `--extra` that were given as they are must
+    be given again. Exit codes are those of `vagen bench`.
 
     Example: `vagen resume runs/20260101-120000`
     """
@@ -225,4 +230,4 @@ def resume(
         (each for each in reversed(run_read.journal()) if each["event"] == "asked"), {}
     )
     how = {name: begun.get(name) for name in HOW} | changed
-    raise typer.Exit(play_job(made_again(run_read, how)))
+    raise typer.Exit(play_job(made_again(run_read, how, parse_options(extra))))

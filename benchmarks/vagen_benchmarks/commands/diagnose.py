@@ -35,6 +35,9 @@ def diagnose_command(
     first_seed: options.FirstSeed = 0,
     option: OptionPairs = None,
     base_url: options.BaseUrl = None,
+    key_from: options.KeyFrom = None,
+    header: options.Header = None,
+    max_tokens: options.MaxTokens = None,
     models: options.Models = None,
     concurrency: options.Concurrency = 16,
     folder: Annotated[
@@ -43,8 +46,8 @@ def diagnose_command(
 ) -> None:
     """Find out why an agent fails: perception, prediction, planning or format.
 
-    Plays the same levels from the image and from the true state as text, as `vagen bench` does, and writes
-    `diagnosis.html` and `diagnosis.json` into the run folder.
+    Plays the same levels from the image and from the true state as text, as `vagen bench` does, and
+    writes `diagnosis.html` and `diagnosis.json` into the run folder.
 
     If the endpoint fails, complete levels are diagnosed. Exit codes are those of `vagen bench`.
 
@@ -54,8 +57,15 @@ def diagnose_command(
     tasks = diagnosis_tasks(
         ids, {"representation": "structured", **parse_options(option)}, split, first_seed, levels
     )
-    how = {"base_url": base_url, "models": models, "concurrency": concurrency}
-    job = make_job(folder, tasks, make_agents(agent, asked_by(how), models), how=how)
+    how = {
+        "base_url": base_url,
+        "key_from": key_from,
+        "header": header,
+        "models": models,
+        "concurrency": concurrency,
+    }
+    asked = asked_by(how, sampling={"max_tokens": max_tokens})
+    job = make_job(folder, tasks, make_agents(agent, asked, models), how=how)
     code = play_job(job)
     run = RunFolder(job.path)
     with Meter("diagnosing", len(run.index()), console=err) as meter:

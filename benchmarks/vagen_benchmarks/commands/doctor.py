@@ -22,7 +22,8 @@ from vagen_envs.extras import is_absent
 
 
 def envs() -> None:
-    """List the environments, their image sizes, turns and actions, and whether they can be made here.
+    """List the environments, their image sizes, turns and actions, and whether they can be made
+    here.
 
     Example: `vagen envs`
     """
@@ -51,10 +52,11 @@ def envs() -> None:
 
 
 def doctor() -> None:
-    """Check what works on this machine, and how to fix the rest: environments, their drivers and libraries, API keys.
+    """Check what works on this machine, and how to fix the rest: environments, their drivers and
+    libraries, API keys.
 
-    Plays one turn of each environment. Exit code 1 if an installed environment doesn't work; extras that aren't
-    installed are listed with the command that installs them.
+    Plays one turn of each environment. Exit code 1 if an installed environment doesn't work; extras
+    that aren't installed are listed with the command that installs them.
 
     Example: `vagen doctor`
     """
@@ -79,7 +81,9 @@ def doctor() -> None:
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """The result of a check. `fix` says what to do if it isn't `ok`; `needed` whether that fails the command."""
+    """The result of a check. `fix` says what to do if it isn't `ok`; `needed` whether that fails
+    the command.
+    """
 
     what: str
     ok: bool
@@ -89,7 +93,9 @@ class DoctorFinding:
 
 
 def examine() -> Iterator[DoctorFinding]:
-    """Check environments by playing one turn of each, whose errors name missing drivers, then models."""
+    """Check environments by playing one turn of each, whose errors name missing drivers, then
+    models.
+    """
     for env_id in vagen_envs.ENV_IDS:
         yield from _environment(env_id)
     yield _thor()
@@ -97,7 +103,9 @@ def examine() -> Iterator[DoctorFinding]:
 
 
 def _environment(env_id: str) -> Iterator[DoctorFinding]:
-    """Make it, show its first picture, and play the oracle's first turn. Then the options it lacks something for."""
+    """Make it, show its first picture, and play the oracle's first turn. Then the options it lacks
+    something for.
+    """
     began = time.perf_counter()
     try:
         env = gym.make(env_id, disable_env_checker=True, render_mode="rgb_array")
@@ -138,8 +146,8 @@ def _thor() -> DoctorFinding:
     releases = Path.home() / ".ai2thor" / "releases"
     found = sorted(path.parent.name for path in releases.glob(f"thor-*-{COMMIT_ID}/metadata.json"))
     fix = (
-        f"it is downloaded at the first use; on a closed machine unzip the build of commit {COMMIT_ID[:12]}… into "
-        f"{releases}, or give thor_executable=PATH"
+        "it is downloaded at the first use; on a closed machine unzip the build of commit "
+        f"{COMMIT_ID[:12]}… into {releases}, or give thor_executable=PATH"
     )
     return DoctorFinding(what, bool(found), ", ".join(found) or "no Unity build", fix)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -16,19 +16,24 @@ from vagen_benchmarks.results.summary import FLAG
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import import_environments
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.sharing.export import Form, marked
 from vagen_benchmarks.sharing.export import export as export_run
-from vagen_benchmarks.sharing.export import marked
 from vagen_envs.errors import did_you_mean
 
 
 def export(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     path: Annotated[
-        Path, typer.Argument(metavar="OUT", help="A file that ends with .parquet or .jsonl.")
+        Path, typer.Argument(metavar="OUT", help="A file that ends with .csv, .parquet or .jsonl.")
     ],
     form: Annotated[
-        str, typer.Option(help="`chat`: samples to fine-tune on; `turns`: a table for analysis.")
-    ] = "chat",
+        str | None,
+        typer.Option(
+            help="`summary` (default for .csv): the rows of `vagen table`; `episodes`: a row "
+            "each; `turns`: a row a turn; `chat` (default for others): samples to fine-tune "
+            "on."
+        ),
+    ] = None,
     agent: Annotated[
         str | None, typer.Option("--agent", "-a", help="Only this agent's episodes.")
     ] = None,
@@ -43,15 +48,17 @@ def export(
     ] = "all",
     trust: TrustModules = False,
 ) -> None:
-    """Export a run as chat samples for fine-tuning (Hugging Face format) or as a table of turns.
+    """Export a run as a table (`.csv`), as a table of turns, or as chat samples for fine-tuning
+    (Hugging Face format).
 
-    Episodes that failed are left out. To train on the samples, play the training split:
-    `vagen bench -a oracle --split train`.
+    Episodes that failed are left out of turns and samples. To train on the samples, play the
+    training split: `vagen bench -a oracle --split train`.
 
     Example: `vagen export runs/a samples.parquet --solved`
     """
-    if form not in ("chat", "turns"):
-        raise ProtocolError(f"unknown form {form!r}.{did_you_mean(form, ['chat', 'turns'])}")
+    form = form or ("summary" if path.suffix == ".csv" else "chat")
+    if form not in get_args(Form):
+        raise ProtocolError(f"unknown form {form!r}.{did_you_mean(form, get_args(Form))}")
     run = RunFolder(run_folder)
     if trust:
         import_environments(run.protocol.tasks)

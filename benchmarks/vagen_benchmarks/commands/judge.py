@@ -45,8 +45,9 @@ JudgeName = Annotated[
     str,
     typer.Option(
         "--judge",
-        help="`rule`, `rule-direct`, `llm:MODEL`, `llm-structured:MODEL`, `FILE.py:CLASS`; several with commas "
-        "between (`rule,llm:MODEL`): each is asked about what the one before left unread or unscored.",
+        help="`rule`, `rule-direct`, `llm:MODEL`, `llm-structured:MODEL`, `FILE.py:CLASS`; "
+        "several with commas between (`rule,llm:MODEL`): each is asked about what the one "
+        "before left unread or unscored.",
     ),
 ]
 # Options of an LLM judge.
@@ -79,7 +80,8 @@ def calibrate_command(
     base_url: BaseUrl = None,
     concurrency: Concurrency = 32,
 ) -> None:
-    """Ask a judge about statements whose truth is known; count those that it accepts, refuses and leaves unscored.
+    """Ask a judge about statements whose truth is known; count those that it accepts, refuses and
+    leaves unscored.
 
     Example: `vagen judge calibrate statements.json --judge rule --misses 5`
     """
@@ -98,8 +100,8 @@ def calibrate_command(
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BenchError(
-            f"{file} is no file of labelled statements ({type(error).__name__}: {error}); write JSON with `states` and "
-            "`statements`, see docs/judges.md"
+            f"{file} is no file of labelled statements ({type(error).__name__}: {error}); write "
+            "JSON with `states` and `statements`, see docs/judges.md"
         ) from error
     scores = asyncio.run(made.score_many([statement for statement, _ in rows]))
     counts: dict[str, list[int]] = {}
@@ -143,7 +145,8 @@ def rescore_command(
     concurrency: Concurrency = 32,
     trust: TrustModules = False,
 ) -> None:
-    """Score the stored turns of a run with a judge, without playing again, into a run folder of their own.
+    """Score the stored turns of a run with a judge, without playing again, into a run folder of
+    their own.
 
     Terms and metrics of an earlier judge are replaced; everything else stays as it was played.
 
@@ -237,7 +240,9 @@ def _rescore(
 
 
 def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
-    """The mean score of each agent, task and part, what is unscored, and how varied the words are."""
+    """The mean score of each agent, task and part, what is unscored, and how varied the words
+    are.
+    """
     found: dict[tuple[str, str, Part], list[tuple[str, Score]]] = {}
     unscored = ""
     for agent, task, turn, scores in judged:
@@ -261,7 +266,10 @@ def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
             "no reply of this run has an <observation> or a <prediction>: there is nothing to judge"
         )
     if unscored:
-        fix = "if the judge's server failed, check --base-url, key and model, and rescore into a new folder (--into)"
+        fix = (
+            "if the judge's server failed, check --base-url, key and model, and rescore into a "
+            "new folder (--into)"
+        )
         out.print(f"the last that went unscored: {unscored}; {fix}")
 
 

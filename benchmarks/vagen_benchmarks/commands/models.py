@@ -1,4 +1,6 @@
-"""`vagen models` and `vagen models try`: which profile fits a model. Two turns are asked for, and read under each."""
+"""`vagen models` and `vagen models try`: which profile fits a model. Two turns are asked for, and
+read under each.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from vagen_benchmarks.clients.registry import Model, Profile, Registry
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, make_table, out
+from vagen_benchmarks.commands.running import key_named, print_withheld_keys
 from vagen_benchmarks.errors import EndpointError
 from vagen_benchmarks.results.advice import advise
 from vagen_benchmarks.runs.protocol import resolve_id
@@ -38,7 +41,9 @@ def list_models(
     context: typer.Context,
     own: options.Models = None,
 ) -> None:
-    """List the models that `vagen bench --agent` knows, and whether their keys are set. Example: `vagen models`."""
+    """List the models that `vagen bench --agent` knows, and whether their keys are set. Example:
+    `vagen models`.
+    """
     if context.invoked_subcommand is not None:
         return
     table = make_table(
@@ -85,6 +90,7 @@ def try_model(
         str, typer.Argument(metavar="MODEL", help="A model of the registry, or PROVIDER:MODEL.")
     ],
     base_url: options.BaseUrl = None,
+    key_from: options.KeyFrom = None,
     own: options.Models = None,
     env: Annotated[
         str, typer.Option("--env", "-e", help="The environment to play.")
@@ -95,20 +101,24 @@ def try_model(
 ) -> None:
     """Ask a model for two turns as the paper does, and say which profile fits what it writes.
 
-    Where the paper's doesn't, the one that fits best is asked for two turns, too. Exit code 1 if none fits.
+    Where the paper's doesn't, the one that fits best is asked for two turns, too. Exit code 1 if
+    none fits.
 
     Example: `vagen models try openai:my-model --base-url http://localhost:8000/v1`
     """
     registry = Registry(own)
     model = registry.find(name, base_url)
-    agent = ChatAgent(model, base_url=base_url, timeout=timeout, attempts=2, patience=0.0)
+    agent = ChatAgent(
+        model, base_url=base_url, timeout=timeout, attempts=2, patience=0.0, key_from=key_from
+    )
+    print_withheld_keys([agent])
     profiles = list(registry.profiles.values())
     try:
         tried = _fit(
             agent, profiles, resolve_id(env), {"strategy": strategy, **parse_options(option)}
         )
     except EndpointError as error:
-        (advice,) = advise({(Stop(error.kind).value, str(error)): 1})
+        (advice,) = advise({(Stop(error.kind).value, str(error)): 1}, key_named([agent]))
         raise EndpointError(error.kind, f"{error}; {advice.fix}") from error
     for each in tried:
         out.print(f"\nprofile {each.profile.name}:", style="bold")
@@ -125,6 +135,7 @@ def try_model(
         words += (
             ["--base-url", base_url] if base_url else []
         )  # without it a key would go to the provider
+        words += ["--key-from", key_from] if key_from else []
         words += ["--models", str(own)] if own else []
         words += [word for pair in option or [] for word in ("-o", pair)]
         out.print(shlex.join(words), soft_wrap=True, markup=False)
@@ -197,7 +208,9 @@ def _ask(agent: ChatAgent, profile: Profile, env: VagenEnv) -> _Tried:
 
 
 def _score(profile: Profile, env: VagenEnv, tried: _Tried) -> float:
-    """How many of these replies it would have paid; reasoning in a field of its own is for one that reads it."""
+    """How many of these replies it would have paid; reasoning in a field of its own is for one that
+    reads it.
+    """
     replies = [reply for reply, _ in tried.played]
     paid = sum(env.grammar.parse(reply.text).format_correct for reply in replies)
     shows = any(reply.call is not None and reply.call.reasoning for reply in replies)
@@ -212,7 +225,7 @@ def _seen(reply: Reply) -> str:
         if call.reasoning
         else ""
     )
-    cut = ", cut at the limit of tokens" if call.ending == "length" else ""
+    cut = ", cut at the limit of tokens" if call.ending == "cut" else ""
     return f"{reply.text[:SHOWN]!r}{'…' if len(reply.text) > SHOWN else ''}{hidden}{cut}"
 
 
@@ -220,7 +233,10 @@ def _why_none(tried: _Tried) -> str:
     replies = [reply for reply, _ in tried.played]
     calls = [reply.call for reply in replies if reply.call is not None]
     if all(call.reasoning for call in calls) and not any(reply.text for reply in replies):
-        return "The server returns all text as reasoning: start it with the model's own reasoning parser, or with none."
-    if any(call.ending == "length" for call in calls):
+        return (
+            "The server returns all text as reasoning: start it with the model's own reasoning "
+            "parser, or with none."
+        )
+    if any(call.ending == "cut" for call in calls):
         return "The replies reach the token limit: raise --max-tokens or --reasoning-tokens."
     return "It may need a larger --max-tokens, or another way to serve it."

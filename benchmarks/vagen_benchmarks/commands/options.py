@@ -31,10 +31,27 @@ FirstSeed = Annotated[int, typer.Option(min=0, help="The first of the seeds.")]
 
 # How a run is played, which may change from one call to the next (`vagen_benchmarks.runs.job.HOW`).
 BaseUrl = Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")]
+KeyFrom = Annotated[
+    str | None,
+    typer.Option(
+        help="The environment variable of the key. OPENAI_API_KEY goes to other hosts than "
+        "OpenAI's only by this."
+    ),
+]
+MaxTokens = Annotated[
+    int | None, typer.Option(min=1, help="Of a reply; 400 unless the registry says.")
+]
 Models = Annotated[Path | None, typer.Option("--models", help="A TOML file of your own models.")]
 Header = Annotated[
     Names,
     typer.Option(help="A further header, NAME=VALUE; `$VARIABLE` is filled in when it is sent."),
+]
+Extra = Annotated[
+    Names,
+    typer.Option(
+        help="A further field of each request, NAME=JSON; may be repeated. `$VARIABLE` in secret "
+        "ones is filled in."
+    ),
 ]
 Concurrency = Annotated[
     int | None, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")
@@ -68,7 +85,8 @@ Gate = Annotated[
 Weighting = Annotated[
     str | None,
     typer.Option(
-        help="`plain`: the judge's own score. `contrast`: claims are paid in contrast to peer states."
+        help="`plain`: the judge's own score. `contrast`: claims are paid in contrast to peer "
+        "states."
     ),
 ]
 Penalty = Annotated[
@@ -77,7 +95,8 @@ Penalty = Annotated[
 
 
 def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
-    """`["max_turns=5", "split=val"]` to keyword options; values are JSON, None, True or False where they can be.
+    """`["max_turns=5", "split=val"]` to keyword options; values are JSON, None, True or False where
+    they can be.
 
     Raises:
         ProtocolError: one has no `=`.
@@ -87,7 +106,8 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
         name, found, value = pair.partition("=")
         if not found or not name:
             raise ProtocolError(
-                f"option {pair!r} is not valid: write NAME=VALUE, such as max_turns=5"
+                f"option {pair.partition(':')[0]!r} is not valid: write NAME=VALUE, such as "
+                "max_turns=5"
             )
         try:
             options[name.strip()] = json.loads(
@@ -99,7 +119,9 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
 
 
 def read_temperature(text: str | None) -> float | str | None:
-    """A number, or `none` for leaving it to the endpoint. Raises ProtocolError for anything else."""
+    """A number, or `none` for leaving it to the endpoint. Raises ProtocolError for anything
+    else.
+    """
     if text is None or text.lower() == "none":
         return text and "none"
     try:

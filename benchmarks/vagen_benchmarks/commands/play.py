@@ -37,8 +37,8 @@ def play(
 ) -> None:
     """Play an environment yourself, with actions or with whole replies as a model writes them.
 
-    With `--out` the episodes become a run like a model's: `vagen view`, `compare`, `verify` and `leaderboard` accept
-    it, and `vagen resume` continues it.
+    With `--out` the episodes become a run like a model's: `vagen view`, `compare`, `verify` and
+    `leaderboard` accept it, and `vagen resume` continues it.
 
     Example: `vagen play sokoban --out runs/me`
     """

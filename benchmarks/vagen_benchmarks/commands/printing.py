@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from vagen_benchmarks.meter import Meter
+from vagen_benchmarks.redaction import redact
 from vagen_benchmarks.results.labels import task_titles
 from vagen_benchmarks.results.plan_table import plan_table
 from vagen_benchmarks.results.stats import Estimate
-from vagen_benchmarks.results.summary import EARLY, FLAG, Summary
+from vagen_benchmarks.results.summary import COUNTED_AS, FLAG, MIXED, STOPS, Summary, served_names
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.sharing.files import SHOWN
@@ -26,7 +27,9 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 
 
 def visible(text: str) -> str:
-    """Text from outside without what steers a terminal: escape codes, bidirectional controls, lone surrogates."""
+    """Text from outside without what steers a terminal: escape codes, bidirectional controls, lone
+    surrogates.
+    """
     # U+2400 and on picture the control characters: `␛` for an escape, which a terminal would obey.
     return _UNSEEN.sub(
         lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text
@@ -34,16 +37,18 @@ def visible(text: str) -> str:
 
 
 class _Plain(Console):
-    """A console on which strings are neither markup nor emoji nor escape codes, whoever wrote them.
+    """A console on which strings are neither markup nor emoji nor escape codes, whoever wrote them,
+    and hold no key.
 
-    An error may hold [/INST], an agent be called openai:llama:7b, and a model write what moves the cursor.
+    An error may hold [/INST], an agent be called openai:llama:7b, and a model write what moves the
+    cursor.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(visible(text), **options)
+        return super().render_str(visible(redact(text)), **options)
 
 
 out = _Plain(
@@ -98,8 +103,8 @@ def print_usage(bills: Mapping[str, Usage]) -> None:
             f"; token counts of {bill.estimated} replies are estimates" if bill.estimated else ""
         )
         out.print(
-            f"{agent}: {dollars}, {bill.requests:,} replies, {bill.prompt_tokens:,} prompt tokens{cached}, "
-            f"{bill.completion_tokens:,} completion tokens{counted}",
+            f"{agent}: {dollars}, {bill.requests:,} replies, {bill.prompt_tokens:,} prompt "
+            f"tokens{cached}, {bill.completion_tokens:,} completion tokens{counted}",
             soft_wrap=True,
         )
 
@@ -108,14 +113,29 @@ UNREAD = 0.5
 """Share of turns with a readable answer below which a warning is printed."""
 
 
+UNREAD_BY = {
+    "cut": "replies end at their limit of tokens: --max-tokens, --reasoning-tokens",
+    "refused": "the model or its provider refuses these prompts: another model or provider",
+    "filtered": "the provider's filter takes these prompts or replies: its settings, or another provider",
+    "empty": "replies are empty: --max-tokens, --reasoning-tokens, or how the model is served",
+}
+"""What to do where most episodes have such replies."""
+
+
 def print_unread(summary: Summary, bills: Mapping[str, Usage]) -> None:
-    """Warn of models whose answers mostly could not be read: their score then measures their format or their server."""
+    """Warn of models whose answers mostly could not be read: their score then measures their format
+    or their server.
+    """
     for row in summary.rows():
         if row["agent"] not in bills or row["valid"] is None or row["valid"] >= UNREAD:
             continue
-        fix = f"vagen models try {row['agent']} says which profile fits how it writes, or how it is served"
-        if row["errors"].get("cut short", 0) >= UNREAD:
-            fix = "replies end at their limit of tokens: --max-tokens, --reasoning-tokens"
+        fix = (
+            f"vagen models try {row['agent']} says which profile fits how it writes, or how it "
+            "is served"
+        )
+        shares = {name: share for name, share in row["errors"].items() if name in UNREAD_BY}
+        most = max(shares, key=lambda name: shares[name] or 0.0)
+        fix = UNREAD_BY[most] if (shares[most] or 0.0) >= UNREAD else fix
         where = f"{row['task'].removeprefix('vagen/')}, {row['agent']}"
         words = (
             f"{where}: only {row['valid']:.0%} of its turns had an answer that could be read; {fix}"
@@ -141,13 +161,9 @@ def print_table(summary: Summary) -> None:
     ):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("own metrics")
-    rows, titles = summary.rows(), task_titles(summary.protocol)
+    rows = summary.rows()
+    titles = task_titles(summary.protocol)
     for row in rows:
-        own = [
-            f"{name} {value:.0f}" if (value or 0) > 100 else f"{name} {_number(value)}"
-            for name, value in {**row["metrics"], **row["judged"]}.items()
-        ]
-        own += [f"{name} {value}" for name, value in row["labels"].items()]
         table.add_row(
             titles.get(row["task"], row["task"]),
             row["agent"],
@@ -158,7 +174,7 @@ def print_table(summary: Summary) -> None:
             *(_percent(row[name]) for name in ("valid", "effective")),
             *(str(row[name]) for name in ("played", "levels")),
             str(row["failed"]) + (f" +{row['missing']} not played" if row["missing"] else ""),
-            ", ".join(own),
+            _own_metrics(row),
         )
     out.print(table)
     if any(row["played"] for row in rows):
@@ -166,23 +182,62 @@ def print_table(summary: Summary) -> None:
     if any(row["flagged"] for row in rows):
         out.print(FLAGGED_CELLS, style="yellow")
     for row in rows:
-        where = f"{row['task'].removeprefix('vagen/')}, {row['agent']}"
         if row["unscored"]:
+            where = f"{row['task'].removeprefix('vagen/')}, {row['agent']}"
             reason = visible(row["unscored_reason"])
             out.print(
                 f"{where}: {row['unscored']} statements are unscored, the last: {reason}",
                 style="yellow",
             )
-        ended = {name: share for name, share in row["errors"].items() if name in EARLY and share}
-        if ended:
-            shares = ", ".join(f"{share:.0%} by {name}" for name, share in ended.items())
-            out.print(f"{where}: ended early, {shares}", style="yellow")
+    print_stops(rows, titles)
 
 
-VALID = "valid: turns whose actions could all be read; effective: turns in which an action changed the state"
+def _own_metrics(row: Mapping[str, Any]) -> str:
+    """The environment's own metrics, the judged parts and the labels of a row."""
+    own = []
+    for name, value in {**row["metrics"], **row["judged"]}.items():
+        own.append(f"{name} {value:.0f}" if (value or 0) > 100 else f"{name} {_number(value)}")
+    own += [f"{name} {value}" for name, value in row["labels"].items()]
+    return ", ".join(own)
+
+
+def print_stops(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> None:
+    """Print which share of episodes had each stop reason, and how those count; nothing if there was
+    none.
+    """
+    if not any(row["errors"][name] for row in rows for name in STOPS):
+        return
+    table = make_table(["share of episodes with", ""], STOPS)
+    for row in rows:
+        shares = (_percent(row["errors"][name]) for name in STOPS)
+        table.add_row(titles.get(row["task"], row["task"]), row["agent"], *shares)
+    out.print(table)
+    if any(row["errors"]["overflow"] for row in rows):
+        out.print("overflow: --context last:8 shows the model fewer earlier turns", style="yellow")
+    for words in dict.fromkeys(COUNTED_AS.values()):
+        names = ", ".join(name for name, counts in COUNTED_AS.items() if counts == words)
+        out.print(f"{names}: {words}", style="dim")
+
+
+def print_served(summary: Summary) -> None:
+    """Print which models answered, by their endpoints, and mark an agent that several answered
+    for.
+    """
+    for agent, served in served_names(summary.rows()).items():
+        if len(served) > 1:
+            names = ", ".join(f"{name} ({count:,} replies)" for name, count in served.items())
+            out.print(f"{agent}: {MIXED} {len(served)} models answered: {names}", style="yellow")
+        else:
+            out.print(f"{agent}: answered by {next(iter(served))}", soft_wrap=True)
+
+
+VALID = (
+    "valid: turns whose actions could all be read; effective: turns in which an action changed "
+    "the state"
+)
 FLAGGED_CELLS = (
-    f"{FLAG} more than 2 % of the episodes failed or weren't played; the interval counts them as lost for its lower "
-    "end and as won for its upper end"
+    f"{FLAG} more than 2 % of the episodes failed or weren't played; the interval counts them as "
+    "lost for its lower end and as won for its upper end"
 )
 
 

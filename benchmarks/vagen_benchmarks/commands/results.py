@@ -55,12 +55,15 @@ def compare(
     ],
     other: Annotated[str, typer.Argument(metavar="RUN[@AGENT]", help="The other.")],
 ) -> None:
-    """Compare two agents on the same levels: wins, losses, and the difference with its interval and p-value.
+    """Compare two agents on the same levels: wins, losses, and the difference with its interval and
+    p-value.
 
-    Both runs must follow the same protocol. p is from a paired permutation test on levels. Levels that one of the two
-    failed to play widen the interval of success. Edited run files are reported; `vagen verify RUN` checks a run fully.
+    Both runs must follow the same protocol. p is from a paired permutation test on levels. Levels
+    that one of the two failed to play widen the interval of success. Edited run files are reported;
+    `vagen verify RUN` checks a run fully.
 
-    Example: `vagen compare runs/gpt runs/claude`, or two agents of one run: `vagen compare runs/a@oracle runs/a@random`
+    Example: `vagen compare runs/gpt runs/claude`, or two agents of one run: `vagen compare
+    runs/a@oracle runs/a@random`
     """
     first, second = read_side(one), read_side(other)
     for path, folder in {side.folder.path: side.folder for side in (first, second)}.items():
@@ -73,7 +76,9 @@ def compare(
 
 
 def print_contexts(path: Path, agents: Sequence[Agent]) -> None:
-    """Print the paired difference of each context policy of a model to the first one, if a run has several."""
+    """Print the paired difference of each context policy of a model to the first one, if a run has
+    several.
+    """
     models: dict[str, list[ChatAgent]] = {}
     for agent in agents:
         if isinstance(agent, ChatAgent):
@@ -84,7 +89,10 @@ def print_contexts(path: Path, agents: Sequence[Agent]) -> None:
             if one.episodes.keys() & two.episodes.keys():
                 print_comparison(one, two)
             else:
-                words = f"{first.name} and {other.name} have no level in common that both played to the end"
+                words = (
+                    f"{first.name} and {other.name} have no level in common that both played to "
+                    "the end"
+                )
                 err.print(words, style="yellow", soft_wrap=True)
 
 
@@ -117,6 +125,6 @@ def print_comparison(first: Side, second: Side) -> None:
 
 
 LOST = (
-    "lost: levels that one of the two failed or never played; they widen the interval of success and are left out of p "
-    "and the return"
+    "lost: levels that one of the two failed or never played; they widen the interval of "
+    "success and are left out of p and the return"
 )

@@ -18,6 +18,7 @@ from vagen_benchmarks.commands.printing import (
     err,
     out,
     print_plan,
+    print_served,
     print_table,
     print_unread,
     print_usage,
@@ -25,6 +26,7 @@ from vagen_benchmarks.commands.printing import (
 )
 from vagen_benchmarks.commands.results import print_contexts
 from vagen_benchmarks.meter import Meter
+from vagen_benchmarks.redaction import WITHHELD, is_reference
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.advice import advise
 from vagen_benchmarks.results.summary import summarise
@@ -40,6 +42,7 @@ def play_job(job: Job, *, new: bool = False) -> int:
         if done := len(folder.finished):
             out.print(f"{job.path}: {done} of {total} episodes are there already")
         folder.note("asked", **_written(job.how))
+        print_withheld_keys(job.agents)
         outcome = Outcome()
         interrupted, say = False, functools.partial(err.print, style="yellow", soft_wrap=True)
         by_hand = any(
@@ -68,6 +71,7 @@ def play_job(job: Job, *, new: bool = False) -> int:
     if not (interrupted or outcome.reason):
         print_contexts(job.path, job.agents)
     print_usage(outcome.usage)
+    print_served(summary)
     print_unread(summary, outcome.usage)
     resume_helps = _print_failures(outcome.failures, job.agents)
     if interrupted or outcome.reason:
@@ -90,9 +94,10 @@ def play_job(job: Job, *, new: bool = False) -> int:
 
 
 def _print_failures(failures: Mapping[tuple[str, str], int], agents: Sequence[Agent]) -> bool:
-    """Print each cause of failure with its count and fix. Return whether a second attempt alone may help."""
-    keys = {agent.model.provider.key for agent in agents if isinstance(agent, ChatAgent)}
-    advice = advise(failures, " or ".join(sorted(filter(None, keys))) or "the key")
+    """Print each cause of failure with its count and fix. Return whether a second attempt alone may
+    help.
+    """
+    advice = advise(failures, key_named(agents))
     if advice:
         err.print(f"{sum(failures.values())} episode(s) failed and have no score:", style="red")
     for cause in advice:
@@ -101,8 +106,25 @@ def _print_failures(failures: Mapping[tuple[str, str], int], agents: Sequence[Ag
     return all(cause.resume_helps for cause in advice)
 
 
+def print_withheld_keys(agents: Sequence[Agent]) -> None:
+    """Say which keys are set and not sent, since the host isn't their provider's."""
+    models = [agent for agent in agents if isinstance(agent, ChatAgent)]
+    for words in dict.fromkeys(agent.withheld_key for agent in models if agent.withheld_key):
+        err.print(words, style="yellow", soft_wrap=True)
+
+
+def key_named(agents: Sequence[Agent]) -> str:
+    """The environment variable of the agents' key, for advice."""
+    models = [agent for agent in agents if isinstance(agent, ChatAgent)]
+    keys = sorted({agent.model.provider.key for agent in models if agent.model.provider.key})
+    how = next((agent.withheld_key for agent in models if agent.withheld_key), "")
+    return (" or ".join(keys) or "the key") + (f" ({how})" if how else "")
+
+
 def _written(how: Mapping[str, Any]) -> dict[str, Any]:
-    """What the journal keeps: a URL without its password, and a file by a path that holds elsewhere, too."""
+    """What the journal keeps: a URL without its password, and a file by a path that holds
+    elsewhere, too.
+    """
     url, models = how.get("base_url"), how.get("models")
     if url is not None:
         parts = urlsplit(url)
@@ -110,7 +132,8 @@ def _written(how: Mapping[str, Any]) -> dict[str, Any]:
             [each for each in parse_qsl(parts.query) if "version" in each[0]]
         )  # others may hold a key
         url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
-    headers = [pair for pair in how.get("header") or () if "$" in pair]  # others may hold a key
+    pairs = [pair.partition("=") for pair in how.get("header") or ()]
+    headers = [f"{name}={value if is_reference(value) else WITHHELD}" for name, _, value in pairs]
     return {
         **how,
         "base_url": url,

@@ -36,12 +36,18 @@ def serve(
         int | None,
         typer.Option(
             min=1,
-            help="Sessions of one key; without keys, of one address. By default its share, or half.",
+            help="Sessions of one key; without keys, of one address. By default its share.",
         ),
     ] = None,
     lease: Annotated[
         float, typer.Option(min=1.0, help="Seconds without a request that end a session.")
     ] = 300.0,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Address or network of a proxy whose X-Forwarded-For is read. May be repeated."
+        ),
+    ] = None,
     call_cpu: Annotated[
         float, typer.Option(min=0.0, help="CPU seconds of a reset or a turn; 0 for no bound.")
     ] = 10.0,
@@ -63,8 +69,9 @@ def serve(
 ) -> None:
     """Serve environments over WebSockets, to `vagen_adapters.service.client` and others.
 
-    The environment variable VAGEN_SERVE_KEY holds the key, or several separated by commas. An interrupt or SIGTERM
-    ends the server; sessions go on at another server, or here when it is started again.
+    The environment variable VAGEN_SERVE_KEY holds the key, or several separated by commas. An
+    interrupt or SIGTERM ends the server; sessions go on at another server, or here when it is
+    started again.
 
     Example: `vagen serve --port 8000`
     """
@@ -81,6 +88,7 @@ def serve(
         max_sessions=max_sessions,
         client_sessions=client_sessions,
         lease=lease,
+        trusted_proxies=trusted_proxy or [],
         offers=read_offers(offer or []),
     )
     if config.offers:  # it loads the environments, which only workers need otherwise
@@ -97,7 +105,9 @@ def serve(
 
 
 def read_offers(offers: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Parse `OPTION=NAME:VALUE` into `vagen_adapters.permission.Offers`. Raises BenchError for anything else."""
+    """Parse `OPTION=NAME:VALUE` into `vagen_adapters.permission.Offers`. Raises BenchError for
+    anything else.
+    """
     read: dict[str, dict[str, str]] = {}
     for text in offers:
         option, found, rest = text.partition("=")

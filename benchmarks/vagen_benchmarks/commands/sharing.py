@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from vagen_benchmarks.commands.printing import err, out, print_findings
+from vagen_benchmarks.commands.printing import err, out, print_findings, print_served
 from vagen_benchmarks.meter import Meter
+from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import count_attempts
 from vagen_benchmarks.sharing.leaderboard import write_leaderboard
@@ -26,10 +27,11 @@ Trusted = Annotated[
 def verify(run_folder: RunArgument, trust: Trusted = False) -> None:
     """Replay a run without its model, and check that everything is as stored.
 
-    Plays each episode from its level with the stored replies. Observations, states, rewards and endings must be the
-    same (in the simulators, up to rounding), and no episode, image or journal entry may have been changed or removed.
-    This shows consistency, not honesty: it can't tell which model wrote the replies, or how often the run was tried.
-    Without `--trust` only environments of this package are made, with options that a remote client may set.
+    Plays each episode from its level with the stored replies. Observations, states, rewards and
+    endings must be the same (in the simulators, up to rounding), and no episode, image or journal
+    entry may have been changed or removed. This shows consistency, not honesty: it can't tell which
+    model wrote the replies, or how often the run was tried. Without `--trust` only environments of
+    this package are made, with options that a remote client may set.
 
     Exit code 1 if something is wrong or an episode can't be replayed.
 
@@ -42,6 +44,7 @@ def verify(run_folder: RunArgument, trust: Trusted = False) -> None:
     out.print(f"{verdict.episodes} episodes and {verdict.turns} turns are as stored{failed}")
     print_findings("could not be confirmed here", verdict.unknown, "yellow")
     print_findings("wrong", verdict.wrong, "red")
+    print_served(summarise(run))
     if attempts := str(count_attempts(run)):
         out.print(f"attempts: {attempts}")
     if verdict.unplayed:
@@ -64,8 +67,8 @@ def leaderboard(
 ) -> None:
     """Verify runs of one protocol and write a page that ranks their agents.
 
-    The page shows scores with confidence intervals, costs, resumes, and links to the replays. Runs of different
-    protocols, and runs that don't verify, are refused.
+    The page shows scores with confidence intervals, costs, resumes, and links to the replays. Runs
+    of different protocols, and runs that don't verify, are refused.
 
     Example: `vagen leaderboard runs/a runs/b --out leaderboard.html`
     """

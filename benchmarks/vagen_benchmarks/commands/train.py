@@ -12,11 +12,23 @@ import typer
 
 from vagen_adapters.errors import TrainingConfigError, errors_as, in_short
 from vagen_benchmarks.agents.custom import is_custom, named_judge
-from vagen_benchmarks.agents.trained import CARD
 from vagen_benchmarks.commands import options
-from vagen_benchmarks.commands.options import EXIT_INTERRUPTED, OptionPairs, parse_options
+from vagen_benchmarks.commands.options import (
+    EXIT_INTERRUPTED,
+    EXIT_STOPPED,
+    OptionPairs,
+    parse_options,
+)
 from vagen_benchmarks.commands.printing import err
-from vagen_benchmarks.commands.training_folders import EXTRA, check_model, check_out, go_on
+from vagen_benchmarks.commands.training_folders import (
+    EXTRA,
+    check_model,
+    check_out,
+    finish,
+    go_on,
+    is_finished,
+)
+from vagen_benchmarks.commands.training_plan import check_plan, machine_of, print_plan
 from vagen_benchmarks.runs.protocol import resolve_id
 from vagen_benchmarks.runs.run_folder import lock
 from vagen_envs.errors import VagenError
@@ -36,7 +48,7 @@ def train(
         typer.Option(
             "--env",
             "-e",
-            help="An environment, or a JSON table of one as in `[[environments]]`; may be repeated.",
+            help="An environment, or a JSON table as in `[[environments]]`; may be repeated.",
         ),
     ] = None,
     model: Annotated[
@@ -47,7 +59,13 @@ def train(
         list[str] | None,
         typer.Option("--set", "-s", help="A setting of the trainer, NAME=VALUE; may be repeated."),
     ] = None,
-    resume: Annotated[Path | None, typer.Option(help="A checkpoint to go on from.")] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            help="A checkpoint to go on from; `auto` takes the newest whole one, or begins if "
+            "there is none."
+        ),
+    ] = None,
     without_reasoning_reward: Annotated[
         bool,
         typer.Option(
@@ -64,13 +82,25 @@ def train(
     gate: options.Gate = None,
     weighting: options.Weighting = None,
     penalty: options.Penalty = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print what fits and end; no GPU or weights needed.")
+    ] = False,
+    gpu_memory: Annotated[
+        float | None,
+        typer.Option(min=1, help="GiB of each GPU, for --plan; by default this one's."),
+    ] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="GPUs for --plan.")] = 1,
+    sharding: Annotated[
+        str, typer.Option(help="How GPUs share weights in --plan: ddp, zero2, fsdp or zero3.")
+    ] = "ddp",
 ) -> None:
     """Train a vision-language model on environments with multi-turn PPO.
 
-    Example: `vagen train --recipe vagen-base -e sokoban --model Qwen/Qwen2.5-VL-3B-Instruct --out runs/ppo`
+    Example: `vagen train --recipe vagen-base -e sokoban --model Qwen/Qwen2.5-VL-3B-Instruct --out
+    runs/ppo`
     """
     need("vagen train", *EXTRA)
-    from vagen_adapters.ppo.checkpoints import check_checkpoint
+    from vagen_adapters.ppo.checkpoints import check_checkpoint, last_checkpoint
     from vagen_adapters.ppo.config import check_setting
     from vagen_adapters.ppo.recipes import load_recipe
 
@@ -97,19 +127,36 @@ def train(
         raise TrainingConfigError(
             f"--{next(iter(given))} contradicts --without-reasoning-reward; leave one out"
         )
+    if plan:  # no device is looked for
+        settings = {"bf16": True, **chosen.settings, **settings, "use_cpu": True}
+        config = _config(chosen, environments, out, settings)
+        machine = machine_of(gpu_memory, gpus, sharding)
+        print_plan(start, config, machine, on_gpu=True)
+        return
     if resume is None:
         check_out(out)
     config = _config(chosen, environments, out, settings)
+    if resume == "auto" and is_finished(out):
+        typer.echo(f"{out} holds the trained model already")
+        return
+    checkpoint = last_checkpoint(out) if resume == "auto" else resume and Path(resume)
     check_model(start)
-    if resume is not None:
-        check_checkpoint(resume, config.to_dict())
-    score = {} if without_reasoning_reward else _scores(config, chosen, given)
+    if checkpoint:
+        check_checkpoint(checkpoint, config.to_dict())
+    rewards = {} if without_reasoning_reward else _reward_options(config, chosen, given)
+    about = {"recipe": recipe, "model": start, "reasoning_reward": _as_json(rewards)}
+    scores = _scores(config, rewards)
+    if config.process_index == 0:
+        check_plan(start, config)
+    config.enable_jit_checkpoint = True
     with lock(out) if config.process_index == 0 else contextlib.nullcontext():
-        _train(config, start, resume, score)
+        _train(config, start, checkpoint, scores, about)
 
 
 def _environments(entries: Sequence[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Entries of `environments` from names or tables, with full ids, and `options` under those of their own."""
+    """Entries of `environments` from names or tables, with full ids, and `options` under those of
+    their own.
+    """
     tables = []
     for entry in entries:
         try:
@@ -129,19 +176,35 @@ def _environments(entries: Sequence[Any], options: Mapping[str, Any]) -> list[di
     return tables
 
 
-def _scores(config: Any, recipe: Recipe, given: Mapping[str, Any]) -> dict[str, Any]:
+def _reward_options(
+    config: Any, recipe: Recipe, given: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Options of the reward for reasoning, by the names of the environments that have one."""
+    found = {}
+    for environment in config.training_environments:
+        options = {**recipe.reward_options(environment.id), **given}
+        if options:
+            found[environment.name] = options
+    return found
+
+
+def _as_json(rewards: Mapping[str, Mapping[str, Any]]) -> Any:
+    return json.loads(json.dumps(rewards, default=str))
+
+
+def _scores(config: Any, rewards: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The trainer's `score`: for each task whose environment has a reward for reasoning."""
-    from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
+    from vagen_adapters.ppo.reasoning import ReasoningScore, make_reward
 
     scores: dict[str, Any] = {}
     for environment in config.training_environments:
-        options = {**recipe.reward_options(environment.id), **given}
+        options = dict(rewards.get(environment.name, {}))
         if options:
             if is_custom(str(options.get("judge", ""))):
                 options["judge"] = named_judge(options["judge"])
             tasks = environment.tasks()
             with contextlib.closing(tasks[0].make()) as env:
-                score = reasoning_score(make_reward(options, env), config.reasoning_credit)
+                score = ReasoningScore(make_reward(options, env), config.reasoning_credit)
             scores |= {task.name: score for task in tasks}
     return scores
 
@@ -153,13 +216,10 @@ def _config(
 
     try:
         made = recipe.config(environments, str(out), **settings)
-        for callback in get_reporting_integration_callbacks(made.report_to):
-            callback()
-        return made
     except VagenError:
         raise
-    except (ImportError, RuntimeError) as error:  # a tracker's library that is missing
-        raise TrainingConfigError(f"report_to: {in_short(error)}") from error
+    except ImportError as error:  # such as DeepSpeed, which accelerate was told to use
+        raise TrainingConfigError(f"these settings need a library: {in_short(error)}") from error
     except (
         TypeError,
         ValueError,
@@ -168,34 +228,40 @@ def _config(
         words = " ".join(str(error).split())
         if "use_cpu" in words:  # transformers' only sign that there is no GPU
             raise TrainingConfigError(
-                f"there is no GPU here that can train in bfloat16 ({words}); to train on the CPU add "
-                "-s use_cpu=true -s bf16=false"
+                f"there is no GPU here that can train in bfloat16 ({words}); to train on the CPU "
+                "add -s use_cpu=true -s bf16=false"
             ) from error
         raise TrainingConfigError(f"settings that can't be taken ({wanted}): {words}") from error
+    with errors_as(TrainingConfigError, "report_to", "install the tracker, or choose another"):
+        for callback in get_reporting_integration_callbacks(made.report_to):
+            callback()
+    return made
 
 
-def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
-    from vagen_adapters.ppo.checkpoints import writing
+def _train(
+    config: Any, model: str, checkpoint: Path | None, score: Any, about: Mapping[str, Any]
+) -> None:
+    from vagen_adapters.ppo.stopping import StoppedBySignalError
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
     out = Path(config.output_dir)
     with errors_as(
         TrainingConfigError, f"{model} can't be loaded or trained", "check the folder and settings"
     ):
-        trainer = MultiTurnPPOTrainer(model, config, score=score or None)
+        trainer = MultiTurnPPOTrainer(model, config, score=score or None, about=about)
     try:
-        trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         trainer.save_model(config.output_dir)
+    except StoppedBySignalError as stopped:
+        err.print(f"{stopped}: {go_on(out)}", soft_wrap=True)
+        raise typer.Exit(EXIT_STOPPED) from None
     except KeyboardInterrupt:
         err.print(f"stopped: {go_on(out)}", soft_wrap=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    environments = [{"id": task.environment.id, "options": task.options} for task in config.tasks]
-    card = {
-        "environments": environments,
-        "max_tokens": config.max_tokens,
-        "context": config.context,
-    }
-    with writing(out):
-        (out / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
-    trainer.accelerator.end_training()  # a process group that is left standing may abort the process
-    typer.echo(f"{config.output_dir} holds the trained model")
+    if config.process_index == 0:
+        finish(out)
+    # a process group that is left standing may abort the process
+    trainer.accelerator.end_training()
+    done, whole = trainer.state.global_step, trainer.state.max_steps
+    early = "" if done == whole else f", which a callback ended after update {done} of {whole}"
+    typer.echo(f"{config.output_dir} holds the trained model{early}")

@@ -1,4 +1,6 @@
-"""The list of recipes and settings in `vagen train --help`, read from their files: importing them takes seconds."""
+"""The list of recipes and settings in `vagen train --help`, read from their files: importing them
+takes seconds.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ SHOWN_DEFAULT = 40
 
 
 def train_epilog() -> str:
-    """Markdown for `--help`: recipes with the comment at the top of each file, then settings with their defaults."""
+    """Markdown for `--help`: recipes with the comment at the top of each file, then settings with
+    their defaults.
+    """
     recipes = [path for path in sorted((PPO / "recipes").glob("*.toml")) if path.stem != "common"]
     settings = _settings(PPO / "config.py", "MultiTurnPPOConfig")
     parts = [
@@ -36,7 +40,9 @@ def _top_comment(path: Path) -> str:
 
 
 def _settings(path: Path, class_name: str) -> list[str]:
-    """`name` (default): description, for each entry under `Attributes:` in the docstring of a dataclass."""
+    """`name` (default): description, for each entry under `Attributes:` in the docstring of a
+    dataclass.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     found = next(
         node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name

@@ -1,4 +1,6 @@
-"""Checks of the folders that `vagen train` and `vagen warmstart` read and write, before anything long begins."""
+"""Checks of the folders that `vagen train` and `vagen warmstart` read and write, before anything
+long begins.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,14 @@ from vagen_adapters.errors import TrainingConfigError, errors_as
 from vagen_benchmarks.agents.trained import BEST
 
 EXTRA = ("ppo", "torch", "trl")
+FINISHED = "finished"
+"""The file of a folder whose training has come to its end."""
 
 
 def check_model(model: str) -> None:
-    """Raise TrainingConfigError unless `model` is a folder with whole weights, or a name that the hub knows."""
+    """Raise TrainingConfigError unless `model` is a folder with whole weights, or a name that the
+    hub knows.
+    """
     from safetensors import safe_open
     from transformers import AutoConfig
 
@@ -21,11 +27,6 @@ def check_model(model: str) -> None:
         *folder.glob("*.bin"),
     ]:
         raise TrainingConfigError(f"{model} holds a config.json but no weights (*.safetensors)")
-    if (folder / "adapter_config.json").is_file():
-        raise TrainingConfigError(
-            f"{model} holds adapters (lora), whose training goes on with --resume and a checkpoint of it; "
-            "to begin another, merge them into their model with PEFT's merge_and_unload"
-        )
     for file in sorted(folder.glob("*.safetensors")):
         with (
             errors_as(
@@ -34,7 +35,12 @@ def check_model(model: str) -> None:
             safe_open(file, framework="pt"),
         ):
             pass
-    fault = f"there is no model {model!r}: neither a folder with a config.json nor a name that the hub knows here"
+    if (folder / "adapter_config.json").is_file():
+        return
+    fault = (
+        f"there is no model {model!r}: neither a folder with a config.json nor a name that the "
+        "hub knows here"
+    )
     with errors_as(TrainingConfigError, fault, "give the folder of a model of transformers"):
         AutoConfig.from_pretrained(model)
 
@@ -54,8 +60,18 @@ def go_on(out: Path) -> str:
     from vagen_adapters.ppo.checkpoints import last_checkpoint
 
     if last := last_checkpoint(out):
-        return f"go on with vagen train, the same options and --resume {last}"
+        return f"go on from {last.name} with the same command and --resume auto"
     return f"remove {out} and begin again" if _holds_model(out) else "the same command begins again"
+
+
+def finish(out: Path) -> None:
+    """Mark a folder whose training has come to its end."""
+    (out / FINISHED).touch()
+
+
+def is_finished(out: Path) -> bool:
+    """Whether a training in this folder has come to its end."""
+    return (out / FINISHED).is_file()
 
 
 def _holds_model(out: Path) -> bool:

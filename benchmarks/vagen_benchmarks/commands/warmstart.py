@@ -82,5 +82,6 @@ def warmstart(
             (policy.merge_and_unload() if lora else policy).save_pretrained(out)
             encoder.save_pretrained(out)
     typer.echo(
-        f"mean loss {loss:.3f}; {out} holds the model. Try it: vagen bench --agent {out} --env {env}"
+        f"mean loss {loss:.3f}; {out} holds the model. Try it: vagen bench --agent {out} --env "
+        f"{env}"
     )

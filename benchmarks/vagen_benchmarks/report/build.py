@@ -1,7 +1,8 @@
 """The report of a run. Episodes are packed in chunks that the page unpacks when one is opened.
 
-The browser parses only the summary at first, so that thousands of episodes open quickly: a chunk is gzip in base64
-within an inert `<script>`, and a picture is a base64 block of its own, shared by hash.
+The browser parses only the summary at first, so that thousands of episodes open quickly: a chunk is
+gzip in base64 within an inert `<script>`, and a picture is a base64 block of its own, shared by
+hash.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import gzip
 import io
 import json
 import re
+import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -24,7 +26,7 @@ from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.report.pages import render
 from vagen_benchmarks.results.labels import agent_settings, task_options, task_titles
 from vagen_benchmarks.results.plan_table import plan_table
-from vagen_benchmarks.results.summary import ERRORS, NOT_OWN, Summary, errors_of
+from vagen_benchmarks.results.summary import COUNTED_AS, ERRORS, NOT_OWN, Summary, errors_of
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.runs.run_folder import RunFolder, storing
@@ -32,6 +34,13 @@ from vagen_envs.core import State
 from vagen_envs.errors import VagenError
 from vagen_rewards.scores import PARTS
 
+LARGEST_FILE = 8 * 2**20
+"""Bytes of packed episodes and pictures in one file. Browsers read 8 MB within a second, and take
+25 s for the 62 MB of 5,000 episodes; beyond it the report is a folder.
+"""
+_BLOCK = re.compile(
+    r'<script type="text/plain" id="(\w+)"(?: data-kind="(\w+)")?>([^<]*)</script>\n'
+)
 CHUNK = 25
 """Episodes a chunk."""
 TURN = (
@@ -59,29 +68,67 @@ def write_report(
 ) -> Path:
     """Write the page of a run and return its path. The page needs no network.
 
-    Takes memory for the summary only, however many episodes there are.
+    Takes memory for the summary only, however many episodes there are. Beyond `LARGEST_FILE` the
+    report is a folder without the name's ending: `index.html`, and beside it the episodes in parts
+    and the pictures, which the page reads when they are looked at.
 
     Args:
         run: any run.
-        path: the run's `report.html` by default.
-        part: the ending of the file while it is written. Processes that write the same report need different ones.
+        path: the run's `report.html` by default, or `report/index.html`.
+        part: the ending of the file while it is written. Processes that write the same report need
+            different ones.
         progress: called after each episode.
     """
-    path = path or run.report
+    path = path or run.path / "report.html"
+    folder = path.with_suffix("")
     beside = path.with_name(path.name + part)
     with storing(run.path), tempfile.TemporaryFile("w+", encoding="utf-8") as blocks:
         page = _write_blocks(run, blocks, progress)
+        page["beside"] = blocks.tell() > LARGEST_FILE
         blocks.seek(0)
-        with beside.open("w", encoding="utf-8") as out:
-            render("report.html", out, **_header(run, page), page=page, blocks=map(Markup, blocks))
-    beside.replace(path)
-    return path
+        if page["beside"]:
+            _clear(beside)
+            beside.mkdir()
+            _write_files(blocks, beside)
+            _write_page(run, page, (), beside / "index.html")
+        else:
+            _write_page(run, page, map(Markup, blocks), beside)
+        _clear(path)
+        _clear(folder)
+        beside.replace(folder if page["beside"] else path)
+    return folder / "index.html" if page["beside"] else path
+
+
+def _write_page(run: RunFolder, page: dict[str, Any], blocks: Iterable[str], path: Path) -> None:
+    with path.open("w", encoding="utf-8") as out:
+        render("report.html", out, **_header(run, page), page=page, blocks=blocks)
+
+
+def _clear(path: Path) -> None:
+    """Remove an earlier report, of either form. A folder that holds anything else stays."""
+    if path.is_file():
+        path.unlink()
+    elif (path / "index.html").is_file():
+        shutil.rmtree(path)
+
+
+def _write_files(blocks: TextIO, folder: Path) -> None:
+    """Write the blocks of a page as files: scripts that give a part its text, and pictures."""
+    for line in blocks:
+        found = _BLOCK.fullmatch(line)
+        assert found is not None
+        name, kind, data = found.groups()
+        if kind:
+            (folder / f"{name}.{kind}").write_bytes(base64.b64decode(data))
+        else:
+            (folder / f"{name}.js").write_text(f'parts.{name} = "{data}";\n', encoding="utf-8")
 
 
 def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> dict[str, Any]:
     summary, index, shown = Summary(run.protocol), [], set[str]()
     chunk: list[dict[str, Any]] = []
     missing = 0
+    kinds: dict[str, str] = {}
     for episode in run.episodes():
         summary.add(episode)
         index.append(_entry(episode))
@@ -90,6 +137,7 @@ def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> 
             shown.add(name)
             try:
                 kind, data = _for_page(run.pictures.get(name))
+                kinds[name[:20]] = kind
             except RunFolderError:
                 missing += 1
                 continue
@@ -108,10 +156,12 @@ def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> 
         "rows": summary.rows(),
         "episodes": index,
         "errors": ERRORS,
+        "counted": COUNTED_AS,
         "judged": run.judged_by(),
         "chunk": CHUNK,
         "damaged": run.damaged,
         "missing_pictures": missing,
+        "pictures": kinds,
         "planned": sum(
             1 for agent in run.protocol.agents for _ in run.protocol.keys(agent["name"])
         ),
@@ -216,8 +266,8 @@ def _for_page(png: bytes) -> tuple[str, str]:
     if len(png) > LARGE_PICTURE:
         buffer = io.BytesIO()
         with Image.open(io.BytesIO(png)) as image:
-            # On seven pictures of the documentation method 0 takes 32 ms each for 228 kB in all, 2 takes 24 for 204,
-            # 4 takes 43 for 198, and 6 takes 70 for 195.
+            # On seven pictures of the documentation method 0 takes 32 ms each for 228 kB in all, 2
+            # takes 24 for 204, 4 takes 43 for 198, and 6 takes 70 for 195.
             image.convert("RGB").save(buffer, "WEBP", quality=90, method=2)
         if buffer.tell() < len(png):
             kind, png = "webp", buffer.getvalue()

@@ -20,7 +20,8 @@ CHANGING = ("protocol.json", "episodes.jsonl", "journal.jsonl")
 def write_overview(
     folder: Path, page: Path, *, progress: Callable[[], None] = lambda: None
 ) -> Path:
-    """Write the page of a folder of runs, and the reports of those that have changed since theirs was written.
+    """Write the page of a folder of runs, and the reports of those that have changed since theirs
+    was written.
 
     Args:
         folder: is searched with its subfolders.

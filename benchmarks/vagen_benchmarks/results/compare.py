@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ class Side:
 
     Attributes:
         folder: of the run.
-        sampling: how its model was asked, context policy included; it belongs to the agent, not to the conditions.
+        sampling: how its model was asked, context policy included; it belongs to the agent, not to
+            the conditions.
         episodes: level's content, success and return of each.
         planned: what its protocol names.
     """
@@ -44,11 +45,12 @@ class Pairs:
 
     Attributes:
         both, one, other, neither: how many were solved by whom.
-        lost: plays that the protocol names and that one of the two lacks, since they failed or were never begun.
+        lost: plays that the protocol names and that one of the two lacks, since they failed or were
+            never begun.
         levels: the distinct levels that the pairs rest on.
         p_value: of the paired permutation test on levels (`stats.sign_flip`), two-sided.
-        solved: difference in success, other minus one, with its 95 % interval, lost pairs counted as won by the one
-            for its one end and by the other for its other end.
+        solved: difference in success, other minus one, with its 95 % interval, lost pairs counted
+            as won by the one for its one end and by the other for its other end.
         gain: mean difference of the returns, likewise, of the pairs alone.
     """
 
@@ -135,7 +137,8 @@ def refuse_differing(
             else "play both with the same options"
         )
         raise ProtocolError(
-            f"these runs can't be compared, their protocols differ ({one} / {other}):\n  {listed}\n{fix}"
+            f"these runs can't be compared, their protocols differ ({one} / {other}):\n  "
+            f"{listed}\n{fix}"
         )
 
 
@@ -161,6 +164,15 @@ def compare(one: Side, other: Side) -> list[Pairs]:
     return lines if len(lines) == 1 else [*lines, _pairs("all", shared, lost, one, other)]
 
 
+def paired_p_value(gained: Iterable[tuple[str, int]]) -> float:
+    """The two-sided p-value of the paired permutation test on levels (`stats.sign_flip`).
+
+    Args:
+        gained: level and difference in success of each pair of plays.
+    """
+    return sign_flip([round(each) for each, _ in by_level(gained)])
+
+
 def sampling_differences(one: Side, other: Side) -> list[str]:
     """In what the two were sampled differently, a line each. Nothing if either is no model."""
     return differences(one.sampling, other.sampling) if one.sampling and other.sampling else []
@@ -173,12 +185,14 @@ def _pairs(task: str, plays: list[Play], lost: list[Play], one: Side, other: Sid
     names = {play[:2]: level for play, level in zip(plays, levels, strict=True)}
     gone = [names.get(play[:2], f"{play[0]} seed {play[1]}") for play in lost]
     gains = [second[2] - first[2] for first, second in zip(firsts, seconds, strict=True)]
-    apart = by_level(
-        zip(levels, (float(second) - float(first) for first, second in solved), strict=True)
-    )
+    gained = [
+        (level, second - first) for level, (first, second) in zip(levels, solved, strict=True)
+    ]
 
     def difference_if(*wins: bool | None) -> Estimate:
-        """With the lost plays as won by one of the two, or left out; what a side has a score for stays what it is."""
+        """With the lost plays as won by one of the two, or left out; what a side has a score for
+        stays what it is.
+        """
         sides = []
         for side, mine, wins_lost in zip(
             (one, other), zip(*solved, strict=True), wins, strict=True
@@ -201,8 +215,8 @@ def _pairs(task: str, plays: list[Play], lost: list[Play], one: Side, other: Sid
         other=solved.count((False, True)),
         neither=solved.count((False, False)),
         lost=len(lost),
-        levels=len(apart),
-        p_value=sign_flip([round(each) for each, _ in apart]),
+        levels=len({*levels}),
+        p_value=paired_p_value(gained),
         solved=replace(among, low=worst.low, high=best.high),
         gain=average(by_level(zip(levels, gains, strict=True))),
     )

@@ -37,7 +37,9 @@ def agent_settings(described: Mapping[str, Any]) -> str:
 
 
 def is_own_code(described: Mapping[str, Any], protocol: Protocol) -> bool:
-    """Whether an agent runs code from outside this package, which can read the simulator's state."""
+    """Whether an agent runs code from outside this package, which can read the simulator's
+    state.
+    """
     if described.get("custom"):
         return True
     name = str(described["name"])

@@ -1,4 +1,6 @@
-"""The table of a protocol file: a figure with its interval for each column, averages, and what was published."""
+"""The table of a protocol file: a figure with its interval for each column, averages, and what was
+published.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from vagen_benchmarks.runs.plans import Plan
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a plan's table: a figure for each column, `None` where there is none, and where it is from."""
+    """A row of a plan's table: a figure for each column, `None` where there is none, and where it
+    is from.
+    """
 
     name: str
     values: tuple[Estimate | None, ...]
@@ -35,7 +39,9 @@ class PlanTable:
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        """The groups with the number of their columns, in order; an ungrouped column is its own. Empty without any."""
+        """The groups with the number of their columns, in order; an ungrouped column is its own.
+        Empty without any.
+        """
         keys = [(group, None if group else i) for i, (group, _) in enumerate(self.columns)]
         groups = [(group, len(list(members))) for (group, _), members in itertools.groupby(keys)]
         return groups if any(group for group, _ in groups) else []
@@ -94,7 +100,9 @@ def _score(row: Mapping[str, Any] | None, column: Mapping[str, Any]) -> Estimate
 def _with_averages(
     known: Sequence[Estimate | None], groups: Mapping[str, Sequence[int]]
 ) -> list[Estimate | None]:
-    """Adds the mean of each group of several columns, and the mean over the groups, as VAGEN's table 2 does."""
+    """Adds the mean of each group of several columns, and the mean over the groups, as VAGEN's
+    table 2 does.
+    """
     values: list[Estimate | None] = []
     averages: list[Estimate | None] = []
     for members in groups.values():

@@ -1,7 +1,8 @@
 """Intervals around what was measured, and comparisons of what was measured on the same levels.
 
-Levels are what is drawn at random, so they are what is counted: several plays of one level, or of levels of the same
-content, are one cluster. `python -m perf.coverage` simulates how often the intervals hold the truth.
+Levels are what is drawn at random, so they are what is counted: several plays of one level, or of
+levels of the same content, are one cluster. `python -m perf.coverage` simulates how often the
+intervals hold the truth.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ class Estimate:
 
     Attributes:
         levels: the distinct levels that it rests on.
-        effective: how many independent plays would say as much. Fewer than were played, where repeats agree.
+        effective: how many independent plays would say as much. Fewer than were played, where
+            repeats agree.
         freedom: degrees of freedom of the Student's t that the interval took.
-        drawn: names the draw of levels; estimates with the same name rest on the same levels. Empty if nobody knows.
+        drawn: names the draw of levels; estimates with the same name rest on the same levels. Empty
+            if nobody knows.
         flagged: whether more failed or is missing than a score may stand on.
     """
 
@@ -46,7 +49,9 @@ class Estimate:
 
 
 def by_level(values: Iterable[tuple[str, float]]) -> list[Cluster]:
-    """What the values of each level add up to, and how many they are, in the order of the levels' names."""
+    """What the values of each level add up to, and how many they are, in the order of the levels'
+    names.
+    """
     found: dict[str, list[float]] = {}
     for level, value in values:
         found.setdefault(level, []).append(value)
@@ -54,7 +59,9 @@ def by_level(values: Iterable[tuple[str, float]]) -> list[Cluster]:
 
 
 def wilson(successes: float, trials: float, quantile: float = Z95) -> tuple[float, float]:
-    """Wilson's 95 % score interval of a rate (Wilson 1927), within [0, 1]; (0, 1) if nothing was tried."""
+    """Wilson's 95 % score interval of a rate (Wilson 1927), within [0, 1]; (0, 1) if nothing was
+    tried.
+    """
     if trials == 0:
         return 0.0, 1.0
     rate, square = successes / trials, quantile * quantile
@@ -70,7 +77,9 @@ def wilson(successes: float, trials: float, quantile: float = Z95) -> tuple[floa
 
 
 def t95(freedom: float) -> float:
-    """The t distribution's 97.5 % point to 1 %, for at least 1 degree of freedom (Abramowitz and Stegun 26.7.5)."""
+    """The t distribution's 97.5 % point to 1 %, for at least 1 degree of freedom (Abramowitz and
+    Stegun 26.7.5).
+    """
     if freedom < 2:  # of one degree exactly
         return math.tan(0.475 * math.pi)
     if freedom == 2:  # exactly
@@ -86,10 +95,12 @@ def t95(freedom: float) -> float:
 
 
 def rate(levels: Sequence[Cluster]) -> Estimate:
-    """The mean of values within [0, 1], such as successes, whose plays of one level belong together.
+    """The mean of values within [0, 1], such as successes, whose plays of one level belong
+    together.
 
-    Wilson's interval at the effective sample size: `p (1 - p)` over the variance of `p` between levels. Student's t
-    takes the degrees of freedom that the jackknife finds for that size. Without any variance, the levels count.
+    Wilson's interval at the effective sample size: `p (1 - p)` over the variance of `p` between
+    levels. Student's t takes the degrees of freedom that the jackknife finds for that size. Without
+    any variance, the levels count.
     """
     count = len(levels)
     if count == 0:
@@ -101,7 +112,8 @@ def rate(levels: Sequence[Cluster]) -> Estimate:
 
     def effective(mean: Any, variance: Any, count: int) -> Any:
         inner = np.clip(mean * (1 - mean), 0.0, None)
-        # Levels that all agree have a variance of 0 but for rounding, which must not become a sample of 10**15 plays.
+        # Levels that all agree have a variance of 0 but for rounding, which must not become a
+        # sample of 10**15 plays.
         known = (variance > 1e-12) & (inner > 1e-12)
         return np.where(known, inner / np.where(known, variance, 1.0), float(count))
 
@@ -111,10 +123,11 @@ def rate(levels: Sequence[Cluster]) -> Estimate:
 
 
 def average(levels: Sequence[Cluster]) -> Estimate:
-    """The mean of any values, such as returns: Student's t on its variance between levels. NaNs of nothing.
+    """The mean of any values, such as returns: Student's t on its variance between levels. NaNs of
+    nothing.
 
-    Where few levels stand out, as those that are solved at all, that variance is itself unsure; the jackknife says how
-    much, in degrees of freedom.
+    Where few levels stand out, as those that are solved at all, that variance is itself unsure; the
+    jackknife says how much, in degrees of freedom.
     """
     count = len(levels)
     if count == 0:
@@ -129,7 +142,9 @@ def average(levels: Sequence[Cluster]) -> Estimate:
 
 
 def _moments(levels: Sequence[Cluster]) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """The mean, a ratio of sums, and its variance by what the levels differ: of all, and without each of them."""
+    """The mean, a ratio of sums, and its variance by what the levels differ: of all, and without
+    each of them.
+    """
     sums, sizes = (np.asarray(each, float) for each in zip(*levels, strict=True))
     parts = np.array([sums, sizes, sums**2, sums * sizes, sizes**2])
     total = np.array([math.fsum(part) for part in parts])
@@ -144,9 +159,11 @@ def _moments(levels: Sequence[Cluster]) -> tuple[tuple[Any, Any], tuple[Any, Any
 
 
 def _freedom(without: Any) -> float:
-    """Degrees of freedom of a positive quantity from its values without each level: a scaled chi-square's.
+    """Degrees of freedom of a positive quantity from its values without each level: a scaled
+    chi-square's.
 
-    At most one less than there are levels, at least 2. The logarithm of a chi-square of f degrees has variance 2 / f.
+    At most one less than there are levels, at least 2. The logarithm of a chi-square of f degrees
+    has variance 2 / f.
     """
     count = len(without)
     if count < 3 or not np.all(without > 0):
@@ -159,9 +176,10 @@ def _freedom(without: Any) -> float:
 def combined(parts: Sequence[Estimate]) -> Estimate:
     """The unweighted mean of estimates, with an interval from theirs.
 
-    Of different levels they are independent: the squares of the distances to each side add up as variances do (MOVER,
-    Zou and Donner 2008), with the degrees of freedom of their sum (Welch-Satterthwaite). Of the same levels, as two
-    metrics of the same episodes, they are taken to err together, which is the most they can: their distances add up.
+    Of different levels they are independent: the squares of the distances to each side add up as
+    variances do (MOVER, Zou and Donner 2008), with the degrees of freedom of their sum
+    (Welch-Satterthwaite). Of the same levels, as two metrics of the same episodes, they are taken
+    to err together, which is the most they can: their distances add up.
     """
     count = len(parts)
     value = math.fsum(each.value for each in parts) / count
@@ -199,8 +217,8 @@ def combined(parts: Sequence[Estimate]) -> Estimate:
 def difference(one: Sequence[Cluster], other: Sequence[Cluster]) -> Estimate:
     """The gain in a rate from one to the other on the same levels, in the same order.
 
-    Their own intervals (`rate`) and the correlation between levels make one of the difference (Newcombe 1998, method
-    10, with the intervals by level).
+    Their own intervals (`rate`) and the correlation between levels make one of the difference
+    (Newcombe 1998, method 10, with the intervals by level).
     """
     first, second = rate(one), rate(other)
     shared = _correlation(
@@ -225,10 +243,11 @@ def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def sign_flip(differences: Sequence[int]) -> float:
-    """Two-sided p-value of the paired permutation test: are levels as likely to differ one way as the other?
+    """Two-sided p-value of the paired permutation test: are levels as likely to differ one way as
+    the other?
 
-    Exact: each level's difference in successes keeps its size and takes either sign. With one play a level this is
-    McNemar's exact test.
+    Exact: each level's difference in successes keeps its size and takes either sign. With one play
+    a level this is McNemar's exact test.
     """
     sizes = [abs(each) for each in differences if each]
     ways = np.ones(1)
@@ -242,7 +261,8 @@ def sign_flip(differences: Sequence[int]) -> float:
 
 
 def pass_at(k: int, tries: int, successes: int) -> float:
-    """Probability that one of `k` tries succeeds, estimated without bias from more (Chen et al. 2021, equation 1).
+    """Probability that one of `k` tries succeeds, estimated without bias from more (Chen et al.
+    2021, equation 1).
 
     Raises:
         ValueError: `k` isn't from 1 to `tries`.

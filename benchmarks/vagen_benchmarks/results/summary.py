@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from vagen_benchmarks.results.stats import Estimate, average, by_level, pass_at, rate
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import Protocol
 from vagen_benchmarks.runs.run_folder import RunFolder
-from vagen_benchmarks.stop_reasons import Stop
 from vagen_rewards.scores import PARTS
 from vagen_rewards.usage import Usage
 
-OWN_METRICS = frozenset({"action_is_valid", "action_is_effective", "success"})
+OWN_METRICS = frozenset({"action_is_valid", "answer_is_unclear", "action_is_effective", "success"})
 """The metrics that every environment has; others become columns of their own."""
 ACCEPTED = 0.5
 """The judge's score from which on a statement counts as right."""
@@ -25,7 +24,9 @@ ACCEPTED = 0.5
 
 @dataclass
 class AtTurn:
-    """What the turns of one number have in common: how many there are and, among them, how many are so."""
+    """What the turns of one number have in common: how many there are and, among them, how many are
+    so.
+    """
 
     count: int = 0
     well_formed: int = 0
@@ -63,8 +64,12 @@ SHARES = ("valid", "effective", "well_formed")
 """What `AtTurn` counts of a cell's turns."""
 FLAGGED = 0.02
 """The share of failed and missing episodes beyond which a cell is marked wherever it is shown."""
+MIXED = "≠"
+"""Marks an agent whose replies more than one model has written, by the endpoint's names."""
 FLAG = "‡"
-"""Marks a score that more of its episodes than that could move, since they failed or are missing."""
+"""Marks a score that more of its episodes than that could move, since they failed or are
+missing.
+"""
 
 
 class EpisodeOutcome(NamedTuple):
@@ -79,9 +84,11 @@ class EpisodeOutcome(NamedTuple):
 
 @dataclass
 class Cell:
-    """What an agent did on a task. Failed episodes widen the interval of success and have no part in other numbers.
+    """What an agent did on a task. Failed episodes widen the interval of success and have no part
+    in other numbers.
 
-    `planned` has seed and repeat of every episode that the protocol names.
+    `planned` has seed and repeat of every episode that the protocol names. With `failed_as_misses`
+    a failed episode is one that was not solved.
     """
 
     task: str
@@ -101,6 +108,8 @@ class Cell:
     labels: dict[str, set[str]] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     seconds: list[float] = field(default_factory=list)
+    served: Counter[str] = field(default_factory=Counter)
+    failed_as_misses: bool = False
 
     def add(self, episode: Episode) -> None:
         self.split = episode.split
@@ -111,10 +120,12 @@ class Cell:
         for call in episode.all_calls:
             self.usage.add(call)
             self.seconds.append(call["seconds"])
+            self.served.update([call["served"]] if call.get("served") else [])
         if episode.failure is not None:
             self.failures[episode.failure.kind] += 1
-            self.lost.append((episode.seed, level))
-            return
+            if not self.failed_as_misses:
+                self.lost.append((episode.seed, level))
+                return
         self.plays.append(
             EpisodeOutcome(episode.seed, level, episode.success, episode.score, len(episode.turns))
         )
@@ -137,8 +148,8 @@ class Cell:
     def row(self) -> dict[str, Any]:
         """The numbers of the table. Rates and means are `None` where nothing was played.
 
-        `low` and `high` bound success: at 95 %, with what failed or is missing counted as lost for the one and as won
-        for the other.
+        `low` and `high` bound success: at 95 %, with what failed or is missing counted as lost for
+        the one and as won for the other.
         """
         turns, played = sum(each.count for each in self.by_turn), len(self.plays)
         successes, judged = sum(each.success for each in self.plays), self._judged()
@@ -148,6 +159,7 @@ class Cell:
         )
         metrics, passed, usage = self._metrics(), self._pass_at(), self.usage
         failed, missing = sum(self.failures.values()), len(self.planned - self.seen)
+        unscored = len(self.lost) + missing
 
         def share(count: float, of: int) -> float | None:
             return count / of if of else None
@@ -166,7 +178,7 @@ class Cell:
             "independent_plays": success.effective,
             "drawn": self._drawn(),
             "missing": missing,
-            "flagged": failed + missing > FLAGGED * (played + failed + missing),
+            "flagged": unscored > FLAGGED * (played + unscored),
             **dict(zip(("return", "return_low", "return_high"), _bounds(returned), strict=True)),
             "turns": share(turns, played),
             **{
@@ -199,6 +211,9 @@ class Cell:
             "dollars": usage.dollars if usage.requests else None,
             "counted_by_us": usage.estimated,
             "seconds_per_reply": fmean(self.seconds) if self.seconds else None,
+            "seconds_median": median(self.seconds) if self.seconds else None,
+            "seconds_p95": _p95(self.seconds),
+            "served": dict(self.served),
         }
 
     def _judged(self) -> dict[str, float]:
@@ -217,7 +232,9 @@ class Cell:
         ]
 
     def _drawn(self) -> str:
-        """The draw of the levels, by the first of them: a level is a function of its seed, split and configuration."""
+        """The draw of the levels, by the first of them: a level is a function of its seed, split
+        and configuration.
+        """
         first = min(self.contents, default=None)
         return "" if first is None else f"{self.split} {first} {self.contents[first]}"
 
@@ -239,12 +256,16 @@ class Cell:
         )
 
     def _metrics(self) -> dict[str, Estimate]:
-        """The environment's own metrics at the last turn; 0 for episodes that ended before their first."""
+        """The environment's own metrics at the last turn; 0 for episodes that ended before their
+        first.
+        """
         early = [(each.level, 0.0) for each in self.plays if not each.turns]
         return {name: average(by_level([*values, *early])) for name, values in self.metrics.items()}
 
     def _pass_at(self) -> dict[int, Estimate]:
-        """pass@k for k = 1, 2, 4, … up to the tries that every seed had; empty if seeds were played once."""
+        """pass@k for k = 1, 2, 4, … up to the tries that every seed had; empty if seeds were played
+        once.
+        """
         tries: dict[tuple[int, str], list[bool]] = {}
         for each in self.plays:
             tries.setdefault((each.seed, each.level), []).append(each.success)
@@ -259,8 +280,15 @@ class Cell:
         }
 
 
+def _p95(values: Sequence[float]) -> float | None:
+    """The smallest value that 95 % of them don't exceed."""
+    return sorted(values)[math.ceil(0.95 * len(values)) - 1] if values else None
+
+
 def _bounds(found: Estimate) -> list[float | None]:
-    """Value and interval, with `None` where a number is missing: JSON has neither NaN nor infinity."""
+    """Value and interval, with `None` where a number is missing: JSON has neither NaN nor
+    infinity.
+    """
     return [each if math.isfinite(each) else None for each in (found.value, found.low, found.high)]
 
 
@@ -270,38 +298,48 @@ NOT_OWN = {*OWN_METRICS, "reasoning_gated"}.union(
 """Metrics that every environment has."""
 JUDGED_ERRORS = {"grounding wrong": "grounding", "prediction wrong": "world_modeling"}
 """The errors that only a judge can tell, and the part of a reply that it judges."""
-EARLY = tuple(
-    stop.value for stop in Stop if stop.counts and stop not in (Stop.SOLVED, Stop.LOST, Stop.BUDGET)
-)
-"""The endings that the environment's rules don't know."""
+STOPS = ("filtered", "refused", "overflow", "empty", "cut", "unclear answer", "format")
+"""Stop reasons of episodes and replies that say more of a model's provider or its writing than of
+its play.
+"""
+COUNTED_AS = {
+    **dict.fromkeys(STOPS[:3], "the episode ends and counts as not solved"),
+    **dict.fromkeys(STOPS[3:6], "the reply counts as it is: a turn without what could not be read"),
+    "format": "the turn counts; its actions are executed where they can be read",
+}
+"""How each of `STOPS` counts."""
 ERRORS = (
-    "format",
+    *STOPS,
     "invalid action",
-    "cut short",
+    "too many actions",
     *JUDGED_ERRORS,
     "no progress",
     "lost",
     "budget",
-    *EARLY,
+    "given up",
 )
 """What goes wrong in an episode, as `errors_of` names it."""
 
 
 def errors_of(episode: Episode) -> set[str]:
-    """What went wrong in an episode, read off its turns.
+    """What went wrong in an episode, read off its end and its turns.
 
-    `format`: a reply wasn't well formed. `invalid action`: an action was refused, or there was none. `cut short`:
-    actions beyond the maximum were dropped, or the reply ended at its limit of tokens. `grounding wrong`, `prediction
-    wrong`: the judge, if there is one, scored the statement below `ACCEPTED`. `no progress`: actions were
-    executed and none changed anything. And, unsolved, how it ended, as `Stop` has it.
+    `filtered`, `refused`, `overflow`, `empty`, `cut`: a reply ended so, or the episode. `unclear
+    answer`: an answer says more than the actions to execute. `format`: a reply wasn't well formed.
+    `invalid action`: an action was refused, or there was none. `too many actions`: actions beyond
+    the maximum were dropped. `grounding wrong`, `prediction wrong`: the judge, if there is one,
+    scored the statement below `ACCEPTED`. `no progress`: actions were executed and none changed
+    anything. And, unsolved, how it ended, as `Stop` has it.
     """
     found = set() if episode.success else {str(episode.ended.kind)}
-    for turn, call in zip(episode.turns, episode.calls, strict=True):
+    found.update(call["ending"] for call in episode.calls if call and call["ending"] in STOPS)
+    for turn in episode.turns:
         codes = {problem["code"] for problem in turn["parsed"]["problems"]}
         wrong = {
             "format": not turn["parsed"]["well_formed"],
+            "unclear answer": "unclear_answer" in codes,
             "invalid action": codes & {"unknown_action", "bad_argument", "no_action", "no_answer"},
-            "cut short": "too_many_actions" in codes or (call and call["ending"] == "length"),
+            "too many actions": "too_many_actions" in codes,
             "no progress": turn["executed"] and not turn["metrics"]["action_is_effective"],
             **{
                 name: turn["metrics"].get(part, ACCEPTED) < ACCEPTED
@@ -312,20 +350,34 @@ def errors_of(episode: Episode) -> set[str]:
     return found
 
 
-class Summary:
-    """The cells of a run, filled an episode at a time. What the protocol names and the run lacks is counted."""
+def served_names(rows: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
+    """The models that answered for each agent, as endpoints name them, with their replies."""
+    found: dict[str, Counter[str]] = {}
+    for row in rows:
+        if row["served"]:
+            found.setdefault(row["agent"], Counter()).update(row["served"])
+    return found
 
-    def __init__(self, protocol: Protocol) -> None:
-        self.protocol = protocol
+
+class Summary:
+    """The cells of a run, filled an episode at a time. What the protocol names and the run lacks is
+    counted.
+    """
+
+    def __init__(self, protocol: Protocol, *, failed_as_misses: bool = False) -> None:
+        self.protocol, self._misses = protocol, failed_as_misses
         self.cells: dict[tuple[str, str], Cell] = {}
         for agent in protocol.agents:
             for _, task, seed, repeat in protocol.keys(agent["name"]):
                 key = task.label, agent["name"]
-                self.cells.setdefault(key, Cell(*key)).planned.add((seed, repeat))
+                self.cells.setdefault(key, self._cell(*key)).planned.add((seed, repeat))
 
     def add(self, episode: Episode) -> None:
         key = episode.task, episode.agent
-        self.cells.setdefault(key, Cell(*key)).add(episode)
+        self.cells.setdefault(key, self._cell(*key)).add(episode)
+
+    def _cell(self, task: str, agent: str) -> Cell:
+        return Cell(task, agent, failed_as_misses=self._misses)
 
     def rows(self) -> list[dict[str, Any]]:
         """The table, by task and then by agent, in the order they were first seen."""
@@ -333,9 +385,15 @@ class Summary:
         return [cell.row() for task in tasks for cell in self.cells.values() if cell.task == task]
 
 
-def summarise(run: RunFolder) -> Summary:
-    """The table of a run, with what its protocol named and it lacks."""
-    summary = Summary(run.protocol)
+def summarise(run: RunFolder, *, failed_as_misses: bool = False) -> Summary:
+    """The table of a run, with what its protocol named and it lacks.
+
+    Args:
+        run: any.
+        failed_as_misses: whether an episode that failed by its endpoint, its environment or its
+            budget counts as not solved, and not as one that has no score.
+    """
+    summary = Summary(run.protocol, failed_as_misses=failed_as_misses)
     for episode in run.episodes():
         summary.add(episode)
     return summary

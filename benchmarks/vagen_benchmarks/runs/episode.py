@@ -17,7 +17,9 @@ SCHEMA = 2
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of an episode and its message; the message is empty if the environment's rules ended it."""
+    """The end of an episode and its message; the message is empty if the environment's rules ended
+    it.
+    """
 
     kind: Stop
     message: str = ""
@@ -30,14 +32,16 @@ class Ended:
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode as stored. Those that failed or ended early keep the turns they had, which may be none.
+    """One episode as stored. Those that failed or ended early keep the turns they had, which may be
+    none.
 
     Attributes:
         key: unique in the run.
         calls: for each turn what its reply cost; `None` for agents without a model.
         ended: how it came to its end.
         content: the content hash of its level, empty if the environment broke before there was one.
-        summaries: `before` (the number of turns played), `text` and `call` of each that the model wrote.
+        summaries: `before` (the number of turns played), `text` and `call` of each that the model
+            wrote.
     """
 
     key: str
@@ -82,7 +86,9 @@ class Episode:
         content: str = "",
         summaries: Iterable[ContextSummary] = (),
     ) -> Self:
-        """From what was played; `key` is key, agent, task, split, seed and repeat. Ended by the rules by default."""
+        """From what was played; `key` is key, agent, task, split, seed and repeat. Ended by the
+        rules by default.
+        """
         turns = list(turns)
         costs = [None if call is None else call.to_json() for call in calls]
         content = content or (turns[0].level["content"] if turns else "")
@@ -95,7 +101,9 @@ class Episode:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read an episode back. Raises RunFolderError for another schema, and for what no run has stored."""
+        """Read an episode back. Raises RunFolderError for another schema, and for what no run has
+        stored.
+        """
         if data.get("schema") != SCHEMA:
             raise RunFolderError(
                 f"episode of schema {data.get('schema')!r}; this version reads {SCHEMA}"
@@ -108,7 +116,8 @@ class Episode:
                 raise ValueError("its return is no number")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise RunFolderError(
-                f"episode {data.get('key')!s:.80} is damaged or made up ({type(error).__name__}: {error!s:.200})"
+                f"episode {data.get('key')!s:.80} is damaged or made up ({type(error).__name__}: "
+                f"{error!s:.200})"
             ) from error
         return episode
 

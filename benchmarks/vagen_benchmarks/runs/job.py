@@ -13,6 +13,7 @@ from vagen_adapters.context import ContextPolicy
 from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.redaction import WITHHELD
 from vagen_benchmarks.runs.protocol import Protocol, Skipped, Task, make_task
 from vagen_benchmarks.runs.run_folder import RunFolder, new_folder
 from vagen_benchmarks.runs.runner import Policy
@@ -47,7 +48,8 @@ def make_job(
     """A run of these agents on these tasks, in a new folder `runs/<time>` if no path is given.
 
     Raises:
-        ProtocolError: an agent can't play a task, two have the same name, or the scoring isn't valid.
+        ProtocolError: an agent can't play a task, two have the same name, or the scoring isn't
+            valid.
     """
     if len({agent.name for agent in agents}) < len(agents):
         raise ProtocolError(
@@ -65,8 +67,14 @@ def make_job(
     )
 
 
-def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
-    """The run of a folder, made as it was made at first. What has become different since is met by RunWriter."""
+def made_again(
+    run_read: RunFolder, how: Mapping[str, Any], extra: Mapping[str, Any] | None = None
+) -> Job:
+    """The run of a folder, made as it was made at first. What has become different since is met by
+    RunWriter.
+
+    `extra` are the secret fields of requests, which a run folder doesn't hold.
+    """
     protocol = run_read.protocol
     tasks = [
         dataclasses.replace(
@@ -81,6 +89,8 @@ def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
         sampling = dict(each.get("sampling", {}))
         if sampling and sampling["temperature"] is None:
             sampling["temperature"] = "none"
+        if extra and sampling:
+            sampling["extra"] = {**(sampling["extra"] or {}), **extra}
         context = ContextPolicy.parse(each.get("context", "all"))
         profile = each.get("profile", {}).get("name")
         name = each["name"].removesuffix(f"+{context}") if "context" in each else each["name"]
@@ -105,10 +115,12 @@ def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
     )
 
 
-ASKED = ("base_url", "timeout", "attempts", "patience")
+ASKED = ("base_url", "key_from", "timeout", "attempts", "patience")
 LIMITS = ("concurrency", "give_up_after", "max_dollars", "max_total_tokens")
 HOW = (*ASKED, *LIMITS, "models", "header")
-"""What may change from one call of a run to the next: options of `vagen bench` and `vagen resume`."""
+"""What may change from one call of a run to the next: options of `vagen bench` and `vagen
+resume`.
+"""
 
 
 def asked_by(how: Mapping[str, Any], **more: Any) -> Asked:
@@ -129,11 +141,18 @@ def parse_headers(pairs: Sequence[str]) -> dict[str, str]:
         name, found, value = pair.partition("=")
         if not found or not HEADER_NAME.fullmatch(name) or not value.isprintable():
             raise ProtocolError(
-                f"header {pair!r} is not valid: write NAME=VALUE, such as api-key=$AZURE_KEY"
+                f"header {re.split('[=:]', pair)[0]!r} is not valid: write NAME=VALUE, such as "
+                "api-key=$AZURE_KEY"
             )
         if name.lower() in SENDING:
             raise ProtocolError(
-                f"header {name} is not valid: it says how a request is sent, which is not to be chosen"
+                f"header {name} is not valid: it says how a request is sent, which is not to be "
+                "chosen"
+            )
+        if value == WITHHELD:
+            raise ProtocolError(
+                f"header {name} was no variable, so the run folder doesn't hold its value; give "
+                f"it again: --header {name}=…"
             )
         headers[name] = value
     return headers

@@ -1,7 +1,8 @@
-"""A run's pictures in one file, each stored once. Single files would take half of the runner's time; hubs limit them.
+"""A run's pictures in one file, each stored once. Single files would take half of the runner's
+time; hubs limit them.
 
-A record is a line `SHA256 LENGTH`, LENGTH bytes of PNG, and a line feed. A record that a killed process left incomplete
-is the last one, and is dropped.
+A record is a line `SHA256 LENGTH`, LENGTH bytes of PNG, and a line feed. A record that a killed
+process left incomplete is the last one, and is dropped.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator, KeysView
 from pathlib import Path
 
 from vagen_benchmarks.errors import RunFolderError
-from vagen_benchmarks.runs.chain import AppendedFile
+from vagen_benchmarks.runs.appending import AppendedFile
 
 _HEAD = re.compile(rb"([0-9a-f]{64}) ([0-9]{1,12})\n")
 _LONGEST_HEAD = 78  # the hash's 64, a space, the length's 12, a line feed
@@ -82,7 +83,9 @@ class PictureWriter(AppendedFile):
         super().__init__(pack.path, pack.complete)
 
     def add(self, pictures: Iterable[tuple[str, bytes]]) -> None:
-        """Store pictures, by name and PNG, that are new. They survive the end of the process once this returns."""
+        """Store pictures, by name and PNG, that are new. They survive the end of the process once
+        this returns.
+        """
         new = {name: png for name, png in pictures if name not in self.stored}
         self.append(
             b"".join(b"%b %d\n%b\n" % (name.encode(), len(png), png) for name, png in new.items())

@@ -1,4 +1,5 @@
-"""Protocols as files: which environments and options make the columns of a table, and what is known to compare with.
+"""Protocols as files: which environments and options make the columns of a table, and what is known
+to compare with.
 
 A file (TOML; those of this package are in `protocols/`):
 
@@ -6,12 +7,14 @@ A file (TOML; those of this package are in `protocols/`):
     [options]                   of every environment
     [axis]                      option, values: every column is played once for each value
     [sampling]                  max_tokens, temperature, top_p
-    context                     what prompts show of the past, such as "last:2": see `vagen_adapters.context`
+    context                     what prompts show of the past, such as "last:2": see
+                                `vagen_adapters.context`
     [scoring]                   judge, betas: see `vagen_benchmarks.runs.scoring`
-    [[columns]]                 name, group, env, episodes, options, metric ("success" or one of the environment's
-                                own, at the last turn), values (those of the axis that it has);
-                                or columns = "NAME", those of another file
-    [published]                 rows of figures in the order of the columns, to stand beside the run's
+    [[columns]]                 name, group, env, episodes, options, metric ("success" or one of the
+                                environment's own, at the last turn), values (those of the axis that
+                                it has); or columns = "NAME", those of another file
+    [published]                 rows of figures in the order of the columns, to stand beside the
+                                run's
 """
 
 from __future__ import annotations
@@ -82,7 +85,9 @@ class Plan:
     def cells(
         self,
     ) -> Iterator[tuple[Mapping[str, Any], str | None, str, dict[str, Any], list[str]]]:
-        """Column, value of the axis; the task's label, options, and the names of those that tell tasks apart."""
+        """Column, value of the axis; the task's label, options, and the names of those that tell
+        tasks apart.
+        """
         for value in self.values:
             for column in self.data["columns"]:
                 if value is not None and value not in column.get("values", self.values):
@@ -113,7 +118,9 @@ class Plan:
         return self.data.get("split", "test"), self.data.get("first_seed", 0), column["episodes"]
 
     def altered(self) -> str:
-        """In what this differs from the package's file of the same name; empty where it doesn't, or there is none."""
+        """In what this differs from the package's file of the same name; empty where it doesn't, or
+        there is none.
+        """
         if not (HERE / f"{self.name}.toml").is_file():
             return ""
         own = json.loads(json.dumps(load_plan(self.name).data))
@@ -122,14 +129,17 @@ class Plan:
 
 
 def load_plan(name_or_path: str) -> Plan:
-    """A plan of this package by name, or a file. Raises ProtocolError if there is none or it isn't one."""
+    """A plan of this package by name, or a file. Raises ProtocolError if there is none or it isn't
+    one.
+    """
     path = HERE / f"{name_or_path}.toml"
     if not path.is_file():
         path = Path(name_or_path)
     if not path.is_file():
         known = [file.stem for file in HERE.glob("*.toml")]
         raise ProtocolError(
-            f"no protocol {name_or_path!r}, nor a file of that name.{did_you_mean(name_or_path, known)}"
+            f"no protocol {name_or_path!r}, nor a file of that "
+            f"name.{did_you_mean(name_or_path, known)}"
         )
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))

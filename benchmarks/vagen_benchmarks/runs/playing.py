@@ -14,9 +14,11 @@ import gymnasium as gym
 
 from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call, ContextSummary, Game, Reply
 from vagen_benchmarks.errors import EndpointError, Stopped
+from vagen_benchmarks.redaction import redact
 from vagen_benchmarks.runs.episode import Ended
+from vagen_benchmarks.runs.journal import OWN_REQUEST, EpisodeLedger, hash_of
 from vagen_benchmarks.runs.protocol import Task
-from vagen_benchmarks.stop_reasons import Stop
+from vagen_benchmarks.stop_reasons import ENDING_STOPS, Stop
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import SimulatorError, place_of
 from vagen_envs.registration import declared
@@ -30,10 +32,11 @@ R = TypeVar("R")
 
 
 class Seat:
-    """Plays one episode after the other, and keeps its environment for the next episode of the same task.
+    """Plays one episode after the other, and keeps its environment for the next episode of the same
+    task.
 
-    An environment that isn't quick, or an agent that blocks, gets a thread of the seat's own: a simulator must not
-    change threads.
+    An environment that isn't quick, or an agent that blocks, gets a thread of the seat's own: a
+    simulator must not change threads.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -79,6 +82,10 @@ def is_quick(env_id: str) -> bool:
     return bool(getattr(declared(env_id)[1], "quick", False))
 
 
+class _NotRepeatedError(Exception):
+    """The replies that were kept led to another observation than when they were written."""
+
+
 class _AgentBrokeError(Exception):
     """An agent raised something that isn't an EndpointError."""
 
@@ -101,11 +108,17 @@ class PlayedEpisode:
     hopeless: bool = False
 
 
-async def play(seat: Seat, planned: PlannedEpisode, *, again: bool = True) -> PlayedEpisode:
-    """Play an episode. An environment that breaks is replaced, and the episode begun again once."""
+async def play(
+    seat: Seat, planned: PlannedEpisode, ledger: EpisodeLedger, *, again: bool = True
+) -> PlayedEpisode:
+    """Play an episode, on from the replies that the ledger has kept.
+
+    An environment that breaks is replaced, and the episode begun again once.
+    """
     played = PlayedEpisode()
+    ledger.begin()
     try:
-        await _turns(seat, planned, played)
+        await _turns(seat, planned, played, ledger)
     except Stopped:
         raise
     except EndpointError as error:
@@ -115,12 +128,15 @@ async def play(seat: Seat, planned: PlannedEpisode, *, again: bool = True) -> Pl
     except Exception as error:
         await seat.leave()
         if again:
-            return await play(seat, planned, again=False)
+            ledger.kept = []
+            return await play(seat, planned, ledger, again=False)
         played.ended = Ended(Stop.ENVIRONMENT, f"{type(error).__name__}: {error}")
     return played
 
 
-async def _turns(seat: Seat, planned: PlannedEpisode, played: PlayedEpisode) -> None:
+async def _turns(
+    seat: Seat, planned: PlannedEpisode, played: PlayedEpisode, ledger: EpisodeLedger
+) -> None:
     _, task, seed, repeat = planned
     env = await seat.take(task)
     inner = env.unwrapped
@@ -128,16 +144,32 @@ async def _turns(seat: Seat, planned: PlannedEpisode, played: PlayedEpisode) -> 
     _, info = await seat.call(env.reset, seed=seed)
     played.content = info["level"]["content"]
     past = played.turns, played.calls, played.summaries
-    game = Game(inner, task.label, task.split, seed, repeat, inner.observed, *past)
+    game = Game(inner, task.label, task.split, seed, repeat, inner.observed, *past, ledger=ledger)
+
+    async def step(reply: Reply) -> bool:
+        _, _, terminated, truncated, info = await seat.call(env.step, reply.text)
+        played.turns.append(info["turn"])
+        played.calls.append(reply.call)
+        game.now = info["turn"].result
+        stop = ENDING_STOPS.get(reply.call.ending) if reply.call else None
+        if stop and reply.call and not info["turn"].success:
+            said = reply.call.said or f"the endpoint's reply is {reply.call.ending}"
+            played.ended = Ended(stop, said)
+        return bool(terminated or truncated or played.ended)
+
     over = False
     try:
+        for kept in ledger.kept:
+            if over or kept.seen != hash_of(game.now):
+                # Another version of a simulator, or another machine: what was played isn't repeated
+                # exactly.
+                raise _NotRepeatedError
+            if kept.summary:
+                game.summaries.append(ContextSummary(len(game.turns), kept.text, kept.call))
+            else:
+                over = await step(Reply(kept.text, kept.call))
         while not over:
-            reply = await _reply(seat, game)
-            _, _, terminated, truncated, info = await seat.call(env.step, reply.text)
-            over = terminated or truncated
-            played.turns.append(info["turn"])
-            played.calls.append(reply.call)
-            game.now = info["turn"].result
+            over = await step(await _reply(seat, game))
     finally:
         if isinstance(seat.agent, AsyncAgent):
             seat.agent.over(game)
@@ -147,7 +179,11 @@ async def _reply(seat: Seat, game: Game) -> Reply:
     agent = seat.agent
     try:
         if isinstance(agent, AsyncAgent):
-            return await agent.areply(game)
+            written = await agent.areply(game)
+            text = redact(written.text)
+            if written.call is not None and game.ledger.last_turn != len(game.turns):
+                game.ledger.answered(game, text, written.call, request=OWN_REQUEST)
+            return Reply(text, written.call)
         reply = await seat.call(_asked, agent, game)
     except (EndpointError, Stopped, SimulatorError):
         raise
@@ -165,7 +201,10 @@ async def _reply(seat: Seat, game: Game) -> Reply:
         raise _AgentBrokeError(
             f"reply() returned a Reply whose call is a {kind}; it must be a Call or None"
         )
-    return Reply(_paired(reply.text), reply.call)
+    text = redact(_paired(reply.text))
+    if reply.call is not None:
+        game.ledger.answered(game, text, reply.call)
+    return Reply(text, reply.call)
 
 
 def _paired(text: str) -> str:

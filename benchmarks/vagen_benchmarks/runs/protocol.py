@@ -1,4 +1,6 @@
-"""The protocol of a run: episodes, environments with their options, agents. It is stored with its hash."""
+"""The protocol of a run: episodes, environments with their options, agents. It is stored with its
+hash.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ import gymnasium as gym
 
 import vagen_envs
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.redaction import redacted
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import VagenError, did_you_mean, place_of
 from vagen_envs.seeding import SPLITS
@@ -78,12 +81,14 @@ class Protocol:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary with a schema version and the hash of all else."""
-        data = json.loads(json.dumps({"schema": SCHEMA, **dataclasses.asdict(self)}))
+        data = redacted({"schema": SCHEMA, **dataclasses.asdict(self)})
         return {**data, "sha256": _sha256(data)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read a protocol back. Raises ProtocolError if it was written by another schema or changed by hand."""
+        """Read a protocol back. Raises ProtocolError if it was written by another schema or changed
+        by hand.
+        """
         if data.get("schema") != SCHEMA:
             raise ProtocolError(
                 f"protocol of schema {data.get('schema')!r}; this version reads {SCHEMA}"
@@ -120,7 +125,9 @@ def task_label(env_id: str, options: Mapping[str, Any], shown: Iterable[str]) ->
 
 
 def agent_options(described: Mapping[str, Any]) -> dict[str, Any]:
-    """What an agent sets of its environments, by its description: of its profile, or of what it was trained on."""
+    """What an agent sets of its environments, by its description: of its profile, or of what it was
+    trained on.
+    """
     return {
         **(described.get("profile") or {}).get("options", {}),
         **(described.get("options") or {}),
@@ -146,7 +153,9 @@ def differing(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, 
 
 
 def differences(one: Any, other: Any, path: str = "") -> list[str]:
-    """In what two JSON values differ, hashes aside, a line each: `tasks.0.split: 'test' / 'val'`."""
+    """In what two JSON values differ, hashes aside, a line each: `tasks.0.split: 'test' /
+    'val'`.
+    """
     found = [each for each in differing(one, other, path) if each[0].rpartition(".")[2] != "sha256"]
     return [f"{where}: {mine!r:.80} / {theirs!r:.80}" for where, mine, theirs in found]
 
@@ -157,7 +166,9 @@ def short_name(env_id: str) -> str:
 
 
 def resolve_id(name: str) -> str:
-    """A registered id for what a person may write: `vagen/Sokoban-v0`, `Sokoban-v0` or `sokoban`."""
+    """A registered id for what a person may write: `vagen/Sokoban-v0`, `Sokoban-v0` or
+    `sokoban`.
+    """
     if name in gym.registry or ":" in name:
         if ":" in name and "" not in sys.path and str(Path.cwd()) not in sys.path:
             sys.path.append(
@@ -170,7 +181,8 @@ def resolve_id(name: str) -> str:
             return env_id
     known = [short_name(env_id) for env_id in vagen_envs.ENV_IDS]
     near = [each for each in known if wanted and wanted in each]
-    # Of a short name for a long one difflib makes nothing: `svgg` and `svgreconstruction` share three letters of 21.
+    # Of a short name for a long one difflib makes nothing: `svgg` and `svgreconstruction` share
+    # three letters of 21.
     near = (
         near
         or difflib.get_close_matches(wanted, known, 1)
@@ -184,7 +196,8 @@ def resolve_id(name: str) -> str:
 
 
 def import_environments(tasks: Iterable[Task]) -> None:
-    """Import the modules that `MODULE:ID` names in a run of one's own, which define the kinds of its states.
+    """Import the modules that `MODULE:ID` names in a run of one's own, which define the kinds of
+    its states.
 
     Raises:
         ProtocolError: a module can't be imported.
@@ -202,7 +215,9 @@ def import_environments(tasks: Iterable[Task]) -> None:
 
 @contextlib.contextmanager
 def _own_code(env_id: str) -> Iterator[None]:
-    """Turn a fault in the module of an environment `MODULE:ID` into one error that says where it is."""
+    """Turn a fault in the module of an environment `MODULE:ID` into one error that says where it
+    is.
+    """
     try:
         yield
     except VagenError:
@@ -234,7 +249,8 @@ def make_task(
     episodes: int | None,
     shown: Sequence[str] = (),
 ) -> Task:
-    """A task whose environment was made and reset once, so that what is missing shows before the run.
+    """A task whose environment was made and reset once, so that what is missing shows before the
+    run.
 
     Without `episodes`, the environment's own `test_episodes` are meant.
 
@@ -308,7 +324,8 @@ def make_tasks(
             shown = ["strategy"] if len(strategies) > 1 else []
             try:
                 task = make_task(env_id, chosen, split, first_seed, episodes, shown)
-                # Two ids may stand for one environment with the same options; without ids it is played once.
+                # Two ids may stand for one environment with the same options; without ids it is
+                # played once.
                 if env_ids or (task.config, task.system_prompt) not in known:
                     tasks.append(task)
                     known.append((task.config, task.system_prompt))

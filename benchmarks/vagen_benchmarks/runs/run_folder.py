@@ -1,12 +1,11 @@
-"""A run on disk. Finished episodes survive whenever the process is killed, and none is stored in part.
+"""A run on disk. Finished episodes survive whenever the process is killed, and none is stored in
+part.
 
 protocol.json     the protocol with its hash; written once, by atomic rename
-episodes.jsonl    one line per episode; an incomplete last line is dropped when read. `chain` is the hash of the line
-                  and of the chain before it, so that a removed or changed line shows
-journal.jsonl     starts and ends of the runner, and the start of each episode. Chained likewise; `episodes` is the last
-                  hash of episodes.jsonl at that time
+episodes.jsonl    one line per episode; an incomplete last line is dropped when read
+journal.jsonl     starts, ends, requests and replies, when they happen (`runs.journal`)
 pictures.pack     PNGs by SHA-256, each stored once
-report.html       made from the others
+report.html       made from the others; report/index.html if there is much to show
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
-from vagen_benchmarks.redaction import redact, redact_errors, secrets
-from vagen_benchmarks.runs.chain import Chain
+from vagen_benchmarks.redaction import note_environment, redact
+from vagen_benchmarks.runs.appending import AppendedLines
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.picture_pack import PicturePack, PictureWriter
 from vagen_benchmarks.runs.protocol import Protocol, Task, differences
@@ -45,12 +44,12 @@ class RunFolder:
         self.pictures = PicturePack(path / "pictures.pack")
         self.episodes_file = path / "episodes.jsonl"
         self.journal_file = path / "journal.jsonl"
-        self.report = path / "report.html"
         if not path.exists():
             raise RunFolderError(f"there is no folder {path}; the current folder is {Path.cwd()}")
         if not (path / "protocol.json").is_file():
             raise RunFolderError(
-                f"{path} is not a run folder: it has no protocol.json. Name one that vagen bench made"
+                f"{path} is not a run folder: it has no protocol.json. Name one that vagen bench "
+                "made"
             )
         try:
             self.protocol = Protocol.from_json(
@@ -74,8 +73,16 @@ class RunFolder:
         self.damaged = 0
         """Damaged lines, known after `index`."""
 
+    @property
+    def report(self) -> Path:
+        """The page of the report, of which a large one is a folder; it may not be there."""
+        folder = self.path / "report" / "index.html"
+        return folder if folder.is_file() else self.path / "report.html"
+
     def index(self) -> dict[str, tuple[int, int]]:
-        """Offset and length of each episode's last complete line by key, in the order of the run."""
+        """Offset and length of each episode's last complete line by key, in the order of the
+        run.
+        """
         found: dict[str, tuple[int, int]] = {}
         self.damaged = 0
         for offset, line, data in self.lines():
@@ -94,11 +101,11 @@ class RunFolder:
         with self.episodes_file.open("rb") as file:
             for offset, length in index.values():
                 file.seek(offset)
-                yield read_episode(file.read(length))
+                yield Episode.from_json(json.loads(file.read(length)))
 
     def all_episodes(self) -> Iterator[Episode]:
         """Every stored attempt, failed ones included."""
-        return (read_episode(line) for _, line, data in self.lines() if data is not None)
+        return (Episode.from_json(data) for _, _, data in self.lines() if data is not None)
 
     def journal(self) -> list[dict[str, Any]]:
         if not self.journal_file.is_file():
@@ -114,7 +121,9 @@ class RunFolder:
         ]
 
     def judged_by(self) -> dict[str, Any] | None:
-        """The judge of the turns and its settings, during the run or in a later rescoring. None without a judge."""
+        """The judge of the turns and its settings, during the run or in a later rescoring. None
+        without a judge.
+        """
         scoring = next(
             (entry for entry in reversed(self.journal()) if entry["event"] == "rescore"), None
         )
@@ -155,15 +164,10 @@ def storing(path: Path) -> Iterator[None]:
         ) from error
 
 
-def read_episode(line: bytes | str) -> Episode:
-    """The episode of a complete line, with or without its hash."""
-    data = json.loads(line)
-    data.pop("chain", None)
-    return Episode.from_json(data)
-
-
 def lock(path: Path) -> IO[str]:
-    """Make a folder and lock it until the file is closed; raise RunFolderError if another process has locked it."""
+    """Make a folder and lock it until the file is closed; raise RunFolderError if another process
+    has locked it.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
         file = (path / ".lock").open("w")
@@ -178,7 +182,8 @@ def lock(path: Path) -> IO[str]:
         raise RunFolderError(
             f"another process writes to {path}; wait for it or name another folder"
         ) from error
-    except OSError:  # a file system without locks, such as Lustre or some NFS: nothing tells whether others write
+    # a file system without locks, such as Lustre or some NFS: nothing tells whether others write
+    except OSError:
         pass
     return file
 
@@ -192,7 +197,8 @@ class RunWriter(RunFolder):
         new: refuse a folder that has episodes.
 
     Raises:
-        RunFolderError: another process writes to the folder, or the folder holds another run or other files.
+        RunFolderError: another process writes to the folder, or the folder holds another run or
+            other files.
     """
 
     def __init__(self, path: Path, protocol: Protocol, *, new: bool = False) -> None:
@@ -232,14 +238,11 @@ class RunWriter(RunFolder):
             )
         self._writing = threading.Lock()
         self.scored = 0  # episodes with a score that this writer has stored
-        self._keys = secrets()
-        first = str(self.protocol.to_json()["sha256"])
+        note_environment()
         with storing(path):
             self._pictures = PictureWriter(self.pictures)
-            self._episodes, self._journal = (
-                Chain(self.episodes_file, first),
-                Chain(self.journal_file, first),
-            )
+            self._episodes = AppendedLines(self.episodes_file)
+            self._journal = AppendedLines(self.journal_file)
         self.finished = self._finished()
 
     def left(self, agent: str) -> list[tuple[str, Task, int, int]]:
@@ -257,15 +260,17 @@ class RunWriter(RunFolder):
         return finished
 
     def add(self, episode: Episode, pictures: Iterable[Picture]) -> None:
-        """Store an episode: first its pictures, then its line. It then survives the end of the process.
+        """Store an episode: first its pictures, then its line. It then survives the end of the
+        process.
 
-        A power cut may lose the last seconds' episodes, which are then played again. May be called from threads.
+        A power cut may lose the last seconds' episodes, which are then played again. May be called
+        from threads.
         """
         stored = self._pictures.stored
         new = [
             (picture.sha256, picture.png) for picture in pictures if picture.sha256 not in stored
         ]
-        line = json.dumps(redact_errors(episode.to_json(), self._keys), separators=(",", ":"))
+        line = redact(json.dumps(episode.to_json(), separators=(",", ":")))
         with self._writing, storing(self.path):
             self._pictures.add(new)
             self._episodes.add(line)
@@ -275,9 +280,7 @@ class RunWriter(RunFolder):
 
     def note(self, event: str, **facts: Any) -> None:
         with self._writing, storing(self.path):
-            # The head of the episodes' chain: an episode that is dropped and played anew after this no longer fits.
-            line = json.dumps({"event": event, **facts, "episodes": self._episodes.head})
-            self._journal.add(redact(line, self._keys))
+            self._journal.add(redact(json.dumps({"event": event, **facts})))
 
     def close(self) -> None:
         """Write everything to the disk and free the folder."""

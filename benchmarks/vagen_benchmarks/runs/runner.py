@@ -1,4 +1,6 @@
-"""Plays the episodes of a protocol in one event loop, since agents that call a model mostly wait."""
+"""Plays the episodes of a protocol in one event loop, since agents that call a model mostly
+wait.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,16 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
-from vagen_benchmarks.agents.base import Agent, AsyncAgent
+from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call
 from vagen_benchmarks.clients.budget import RunBudget
 from vagen_benchmarks.errors import Stopped
 from vagen_benchmarks.runs.episode import Ended, Episode
+from vagen_benchmarks.runs.journal import EpisodeLedger, KeptReply, kept_replies, spending
 from vagen_benchmarks.runs.playing import PlannedEpisode, PlayedEpisode, Seat, is_quick, play
 from vagen_benchmarks.runs.protocol import Skipped
 from vagen_benchmarks.runs.run_folder import RunWriter
 from vagen_benchmarks.runs.scoring import RunScoring
-from vagen_benchmarks.stop_reasons import Stop
+from vagen_benchmarks.stop_reasons import ENDING_STOPS, Stop
 from vagen_rewards.usage import Usage
 
 
@@ -60,10 +63,12 @@ class Policy:
     """Limits of a run.
 
     Attributes:
-        concurrency: episodes in flight of an agent that calls a model. Other agents play one at a time.
-        give_up_after: stop after this many episodes in a row that failed, or ended before their first turn.
-        max_dollars, max_total_tokens: send no request that could exceed these, counting requests in flight at their
-            worst case and what earlier calls of the run have spent.
+        concurrency: episodes in flight of an agent that calls a model. Other agents play one at a
+            time.
+        give_up_after: stop after this many episodes in a row that failed, or ended before their
+            first turn.
+        max_dollars, max_total_tokens: send no request that could exceed these, counting requests in
+            flight at their worst case and what earlier calls of the run have spent.
     """
 
     concurrency: int = 16
@@ -120,9 +125,7 @@ class _Run:
     outcome: Outcome = field(default_factory=Outcome)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     failed_in_row: int = 0
-    stored: RunBudget = field(
-        default_factory=RunBudget
-    )  # spending of this call that is in the folder
+    kept: dict[str, list[KeptReply]] = field(default_factory=dict)
     disk: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "disk"))
     judges: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(32, "judge"))
 
@@ -133,24 +136,27 @@ class _Run:
         )
         prices = {agent.name: agent.price for agent in agents if agent.calls_a_model}
         self.budget = RunBudget(prices, self.policy.max_dollars, self.policy.max_total_tokens)
-        for episode in self.folder.all_episodes() if prices else ():
-            self.budget.add(episode.agent, episode.all_calls)
-        self.budget.spend(*unstored(self.folder.journal()))
-        self.budget.open()
+        of_key = {
+            planned[0]: agent.name
+            for agent in agents
+            for planned in self.folder.protocol.keys(agent.name)
+        }
+        earlier = self.folder.journal()
+        spent = spending(earlier, of_key)
+        for agent, call in spent.calls:
+            self.budget.add(agent, [call])
+        self.budget.spend(spent.dollars, spent.tokens)
+        stored = Counter(data["key"] for _, _, data in self.folder.lines() if data is not None)
+        self.kept = kept_replies(earlier, stored)
 
     def finish(self, agents: Sequence[Agent]) -> None:
         """Write the end to the journal and complete the outcome."""
-        outcome, budget = self.outcome, self.budget
-        outcome.usage = budget.usage
+        outcome = self.outcome
+        outcome.usage = self.budget.usage
         planned = sum(1 for agent in agents for _ in self.folder.protocol.keys(agent.name))
         outcome.left = max(0, planned - len(self.folder.finished) - outcome.failed)
         counts = {name: getattr(outcome, name) for name in ("played", "failed", "left", "reason")}
-        # Interrupted episodes and lost requests cost money, which a resumed run's budget must know.
-        lost = {
-            "dollars": max(0.0, round(budget.dollars - budget.earlier[0] - self.stored.dollars, 9)),
-            "tokens": max(0, budget.tokens - budget.earlier[1] - self.stored.tokens),
-        }
-        self.folder.note("end", at=_now(), **counts, scored=self.folder.scored, unstored=lost)
+        self.folder.note("end", at=_now(), **counts, scored=self.folder.scored)
 
     async def play(self, agents: Sequence[Agent]) -> None:
         try:
@@ -187,7 +193,8 @@ class _Run:
                     seat.result()
                 left -= {stop}
                 if stop in done and left:
-                    # Episodes in flight may end, since they are paid for; those that wait for an outage are given up.
+                    # Episodes in flight may end, since they are paid for; those that wait for an
+                    # outage are given up.
                     waits = isinstance(agent, AsyncAgent) and agent.waits
                     _, left = await asyncio.wait(left, timeout=0 if waits else None)
                     break
@@ -200,18 +207,10 @@ class _Run:
         seat, loop = Seat(agent), asyncio.get_running_loop()
         try:
             while not self.stop.is_set() and (planned := next(episodes, None)) is not None:
-                self.folder.note("begin", key=planned[0])
                 try:
-                    played = await play(seat, planned)
+                    played = await play(seat, planned, self._ledger(agent, planned[0]))
                 except Stopped:
                     break
-                if agent.calls_a_model and not isinstance(
-                    agent, AsyncAgent
-                ):  # which counts its calls by itself
-                    self.budget.add(
-                        agent.name,
-                        [None if call is None else call.to_json() for call in played.calls],
-                    )
                 if self.scoring is not None:
                     options = planned[1].options
                     judged = await loop.run_in_executor(
@@ -224,6 +223,13 @@ class _Run:
                 self._count(played)
         finally:
             await seat.leave()
+
+    def _ledger(self, agent: Agent, key: str) -> EpisodeLedger:
+        def spend(call: Call) -> None:  # of an agent that doesn't count its requests by itself
+            self.budget.add(agent.name, [call.to_json()])
+
+        kept = self.kept.pop(key, ()) if agent.is_stateless else ()
+        return EpisodeLedger(self.folder.note, key, spend, kept)
 
     async def _store(self, agent: Agent, planned: PlannedEpisode, played: PlayedEpisode) -> None:
         key, task, seed, repeat = planned
@@ -239,7 +245,6 @@ class _Run:
             await asyncio.get_running_loop().run_in_executor(
                 self.disk, self.folder.add, episode, pictures
             )
-        self.stored.add(agent.name, episode.all_calls)
         self.told(episode)
 
     def _count(self, played: PlayedEpisode) -> None:
@@ -248,7 +253,8 @@ class _Run:
         if ended.kind is Stop.SPENT:  # left for a larger budget
             return self._end(ended.message)
         self.outcome.count(ended)
-        if ended.kind.counts and played.turns:
+        is_blocked = ended.kind in ENDING_STOPS.values() and len(played.turns) < 2
+        if ended.kind.counts and not is_blocked:
             self.failed_in_row = 0
             return None
         self.failed_in_row += 1  # an endpoint that refuses every first prompt isn't set up for this
@@ -266,7 +272,9 @@ class _Run:
 
 
 def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine in a thread with its own event loop, since a notebook's thread has a running one already."""
+    """Run a coroutine in a thread with its own event loop, since a notebook's thread has a running
+    one already.
+    """
     loop = asyncio.new_event_loop()
     task = loop.create_task(work)
     thread = threading.Thread(
@@ -287,12 +295,6 @@ def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
 
 async def _ended(task: asyncio.Task[None]) -> None:
     await asyncio.wait([task])
-
-
-def unstored(journal: Sequence[dict[str, Any]]) -> tuple[float, int]:
-    """Dollars and tokens that earlier calls of the run spent on episodes that weren't stored."""
-    spent = [entry["unstored"] for entry in journal if "unstored" in entry]
-    return sum(entry["dollars"] for entry in spent), sum(entry["tokens"] for entry in spent)
 
 
 def _now() -> str:

@@ -1,4 +1,6 @@
-"""What agents say, judged while they play: verdicts in each turn, as `vagen judge rescore` gives them afterwards."""
+"""What agents say, judged while they play: verdicts in each turn, as `vagen judge rescore` gives
+them afterwards.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.scores import PARTS, TurnScores, wait_for
 
 MEASURED = {"weighting": "plain"}
-"""A benchmark measures, and the judge's own score is what the paper's figures are; training pays by information."""
+"""A benchmark measures, and the judge's own score is what the paper's figures are; training pays by
+information.
+"""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,8 @@ class RunScoring:
     def scored(
         self, turns: Sequence[Turn], env_options: Mapping[str, Any]
     ) -> list[tuple[Turn, TurnScores]]:
-        """The turns with verdicts, reasons and reward terms, and their scores. Blocks; may be called from threads.
+        """The turns with verdicts, reasons and reward terms, and their scores. Blocks; may be
+        called from threads.
 
         Args:
             turns: of one environment.
@@ -58,11 +63,13 @@ class RunScoring:
 
 
 def make_scoring(settings: Mapping[str, Any] | None, **llm: Any) -> RunScoring | None:
-    """Make a protocol's scoring: `judge`, `betas` (0.5 for each part), `gate`, `weighting` and `penalty`.
+    """Make a protocol's scoring: `judge`, `betas` (0.5 for each part), `gate`, `weighting` and
+    `penalty`.
 
     Args:
         settings: of a protocol; None gives no scoring.
-        llm: options of a language model's judge that don't belong to the protocol, such as its cache.
+        llm: options of a language model's judge that don't belong to the protocol, such as its
+            cache.
 
     Raises:
         ProtocolError: an entry is unknown.
@@ -71,8 +78,8 @@ def make_scoring(settings: Mapping[str, Any] | None, **llm: Any) -> RunScoring |
         return None
     if not isinstance(settings.get("judge"), str):
         raise ProtocolError(
-            "the scoring names no judge: give judge = 'rule' or another of `vagen judge`, and betas = "
-            "{grounding = …, world_modeling = …} if not 0.5"
+            "the scoring names no judge: give judge = 'rule' or another of `vagen judge`, and "
+            "betas = {grounding = …, world_modeling = …} if not 0.5"
         )
     options = {
         **MEASURED,

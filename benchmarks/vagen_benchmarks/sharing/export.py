@@ -1,7 +1,8 @@
-"""A run as data for others: a table of turns for analysis, or chat samples for supervised fine-tuning.
+"""A run as data for others: a table of turns for analysis, or chat samples for supervised
+fine-tuning.
 
-Parquet files are read by pandas, polars and Hugging Face `datasets` (pictures arrive decoded there);
-JSON lines by everything else.
+Parquet files are read by pandas, polars and Hugging Face `datasets` (pictures arrive decoded
+there); JSON lines by everything else.
 """
 
 from __future__ import annotations
@@ -15,14 +16,25 @@ from typing import Any, Literal
 from vagen_adapters.context import ContextPolicy, Message, chat_messages, summary_request
 from vagen_benchmarks.clients.base import encodable
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.results.summary import OWN_METRICS, summarise
+from vagen_benchmarks.results.summary import OWN_METRICS, STOPS, errors_of, summarise
+from vagen_benchmarks.results.table import column_of, results_table
 from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.protocol import Task
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.sharing.table_files import as_csv
 from vagen_envs.pictures import Picture
 from vagen_envs.turn import IMAGE_PLACEHOLDER, Turn
 
-Form = Literal["turns", "chat"]
-CALL = ("ending", "prompt_tokens", "completion_tokens", "cached_tokens", "dollars")
+Form = Literal["turns", "chat", "episodes", "summary"]
+CALL = (
+    "ending",
+    "prompt_tokens",
+    "completion_tokens",
+    "cached_tokens",
+    "dollars",
+    "served",
+    "fingerprint",
+)
 """What a turn's row says of its call."""
 BATCH = 200
 """Rows written at a time, so that memory doesn't grow with the run."""
@@ -39,21 +51,27 @@ def export(
     keep: Callable[[Episode], bool] = lambda _: True,
     context: ContextPolicy | None = None,
 ) -> int:
-    """Write the scored episodes that `keep` keeps, and return how many rows there are.
+    """Write the episodes that `keep` keeps, and return how many rows there are. Only scored ones
+    but for `"episodes"`.
 
     Args:
         run: what is written.
-        path: ends with `.parquet`, which `datasets` reads with its pictures, or with `.jsonl`.
-        form: `"turns"`, a row a turn; or `"chat"`, a row a sample: the whole episode, the turns
-            between two summaries with the summary, or each turn with what it showed. Contents are parts,
-            `{"type": "text", "text": …}` and `{"type": "image"}`, the latter for the next of the sample's `images`, as
-            TRL's SFTTrainer and chat templates take them.
+        path: ends with `.parquet`, which `datasets` reads with its pictures, with `.jsonl`, or with
+            `.csv` for `"episodes"` and `"summary"`, which are also `.csv` alone.
+        form: `"summary"`, the run's rows of `vagen table`; `"episodes"`, a row an episode, failed
+            ones included; `"turns"`, a row a turn; or `"chat"`, a row a sample: the whole episode,
+            the turns between two summaries with the summary, or each turn with what it showed.
+            Contents are parts, `{"type": "text", "text": …}` and `{"type": "image"}`, the latter
+            for the next of the sample's `images`, as TRL's SFTTrainer and chat templates take them.
         keep: which episodes.
-        context: for `"chat"`; the whole past by default. One with summaries needs a run that was played with it.
+        context: for `"chat"`; the whole past by default. One with summaries needs a run that was
+            played with it.
 
     Raises:
         ProtocolError: the path has another ending, or Parquet is asked for without pyarrow.
     """
+    if form in ("summary", "episodes"):
+        return _write_csv(run, path, form, keep)
     episodes = (episode for episode in run.episodes() if episode.failure is None and keep(episode))
     made = (
         _turns(episodes) if form == "turns" else _samples(run, episodes, context or ContextPolicy())
@@ -64,6 +82,47 @@ def export(
     if path.suffix == ".parquet":
         return _write_parquet(rows, path, form)
     raise ProtocolError(f"{path} has no ending that says how to write it: use .parquet or .jsonl")
+
+
+def _write_csv(run: RunFolder, path: Path, form: Form, keep: Callable[[Episode], bool]) -> int:
+    if path.suffix != ".csv":
+        raise ProtocolError(f"{path}: the form {form} is written as .csv")
+    if form == "summary":
+        rows = [row.to_json() for row in results_table([run]).rows]
+    else:
+        tasks = {task.label: task for task in run.protocol.tasks}
+        kept = (episode for episode in run.episodes() if keep(episode))
+        rows = [_episode_row(episode, tasks[episode.task]) for episode in kept]
+    path.write_text(as_csv(encodable(row) for row in rows), encoding="utf-8")
+    return len(rows)
+
+
+def _episode_row(episode: Episode, task: Task) -> dict[str, Any]:
+    """An episode as one flat row."""
+    calls, turns = episode.all_calls, episode.turns
+    errors = errors_of(episode)
+    own = turns[-1]["metrics"] if turns else {}
+    return {
+        **_facts(episode),
+        **column_of(task).to_json(),
+        "repeat": episode.repeat,
+        "level": episode.content,
+        "ended": episode.ended.kind.value,
+        "scored": episode.failure is None,
+        "success": episode.success,
+        "return": episode.score,
+        "turns": len(turns),
+        "valid_turns": sum(bool(turn["metrics"]["action_is_valid"]) for turn in turns),
+        **{name.replace(" ", "_"): name in errors for name in STOPS},
+        **{name: sum(call[name] or 0 for call in calls) for name in SUMMED if calls},
+        "attempts": sum(call["attempts"] for call in calls),
+        "served": " | ".join(dict.fromkeys(call["served"] for call in calls if call["served"])),
+        **{name: value for name, value in own.items() if name not in OWN_METRICS},
+    }
+
+
+SUMMED = ("prompt_tokens", "completion_tokens", "dollars", "seconds")
+"""What an episode's row adds up of its calls."""
 
 
 def _facts(episode: Episode) -> dict[str, Any]:
@@ -151,8 +210,8 @@ _IMAGE = {"type": "image", "text": None}
 def marked(run: RunFolder) -> list[str]:
     """Return one line per cell of a run with too many failed or missing episodes for a score."""
     return [
-        f"{row['task']}, {row['agent']}: {row['failed']} episodes failed and {row['missing']} were never played, of "
-        f"{row['played'] + row['failed'] + row['missing']}"
+        f"{row['task']}, {row['agent']}: {row['failed']} episodes failed and {row['missing']} "
+        f"were never played, of {row['played'] + row['failed'] + row['missing']}"
         for row in summarise(run).rows()
         if row["flagged"]
     ]
@@ -177,7 +236,8 @@ def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, form: Form) -> in
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ProtocolError(
-            f'{path} needs the Python module {error.name!r}. Install it with: pip install "vagen-envs[export]", '
+            f"{path} needs the Python module {error.name!r}. Install it with: pip install "
+            '"vagen-envs[export]", '
             "or write .jsonl"
         ) from error
     schema = _chat_schema(pa) if form == "chat" else _turns_schema(pa)
@@ -205,6 +265,8 @@ def _turns_schema(pa: Any) -> Any:
             "before",
             "after",
             "ending",
+            "served",
+            "fingerprint",
         ),
         pa.int64(): ("seed", "repeat", "turn", *(name for name in CALL if name.endswith("tokens"))),
         pa.float64(): ("reward", "dollars"),

@@ -1,8 +1,9 @@
-"""Whether a run's files are as a run left them and fit each other: what can be told without playing anything."""
+"""Whether a run's files are as a run left them and fit each other: what can be told without playing
+anything.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import re
@@ -14,7 +15,7 @@ from typing import Any
 import vagen_envs
 from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.results.summary import summarise
-from vagen_benchmarks.runs.chain import read_link
+from vagen_benchmarks.runs.journal import spending
 from vagen_benchmarks.runs.protocol import Task, differences, episode_key
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_envs.errors import VagenError
@@ -26,65 +27,32 @@ SHOWN = 20
 
 
 def edits(run: RunFolder) -> list[str]:
-    """What was changed since the run wrote it, a line each: episodes, their order, or the report's table."""
+    """What doesn't fit together in a run's files, a line each, as after an edit."""
     return [
-        *(finding for finding, _, _ in _walk_chain(run) if finding),
-        *journal_findings(run),
+        *damaged_findings(run),
         *begin_findings(run),
+        *scored_findings(run),
         *key_findings(run),
         *table_findings(run),
     ]
 
 
-def journal_findings(run: RunFolder) -> Iterator[str]:
-    """Journal entries that were changed or removed, and episodes removed since an entry was written.
-
-    An entry holds the last hash of the episodes' chain. Episodes that were dropped and played again lack that hash.
-    """
-    before = str(run.protocol.to_json()["sha256"])
-    places = {
-        before: -1,
-        **{chain: number for number, (_, chain, _) in enumerate(_walk_chain(run))},
-    }
-    lines = run.journal_file.read_bytes().splitlines() if run.journal_file.is_file() else []
-    reached = -1
-    for number, line in enumerate(lines, 1):
-        before, fits = read_link(before, line)
-        if not fits:
-            yield f"line {number} of journal.jsonl, or the one before it, was changed, inserted or removed"
-        with contextlib.suppress(ValueError, TypeError, AttributeError):
-            head = json.loads(line).get("episodes", "")
-            if places.get(head, -2) < reached:
-                yield f"line {number} of journal.jsonl: episodes that were stored by then have been removed or moved"
-            reached = max(reached, places.get(head, -2))
-
-
-def _walk_chain(run: RunFolder) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
-    """A finding or nothing, the stored hash and the data of each line of episodes.jsonl."""
-    before = str(run.protocol.to_json()["sha256"])
+def damaged_findings(run: RunFolder) -> Iterator[str]:
+    """Lines that are no episode. Without a line break the run was ended while it wrote the line."""
     for number, (_, line, data) in enumerate(run.lines(), 1):
-        if data is None:  # without a line break the run was ended while it wrote this one
-            yield (
-                (f"line {number} of episodes.jsonl is damaged" if line.endswith(b"\n") else ""),
-                "",
-                None,
-            )
-            continue
-        chain, fits = read_link(before, line)
-        if not chain:
-            yield (
-                f"line {number} of episodes.jsonl has no chain; it wasn't written by a run",
-                "",
-                data,
-            )
-            continue
-        where = f"line {number} of episodes.jsonl ({data['key']})"
+        if data is None and line.endswith(b"\n"):
+            yield f"line {number} of episodes.jsonl is damaged"
+
+
+def scored_findings(run: RunFolder) -> Iterator[str]:
+    """Scored episodes that the journal has counted and that were removed since."""
+    counted = sum(int(entry.get("scored") or 0) for entry in run.journal())
+    there = sum(episode.failure is None for episode in run.all_episodes())
+    if there < counted:
         yield (
-            "" if fits else f"{where}, or the one before it, was changed, inserted or removed",
-            chain,
-            data,
+            f"the journal has counted {counted} scored episodes, and {there} are there: some "
+            "were removed"
         )
-        before = chain
 
 
 @dataclass(frozen=True)
@@ -95,14 +63,19 @@ class Attempts:
         resumed: starts after the first.
         killed: starts without an end.
         replayed: stored attempts that a later one replaced, since they failed.
+        continued: episodes that went on at their turn after the run was killed or stopped.
         dropped: attempts that began and weren't stored, because the run was killed or stopped.
+        unanswered: requests whose reply never came, because the run was killed or the reply was too
+            late.
         rescored: whether the run is a copy of another with new scores.
     """
 
     resumed: int
     killed: int
     replayed: int
+    continued: int
     dropped: int
+    unanswered: int
     rescored: bool
 
     def __str__(self) -> str:
@@ -110,7 +83,9 @@ class Attempts:
         parts = [
             f"resumed {_times(self.resumed)}{killed}" if self.resumed else "",
             f"{self.replayed} failed attempts played again" if self.replayed else "",
+            f"{self.continued} episodes continued at their turn" if self.continued else "",
             f"{self.dropped} attempts begun and not stored" if self.dropped else "",
+            f"{self.unanswered} requests without a reply" if self.unanswered else "",
             "scored again from another run" if self.rescored else "",
         ]
         return ", ".join(filter(None, parts))
@@ -126,7 +101,9 @@ def count_attempts(run: RunFolder) -> Attempts:
         resumed=max(0, events.count("start") - 1),
         killed=killed,
         replayed=stored.total() - len(stored),
+        continued=sum("turns" in entry for entry in journal if entry["event"] == "begin"),
         dropped=(begun - stored).total(),
+        unanswered=spending(journal, {}).unanswered,
         rescored="rescore" in events,
     )
 
@@ -136,7 +113,9 @@ def _stored(run: RunFolder) -> Counter[str]:
 
 
 def _begun(journal: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    return Counter(str(entry.get("key")) for entry in journal if entry["event"] == "begin")
+    """How often each episode was begun anew."""
+    anew = (entry for entry in journal if entry["event"] == "begin" and "turns" not in entry)
+    return Counter(str(entry.get("key")) for entry in anew)
 
 
 def begin_findings(run: RunFolder) -> Iterator[str]:
@@ -208,13 +187,13 @@ def table_findings(run: RunFolder) -> list[str]:
     except (ValueError, KeyError, TypeError):
         shown = None
     if shown is None:
-        return ["report.html has no table; make it anew with vagen view"]
+        return [f"{run.report.name} has no table; make it anew with vagen view"]
     try:
         own = plain(summarise(run).rows())
     except (RunFolderError, KeyError, TypeError, ValueError) as error:
         return [f"the table can't be made from the episodes: {type(error).__name__}: {error}"]
     return [
-        f"table of report.html, {line} (of the episodes / shown)"
+        f"table of {run.report.name}, {line} (of the episodes / shown)"
         for line in differences(own, shown)[:SHOWN]
     ]
 

@@ -1,4 +1,6 @@
-"""One static page of verified runs: their scores, costs and protocol, and where their replays are."""
+"""One static page of verified runs: their scores, costs and protocol, and where their replays
+are.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.errors import NotVerifiedError
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.report.pages import relative_link, render
@@ -15,21 +17,16 @@ from vagen_benchmarks.results.labels import agent_settings, is_own_code, task_ti
 from vagen_benchmarks.results.plan_table import plan_table
 from vagen_benchmarks.results.stats import Estimate, combined
 from vagen_benchmarks.results.summary import estimate, summarise
+from vagen_benchmarks.results.table import SEES_ALL, results_table
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import count_attempts
+from vagen_benchmarks.sharing.table_files import NOTES, figure_cells
 from vagen_benchmarks.sharing.verify import verify
 from vagen_rewards.usage import Usage
 
-SEES_ALL = frozenset({"oracle"})
-"""Agents that read the simulator's state: shown for reference, without a rank."""
-
 Figures = tuple[Estimate | None, ...]
 """A score for each column; the last is the mean over them, `None` if one is missing."""
-
-
-class NotVerifiedError(BenchError):
-    """A run isn't what it claims to be, so it has no place on a leaderboard."""
 
 
 def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = False) -> Path:
@@ -70,6 +67,8 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
         "titles": titles,
         "sha256": conditions["sha256"],
         "unknown": unknown,
+        "cells": figure_cells(results_table(runs)),
+        "notes": NOTES,
     }
     with page.open("w", encoding="utf-8") as file:
         render("leaderboard.html", file, **facts, columns=named, lines=lines)
@@ -83,8 +82,8 @@ def _verified(run: RunFolder, trusted: bool) -> list[str]:
     if not verdict.ok:
         findings = "\n  ".join([*verdict.wrong, *verdict.unknown][:8])
         raise NotVerifiedError(
-            f"{run.path} can't be shown: it isn't what it claims to be, or can't be played again here:\n  {findings}\n"
-            f"See all with: vagen verify {run.path}"
+            f"{run.path} can't be shown: it isn't what it claims to be, or can't be played again "
+            f"here:\n  {findings}\nSee all with: vagen verify {run.path}"
         )
     return verdict.unknown
 
@@ -130,9 +129,11 @@ def _facts(
 
 
 def _rank(lines: list[dict[str, Any]]) -> None:
-    """Give each line its rank, one more than how many are surely better since their interval lies above, and sort.
+    """Give each line its rank, one more than how many are surely better since their interval lies
+    above, and sort.
 
-    Reference rows have none, nor has an agent with too many failures: the more fails, the higher an interval may reach.
+    Reference rows have none, nor has an agent with too many failures: the more fails, the higher an
+    interval may reach.
     """
     overall = [line["figures"][-1] for line in lines if not line["reference"]]
     known = [figure for figure in overall if figure and figure.is_bounded and not figure.flagged]

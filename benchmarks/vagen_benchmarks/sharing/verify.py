@@ -1,7 +1,7 @@
 """Plays a stored run again without its model, and says whether it is what it claims to be.
 
-Every episode is played from its level by its own replies. What can't be known from a run folder is who wrote the
-replies.
+Every episode is played from its level by its own replies. What can't be known from a run folder is
+who wrote the replies.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ from vagen_benchmarks.runs.protocol import (
 )
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import HERE, edits, missing_findings, picture_findings, plain
-from vagen_benchmarks.stop_reasons import Stop
+from vagen_benchmarks.stop_reasons import ENDING_STOPS, Stop
 from vagen_envs.errors import ConfigError, VagenError
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_rewards.scores import PARTS
 
 LAYOUT = frozenset({"preset", "layout", "tags", "reasoning", "native_thinking", "parsing"})
-"""What a model's profile may set of an environment: how replies are written, and nothing of the task."""
+"""What a model's profile may set of an environment: how replies are written, and nothing of the
+task.
+"""
 JUDGED = frozenset({*PARTS, "repetition"})
 """The reward terms of judges."""
 LONGEST_REPLY = 1 << 28
@@ -87,14 +89,28 @@ def verify(
     """Play every episode of a run again, and compare.
 
     Args:
-        run: may be untrusted: only environments of this package are made, and only with options that a remote client
-            may set (`vagen_adapters.permission`) or that the package's protocol file sets.
+        run: may be untrusted: only environments of this package are made, and only with options
+            that a remote client may set (`vagen_adapters.permission`) or that the package's
+            protocol file sets.
         trusted: make whatever the run names. An id may import a module, and an option be a path.
         progress: called after each episode.
     """
     verdict = Verdict()
+    makeable = _makeable(run, trusted, verdict)
+    if dict(run.protocol.versions) != HERE:
+        verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
+    verdict.wrong += [*edits(run), *missing_findings(run), *picture_findings(run)]
+    _replay_all(run, makeable, verdict, progress)
+    if run.judged_by():
+        verdict.unknown.append("the judge's verdicts and what they paid: judges aren't asked again")
+    return verdict
+
+
+def _makeable(run: RunFolder, trusted: bool, verdict: Verdict) -> dict[str, Task]:
+    """The tasks that may be made here, by label. What is wrong with tasks goes into the verdict."""
     plan = Plan.of(run.protocol)
-    altered, named = (plan.altered(), _named(plan)) if plan else ("", {})
+    altered = plan.altered() if plan else ""
+    named = _named(plan) if plan else {}
     makeable: dict[str, Task] = {}
     for task in run.protocol.tasks:
         is_named = named.get(task.label) == _asked(task)
@@ -111,9 +127,16 @@ def verify(
             verdict.wrong += _task_findings(task, verdict)
     if plan and altered:
         verdict.wrong.append(f"this isn't the package's protocol {plan.name}: {altered}")
-    if dict(run.protocol.versions) != HERE:
-        verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
-    verdict.wrong += [*edits(run), *missing_findings(run), *picture_findings(run)]
+    return makeable
+
+
+def _replay_all(
+    run: RunFolder,
+    makeable: Mapping[str, Task],
+    verdict: Verdict,
+    progress: Callable[[], None],
+) -> None:
+    """Play every episode again whose task can be made, in one environment for each agent's task."""
     options = {str(agent["name"]): agent_options(agent) for agent in run.protocol.agents}
     contexts = {
         str(agent["name"]): ContextPolicy.parse(agent.get("context", "all"))
@@ -138,9 +161,6 @@ def verify(
             progress()
         if env is not None:
             env.close()
-    if run.judged_by():
-        verdict.unknown.append("the judge's verdicts and what they paid: judges aren't asked again")
-    return verdict
 
 
 def _made(
@@ -239,7 +259,9 @@ def _replay(
 
 
 def _original_reply(stored: Mapping[str, Any]) -> str:
-    """A stored reply at its original length: of a longer one than is read only the end is stored."""
+    """A stored reply at its original length: of a longer one than is read only the end is
+    stored.
+    """
     reply: str = stored["reply"]
     messages = [
         str(problem["message"])
@@ -259,7 +281,10 @@ def _ending_findings(episode: Episode, over: bool) -> list[str]:
         return [f"it is recorded as ended by {episode.ended.kind}, but the environment went on"]
     if not over:
         return []
-    last = episode.turns[-1]
+    last, call = episode.turns[-1], episode.calls[-1]
+    stop = ENDING_STOPS.get(call["ending"]) if call else None
+    if stop is episode.ended.kind and not last["metrics"]["success"]:
+        return []
     rules = (
         Stop.SOLVED
         if last["metrics"]["success"]
@@ -282,18 +307,25 @@ def _summary_findings(episode: Episode, context: ContextPolicy) -> Iterator[str]
         due,
         [turns for turns in due if turns < played],
     ):  # it may end with a summary, before its reply
-        yield f"{episode.key}: summaries stand before turns {stored}, and {context} writes them before {due}"
+        yield (
+            f"{episode.key}: summaries stand before turns {stored}, and {context} writes them "
+            f"before {due}"
+        )
 
 
 def _unjudged(stored: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored turn of a judged run, with those metrics and reward terms alone that the environment gives."""
+    """A stored turn of a judged run, with those metrics and reward terms alone that the environment
+    gives.
+    """
     metrics = {name: value for name, value in stored["metrics"].items() if name in mine["metrics"]}
     rewards = [term for term in stored["rewards"] if term["name"] not in JUDGED]
     return {**stored, "metrics": metrics, "rewards": rewards}
 
 
 def _is_close(path: str, mine: Any, claimed: Any) -> bool:
-    """Whether a difference may be another machine's: a number's last digits, or a picture of another renderer."""
+    """Whether a difference may be another machine's: a number's last digits, or a picture of
+    another renderer.
+    """
     if path.endswith("picture.sha256"):
         return True
     numbers = isinstance(mine, float) and isinstance(claimed, float)

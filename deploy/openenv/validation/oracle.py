@@ -1,4 +1,6 @@
-"""Plays an episode by the environment's own solver and prints its return: `python validation/oracle.py [SEED]`."""
+"""Plays an episode by the environment's own solver and prints its return: `python
+validation/oracle.py [SEED]`.
+"""
 
 from __future__ import annotations
 

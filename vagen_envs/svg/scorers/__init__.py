@@ -19,8 +19,9 @@ SCORERS: tuple[str, ...] = get_args(ScorerName)[1:]
 """Best first; `auto` takes the first that has all it needs."""
 
 SAME_PICTURE = {"classical": 0.85, "lpips": 0.95, "dreamsim": 0.95}
-"""From this score on two pictures count as the same: an icon and its trace reach it in 97 % of cases and more, the icon
-moved by 3 % of its width never. DreamSim's is LPIPS' (not measured, since its weights could not be had)."""
+"""From this score on two pictures count as the same: an icon and its trace reach it in 97 % of
+cases and more, the icon moved by 3 % of its width never. DreamSim's is LPIPS' (not measured, since
+its weights could not be had)."""
 
 WEIGHTS_VARIABLE = "VAGEN_DREAMSIM_WEIGHTS"
 """Environment variable with the folder of DreamSim's and DINO's weights."""
@@ -33,7 +34,8 @@ _MODULES = {
 
 
 def missing(name: str, weights: str = "") -> tuple[str, str] | None:
-    """The first thing that a scorer lacks here, and the command that gets it; `None` if it can be used.
+    """The first thing that a scorer lacks here, and the command that gets it; `None` if it can be
+    used.
 
     Looks at files and installed modules; loads and downloads nothing.
     """
@@ -49,7 +51,10 @@ def missing(name: str, weights: str = "") -> tuple[str, str] | None:
         from vagen_envs.svg.scorers.dreamsim import FILES, command_for
 
         if not (folder := _folder(weights)):
-            get = f"{command_for(Path('dreamsim-weights'))} && export {WEIGHTS_VARIABLE}=$PWD/dreamsim-weights"
+            get = (
+                f"{command_for(Path('dreamsim-weights'))} && export "
+                f"{WEIGHTS_VARIABLE}=$PWD/dreamsim-weights"
+            )
             return f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", get
         if lacking := [file for file in FILES if not Path(folder, file).is_file()]:
             return f"{', '.join(lacking)} in {folder}", command_for(Path(folder))
@@ -60,8 +65,10 @@ def make_scorer(name: str = "auto", weights: str = "", device: str = "auto") -> 
     """A scorer by name; made once a process for the same arguments.
 
     Args:
-        name: `dreamsim`, `lpips`, `classical`, or `auto` for the first of these that is complete here.
-        weights: folder of DreamSim's and DINO's weights; by default that of `$VAGEN_DREAMSIM_WEIGHTS`.
+        name: `dreamsim`, `lpips`, `classical`, or `auto` for the first of these that is complete
+            here.
+        weights: folder of DreamSim's and DINO's weights; by default that of
+            `$VAGEN_DREAMSIM_WEIGHTS`.
         device: `cpu`, `cuda`, or `auto` for CUDA where there is one.
 
     Raises:

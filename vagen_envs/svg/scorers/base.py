@@ -30,10 +30,11 @@ class Scorer(Protocol):
     def score(
         self, targets: Sequence[Pixels], pictures: Sequence[Pixels]
     ) -> list[Mapping[str, float]]:
-        """Scores from 0 (nothing alike) to 1 (the same), by name, for each target and picture of one index.
+        """Scores from 0 (nothing alike) to 1 (the same), by name, for each target and picture of
+        one index.
 
-        The first name is the scorer's own. Pictures are uint8 of shape (size, size, 3), the target's and
-        the picture's size alike.
+        The first name is the scorer's own. Pictures are uint8 of shape (size, size, 3), the
+        target's and the picture's size alike.
         """
 
 

@@ -1,10 +1,11 @@
 """A score without learned weights: outlines, edges and colours.
 
-The mean of three likenesses: the cosine of histograms of oriented gradients, the F-measure of edges matched by
-distance, and exp(-ΔE/25) weighted by how far from white either picture is. Each is corrected for chance, as Cohen's
-kappa is: what a picture gets that has the same strokes in other places counts as 0, the same picture as 1. Without
-that a grid of pale lines, which touches every edge, has 0.40 on icons, and another real icon 0.20 (raw SSIM would
-give a blank canvas 0.57 to 0.73).
+The mean of three likenesses: the cosine of histograms of oriented gradients, the F-measure of edges
+matched by distance, and exp(-ΔE/25) weighted by how far from white either picture is. Each is
+corrected for chance, as Cohen's kappa is: what a picture gets that has the same strokes in other
+places counts as 0, the same picture as 1. Without that a grid of pale lines, which touches every
+edge, has 0.40 on icons, and another real icon 0.20 (raw SSIM would give a blank canvas 0.57 to
+0.73).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ Floats = NDArray[np.float64]
 _SIDE = 112
 _WHITE = np.array([100.0, 0.0, 0.0])
 _INK = 3.0  # ΔE from white from which on something is painted
-_BLIND = 0.1  # about the mean likeness of pictures that know only how icons are laid out: discs, a mean icon
+# about the mean likeness of pictures that know only how icons are laid out: discs, a mean icon
+_BLIND = 0.1
 _EDGE = 20.0  # change of Lab over an edge
 _REACH = 2.0  # pixels by which edges may be apart, at 112
 _TONE = 35.0  # ΔE at which colours are alike by 1/e
@@ -38,7 +40,8 @@ class Features(NamedTuple):
     Attributes:
         lab: (112, 112, 3), CIE L*a*b*.
         ink: (112, 112), ΔE from white.
-        gradients: (blocks, 32), histograms of oriented gradients; of length 1 together unless blank.
+        gradients: (blocks, 32), histograms of oriented gradients; of length 1 together unless
+            blank.
         edges: (112, 112), where an edge is.
         near: (112, 112), from 1 at an edge down to 0 far from all.
     """
@@ -116,8 +119,9 @@ def _likeness(target: Features, picture: Features) -> float:
         (tone - blank_tone) / (1 - blank_tone),  # wrong colours are worse than none
     )
     mean = max(0.0, sum(parts) / 3)
-    # Any picture in the middle of the canvas is a little like any other. This leaves 0 and 1 where they are, keeps
-    # the order, and takes most away where that is all there is: 0.1 becomes 0.05, 0.5 becomes 0.45.
+    # Any picture in the middle of the canvas is a little like any other. This leaves 0 and 1 where
+    # they are, keeps the order, and takes most away where that is all there is: 0.1 becomes 0.05,
+    # 0.5 becomes 0.45.
     return mean * mean / (mean + _BLIND * (1 - mean)) if mean else 0.0
 
 
@@ -130,7 +134,9 @@ def _beyond_chance(share: float, chance: float) -> float:
 
 
 def _edge_match(target: Features, picture: Features) -> float:
-    """F-measure of the edges that lie at one of the other's; chance is an edge's that may lie anywhere."""
+    """F-measure of the edges that lie at one of the other's; chance is an edge's that may lie
+    anywhere.
+    """
     if not target.edges.any() or not picture.edges.any():
         return float(target.edges.any() == picture.edges.any())
     precision = _beyond_chance(float(target.near[picture.edges].mean()), float(target.near.mean()))

@@ -1,11 +1,11 @@
 """DreamSim (Fu et al. 2023) and DINO (Caron et al. 2021) by their packages, `dreamsim` and `timm`.
 
-DreamSim is the package's default, the ensemble; the score is 1 - clip(distance, 0, 1). DINO is the small version
-(ViT-S/16), as VAGEN's appendix A.6 says; the score is (cosine + 1) / 2 as in its released code, which however takes
-DINOv2's features. The paper cites DINO, so DINO it is.
+DreamSim is the package's default, the ensemble; the score is 1 - clip(distance, 0, 1). DINO is the
+small version (ViT-S/16), as VAGEN's appendix A.6 says; the score is (cosine + 1) / 2 as in its
+released code, which however takes DINOv2's features. The paper cites DINO, so DINO it is.
 
-Weights come from one local folder: the `cache_dir` of dreamsim 0.2, with DINO's small version in `checkpoints`. The
-package would download what is missing, so nothing is loaded before all is there.
+Weights come from one local folder: the `cache_dir` of dreamsim 0.2, with DINO's small version in
+`checkpoints`. The package would download what is missing, so nothing is loaded before all is there.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ _URL = f"https://dl.fbaipublicfiles.com/dino/dino_deitsmall16_pretrain/{Path(DIN
 def command_for(folder: Path) -> str:
     """The shell command by which the packages put their weights into a folder."""
     code = (
-        "import sys, torch, dreamsim; folder = sys.argv[1]; dreamsim.dreamsim(device='cpu', cache_dir=folder); "
-        f"torch.hub.load_state_dict_from_url('{_URL}', folder + '/checkpoints')"
+        "import sys, torch, dreamsim; folder = sys.argv[1]; dreamsim.dreamsim(device='cpu', "
+        f"cache_dir=folder); torch.hub.load_state_dict_from_url('{_URL}', folder + "
+        "'/checkpoints')"
     )
     return f'python -c "{code}" {shlex.quote(str(folder))}'
 
@@ -77,8 +78,8 @@ class DreamSimScorer(FeatureScorer[tuple[Tensor, Tensor]]):
             )
         except Exception as error:  # whatever the packages raise
             raise ScorerError(
-                f"the packages can't read the weights in {folder} ({type(error).__name__}: {error}); "
-                f"get them again: {command_for(folder)}"
+                f"the packages can't read the weights in {folder} ({type(error).__name__}: "
+                f"{error}); get them again: {command_for(folder)}"
             ) from error
         self._dino = dino.eval().requires_grad_(False).to(device)
         means = timm.data.resolve_model_data_config(dino)

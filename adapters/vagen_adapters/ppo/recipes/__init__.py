@@ -1,8 +1,10 @@
-"""Named settings: the rows of VAGEN's tables 2 and 4, Turn-PPO and Verlog. The files beside this one, a recipe each.
+"""Named settings: the rows of VAGEN's tables 2 and 4, Turn-PPO and Verlog. The files beside this
+one, a recipe each.
 
 >>> load_recipe("vagen-base").config(["vagen/Sokoban-v0"], output_dir="runs/sokoban")
 
-A TOML file of your own is a recipe too, as docs/training.md shows. It names in `extends` the recipe that it changes.
+A TOML file of your own is a recipe too, as docs/training.md shows. It names in `extends` the recipe
+that it changes.
 """
 
 from __future__ import annotations
@@ -38,12 +40,13 @@ class Recipe:
         name: as in `load_recipe`.
         model: the policy that training starts from.
         settings: of `MultiTurnPPOConfig`.
-        environments: what is trained on, unless others are given; see `TrainingEnvironment` for the entries.
+        environments: what is trained on, unless others are given; see `TrainingEnvironment` for the
+            entries.
         environment: entries that every environment has unless it has its own.
-        overrides: further settings for environments, by id. With several environments those count that all of them
-            have, and the largest `max_tokens`.
-        reasoning_reward: options of `ReasoningReward`, and `not_for`, the environments without. Where it isn't empty,
-            the recipe is complete only with a `score` that gives this reward.
+        overrides: further settings for environments, by id. With several environments those count
+            that all of them have, and the largest `max_tokens`.
+        reasoning_reward: options of `ReasoningReward`, and `not_for`, the environments without.
+            Where it isn't empty, the recipe is complete only with a `score` that gives this reward.
     """
 
     name: str
@@ -62,7 +65,9 @@ class Recipe:
     def config(
         self, environments: Sequence[Mapping[str, Any] | str], output_dir: str, **changes: Any
     ) -> MultiTurnPPOConfig:
-        """The trainer's settings for environments (none: the recipe's own), with `changes` over them."""
+        """The trainer's settings for environments (none: the recipe's own), with `changes` over
+        them.
+        """
         from vagen_adapters.ppo.config import MultiTurnPPOConfig
 
         return MultiTurnPPOConfig(**self.settings_for(environments, output_dir, **changes))
@@ -121,7 +126,9 @@ def load_recipe(name: str) -> Recipe:
 
 
 def _load(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The entries of a recipe that the last of `above` extends, itself extended by the one before it."""
+    """The entries of a recipe that the last of `above` extends, itself extended by the one before
+    it.
+    """
     if name in recipe_names():
         return _merged(_read(FOLDER / "common.toml"), _read(FOLDER / f"{name}.toml"))
     if not name.endswith(".toml"):
@@ -143,7 +150,9 @@ def _load(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def _for_estimator(settings: Mapping[str, Any], advantage: Any) -> dict[str, Any]:
-    """A recipe's settings where another estimator is chosen: what that doesn't take is left out of its own."""
+    """A recipe's settings where another estimator is chosen: what that doesn't take is left out of
+    its own.
+    """
     own = settings.get("advantage_settings")
     if advantage is None or own is None:
         return dict(settings)

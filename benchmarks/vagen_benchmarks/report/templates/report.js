@@ -24,6 +24,8 @@ const number = (value, digits = 2) => (value === null || value === undefined ? "
 const short = (count) => (count < 10000 ? String(count) : count < 1e7 ? `${Math.round(count / 1e3)}k` : `${Math.round(count / 1e6)}M`);
 const outcome = (episode) => (episode.failure ? "failed" : episode.success ? "solved" : "unsolved");
 const outcomeWord = { failed: "failed", solved: "solved", unsolved: "not solved" };
+/* A name that lines may break behind `/` and `:`, as in openrouter:meta-llama/Llama-4. */
+const breakable = (name) => name.split(/(?<=[/:])/).flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
 const bare = (task) => page.names[task] ?? task.replace(/^vagen\//, "");
 
 /* ---- the table -------------------------------------------------------------------------------- */
@@ -43,7 +45,7 @@ function drawTable() {
   // Each environment has metrics of its own; a column for each of all of them would not fit a page.
   const own = page.rows.some((row) => Object.keys({ ...row.metrics, ...row.labels }).length);
   const spent = page.rows.some((row) => row.completion_tokens);
-  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Format", ...(page.judged ? ["Grounding", "Prediction"] : []), ...(spent ? ["Tokens in, out", "Cached", "Cost", "s a reply"] : []), "Failed", "Played", "Levels", ...(own ? [["Own metrics", "name"]] : [])];
+  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Format", ...(page.judged ? ["Grounding", "Prediction"] : []), ...(spent ? ["Tokens in, out", "Cached", "Cost", "s a reply", ["Served by", "name"]] : []), "Failed", "Played", "Levels", ...(own ? [["Own metrics", "name"]] : [])];
   const named = head.map((name) => (Array.isArray(name) ? name : [name, ""]));
   $("#results thead").append(el("tr", {}, ...named.map(([name, kind], i) => {
     const th = el("th", { className: kind, title: `${meaning[name] ?? ""}${meaning[name] ? "\n" : ""}Click to sort.`, tabIndex: 0 }, name);
@@ -56,18 +58,20 @@ function drawTable() {
     const failures = Object.entries(row.failures).map(([kind, count]) => `${kind}: ${count}`).join(", ");
     const tr = el("tr", { title: Object.entries(row.problems).map(([code, count]) => `${code}: ${count} turns`).join("\n") },
       el("td", { className: "name task" }, el("span", { className: row.task === last ? "again" : "" }, bare(row.task))),
-      el("td", { className: "name agent" }, row.agent),
+      el("td", { className: "name agent" }, ...breakable(row.agent)),
       el("td", { className: "name" }, interval(row), el("span", { className: "rate" }, percent(row.success) + (row.flagged && row.played ? "‡" : "")),
         el("span", { className: "range" }, row.played ? `${(100 * row.low).toFixed(0)} – ${(100 * row.high).toFixed(0)}` : "")),
       el("td", { title: row.played ? `95 %: ${number(row.return_low)} to ${number(row.return_high)}` : "" }, number(row.return)),
       ...[number(row.turns, 1), percent(row.valid), percent(row.effective), percent(row.well_formed)].map((text) => el("td", {}, text)),
       ...(page.judged ? [row.judged.grounding, row.judged.world_modeling].map((value) => el("td", {}, number(value))) : []),
       ...(spent ? [el("td", { title: row.counted_by_us ? `estimated for ${row.counted_by_us} replies whose endpoint reports no usage` : "" }, row.completion_tokens ? `${row.counted_by_us ? "≈ " : ""}${short(row.prompt_tokens)} / ${short(row.completion_tokens)}` : "–"),
-        el("td", {}, row.prompt_tokens ? percent(row.cached_tokens / row.prompt_tokens) : "–"), el("td", {}, row.dollars === null ? "–" : `$${row.dollars.toFixed(4)}`), el("td", {}, number(row.seconds_per_reply))] : []),
+        el("td", {}, row.prompt_tokens ? percent(row.cached_tokens / row.prompt_tokens) : "–"), el("td", {}, row.dollars === null ? "–" : `$${row.dollars.toFixed(4)}`), el("td", { title: row.seconds_p95 === null ? "" : `median; 95 % within ${number(row.seconds_p95)} s` }, number(row.seconds_median)),
+        el("td", { className: "name served", title: Object.entries(row.served).map(([name, count]) => `${name}: ${count} replies`).join("\n") }, ...breakable((Object.keys(row.served).length > 1 ? "≠ " : "") + (Object.keys(row.served).join(", ") || "–")))] : []),
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
       el("td", { title: row.missing ? `${row.missing} more were planned and never played` : "" }, String(row.played) + (row.missing ? ` of ${row.played + row.failed + row.missing}` : "")),
       el("td", { title: `${number(row.independent_plays, 0)} independent episodes would be as informative` }, String(row.levels)),
       ...(own ? [el("td", { className: "name own" }, [...Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, Number.isInteger(value) || value > 100 ? 0 : 3)}`), ...Object.entries(row.labels).map((label) => label.join(" "))].join(", "))] : []));
+    for (const [i, td] of [...tr.children].entries()) td.dataset.label = named[i][0];
     tr.onclick = () => choose({ task: row.task, agent: row.agent, outcome: "", problem: "" });
     tr.dataset.cell = `${row.agent}|${row.task}`;
     tr.dataset.place = $("#results > .wide tbody").children.length;
@@ -86,6 +90,8 @@ const meaning = {
   Grounding: "Mean judge score of the stated observations; – where none was judged.",
   Prediction: "Mean judge score of the stated predictions; – where none was judged.",
   Cached: "Share of prompt tokens that the endpoint read from its cache.",
+  "s a reply": "Median seconds of a reply, waiting and failed attempts included.",
+  "Served by": "The model that answered, as the endpoint names it; ≠ if there were several.",
   Failed: "Episodes ended by an endpoint, a simulator or the network; they have no score.",
   Played: "Episodes played to an end.",
   Levels: "Distinct levels among them: repeats of a level are less informative than new levels.",
@@ -110,9 +116,11 @@ function drawErrors() {
   const by = (row, i) => row.solved_by_turn[Math.min(i, row.solved_by_turn.length - 1)] ?? 0;
   $("#errors div").append(el("table", {},
     el("thead", {}, el("tr", {}, ...["", ""].map(() => el("th")), el("th", { className: "group", colSpan: names.length }, "share of episodes with"), el("th", { className: "group", colSpan: most }, "solved by turn"), el("th", { className: "group", colSpan: ks.length }, ks.length ? "pass@k" : "")),
-      el("tr", {}, el("th", { className: "name" }, "Environment"), el("th", { className: "name" }, "Agent"), ...[...names, ...turns.map((i) => String(i + 1)), ...ks].map((name) => el("th", {}, name)))),
-    el("tbody", {}, ...page.rows.map((row) => el("tr", {}, el("td", { className: "name task" }, bare(row.task)), el("td", { className: "name" }, row.agent),
+      el("tr", {}, el("th", { className: "name" }, "Environment"), el("th", { className: "name" }, "Agent"), ...[...names, ...turns.map((i) => String(i + 1)), ...ks].map((name) => el("th", { title: page.counted[name] ?? "" }, name)))),
+    el("tbody", {}, ...page.rows.map((row) => el("tr", {}, el("td", { className: "name task" }, bare(row.task)), el("td", { className: "name agent" }, ...breakable(row.agent)),
       ...names.map((name) => heat(row.errors[name], "")), ...turns.map((i) => heat(row.played ? by(row, i) : null, "good")), ...ks.map((k) => el("td", { title: row.pass_at_bounds[k] ? `95 %: ${row.pass_at_bounds[k].map(percent).join(" to ")}` : "" }, percent(row.pass_at[k] ?? null))))))));
+  const counted = Object.entries(Object.keys(page.counted).reduce((by, name) => ({ ...by, [page.counted[name]]: [...(by[page.counted[name]] ?? []), name] }), {}));
+  $("#errors div").append(...counted.map(([how, kinds]) => el("p", { className: "feedback" }, `${kinds.join(", ")}: ${how}.`)));
   drawTurns();
 }
 
@@ -208,12 +216,28 @@ function reveal() {
 
 /* ---- an episode ------------------------------------------------------------------------------- */
 
-const unpacked = new Map();
+const unpacked = new Map(), parts = {};
+/* A part of the page itself or, of a report that is a folder, a script beside it: a page from a file may read no other. */
+function packedText(id) {
+  if (!page.beside) return Promise.resolve(document.getElementById(id).textContent);
+  return new Promise((done, fail) => {
+    const script = el("script", { src: `${id}.js` });
+    script.onload = () => { done(parts[id]); delete parts[id]; script.remove(); };
+    script.onerror = () => { $("#unread").hidden = false; fail(new Error(`${id}.js can't be read`)); };
+    document.head.append(script);
+  });
+}
+function pictureSource(id) {
+  const kind = page.pictures[id];
+  if (!kind) return null;
+  return page.beside ? `p${id}.${kind}` : `data:image/${kind};base64,${document.getElementById(`p${id}`).textContent}`;
+}
 function unpack(chunk) {
   if (!unpacked.has(chunk)) {
-    const bytes = Uint8Array.from(atob(document.getElementById(`c${chunk}`).textContent), (char) => char.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    unpacked.set(chunk, new Response(stream).json());
+    unpacked.set(chunk, packedText(`c${chunk}`).then((text) => {
+      const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+      return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+    }));
   }
   return unpacked.get(chunk);
 }
@@ -270,10 +294,10 @@ function drawTurn(turn, task) {
 
 function pictures(turn) {
   const figure = (observation, caption) => {
-    const block = observation.picture && document.getElementById(`p${observation.picture.sha256.slice(0, 20)}`);
-    if (!block) return null;
+    const source = observation.picture && pictureSource(observation.picture.sha256.slice(0, 20));
+    if (!source) return null;
     const [height, width] = observation.picture.shape;
-    return el("figure", {}, el("img", { src: `data:image/${block.dataset.kind};base64,${block.textContent}`, className: width < 300 ? "small" : "", alt: caption, width, height, style: `aspect-ratio:${width}/${height};height:auto` }), el("figcaption", {}, caption));
+    return el("figure", {}, el("img", { src: source, className: width < 300 ? "small" : "", alt: caption, width, height, style: `aspect-ratio:${width}/${height};height:auto` }), el("figcaption", {}, caption));
   };
   const before = figure(turn.observed, "before"), after = figure(turn.result, "after");
   return before || after ? el("div", { className: "pictures" }, before, "→", after) : el("div", { className: "texts" }, ...[["before", turn.observed], ["after", turn.result]].map(([caption, observation]) => el("div", {}, el("h3", {}, `Observation ${caption}`), el("pre", {}, observation.text))));
@@ -354,7 +378,7 @@ const problems = (turn) => el("ul", { className: "problems" }, ...turn.parsed.pr
 function cost(turn) {
   const call = turn.call;
   if (!call) return null;
-  const facts = [call.ending === "stop" ? null : `ended by ${call.ending}`, `${call.seconds.toFixed(2)} s`, call.attempts > 1 ? `${call.attempts} attempts` : null,
+  const facts = [call.ending === "stop" ? null : call.ending, call.said, call.served && `by ${call.served}`, `${call.seconds.toFixed(2)} s`, call.attempts > 1 ? `${call.attempts} attempts` : null,
     call.completion_tokens === null ? null : `${call.estimated ? "≈ " : ""}${call.prompt_tokens} tokens in, ${call.completion_tokens} out`,
     call.cached_tokens ? `${call.cached_tokens} from a cache` : null, call.dollars ? `$${call.dollars.toFixed(5)}` : null];
   const line = el("p", { className: "feedback" }, facts.filter(Boolean).join(" · "));

@@ -1,4 +1,5 @@
-"""A player walks to a target on an empty board. Replace the game by your own; the comments say what depends on what.
+"""A player walks to a target on an empty board. Replace the game by your own; the comments say what
+depends on what.
 
 Check it:   python test_my_env.py
 Play it:    vagen play my_env:example/MyEnv-v0
@@ -19,7 +20,6 @@ from vagen_envs import Executed, Picture, RewardTerm, State, VagenEnv
 from vagen_envs.bounds import Open, Whole
 from vagen_envs.config import EnvConfig
 from vagen_envs.errors import LevelError
-from vagen_envs.grid import canonical
 from vagen_envs.replies import Action, Names
 from vagen_envs.seeding import HashStream, Split, content_hash, split_of
 
@@ -35,10 +35,10 @@ class MyEnvConfig(EnvConfig):
     level_fields: ClassVar[tuple[str, ...]] = ("size",)  # the options that a level depends on
 
     prompt_pack: str = str(Path(__file__).parent / "prompts")
-    size: Annotated[int, Whole(3, 8), Open()] = (
-        5  # its bounds; `Open`: a client of a server may set it
-    )
-    """Rows and columns; 3 to 8."""
+    max_turns: int = 4
+    # Its bounds; `Open`: a client of a server may set it.
+    size: Annotated[int, Whole(5, 8), Open()] = 6
+    """Rows and columns; 5 to 8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ class MyEnv(VagenEnv):
     id = "example/MyEnv-v0"
     config_class = MyEnvConfig
     prompt_folder = "my_env"  # in the folder `prompts`
+    test_episodes = 100  # of the 1,260 boards of 6 × 6 cells some 126 are in the test split
     config: MyEnvConfig
 
     def _actions(self) -> Names:
@@ -80,8 +81,9 @@ class MyEnv(VagenEnv):
         return self.config.size * CELL, self.config.size * CELL, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
-        # All randomness comes from `stream`, so that a level is a function of its seed. Redraw until the level's
-        # content belongs to the split: then no level of the training split is in the test split.
+        # All randomness comes from `stream`, so that a level is a function of its seed. Redraw
+        # until the level's content belongs to the split: then no level of the training split is in
+        # the test split.
         cells = range(self.config.size**2)
         for _ in range(10_000):
             self.player, self.target = (
@@ -95,9 +97,9 @@ class MyEnv(VagenEnv):
         size = self.config.size
         cells = [(row, column) for row in range(size) for column in range(size)]
         board = bytes((cell == self.player) + 2 * (cell == self.target) for cell in cells)
-        return b"my_env" + canonical(
-            board, size, size
-        )  # equal for boards that are equal up to symmetry
+        # Each board is a content of its own. A game of many more boards can return `canonical(board,
+        # size, size)` of `vagen_envs.grid`, which puts a board and its mirror images into one split.
+        return b"my_env" + board
 
     def _content(self) -> str:
         return content_hash(self._board())
@@ -114,7 +116,8 @@ class MyEnv(VagenEnv):
         return Picture(pixels.reshape(size * CELL, size * CELL, 3))
 
     def _execute(self, action: Action) -> Executed:
-        before, self.player = self.player, self._moved(self.player, action.name)
+        before = self.player
+        self.player = self._moved(before, action.name)
         term = RewardTerm("success", 10.0) if self._solved() else RewardTerm("step", -0.1)
         blocked = self.player == before
         feedback = f"{action.name} was blocked by the edge." if blocked else ""
@@ -131,7 +134,8 @@ class MyEnv(VagenEnv):
     # The oracle: what it would do, and what that leads to.
 
     def plan(self) -> Sequence[str]:
-        rows, columns = self.target[0] - self.player[0], self.target[1] - self.player[1]
+        rows = self.target[0] - self.player[0]
+        columns = self.target[1] - self.player[1]
         vertical = ["Down" if rows > 0 else "Up"] * abs(rows)
         return vertical + ["Right" if columns > 0 else "Left"] * abs(columns)
 

@@ -1,0 +1,68 @@
+"""Whether an environment is the one whose prompt a row shows.
+
+Libraries take the prompt from a row and the environment from elsewhere: a factory, a server,
+another version of this package. A model that reads the rules of one and plays the other trains
+without an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+
+from vagen_envs.core import VagenEnv
+from vagen_envs.errors import ConfigError, shown
+from vagen_envs.seeding import content_hash
+
+
+def prompt_hash(system_prompt: str) -> str:
+    """Return 32 hexadecimal digits that name what a system prompt says."""
+    return content_hash(system_prompt.encode("utf-8", "surrogatepass"))
+
+
+def require_prompt_of(
+    env: gym.Env[Any, Any],
+    env_id: str | None,
+    hashed: str | None,
+    options: Mapping[str, Any] | str | None = None,
+) -> None:
+    """Check that a row's prompt is that of an environment.
+
+    Args:
+        env: the environment, with or without wrappers.
+        env_id: the row's. None isn't compared, as for rows that were made without `levels`.
+        hashed: the row's `prompt_hash`. None isn't compared.
+        options: the row's, for the message only.
+
+    Raises:
+        ConfigError: the prompt is of another id, or says something else. The message names both
+            environments.
+    """
+    core: VagenEnv = env.unwrapped  # type: ignore[assignment]
+    own_id = core.id if core.spec is None else core.spec.id
+    is_same_id = _is_same_id(env_id, own_id)
+    if is_same_id and hashed is None:
+        return
+    here = prompt_hash(core.system_prompt)
+    if is_same_id and hashed == here:
+        return
+    own_options = {} if core.spec is None else core.spec.kwargs
+    theirs = _named(env_id or own_id, options, hashed)
+    raise ConfigError(
+        f"the row's prompt is of {theirs}, but the environment is "
+        f"{_named(own_id, own_options, here)}; make the rows with levels(…) of the environment's "
+        "own id and options"
+    )
+
+
+def _is_same_id(asked: str | None, own: str) -> bool:
+    """An id may name a module to import, and leave out the version."""
+    name = own if asked is None else asked.rpartition(":")[2]
+    return name in (own, own.rpartition("-v")[0])
+
+
+def _named(env_id: str, options: Mapping[str, Any] | str | None, hashed: str | None) -> str:
+    made_with = f" with {shown(options)}" if options else ""
+    return f"{env_id[:80]}{made_with} (prompt {'unknown' if hashed is None else hashed[:8]})"

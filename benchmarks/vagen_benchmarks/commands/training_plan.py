@@ -1,0 +1,101 @@
+"""The plan of `vagen train`: what a training takes of each GPU and of the disk, as a table."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from vagen_adapters.errors import TrainingConfigError, errors_as
+from vagen_benchmarks.commands.printing import err, out
+
+if TYPE_CHECKING:
+    from vagen_adapters.ppo.plan import Machine, Plan
+
+SPREAD_BY_FSDP, SPREAD_BY_DEEPSPEED = "ACCELERATE_USE_FSDP", "ACCELERATE_DEEPSPEED_ZERO_STAGE"
+"""Variables by which `accelerate launch` says how weights are spread over processes."""
+
+
+def machine_of(gibibytes: float | None, gpus: int, sharding: str) -> Machine:
+    """The machine that a plan is made for: as given, else the GPUs of this process's group, or the
+    host's memory.
+    """
+    import torch
+
+    from vagen_adapters.ppo.plan import GIB, Machine
+
+    if gibibytes is not None:
+        return Machine(gpus, round(gibibytes * GIB), sharding)
+    if torch.cuda.is_available():
+        return Machine(gpus, torch.cuda.get_device_properties(0).total_memory, sharding)
+    if gpus > 1:
+        raise TrainingConfigError(
+            "--gpus counts GPUs that aren't here; add --gpu-memory, such as 80"
+        )
+    return Machine(1, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), sharding)
+
+
+def print_plan(model: str, config: Any, machine: Machine, *, on_gpu: bool) -> None:
+    """Print the plan of a training; raise TrainingConfigError, with a change that helps, if it
+    doesn't fit.
+    """
+    plan = _made(model, config, machine, on_gpu=on_gpu)
+    _print(plan)
+    if not plan.fits:
+        raise TrainingConfigError(_advice(model, config, plan))
+
+
+def check_plan(model: str, config: Any) -> None:
+    """Print the plan of a training that is about to begin.
+
+    Raises:
+        TrainingConfigError: what surely is held at once doesn't fit.
+    """
+    stage = os.environ.get(SPREAD_BY_DEEPSPEED)
+    sharding = f"zero{max(int(stage), 2)}" if stage else "ddp"
+    if os.environ.get(SPREAD_BY_FSDP) == "true":
+        sharding = "fsdp"
+    plan = _made(
+        model,
+        config,
+        machine_of(None, config.world_size, sharding)
+        if not config.use_cpu
+        else machine_of(None, 1, "ddp"),
+        on_gpu=not config.use_cpu,
+    )
+    _print(plan)
+    if plan.certain > plan.machine.memory:
+        raise TrainingConfigError(_advice(model, config, plan))
+    if not plan.fits:
+        err.print(f"this may not fit: {_advice(model, config, plan)}", soft_wrap=True)
+
+
+def _made(model: str, config: Any, machine: Machine, *, on_gpu: bool) -> Plan:
+    from vagen_adapters.ppo.plan import make_plan
+
+    with errors_as(
+        TrainingConfigError,
+        f"the configuration of {model} can't be read",
+        "give the folder of a model of transformers, or a name that the hub knows",
+    ):
+        return make_plan(model, config, machine, on_gpu=on_gpu)
+
+
+def _print(plan: Plan) -> None:
+    first, *rows = plan.rows()
+    table = Table(*first, box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+
+
+def _advice(model: str, config: Any, plan: Plan) -> str:
+    from vagen_adapters.ppo.plan import GIB, cheapest_change
+
+    need, have = plan.peak / GIB, plan.machine.memory / GIB
+    change = cheapest_change(model, config, plan.machine)
+    fix = f"add {change}" if change else "take more or larger GPUs, or a smaller model"
+    return f"the training takes {need:.1f} GiB of each GPU, and one has {have:.1f}; {fix}"

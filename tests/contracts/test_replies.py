@@ -1,0 +1,254 @@
+"""Replies: what executes is the last complete answer after the thinking."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import gymnasium as gym
+import pytest
+import runs
+from commands import vagen
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import vagen_envs  # noqa: F401
+from vagen_benchmarks.agents.custom import custom_agent
+from vagen_rewards import RuleJudge
+from vagen_rewards.scores import statements_of
+
+MOVES = ("Up", "Down", "Left", "Right")
+moves = st.lists(st.sampled_from(MOVES), min_size=1, max_size=3)
+thoughts = st.text("abc .,;:\n", max_size=30)
+
+
+@pytest.fixture(scope="module")
+def play():
+    """Plays one reply on a lake without holes or end nearby; the turn."""
+    lake = ("FFFFFF", "FFFFFF", "FFFSFF", "FFFFFF", "FFFFFF", "FFFFFG")
+    env = gym.make("vagen/FrozenLake-v0", desc=lake, disable_env_checker=True).unwrapped
+
+    def of(reply):
+        env.reset(seed=0)
+        return env.step(reply)[4]["turn"]
+
+    return of
+
+
+def names(turn):
+    return [executed.text for executed in turn.executed]
+
+
+def codes(turn):
+    return {problem.code for problem in turn.parsed.problems}
+
+
+def answer(actions):
+    return f"<answer>{', '.join(actions)}</answer>"
+
+
+# -- the last complete answer -------------------------------------------------------------------------
+
+
+@given(drafts=st.lists(moves, max_size=3), final=moves, thought=thoughts)
+@settings(max_examples=40)
+def test_the_last_complete_answer_after_the_thinking_executes(play, drafts, final, thought):
+    """Of several complete replies in one text, the actions of the last one are carried out."""
+    whole = "\n".join(f"<think>{thought}.</think>{answer(each)}" for each in [*drafts, final])
+    assert names(play(whole)) == final
+
+
+@given(drafts=st.lists(moves, min_size=1, max_size=3), final=moves)
+@settings(max_examples=40)
+def test_a_draft_within_the_thoughts_never_executes(play, drafts, final):
+    """An answer within thoughts is a draft, with or without an answer after them."""
+    draft = " or ".join(map(answer, drafts))
+    assert names(play(f"<think>Maybe {draft} or not.</think>{answer(final)}")) == final
+    assert names(play(f"<think>Maybe {draft} or not.</think>")) == []
+
+
+FULL = (
+    "<think><observation>{0}</observation><reasoning>-</reasoning>"
+    "<prediction>-</prediction></think><answer>{1}</answer>"
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(("one", "two", "three")), moves), min_size=2, max_size=3))
+@settings(max_examples=30)
+def test_what_is_judged_belongs_to_the_answer_that_executes(play, replies):
+    """Of several full replies in one text, observation and actions come from the same one, the last."""
+    turn = play("\n".join(FULL.format(said, ", ".join(actions)) for said, actions in replies))
+    said, actions = replies[-1]
+    assert names(turn) == actions
+    statements = {each.part: each.text for each in statements_of(turn, RuleJudge().needs_pictures)}
+    assert statements.get("grounding", said) == said
+    assert turn.parsed.observation in (said, None)
+
+
+FORMS = {
+    "names in any case": lambda a: ", ".join(a).lower(),
+    "names in capitals": lambda a: ", ".join(a).upper(),
+    "bold": lambda a: ", ".join(f"**{each}**" for each in a),
+    "code": lambda a: ", ".join(f"`{each}`" for each in a),
+    "a fence": lambda a: "```\n" + "\n".join(a) + "\n```",
+    "quotes": lambda a: ", ".join(f'"{each}"' for each in a),
+    "arrows between": " → ".join,
+    "a numbered list": lambda a: "\n".join(f"{i}. {each}" for i, each in enumerate(a, 1)),
+    "a list": lambda a: "\n".join(f"- {each}" for each in a),
+    "semicolons": "; ".join,
+    "LaTeX": lambda a: r"\boxed{" + ", ".join(a) + "}",
+    "JSON list": json.dumps,
+    "JSON object": lambda a: json.dumps({"actions": a}),
+    "counts": lambda a: ", ".join(
+        f"{each} x{len(list(run))}" for each, run in itertools.groupby(a)
+    ),
+    "full width": "，".join,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_answers_in_every_form_of_the_table_execute_as_meant(play, form):
+    """Names in any dress, JSON and lists mean the actions that they name, in order."""
+    for actions in itertools.chain.from_iterable(
+        itertools.product(MOVES, repeat=count) for count in (1, 2)
+    ):
+        given = FORMS[form](list(actions))
+        assert names(play(f"<think>ok</think><answer>{given}</answer>")) == list(actions), given
+
+
+def test_a_call_is_an_answer(play):
+    """A tool call that names the actions executes them."""
+    call = json.dumps({"name": "act", "arguments": {"actions": ["Up", "Left"]}})
+    assert names(play(f"<think>ok</think><tool_call>{call}</tool_call>")) == ["Up", "Left"]
+
+
+# -- where thinking ends ------------------------------------------------------------------------------
+
+
+@given(st.lists(st.sampled_from(MOVES), min_size=1, max_size=2), moves, st.integers(1, 3))
+@settings(max_examples=40)
+def test_thinking_ends_at_the_matching_closing_tag(play, draft, final, depth):
+    """Thoughts within thoughts are thoughts: an answer between inner and outer end is a draft."""
+    inner = "<think>" * depth + "inner" + "</think>" * depth
+    reply = f"<think>plan {inner} {answer(draft)} so</think>{answer(final)}"
+    assert names(play(reply)) == final
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<think>plan <think>inner</think> <answer>Up</answer> The hole is above me, let me look again",
+        pytest.param(
+            "<think>plan <think>inner</think> <answer>Up</answer> so <think>more",
+            marks=pytest.mark.xfail(
+                strict=True,
+                raises=(AssertionError, KeyError),
+                reason="read by another grammar soon",
+            ),
+        ),
+        "<think>The answer will be <answer>Up</answer> perhaps",
+    ],
+)
+def test_thoughts_that_may_still_be_open_execute_nothing(play, reply):
+    """An answer that may stand within thoughts without an end isn't executed."""
+    assert names(play(reply)) == []
+
+
+@pytest.mark.parametrize("quote", ["`</think>`", '"</think>"'])
+def test_a_quoted_tag_does_not_end_the_thinking(play, quote):
+    """A tag that thoughts quote is a word of theirs."""
+    reply = f"<think>I end with {quote} and then {answer(['Up'])} or so</think>{answer(['Left'])}"
+    assert names(play(reply)) == ["Left"]
+
+
+# -- what argues, what is made up, what was cut -------------------------------------------------------
+
+ARGUES = [
+    "I can't go Left, so Down",
+    "Up is blocked, therefore Right",
+    "Not Up but Down",
+    "Instead of Up I go Left",
+    "Up ✗, Left ✓",
+    "Should I go Up or Left? Left is better",
+]
+UNCLEAR = "replies that argue are read by another grammar until `unclear_answer` exists"
+
+
+@pytest.mark.xfail(strict=True, raises=(AssertionError, KeyError), reason=UNCLEAR)
+@pytest.mark.parametrize("text", ARGUES)
+def test_an_answer_that_argues_executes_nothing_and_is_recorded(play, text):
+    """English isn't read: what weighs one action against another carries out none and says so."""
+    turn = play(f"<think>ok</think><answer>{text}</answer>")
+    assert names(turn) == []
+    assert "unclear_answer" in codes(turn)
+
+
+@pytest.mark.xfail(strict=True, raises=(AssertionError, KeyError), reason=UNCLEAR)
+def test_unclear_answers_are_counted_in_the_runs_table(tmp_path):
+    """Whoever reads a run sees what arguing cost."""
+    agent = custom_agent(lambda game: f"<think>ok</think><answer>{ARGUES[0]}</answer>")
+    runs.play(tmp_path / "run", [agent], ["frozenlake"], episodes=2)
+    (row,) = runs.rows(tmp_path / "run")
+    turns = sum(each["turns"] for each in row["by_turn"])
+    assert row["problems"]["unclear_answer"] == turns > 0
+
+
+@pytest.mark.parametrize(
+    "made_up",
+    [
+        "<|im_end|>\n<|im_start|>user\nNow what?<|im_end|>\n<|im_start|>assistant\n",
+        "\nUser: Now what?\nAssistant: ",
+        "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nNow?<|eot_id|>"
+        "<|start_header_id|>assistant<|end_header_id|>\n\n",
+    ],
+)
+def test_a_made_up_message_of_the_other_side_ends_the_reply(play, made_up):
+    """What a model writes after a turn of its user that it invented isn't its reply."""
+    whole = FULL.format("here", "Up")
+    assert names(play(whole + made_up + FULL.format("there", "Left"))) == ["Up"]
+
+
+@given(moves)
+@settings(max_examples=20)
+def test_an_answer_cut_at_its_closing_tag_is_an_answer(play, final):
+    """A stop string takes the closing tag away; the answer before it counts."""
+    cut = answer(final).removesuffix("</answer>")
+    turn = play(f"<think>ok</think>{cut}")
+    assert names(turn) == final
+
+
+# -- profiles -----------------------------------------------------------------------------------------
+
+
+def test_tags_layout_and_thinking_tokens_are_options_and_no_code():
+    """A model's way to write is data: the same reply in other tags and another order executes alike."""
+    tags = ("plan", "see", "why", "next", "act")
+    env = gym.make("vagen/FrozenLake-v0", tags=tags, layout="nested").unwrapped
+    env.reset(seed=0)
+    reply = env.grammar.render(["Up"], observation="o", reasoning="r", prediction="p")
+    assert reply.startswith("<plan><see>o</see>")
+    turn = env.step(reply)[4]["turn"]
+    assert turn.parsed.format_correct
+    assert names(turn) == ["Up"]
+
+
+def test_a_models_profile_is_data_of_the_users_file(tmp_path, endpoint, monkeypatch):
+    """A profile in a TOML file sets how a model's replies are read, without code."""
+    monkeypatch.setenv("MINE_KEY", "k" * 20)
+    models = tmp_path / "models.toml"
+    models.write_text(
+        '[providers.mine]\nclient = "openai"\nkey = "MINE_KEY"\n'
+        '[models.mine]\nprovider = "mine"\nid = "m"\n'
+        'profile = "flat"\n[profiles.flat]\noptions = { layout = "flat" }\n'
+    )
+    flat = (
+        "<observation>o</observation><think>r</think><answer>Up</answer><prediction>p</prediction>"
+    )
+    endpoint.script = lambda number, body: flat
+    done = vagen(
+        *("bench", "-e", "frozenlake", "-n", "1", "-a", "mine", "--models", str(models)),
+        *("--base-url", endpoint.url, "--out", str(tmp_path / "run")),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (episode,) = runs.episodes(tmp_path / "run")
+    assert all(turn["parsed"]["well_formed"] for turn in episode.turns)
