@@ -9,6 +9,7 @@ import itertools
 import re
 from collections import Counter
 
+from vagen_envs.grid import Position
 from vagen_rewards.reader.board_cells import cells_in
 from vagen_rewards.reader.board_marks import mark as mark
 from vagen_rewards.reader.claims import Claim, Fact, Part, Reading, Unclear
@@ -87,6 +88,9 @@ def _based(claims: list[Claim], base: int | None) -> list[Claim]:
 
     One thing for the whole text.
     """
+    said = [claim.key for claim in claims if isinstance(claim.key, At) and claim.key.in_words]
+    along = tuple([(fact.kind, fact.cell) for fact in said])
+    claims = [claim._replace(key=_along(claim.key, along)) for claim in claims]
     numbered = [
         claim.key for claim in claims if isinstance(claim.key, Within) and _numbers(claim.key)
     ]
@@ -95,6 +99,10 @@ def _based(claims: list[Claim], base: int | None) -> list[Claim]:
     if base is None:
         return claims
     return [claim._replace(key=_counted_from(claim.key, base)) for claim in claims]
+
+
+def _along(fact: Fact, cells: tuple[tuple[str, Position], ...]) -> Fact:
+    return fact._replace(along=cells) if isinstance(fact, At) and fact.in_words else fact
 
 
 def _counted_from(fact: Fact, base: int) -> Fact:

@@ -92,26 +92,42 @@ class Where(NamedTuple):
 
 
 class At(NamedTuple):
-    """A thing is in a cell, (row, column) counted from 0, as a dictionary or a sentence says."""
+    """A thing is in a cell, (row, column) counted from 0, as a dictionary or a sentence says.
+
+    Attributes:
+        kind: of the thing.
+        cell: as the text has it.
+        in_words: whether a sentence says it, which may count from 1 or name the column first.
+        along: all cells of the text's sentences: they are counted alike.
+    """
 
     kind: str
     cell: Position
     in_words: bool = False
+    along: tuple[tuple[str, Position], ...] = ()
 
     def holds(self, state: Any) -> bool | None:
-        """Whether one of its kind is there.
-
-        In a sentence, `None` if it is in (column, row) or counted from 1.
-        """
+        """Whether one of its kind is there; `None` where a sentence may count otherwise."""
         cells = state.cells.get(self.kind)
-        if cells is None or self.cell in cells:
-            return None if cells is None else True
+        if cells is None:
+            return None
+        if self.cell in cells:
+            return True
+        if not self.in_words:
+            return False
         row, column = self.cell
+        if len(self.along) > 1 and all(_is_from_one(state, *each) for each in self.along):
+            return True
         others = {(column, row), (row - 1, column - 1), (column - 1, row - 1)}
-        return None if self.in_words and not others.isdisjoint(cells) else False
+        return False if others.isdisjoint(cells) else None
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.cell}"
+
+
+def _is_from_one(state: Any, kind: str, cell: Position) -> bool:
+    """Whether a thing of a kind is in a cell that is counted from 1."""
+    return (cell[0] - 1, cell[1] - 1) in state.cells.get(kind, ())
 
 
 class Within(NamedTuple):
