@@ -1,66 +1,39 @@
-"""NeMo Gym: a resources server, an agent that sends pictures, and levels as dataset rows.
+"""NeMo Gym: a resources server, and levels as dataset rows. `nemo_gym_agent` has the agent.
 
-The folders that NeMo Gym's commands expect are in deploy/nemo_gym; their `app.py` start the two
-classes below.
+The folders that NeMo Gym's commands expect are in deploy/nemo_gym.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any
+from typing import Any
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
-from vagen_adapters.context import (
-    HIDDEN,
-    ContextPolicy,
-    Message,
-    chat_messages,
-    observation_parts,
-    summary_messages,
-)
-from vagen_adapters.ends import ends_of
+from vagen_adapters.context import observation_parts
 from vagen_adapters.env_thread import start
-from vagen_adapters.episode_metrics import episode_metrics, reward_terms
+from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
+from vagen_adapters.nemo_gym_messages import content_of, reply_of
 from vagen_envs.core import Observation, Turn
 from vagen_envs.errors import ConfigError
-from vagen_envs.pictures import Picture
 from vagen_envs.seeding import Split
 
 try:
     from fastapi import FastAPI, HTTPException, Request
     from nemo_gym.base_resources_server import BaseResourcesServerConfig
-    from nemo_gym.openai_utils import (
-        NeMoGymEasyInputMessage,
-        NeMoGymResponse,
-        accumulate_response_usage,
-    )
-    from nemo_gym.server_utils import SESSION_ID_KEY, get_response_json, raise_for_status
-    from pydantic import AfterValidator, BaseModel, Field, ValidationError
-    from resources_servers.gymnasium import (
-        EnvResetResponse,
-        EnvStepResponse,
-        GymnasiumServer,
-        extract_text,
-    )
-    from responses_api_agents.gymnasium_agent.app import (
-        GymnasiumAgent,
-        GymnasiumAgentConfig,
-        GymnasiumAgentRunRequest,
-        GymnasiumRunResponse,
-    )
+    from nemo_gym.openai_utils import NeMoGymResponse
+    from nemo_gym.server_utils import SESSION_ID_KEY
+    from pydantic import BaseModel, Field, ValidationError
+    from resources_servers.gymnasium import GymnasiumServer
 except ImportError as error:
     raise not_importable("vagen_adapters.nemo_gym_env", "nemo-gym", "nemo_gym", error) from error
 
 AGENT = "vagen_agent"
 """The agent's name in deploy/nemo_gym, as rows refer to it."""
-BROKEN = "vagen:environment_broke"
-"""The `failure_kind` of an episode whose simulator broke; its sample is masked."""
 
 
 class ServerConfig(BaseResourcesServerConfig):
@@ -237,162 +210,6 @@ class VagenServer(GymnasiumServer):
                 f"all {self.config.max_sessions} sessions are in use; raise max_sessions or "
                 "retry later",
             )
-
-
-class AgentConfig(GymnasiumAgentConfig):
-    """Configuration of `VagenAgent`."""
-
-    max_steps: int = Field(100, ge=1)
-    """Maximum number of replies per episode; the environment's own `max_turns` is usually lower."""
-    context: Annotated[str, AfterValidator(lambda text: str(ContextPolicy.parse(text)))] = (
-        "all,reasoning=keep"
-    )
-    """What a prompt shows of earlier turns, see `vagen_adapters.context`. `reasoning=keep` sends
-    the model's output items back as they came, with their token ids."""
-
-
-class VagenAgent(GymnasiumAgent):
-    """NeMo Gym's agent for `VagenServer`; observations are user messages with pictures.
-
-    The result of an episode adds `success`, `turns` and the mean turn metrics, `reward_components`
-    (reward terms summed over the episode) and `turns_played` (turns as JSON, with pictures by hash,
-    for `vagen_envs.Turn.from_json`).
-    """
-
-    config: AgentConfig
-
-    async def _run_open_episode(
-        self,
-        body: GymnasiumAgentRunRequest,
-        model_url_path: str,
-        reset_data: EnvResetResponse,
-        env_cookies: Any,
-    ) -> GymnasiumRunResponse:
-        params = body.responses_create_params.model_copy(deep=True)
-        if isinstance(params.input, str):
-            params.input = [NeMoGymEasyInputMessage(role="user", content=params.input)]
-        policy = ContextPolicy.parse(self.config.context)
-        opening, pictures = list(params.input), pictures_of(reset_data)
-        now = Observation(reset_data.observation, pictures[0] if pictures else None)
-        params.input = [*opening, *items_of(chat_messages("", (), now)[1:])]
-        outputs: list[Any] = []  # all that the model wrote, and was shown after its first prompt
-        turns: list[Turn] = []
-        replies: list[list[Any]] = []
-        summaries: dict[int, str] = {}
-        past: dict[str, Any] = {"context": policy, "hidden": replies, "summaries": summaries}
-        usage, cookies = None, None
-        step = EnvStepResponse()
-        broke = ""
-
-        async def ask(messages: list[Message]) -> NeMoGymResponse:
-            nonlocal usage, cookies
-            request = params.model_copy(update={"input": [*opening, *items_of(messages[1:])]})
-            answer = await self.server_client.post(
-                server_name=self.config.model_server.name,
-                url_path=model_url_path,
-                json=request,
-                cookies=cookies,
-            )
-            await raise_for_status(answer)
-            cookies = answer.cookies
-            response = NeMoGymResponse.model_validate(await get_response_json(answer))
-            usage = accumulate_response_usage(usage, response.usage)
-            outputs.extend(response.output)
-            return response
-
-        for number in range(self.config.max_steps):
-            if policy.summarises_before(number):
-                request = summary_messages("", turns, **past)
-                outputs.extend(items_of(request[-1:]))
-                summaries[number] = extract_text(await ask(request))
-            prompt = chat_messages("", turns, now, **past)
-            if number:
-                outputs.extend(items_of(prompt[-1:]))
-            response = await ask(prompt)
-            replies.append(response.output)
-            turn = body.model_dump() | {
-                "response": response.model_dump(),
-                "_ng_step_request_id": str(number),
-            }
-            played = await self.server_client.post(
-                server_name=self.config.resources_server.name,
-                url_path="/step",
-                json=turn,
-                cookies=env_cookies,
-            )
-            if played.status == 500:  # the simulator broke: mask the sample instead of scoring 0
-                broke = str(await get_response_json(played))
-                break
-            await raise_for_status(played)
-            step = EnvStepResponse.model_validate(await get_response_json(played))
-            pictures += pictures_of(step)
-            turns.append(
-                Turn.from_json(step.info["turn"], {picture.sha256: picture for picture in pictures})
-            )
-            now = turns[-1].result
-            if step.terminated or step.truncated:
-                break
-        response = response.model_copy(update={"output": outputs, "usage": usage})
-        return GymnasiumRunResponse(
-            responses_create_params=params,
-            response=response,
-            reward=sum(turn.reward for turn in turns),
-            **ends_of(turns),
-            mask_sample=bool(broke),
-            failure_kind=BROKEN if broke else None,
-            failure_reason=broke or None,
-            reward_components=reward_terms(turns),
-            turns_played=[turn.to_json() for turn in turns],
-            **episode_metrics(turns),
-        )
-
-
-def content_of(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Convert the parts of a message to those of OpenAI's Responses API."""
-    return [
-        {"type": "input_text", "text": part["text"]}
-        if part["type"] == "text"
-        else {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
-        for part in parts
-    ]
-
-
-def items_of(messages: Sequence[Message]) -> list[Any]:
-    """Convert messages to items of the Responses API; replies that the policy keeps are the model's
-    own items.
-    """
-    items: list[Any] = []
-    for message in messages:
-        content = message["content"]
-        if HIDDEN in message:
-            items += message[HIDDEN]
-        else:
-            content = content if isinstance(content, str) else content_of(content)
-            items.append(NeMoGymEasyInputMessage(role=message["role"], content=content))
-    return items
-
-
-def pictures_of(answer: EnvResetResponse | EnvStepResponse) -> list[Picture]:
-    """Return the pictures of a server's answer: one, or none for text observations and at the
-    end.
-    """
-    urls = (
-        part["image_url"]
-        for part in answer.info.get("content", ())
-        if part["type"] == "input_image"
-    )
-    return [Picture.from_png(base64.b64decode(url.partition(",")[2])) for url in urls]
-
-
-def reply_of(response: NeMoGymResponse, with_reasoning: bool) -> str:
-    """Return the text to play. `with_reasoning` puts removed `<think>…</think>` back in front."""
-    text: str = extract_text(response)
-    if not with_reasoning or "<think>" in text:
-        return text
-    thought = "".join(
-        part.text for item in response.output if item.type == "reasoning" for part in item.summary
-    )
-    return f"<think>{thought}</think>{text}" if thought else text
 
 
 def levels(env_id: str, *, agent: str = AGENT, **settings: Any) -> Iterator[dict[str, Any]]:

@@ -20,7 +20,7 @@ from vagen_benchmarks.results.stats import Estimate, rate
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import Task, agent_options, make_task
 from vagen_benchmarks.runs.run_folder import RunFolder
-from vagen_benchmarks.stop_reasons import Stop
+from vagen_benchmarks.stop_reasons import ENDING_STOPS, Stop
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.replies import Calls, Names
@@ -181,9 +181,12 @@ def turn_losses(env: VagenEnv, episode: Episode) -> list[TurnLoss]:
         turn: Turn = env.step(stored["reply"])[4]["turn"]
         before, left = left, _left(env)
         losses.append(_loss(env, turn, before, left))
-    if episode.ended.kind not in (Stop.SOLVED, Stop.LOST, Stop.BUDGET):
-        # A full context or a refusal is the model's own loss: it gave nothing that could be
-        # executed.
+    by_rules = episode.ended.kind in (Stop.SOLVED, Stop.LOST, Stop.BUDGET)
+    call = episode.calls[-1] if episode.calls else None
+    has_turn = call is not None and ENDING_STOPS.get(call["ending"]) is episode.ended.kind
+    if not by_rules and not has_turn:
+        # A prompt that didn't fit is the model's own loss: it gave nothing that could be executed.
+        # A reply that ended the episode, such as a refusal, is a turn above.
         losses.append(TurnLoss(0, min(left or 0, env.config.max_actions_per_turn), None, None))
     return losses
 

@@ -41,7 +41,7 @@ class Run:
         return list(RunFolder(self.path).episodes())
 
     def report(self) -> Path:
-        """The report, written anew: one HTML file."""
+        """The report, written anew: an HTML file, of a large one in a folder of its own."""
         return write_report(RunFolder(self.path))
 
     def compare(

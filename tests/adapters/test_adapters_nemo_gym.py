@@ -29,7 +29,8 @@ from responses_api_agents.gymnasium_agent.app import (
 )
 
 from vagen_adapters.context import ContextPolicy, chat_messages
-from vagen_adapters.nemo_gym_env import AgentConfig, ServerConfig, VagenAgent, VagenServer, levels
+from vagen_adapters.nemo_gym_agent import AgentConfig, VagenAgent
+from vagen_adapters.nemo_gym_env import ServerConfig, VagenServer, levels
 from vagen_envs import Picture, Turn
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import SimulatorError

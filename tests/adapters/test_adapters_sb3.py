@@ -1,9 +1,6 @@
-"""Stable-Baselines3 over single moves and pictures, by the wrapper that docs/adapters/sb3.md shows."""
+"""Stable-Baselines3 over single moves and pictures, by `vagen_adapters.moves`."""
 
 from __future__ import annotations
-
-import re
-from pathlib import Path
 
 import gymnasium as gym
 import pytest
@@ -17,51 +14,37 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 import vagen_envs
-
-PAGE = Path(__file__).parents[2] / "docs" / "adapters" / "sb3.md"
-
-
-@pytest.fixture(scope="module")
-def moves():
-    """The page's wrapper, as it stands there."""
-    (code,) = re.findall(
-        r"^class Moves.*?(?=^env = )", PAGE.read_text(encoding="utf-8"), re.M | re.S
-    )
-    names = {"gym": gym}
-    exec(code, names)  # noqa: S102 - our own page
-    return names["Moves"]
+from vagen_adapters.moves import Moves
 
 
-def made(moves, env_id="vagen/FrozenLake-v0", **options):
+def made(env_id="vagen/FrozenLake-v0", **options):
     gym.register_envs(vagen_envs)
-    return moves(gym.make(env_id, strategy="free_think", **options))
+    return Moves(gym.make(env_id, **options))
 
 
 @pytest.mark.parametrize("env_id", ["vagen/FrozenLake-v0", "vagen/Sokoban-v0"])
-def test_its_own_checker_has_nothing_to_say(moves, env_id):
-    env = made(moves, env_id)
+def test_its_own_checker_has_nothing_to_say(env_id):
+    env = made(env_id)
     check_env(env, warn=False)
     env.close()
 
 
-def test_moves_are_the_environments_own(moves):
-    env = made(moves, is_slippery=False, max_turns=20)
+def test_moves_are_the_environments_own():
+    env = made(is_slippery=False, max_turns=20)
     env.reset(seed=7)
     replies = env.unwrapped.grammar.parse(env.unwrapped.oracle_reply())
     over, success = False, False
     while not over:
         planned = env.unwrapped.grammar.parse(env.unwrapped.oracle_reply()).actions
-        image, _, terminated, truncated, info = env.step(env.moves.index(planned[0].name))
+        image, _, terminated, truncated, info = env.step(env.names.index(planned[0].name))
         over, success = terminated or truncated, info["is_success"]
     assert replies.well_formed
     assert success
     assert image.dtype == np.uint8
 
 
-def test_updates_and_processes(moves):
-    envs = SubprocVecEnv(
-        [lambda: Monitor(made(moves, is_slippery=False, max_turns=10)) for _ in range(2)]
-    )
+def test_updates_and_processes():
+    envs = SubprocVecEnv([lambda: Monitor(made(is_slippery=False, max_turns=10)) for _ in range(2)])
     try:
         model = PPO("CnnPolicy", envs, n_steps=32, batch_size=32, n_epochs=1, seed=0)
         before = [each.clone() for each in model.policy.parameters()]
@@ -76,8 +59,8 @@ def test_updates_and_processes(moves):
         envs.close()
 
 
-def test_a_named_split_holds_through_automatic_resets(moves):
-    envs = DummyVecEnv([lambda: made(moves, max_turns=1) for _ in range(2)])
+def test_a_named_split_holds_through_automatic_resets():
+    envs = DummyVecEnv([lambda: made(max_turns=1) for _ in range(2)])
     envs.set_options({"split": "test"})
     envs.reset()
     for _ in range(4):

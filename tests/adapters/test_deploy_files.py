@@ -66,9 +66,10 @@ def test_kubernetes_takes_the_manifests(tmp_path):
     assert subprocess.run([*command, broken], capture_output=True, check=False).returncode != 0
 
 
-def test_hadolint_takes_the_containerfile():
+@pytest.mark.parametrize("name", ["Containerfile", "bench.Containerfile"])
+def test_hadolint_takes_the_containerfiles(name):
     said = subprocess.run(
-        [tool("hadolint"), DEPLOY / "Containerfile"], capture_output=True, text=True, check=False
+        [tool("hadolint"), DEPLOY / name], capture_output=True, text=True, check=False
     )
     assert (said.returncode, said.stdout) == (0, "")
 
@@ -101,6 +102,18 @@ def test_kuberay_starts_what_the_command_knows():
     assert {"name": "http", "containerPort": options["port"]} in head["spec"]["containers"][0][
         "ports"
     ]
+
+
+def test_the_benchmarks_image_has_what_it_starts():
+    text = (DEPLOY / "bench.Containerfile").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = re.search(r"ARG EXTRAS=(\S+)", text)[1].split(",")
+    assert set(extras) <= set(project["optional-dependencies"])
+    entry = json.loads(re.search(r"^ENTRYPOINT (.*)$", text, re.MULTILINE)[1])
+    assert entry[0] in project["scripts"]
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    needed = {"vagen_envs", "vagen_rewards", "adapters", "benchmarks", "README.md", "LICENSE"}
+    assert needed.isdisjoint(ignored)
 
 
 def test_the_image_has_what_it_starts():

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import pytest
+import runs
 from commands import vagen
 
 from perf.diagnosis_power import diagnosed, power
 from perf.impaired import FAULTS, Impaired
+from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.agents.custom import custom_agent
 from vagen_benchmarks.agents.scripted import Oracle
-from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, TurnLoss, attribute, diagnosis_tasks
+from vagen_benchmarks.clients.registry import Registry
+from vagen_benchmarks.diagnosis import (
+    CAUSES,
+    CONDITIONS,
+    TurnLoss,
+    attribute,
+    diagnosis_tasks,
+    turn_losses,
+)
 from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.runs.run_folder import RunFolder
 
 
 @pytest.mark.parametrize("env_id", ["vagen/FrozenLake-v0", "vagen/Sokoban-v0"])
@@ -54,6 +66,21 @@ def test_what_cannot_be_read_is_formats():
     found = diagnosed(custom_agent(lambda game: "Well, well."), "vagen/FrozenLake-v0", levels=4)
     assert found.main_cause == "format"
     assert found.causes["format"].value == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"content": None, "refusal": "I can't."}, (400, {}, {"error": {"code": "content_filter"}})],
+)
+def test_a_reply_that_ends_its_episode_is_one_loss(tmp_path, endpoint, answer):
+    endpoint.script = lambda number, body: answer
+    agent = ChatAgent(Registry().find("vllm:m"), base_url=endpoint.url, patience=0.0)
+    runs.play(tmp_path, [agent], ["frozenlake"], episodes=1)
+    (episode,) = runs.episodes(tmp_path)
+    (task,) = RunFolder(tmp_path).protocol.tasks
+    with closing(task.make()) as env:
+        (loss,) = turn_losses(env.unwrapped, episode)
+    assert (loss.lost, loss.unread > 0) == (0, True)
 
 
 def test_what_is_shown_is_what_the_condition_says():

@@ -14,6 +14,7 @@ from chat_endpoint import GOOD, completion
 from commands import vagen
 
 from vagen_benchmarks.agents.chat import ChatAgent
+from vagen_benchmarks.agents.scripted import Random
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.journal import spending
@@ -235,3 +236,37 @@ def test_a_name_that_is_none_is_no_error(tmp_path, endpoint, name):
     endpoint.script = served([name])
     assert runs.play(tmp_path, [agent(endpoint.url)], ["frozenlake"], episodes=1).played == 1
     assert max(map(len, runs.rows(tmp_path)[0]["served"]), default=0) <= 200
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "5",
+        "[]",
+        '{"event": 5}',
+        '{"event": "reply"}',
+        '{"event": "reply", "request": 0, "key": "k", "seen": "", "text": "", "call": []}',
+        '{"event": "request", "request": 0, "key": "k", "tokens": "many", "dollars": 0}',
+        '{"event": "failed", "request": {}, "spent": 1}',
+        '{"event": "end", "scored": "all"}',
+        '{"event": "begin"}',
+        "\xff",
+    ],
+)
+def test_a_journal_of_a_stranger_stops_nothing(tmp_path, line):
+    runs.play(tmp_path, [Random()], ["frozenlake"], episodes=2)
+    with (tmp_path / "journal.jsonl").open("a") as file:
+        file.write(f"{line}\n")
+    assert vagen("verify", tmp_path).returncode == 0
+    assert runs.play(tmp_path, [Random()], ["frozenlake"], episodes=2).played == 0
+
+
+def test_replies_of_another_version_are_asked_for_anew(tmp_path, endpoint):
+    path = tmp_path / "run"
+    killed_after(path, endpoint, 2)
+    journal = path / "journal.jsonl"
+    journal.write_text(journal.read_text().replace('"ending": "stop"', '"ending": "odd"'))
+    endpoint.script = lambda number, body: GOOD
+    endpoint.requests.clear()
+    assert vagen("resume", path).returncode == 0
+    assert len(endpoint.requests) == 6

@@ -147,5 +147,5 @@ def test_all_columns_are_there_on_a_phone(chromium, tmp_path, endpoint):
     shown = opened(chromium, page, tmp_path, script=script)
     labels = json.loads(re.search(r'\[(\["Environment".*?\])\]', shown)[1])
     assert labels[:4] == ["Environment", "Agent", "Success, 95 % interval", "Return"]
-    assert {"Turns", "Valid", "Served by", "s a reply", "Failed", "Levels"} <= {*labels}
+    assert {"Turns", "Valid", "Served by", "Seconds a reply", "Failed", "Levels"} <= {*labels}
     assert "vllm:<wbr>org/<wbr>Model-7B-Instruct" in shown

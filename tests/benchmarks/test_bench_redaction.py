@@ -238,3 +238,16 @@ def test_only_secret_fields_are_withheld(monkeypatch):
     hidden = withheld({"a": [{"api_key": PLAIN}], "token": "$MINE"})
     assert (list(withheld_names(hidden)), hidden["token"]) == (["api_key"], "$MINE")
     assert filled({"auth": {"token": "$MINE"}}) == {"auth": {"token": PLAIN}}
+
+
+def test_a_secret_of_ones_own_registry_is_read_there_again(tmp_path, endpoint):
+    models = tmp_path / "models.toml"
+    models.write_text(f'{MODELS}extra = {{ api_key = "{PLAIN}" }}\n')
+    words = ["bench", "-e", "sokoban", "-a", "mine", "-n", 2, "--base-url", endpoint.url]
+    words += ["--models", models, "--out", tmp_path / "run", "--attempts", 1, "--concurrency", 1]
+    endpoint.script = lambda number, body: 400 if number else GOOD
+    assert vagen(*words).returncode == 1
+    assert PLAIN not in (tmp_path / "run" / "protocol.json").read_text()
+    endpoint.script = lambda number, body: GOOD
+    assert vagen("resume", tmp_path / "run").returncode == 0
+    assert endpoint.requests[-1]["api_key"] == PLAIN

@@ -169,8 +169,9 @@ def test_models_that_answered_costs_and_waits_are_figures(tmp_path, endpoint):
     assert 0 < shown["seconds_median"] <= shown["seconds_p95"]
     assert shown["pass@2"] is not None
     page = write_leaderboard([tmp_path / "run"], tmp_path / "page.html").read_text()
-    assert "unclear answer" in page
-    assert "<td>m</td>" in page
+    assert '<td class="name">m</td>' in page
+    assert f"{shown['seconds_median']:.2f}" in page
+    assert "unclear_answer" in (tmp_path / "page.csv").read_text()
 
 
 def test_episodes_and_summary_are_read_by_pandas_in_one_line(four, tmp_path):

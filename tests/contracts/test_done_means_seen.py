@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 
 import gymnasium as gym
@@ -54,11 +55,11 @@ def single_turns(env_id, seeds, turns=6):
 )
 def test_what_changes_a_picture_changes_the_state(env_id):
     """Equal states look equal: a turn that leaves the state alone leaves the picture alone."""
-    seeds, turns = (range(12), 6) if env_id in (LAKE, SOKOBAN) else (range(2), 8)
+    seeds, turns = (range(12), 6) if env_id in (LAKE, SOKOBAN) else (range(1), 4)
     pictures = {}
     for before, turn, after in single_turns(env_id, seeds, turns):
         for state, picture in ((turn.before, before), (turn.after, after)):
-            key = (turn.level["content"], state)
+            key = (turn.level["content"], json.dumps(state.to_json(), sort_keys=True))
             assert pictures.setdefault(key, picture) == picture, state
 
 

@@ -138,14 +138,7 @@ def test_thinking_ends_at_the_matching_closing_tag(play, draft, final, depth):
     "reply",
     [
         "<think>plan <think>inner</think> <answer>Up</answer> The hole is above me, let me look again",
-        pytest.param(
-            "<think>plan <think>inner</think> <answer>Up</answer> so <think>more",
-            marks=pytest.mark.xfail(
-                strict=True,
-                raises=(AssertionError, KeyError),
-                reason="read by another grammar soon",
-            ),
-        ),
+        "<think>plan <think>inner</think> <answer>Up</answer> so <think>more",
         "<think>The answer will be <answer>Up</answer> perhaps",
     ],
 )
@@ -171,10 +164,8 @@ ARGUES = [
     "Up ✗, Left ✓",
     "Should I go Up or Left? Left is better",
 ]
-UNCLEAR = "replies that argue are read by another grammar until `unclear_answer` exists"
 
 
-@pytest.mark.xfail(strict=True, raises=(AssertionError, KeyError), reason=UNCLEAR)
 @pytest.mark.parametrize("text", ARGUES)
 def test_an_answer_that_argues_executes_nothing_and_is_recorded(play, text):
     """English isn't read: what weighs one action against another carries out none and says so."""
@@ -183,7 +174,6 @@ def test_an_answer_that_argues_executes_nothing_and_is_recorded(play, text):
     assert "unclear_answer" in codes(turn)
 
 
-@pytest.mark.xfail(strict=True, raises=(AssertionError, KeyError), reason=UNCLEAR)
 def test_unclear_answers_are_counted_in_the_runs_table(tmp_path):
     """Whoever reads a run sees what arguing cost."""
     agent = custom_agent(lambda game: f"<think>ok</think><answer>{ARGUES[0]}</answer>")

@@ -246,6 +246,21 @@ def test_each_fact_moves_the_score(env_id):
     assert statistics.fmean(value or 0.0 for value in wrong) < statistics.fmean(short)
 
 
+UNASKED = {LAKE: "The player is in the bottom right corner.", SOKOBAN: "There are 5 boxes."}
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+def test_a_false_claim_that_no_description_owes_costs(env_id):
+    """What isn't asked for earns nothing where it is true, and costs where it is false."""
+    whole, beside = [], []
+    for turn in oracle_turns(env_id):
+        text = turn.before.describe(FORM)
+        whole.append(scores(env_id, saying(turn, text))["grounding"] or 0.0)
+        beside.append(scores(env_id, saying(turn, f"{text} {UNASKED[env_id]}"))["grounding"] or 0.0)
+    assert all(one <= other + 1e-9 for one, other in zip(beside, whole, strict=True))
+    assert statistics.fmean(beside) < statistics.fmean(whole) - 0.05
+
+
 @pytest.mark.parametrize("env_id", GRIDS)
 def test_a_prediction_copied_from_the_observation_costs(env_id):
     """What doesn't hold any more after the actions is wrong as a prediction."""
@@ -258,6 +273,20 @@ def test_a_prediction_copied_from_the_observation_costs(env_id):
         foreseen.append(scores(env_id, turn)["world_modeling"] or 0.0)
     assert statistics.fmean(copied) < statistics.fmean(foreseen) - 0.5
     assert min(copied) < 0
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+def test_a_prediction_of_what_stays_as_it_is_earns_nothing(env_id):
+    """What held before the actions and still holds could be copied without foreseeing anything."""
+    seen = 0
+    for turn in oracle_turns(env_id):
+        stays = [each for each in turn.before.sentences() if each in turn.after.sentences()]
+        if not stays:
+            continue
+        seen += 1
+        text = " ".join(f"{each}." for each in stays)
+        assert (scores(env_id, saying(turn, text))["world_modeling"] or 0.0) <= 1e-9
+    assert seen > 3
 
 
 # -- when to solve ------------------------------------------------------------------------------------

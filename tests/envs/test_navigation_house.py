@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 import vagen_envs  # noqa: F401
 from vagen_envs.errors import SimulatorError
 from vagen_envs.navigation.config import NavigationConfig
+from vagen_envs.navigation.decor import PAINTINGS, STYLES, painting_of, style_of
 from vagen_envs.navigation.floor_plan import overlap
 from vagen_envs.navigation.furnishing import draw_house
 from vagen_envs.navigation.house import ROOM_KINDS
@@ -126,6 +127,25 @@ def test_objects_keep_to_their_size(kind):
     assert (np.abs(model.geom_pos[:, :2]) <= np.array([wide, deep]) / 2 + 0.03).all()
     assert (model.geom_pos[:, 2] >= -0.02).all()
     assert (model.geom_pos[:, 2] <= high + 0.02).all()
+
+
+def test_rooms_are_of_three_styles_and_paintings_differ():
+    houses = [house_of(seed) for seed in range(60)]
+    assert {style_of(house) for house in houses} == set(STYLES)
+    hung = [thing for house in houses for thing in house.objects if thing.kind == "Painting"]
+    assert len({painting_of(thing) for thing in hung}) == PAINTINGS
+    xml, files = scene(houses[0], 0.25, 100)
+    assert all(f'"{name}"' in xml for name in files)
+
+
+def test_no_picture_is_blown_out():
+    """Of a room's pictures at most a tenth is white, which the ceilings once were."""
+    for seed in range(4):
+        house = house_of(seed)
+        simulator = HouseSimulator(house, Pose(1, 1, 0), NavigationConfig(resolution=64))
+        for pose in poses(house, 6, seed):
+            simulator.teleport(Pose(pose.x, pose.z, pose.rotation, -30))
+            assert np.mean(simulator.frame().min(axis=2) >= 254) < 0.1
 
 
 def poses(house, count, seed=0):

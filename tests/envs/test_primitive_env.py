@@ -21,6 +21,7 @@ from PIL import Image
 import vagen_envs  # noqa: F401
 from vagen_envs.conformance import check
 from vagen_envs.errors import ConfigError, SimulatorError
+from vagen_envs.primitive_skill.view import view_of
 
 pytestmark = [
     pytest.mark.sim,
@@ -154,6 +155,21 @@ def test_pictures_are_the_golden_ones_and_no_other_scene_passes(seeing, farthest
     assert farthest(shown["image"], golden) < FARTHEST
     others = [env.step(env.oracle_reply())[0]["image"], env.reset(seed=1)[0]["image"]]
     assert all(farthest(other, golden) > 2 * FARTHEST for other in others)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_hand_and_the_things_are_in_the_picture(seeing, task):
+    env, shown = seeing[task], []
+    camera = view_of(task, published=False)
+    for seed in range(3):
+        env.reset(seed=seed)
+        states = [env.true_state, env.step(env.oracle_reply())[4]["turn"].after]
+        for state in states:
+            x, y, z = state.hand
+            # The palm is some 10 cm above the fingertips.
+            points = [(x, y, z), (x, y, z + 90), *state.positions.values()]
+            shown.append(all(0 <= at < 300 for each in points for at in camera.pixel(each, 300)))
+    assert np.mean(shown) >= 0.95
 
 
 def test_a_second_environment_leaves_the_pictures_of_the_first_alone():

@@ -63,15 +63,31 @@ class Tint(tuple[float, ...]):
         return " ".join(f"{min(1.0, channel * float(factor or 1)):.3f}" for channel in self)
 
 
-def geoms(kind: str, main: Color, second: Color) -> str:
-    """The MJCF geoms of a type in its main and second colour."""
+_COVERS = {"wood": "wood", "cloth": "fabric", "any": "fabric"}
+"""The material of parts in a colour of a palette."""
+
+
+def geoms(kind: str, main: Color, second: Color, painting: str = "matt") -> str:
+    """The MJCF geoms of a type in its main and second colour; `painting` is a painting's material."""
     # Stripes of a pillow: darker on a light colour, white on a dark one.
     contrast = Tint(channel * 0.6 for channel in main) if sum(main) > 1.5 else Tint(COLORS["white"])
-    return (
-        model_file(f"{kind}.xml")
-        .decode()
-        .format(main=Tint(main), second=Tint(second), contrast=contrast)
-    )
+    palettes = FURNITURE[kind].colors if kind in FURNITURE else ()
+    covers = {
+        f'rgba="{{{name}': _COVERS[palette]
+        for name, palette in zip(("main", "second"), palettes, strict=False)
+        if palette in _COVERS
+    }
+    lines = model_file(f"{kind}.xml").decode().splitlines()
+    text = "\n".join(_covered(line, covers) for line in lines)
+    return text.format(main=Tint(main), second=Tint(second), contrast=contrast, painting=painting)
+
+
+def _covered(line: str, covers: Mapping[str, str]) -> str:
+    """A geom with the material that its colour asks for, unless it has one."""
+    if "material=" in line:
+        return line
+    material = next((covers[color] for color in covers if color in line), None)
+    return line if material is None else line.replace("/>", f' material="{material}"/>')
 
 
 @functools.cache

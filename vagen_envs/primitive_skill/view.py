@@ -42,7 +42,7 @@ class View:
         )
 
 
-TABLE = View((460, 0, 460), (-60, 0, 85), 0.85)
+TABLE = View((620, 0, 520), (-60, 0, 140), 0.78)
 DRAWER = View((300, -60, 660), (-330, -160, 90), 0.85)
 PUBLISHED = View((1000, 0, 600), (-200, 0, 200), math.pi / 2)
 """The release's, of its drawer scene."""

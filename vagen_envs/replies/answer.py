@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from vagen_envs.replies.tags import TAGS, Tag, TagNames, find_tags, in_ascii, without_tokens
 from vagen_envs.replies.thinking import Span, Thinking, code_spans, find_thinking, within
-from vagen_envs.replies.turns import Ending, end_of_reply, is_taken_back
+from vagen_envs.replies.turns import Ending, corrects, end_of_reply, is_taken_back
 from vagen_envs.replies.untagged import untagged_answers
 from vagen_envs.replies.vocabulary import THINKING_TAGS
 
@@ -26,7 +26,7 @@ _PLACEHOLDER = re.compile(
 )
 """An answer that says no more than "your answer here"."""
 _CONNECTOR = re.compile(
-    r"(?:[\s,;.&+*_>→|–—-]|<br>|\b(?:and|then|next|finally|after that|followed by)\b)*",
+    r"(?:[\s,;&+*_>→|–—-]|<br>|\b(?:and|then|next|finally|after that|followed by)\b)*",
     re.IGNORECASE,
 )
 _CUT_TAG = re.compile(r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z")  # of a reply that ends at its limit
@@ -128,15 +128,41 @@ class _View(NamedTuple):
 
     def tagged(self) -> list[list[Span]]:
         """Groups of answers between the format's own tags, the best first."""
-        pairs, unclosed = self.pairs()
-        kept = [pair for pair in pairs if not self.is_placeholder(pair) and self.is_meant(pair)]
-        groups = [self._last_group(kept)] if kept else []
+        _, unclosed = self.pairs()
+        groups = self._kept()
         if unclosed is not None and self.plain[slice(*unclosed)].strip():
             opening = self.plain.rfind("<", 0, unclosed[0])
-            groups = (
-                [] if is_taken_back(self.plain, opening, unclosed[1]) else [[unclosed], *groups]
-            )
+            groups = [] if self.is_taken_back(opening, unclosed[1]) else [[unclosed], *groups]
         return groups
+
+    def _kept(self) -> list[list[Span]]:
+        """The last answers that are meant; none where it isn't clear which of two that differ is."""
+        told = self.told()
+        kept = [
+            pair for pair in told if self.is_meant(pair) and not self._in_one_sentence(pair, told)
+        ]
+        if not kept:
+            return []
+        group = self._last_group(kept)
+        before = [pair for pair in kept if pair.closed.end <= group[0][0]]
+        if before and self.text_of(before[-1]) != self.text_of(kept[-1]):
+            gap = self.plain[before[-1].closed.end : group[0][0]]
+            thoughts = [span for span in self.thinking.spans if span[0] >= before[-1].closed.end]
+            for start, end in reversed(thoughts):
+                gap = gap.replace(self.plain[start:end], " ")
+            if not corrects(re.sub(r"<[^<>]{0,40}>", " ", gap)):
+                return []
+        return [group]
+
+    def _in_one_sentence(self, pair: _Pair, told: Sequence[_Pair]) -> bool:
+        """Whether a sentence that begins at another answer goes on to this one: "A is better than B"."""
+        at = told.index(pair)
+        if at == 0:
+            return False
+        gap = self.plain[told[at - 1].closed.end : pair.opened.start]
+        return re.search(r"\w", gap) is not None and not (
+            re.search(r"[.!?:<\n]", gap) or _CONNECTOR.fullmatch(gap)
+        )
 
     def _last_group(self, pairs: Sequence[_Pair]) -> list[Span]:
         """The last answer, with those before it that it goes on from: "one answer for each action"."""
@@ -156,8 +182,13 @@ class _View(NamedTuple):
         """An answer by which another can be known to differ."""
         return "".join(self.plain[slice(*pair.span)].casefold().split())
 
-    def differ(self, pairs: Sequence[_Pair], at: int = 0) -> bool:
+    def told(self) -> list[_Pair]:
+        """Complete answers that say more than "your answer here"."""
+        return [pair for pair in self.pairs()[0] if not self.is_placeholder(pair)]
+
+    def differ(self, given: Iterable[_Pair], at: int = 0) -> bool:
         """Whether answers differ, of which one begins after `at`."""
+        pairs = list(given)
         later = any(pair.opened.start >= at for pair in pairs)
         return later and len({self.text_of(pair) for pair in pairs}) > 1
 
@@ -205,21 +236,30 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
         if found := bare.tagged():
             view = bare
             groups = found
-    pairs = [pair for pair in view.pairs()[0] if not view.is_placeholder(pair)]
-    meant = [pair for pair in pairs if view.is_meant(pair)]
-    if doubtful is not None and view.differ(meant, doubtful):
+    pairs = view.told()
+    if doubtful is not None and view.differ(filter(view.is_meant, pairs), doubtful):
         groups = []
     tagged = bool(groups)
-    if not groups and loosely and not pairs and view.thinking.open_from is None:
-        blank = [*view.thinking.spans, *view.shields]
-        groups = untagged_answers(
-            _blanked(in_ascii(text), blank), _blanked(view.plain, blank), code
-        )
+    if loosely and not groups and not pairs and view.thinking.open_from is None:
+        groups = _untagged(text, view, code)
+    return _found(view, groups, tagged, [tag for tag in tags if tag.end <= end], end)
+
+
+def _untagged(text: str, view: _View, code: Sequence[Span]) -> list[list[Span]]:
+    """Answers in other forms, outside thoughts and fields."""
+    blank = [*view.thinking.spans, *view.shields]
+    return untagged_answers(_blanked(in_ascii(text), blank), _blanked(view.plain, blank), code)
+
+
+def _found(
+    view: _View, groups: list[list[Span]], tagged: bool, inside: list[Tag], end: int
+) -> Found:
+    """What was found, with what it says of the other answers."""
+    pairs = view.told()
     first = groups[0][0][0] if groups else 0
-    inside = [tag for tag in tags if tag.end <= end]
-    unread = [pair.span for pair in view.pairs()[0]] if not tagged else []
     earlier = [pair.closed.start for pair in pairs if pair.closed.start < first]
     complete = [pair for pair in _pairs(inside) if not view.is_placeholder(pair)]
+    unread = view.pairs()[0] if not tagged else []
     return Found(
         groups,
         tagged,
@@ -228,7 +268,7 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
         end,
         fields_from=max(earlier, default=0),
         differ=view.differ(complete),
-        empty=unread[-1] if unread and not pairs else None,
+        empty=unread[-1].span if unread and not pairs else None,
         unclear=pairs[-1].span if pairs and not tagged else None,
     )
 
@@ -239,7 +279,7 @@ def _ending(text: str, names: TagNames, tags: Sequence[Tag]) -> Ending:
     if closed is None or end_of_reply(text, closed, ()) == (len(text), None):
         return Ending(len(text), None)
     view = _View.of(text, names, code_spans(text))
-    pairs = [pair for pair in view.pairs()[0] if not view.is_placeholder(pair)]
+    pairs = view.told()
     if not pairs:
         return Ending(len(text), None)
     return end_of_reply(text, pairs[0].closed.end, view.thinking.spans)

@@ -7,62 +7,16 @@ part makes an answer unclear: English isn't read, so no word can reject an actio
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
-from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
-from vagen_envs.replies.calls import find_calls
-from vagen_envs.replies.tags import FIELD_NAMES, in_ascii, without_tokens
+from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names
+from vagen_envs.replies.tags import in_ascii, without_tokens
+from vagen_envs.replies.tokens import Token, Tokens, undressed, without_hidden
 from vagen_envs.replies.tool_calls import values
-from vagen_envs.replies.vocabulary import ARROWS, COUNTS, PARTS, SYNONYMS
 
 _LONGEST = 2_000  # characters of an answer that is read, so that time stays linear
 _MOST_REPEATS = 20  # of one action, as "Up x3" has them
-
-_HIDDEN = re.compile(
-    r"(?<!~)~~(?!~).*?(?<!~)~~(?!~)|<(s|del|strike)>.*?</\1>|<!--.*?-->|/\*.*?\*/"
-    rf"|<(?P<field>{FIELD_NAMES})>.*?</(?P=field)>",
-    re.DOTALL | re.IGNORECASE,
-)
-"""What isn't said: struck out, a comment, or a field within the answer."""
-_MARKUP = re.compile(
-    r"(?:```|~~~)\w*|\\[,;!: ]|\\[nrt](?!(?-i:[a-z]))"
-    r"|\\(?:boxed|quad|left|right(?=[)\]\\])|operatorname|(?:text|math)[a-z]{0,2})(?![A-Za-z])"
-    rf"|</?(?:{FIELD_NAMES}|final|actions?|moves?|step|item|b|i|em|strong|code|pre|p|br|ol|ul|li|span|div|text|center|u)"
-    r"(?:\s[^<>]{0,200})?/?>|</answer\s*>",
-    re.IGNORECASE,
-)
-_TEXT_COMMAND = re.compile(r"\\(?:text|math|operatorname)[a-z]{0,2}\{(\w+)\}")
-_LATEX_ARROW = re.compile(r"\\(?:long)?(?:(up|down|left|right)arrow|to)(?![A-Za-z])", re.IGNORECASE)
-_LETTERED = re.compile(r"^([ \t]*)(?:([A-Ea-e])|(III|II|IV|I|V))(?=[.)]\s)", re.MULTILINE)
-_ROMAN = {"I": "1", "II": "2", "III": "3", "IV": "4", "V": "5"}
-_KEYCAP = re.compile("(\\d)\\s?\u20e3|([①-⑨])\\s")
-_ROW = re.compile(r"^(\s*\|\s*\d+\s*)\|", re.MULTILINE)  # a table's first column
-_BRACKETED = re.compile(r"<\s*([A-Za-z_ -]{1,30}?)\s*/?>")  # a name in the place of a tag: `<Up>`
-
-_TOKEN = re.compile(
-    r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d+(?:\.\d+)?)"
-    rf"|(?P<arrow>[{''.join(ARROWS)}])"
-    r"|(?P<S>[-=]+>|>>+|(?<=[\w )`*])>|[,;|&+、،➜➔⇒↦])|(?P<H>#|//)|(?P<T>(?<!\*)\*(?=\s?\d)|×)"
-    r"|(?P<R>\n)|(?P<P>[.。…]|!(?!\w))|(?P<C>:)|(?P<D>-+(?=[\s|]|\Z)|(?:^|(?<=\n))-|[–—])"
-    r"|(?P<open>[(\[])|(?P<close>[)\]])|(?P<E>=)"
-    r"|(?P<dress>[\s*_`'\"$\\{}>«»‘’‚‛“”„‹›•·「」『』【】])|(?P<other>.)",
-    re.DOTALL,
-)
-_NAME_GOES_ON = re.compile(r"[ _-][^\W\d_]+")
-
-_PART_LETTERS = {
-    "lead": "L", "claim": "Q", "order": "X", "noun": "W", "go": "G", "filler": "B", "to": "K", "because": "J", "verb": "V", "thing": "M",
-}  # fmt: skip
-_LETTERS = {
-    **{word: _PART_LETTERS[part] for word, part in PARTS.items()},
-    **dict.fromkeys(COUNTS["times"], "T"),
-    **dict.fromkeys(COUNTS["units"], "U"),
-    **dict.fromkeys(COUNTS["once"], "O"),
-    **dict.fromkeys(COUNTS["numbers"], "N"),
-}
-_NUMBERS = {word: number for number, word in enumerate(COUNTS["numbers"], 1)}
-_NUMBERS |= {word: number for number, word in enumerate(COUNTS["once"], 1)}
 
 _ITEM = re.compile(
     r"""
@@ -91,17 +45,6 @@ _REMARK = re.compile(r"[HD(][BKJVMGWL]+(?=[)SPRH]|$)[)]*")
 _END = re.compile(r"[SPRCDH)]*\Z")
 
 
-@dataclass
-class _Token:
-    """A token with the letter of its part; `action` where it names one."""
-
-    letter: str
-    start: int
-    end: int
-    action: Action | None = None
-    number: int = 0
-
-
 def read_table(
     text: str, start: int, end: int, separator: str, grammar: ActionGrammar
 ) -> list[Action] | None:
@@ -112,7 +55,7 @@ def read_table(
         without one, or the list of all actions from the prompt.
     """
     piece = text[start:end]
-    piece = in_ascii(without_tokens(piece if separator == "~~" else _hidden(piece)))
+    piece = in_ascii(without_tokens(piece if separator == "~~" else without_hidden(piece)))
     if len(piece) > _LONGEST:
         return None
 
@@ -132,8 +75,8 @@ def read_table(
 
 def names_action(text: str, grammar: ActionGrammar) -> bool:
     """Whether a text, which may say anything else too, names an action."""
-    plain = _undressed(in_ascii(without_tokens(text[:_LONGEST])), ",", grammar)
-    return any(token.action for token in _Tokens(plain, 0, grammar).tokens())
+    plain = undressed(in_ascii(without_tokens(text[:_LONGEST])), ",", grammar)
+    return any(token.action for token in Tokens(plain, 0, grammar).tokens())
 
 
 def _is_menu(piece: str, separator: str, grammar: ActionGrammar, found: list[Action]) -> bool:
@@ -147,38 +90,70 @@ def _is_menu(piece: str, separator: str, grammar: ActionGrammar, found: list[Act
 
 def _read(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> list[Action] | None:
     """The actions of an answer that isn't JSON; `None` if it has no form of the table."""
-    tokens = _Tokens(_undressed(piece, separator, grammar), offset, grammar).tokens()
+    tokens = Tokens(undressed(piece, separator, grammar), offset, grammar).tokens()
     letters = "".join(token.letter for token in tokens)
-    found: list[Action] = []
-    labels: list[int] = []
-    counts: list[int] = []
+    items: list[_Item] = []
     at = 0
     reasoned = False
-    while item := _ITEM.match(letters, at):
-        gap = letters[
-            at : item.start("label" if item["label"] else "before" if item["before"] else "action")
-        ]
-        if found and (not _GAP.fullmatch(gap) or (reasoned and not gap.strip("()D"))):
+    while match := _ITEM.match(letters, at):
+        if items and not _parted(letters[at : _begin(match)], reasoned):
             return None
-        label = _number(tokens, item, "label")
-        labels += [label] if label else []
-        before, after = _number(tokens, item, "before"), _number(tokens, item, "count")
-        if (before and after) or (item["before"] and not before) or (item["count"] and not after):
+        item = _Item.of(match, tokens)
+        if item is None:
             return None
-        counts += (
-            [before or after] if (item["before"] or item["count"] or "").strip("()S") == "N" else []
-        )
-        action = tokens[item.start("action")].action
-        repeats = min(before or after or 1, _MOST_REPEATS)
-        found += [action] * repeats if action else []
-        at, reasoned = _past_reasons(letters, item.end(), isinstance(grammar, Calls))
-    if not found or not _END.fullmatch(letters, at):
+        items.append(item)
+        at, reasoned = _past_reasons(letters, match.end(), isinstance(grammar, Calls))
+    if not items or not _END.fullmatch(letters, at) or not _numbers_fit(items):
         return None
-    if isinstance(grammar, Calls) and len(found) > letters.count("A"):
+    if isinstance(grammar, Calls) and any(item.repeats > 1 for item in items):
         return None
-    misnumbered = labels != [*range(1, len(labels) + 1)] or len(labels) > letters.count("A")
-    ambiguous = len(counts) > 1 and counts == [*range(1, len(counts) + 1)]  # "1 Up 2 Left"
-    return None if misnumbered or ambiguous else found
+    return [item.action for item in items for _ in range(item.repeats)]
+
+
+class _Item(NamedTuple):
+    """An action with its number in a list and its count, 0 where it has none.
+
+    `bare`: the count is a number alone, which might number the item as well.
+    """
+
+    action: Action
+    label: int
+    repeats: int
+    bare: int
+
+    @classmethod
+    def of(cls, match: re.Match[str], tokens: list[Token]) -> _Item | None:
+        """The item, `None` if its count has no sense."""
+        action = tokens[match.start("action")].action
+        before = _number(tokens, match, "before")
+        after = _number(tokens, match, "count")
+        senseless = (match["before"] and not before) or (match["count"] and not after)
+        if action is None or senseless or (before and after):
+            return None
+        count = before or after
+        written = match["before"] or match["count"] or ""
+        bare = count if written.strip("()S") == "N" else 0
+        return cls(action, _number(tokens, match, "label"), min(count or 1, _MOST_REPEATS), bare)
+
+
+def _begin(item: re.Match[str]) -> int:
+    """Where an item begins, without what leads to it."""
+    group = next(name for name in ("label", "before", "action") if item[name])
+    return item.start(group)
+
+
+def _parted(gap: str, reasoned: bool) -> bool:
+    """Whether two actions are items of one list; after a reason a separator is due, and a second label is none."""
+    return "WC" not in gap and bool(_GAP.fullmatch(gap)) and bool(not reasoned or gap.strip("()D"))
+
+
+def _numbers_fit(items: list[_Item]) -> bool:
+    """Whether numbers of items count up, and counts can't number them too, as in "1 Up 2 Left"."""
+    labels = [item.label for item in items if item.label]
+    counts = [item.bare for item in items if item.bare]
+    if labels != [*range(1, len(labels) + 1)]:
+        return False
+    return len(counts) < 2 or counts != [*range(1, len(counts) + 1)]
 
 
 def _past_reasons(letters: str, at: int, calls: bool) -> tuple[int, bool]:
@@ -189,153 +164,7 @@ def _past_reasons(letters: str, at: int, calls: bool) -> tuple[int, bool]:
     return at, at > begin
 
 
-def _number(tokens: list[_Token], item: re.Match[str], group: str) -> int:
+def _number(tokens: list[Token], item: re.Match[str], group: str) -> int:
     """The number within a group of an item, 0 if it has none."""
     first, last = item.span(group)
     return next((token.number for token in tokens[max(first, 0) : max(last, 0)] if token.number), 0)
-
-
-class _Tokens:
-    """The tokens of an answer, without those that are mere dress."""
-
-    def __init__(self, piece: str, offset: int, grammar: ActionGrammar) -> None:
-        self.piece, self.offset, self.grammar = piece, offset, grammar
-        words = [match[0] for match in _TOKEN.finditer(piece) if match.lastgroup == "word"]
-        self.broken = grammar.arity if isinstance(grammar, Calls) else ()  # names of calls not read
-        self.initials: dict[str, str] = {}
-        if isinstance(grammar, Names) and words and all(len(word) == 1 for word in words):
-            initials = {name[0].casefold(): name for name in grammar.called}  # "U, D"
-            self.initials = initials if len(initials) == len(grammar.called) else {}
-
-    def tokens(self) -> list[_Token]:
-        found = list(self._all())
-        if any(token.letter == "A" for token in found):
-            arrows = "S"  # decorates a name or stands between two
-        else:
-            arrows = "A" if self._arrows_act(found) else "?"
-        for token in found:
-            if token.letter == "→":
-                token.letter = arrows
-        return found
-
-    def _arrows_act(self, found: list[_Token]) -> bool:
-        """Whether arrows can only be actions: "↑ → ↓" may have one between two others."""
-        acts = [token.action for token in found if token.letter == "→"]
-        names = [action.name for action in acts if action]
-        marks = [self.piece[token.start] for token in found if token.letter == "→"]
-        parted = len(marks) > 2 and {*marks[1::2]} == {"→"} and "→" not in marks[::2]
-        hands = len(_HANDS.intersection(marks))
-        return len(names) == len(acts) and not parted and hands in (0, len({*marks}))
-
-    def _all(self) -> Iterator[_Token]:
-        calls = self._calls() if isinstance(self.grammar, Calls) else {}
-        at = 0
-        while match := _TOKEN.match(self.piece, at):
-            start, at = match.span()
-            kind = str(match.lastgroup)
-            named = calls.get(start) if calls else self._name(start) if kind == "word" else None
-            if named is not None:
-                at = max(at, named.end)
-                yield named
-            elif kind == "arrow":
-                action = self._action(ARROWS[match[0]], start, at)
-                yield _Token("→", start, at, action)
-            elif kind == "number":
-                yield self._numeral(match)
-            elif kind == "word":
-                word = match[0].casefold().replace("’", "'")
-                letter = "?" if word in self.broken else _LETTERS.get(word, "?")
-                yield _Token(letter, start, at, number=_NUMBERS.get(word, 0))
-            elif kind != "dress":
-                letter = {"open": "(", "close": ")", "other": "?"}.get(kind, kind)
-                yield _Token(letter, start, at)
-
-    def _numeral(self, match: re.Match[str]) -> _Token:
-        number = int(match[0]) if match[0].isdigit() and len(match[0]) < 3 else 0
-        return _Token("N" if number else "?", *match.span(), number=number)
-
-    def _name(self, start: int) -> _Token | None:
-        """The action whose name begins here, of up to three words."""
-        word = _TOKEN.match(self.piece, start)
-        ends = [word.end()] if word else []
-        while ends and len(ends) < 3 and (more := _NAME_GOES_ON.match(self.piece, ends[-1])):
-            ends.append(more.end())
-        for end in reversed(ends):
-            for form in self._forms(re.split("[ _-]", self.piece[start:end])):
-                action = self._action(form, start, end)
-                if action is not None:
-                    return _Token("A", start, end, action)
-        return None
-
-    def _forms(self, parts: list[str]) -> Iterator[str]:
-        """What the words may be called in the grammar."""
-        plain = "".join(parts)
-        meant = "".join(SYNONYMS.get(part.casefold(), part) for part in parts)
-        yield from (" ".join(parts), "_".join(parts), plain)
-        yield self.initials.get(plain.casefold(), meant)
-        if len(parts) == 1:
-            if meant in ("ahead", "back"):
-                yield f"move{meant}"
-            for lead in ("move", "go", "arrow"):
-                yield plain[len(lead) :] if plain.casefold().startswith(lead) else ""
-
-    def _action(self, written: str, start: int, end: int) -> Action | None:
-        if not written:
-            return None
-        action = self.grammar.read(written, self.offset + start, self.offset + end)
-        return None if isinstance(action, Refused) else action
-
-    def _calls(self) -> dict[int, _Token]:
-        """Calls by where they begin."""
-        found: dict[int, _Token] = {}
-        for start, end, read_to, call in find_calls(self.piece):
-            action = self._action(call, start, end) if call else None
-            if action is not None:
-                found[start] = _Token("A", start, read_to, action)
-        return found
-
-
-def _hidden(text: str) -> str:
-    return _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
-
-
-def _undressed(piece: str, separator: str, grammar: ActionGrammar) -> str:
-    """The answer with blanks for its markup, of the same length."""
-
-    def alike(text: str) -> str:
-        return re.sub(r"[^\n]", " ", text)
-
-    if not separator.strip().replace("-", "").isalnum() and separator.strip(" -_"):
-        piece = piece.replace(separator, ",".ljust(len(separator)))
-    piece = _TEXT_COMMAND.sub(lambda text: text[1].rjust(len(text[0])), piece)
-    piece = _LATEX_ARROW.sub(lambda arrow: _arrow(arrow[1]).ljust(len(arrow[0])), piece)
-    piece = _MARKUP.sub(lambda markup: alike(markup[0]), piece)
-    piece = _KEYCAP.sub(lambda key: f"{key[1] or ord(key[2]) - 0x245F}.".ljust(len(key[0])), piece)
-    piece = _LETTERED.sub(_as_number, piece)
-    piece = _ROW.sub(r"\1.", piece)
-    if isinstance(grammar, Names):
-        piece = _BRACKETED.sub(
-            lambda tag: (
-                tag[0]
-                if isinstance(grammar.read(tag[1], 0, 0), Refused)
-                else tag[0].translate(_NO_BRACKETS)
-            ),
-            piece,
-        )
-    return piece
-
-
-_HANDS = frozenset("👆👇👈👉")
-_NO_BRACKETS = str.maketrans("<>/", "   ")
-
-
-def _arrow(direction: str | None) -> str:
-    """The arrow of a direction; LaTeX's plain one points to the right."""
-    name = direction.lower() if direction else "right"
-    return next(arrow for arrow, meant in ARROWS.items() if meant == name)
-
-
-def _as_number(label: re.Match[str]) -> str:
-    """A letter or a Roman numeral before an item as a digit."""
-    digit = _ROMAN[label[3]] if label[3] else str(ord(label[2].lower()) - ord("a") + 1)
-    return label[1] + digit.rjust(len(label[0]) - len(label[1]))

@@ -173,6 +173,8 @@ def _is_judged(item: Any) -> bool:
 
 def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: int) -> list[str]:
     """The actions of an object: of a call, of the surest key that holds some, or named by its only key."""
+    if any(held is False for held in value.values()):  # {"action": …, "valid": false}
+        return []
     for key in _NAMES:
         name = value.get(key)
         if isinstance(name, Mapping):  # {"function": {"name": …, "arguments": …}}

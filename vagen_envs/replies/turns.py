@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from vagen_envs.replies.tags import SPECIAL_TOKEN, in_ascii
 from vagen_envs.replies.thinking import Span, within
-from vagen_envs.replies.vocabulary import DENIALS, JUDGED, OWN, SPEAKERS, words_of
+from vagen_envs.replies.vocabulary import (
+    DENIALS,
+    JUDGED,
+    OWN,
+    SECOND_THOUGHTS,
+    SPEAKERS,
+    words_of,
+)
 
 _LEADING = 4  # words right before an answer that are read
 _NEAR = 80  # characters on either side of an answer that are read
@@ -57,17 +64,24 @@ def _is_judged(after: str) -> bool:
 
 
 _TURN_MARK = re.compile(
-    r"</?tool_response>|<image>|(?<=/answer>)\s*<observation>|^Nothing was executed\.",  # our own
+    r"</?tool_response>|<image>|!\[|\{\s*\"role\"|</?(?:user|human|system|environment|turn)\b[^<>]{0,20}>"
+    r"|(?<=/answer>)\s*<observation>|^Nothing was executed\.",  # our own
     re.IGNORECASE | re.MULTILINE,
 )
 _DRESS = r"[ \t>#*=_(~|-]*"
 _HEADING = re.compile(
     rf"(?:^{_DRESS}|(?<=>)[ \t]*(?=\[))(?:\[(?P<bracketed>[^\[\]\n]{{1,60}})\](?!\()"
-    rf"|(?P<label>[^\W\d_][^\n:\[\]<>.!?。]{{0,38}}):"
-    rf"|(?P<line>[^\W\d_][\w ]{{0,20}}?)[ \t.)#*=_~-]*$)",
+    rf"|(?P<label>[^\W_][^\n:\[\]<>.!?。]{{0,38}}):"
+    rf"|(?P<line>[^\W_][\w #]{{0,20}}?)[ \t.)#*=_~-]*$)",
     re.MULTILINE,
 )
 _MOST_WORDS = 4  # of a label
+
+
+def corrects(gap: str) -> bool:
+    """Whether what stands between two answers can only be a second thought, which the last one follows."""
+    words = words_of(gap)
+    return not words or not SECOND_THOUGHTS.isdisjoint(words)
 
 
 class Ending(NamedTuple):
@@ -123,7 +137,8 @@ def _is_anothers(heading: re.Match[str]) -> bool:
     """Whether a heading can only be that of another's message."""
     words = words_of(heading[str(heading.lastgroup)])
     if heading["line"]:
-        return all(word in SPEAKERS or word.isdigit() for word in words)
+        named = not SPEAKERS.isdisjoint(words)
+        return named and all(word in SPEAKERS or word.isdigit() for word in words)
     own = not OWN.isdisjoint(words)
     if heading["bracketed"]:
         return bool(words) and (not own or any(word.isdigit() for word in words))

@@ -27,14 +27,17 @@ PARTS: dict[str, str] = _by_word(_FILE["parts"])
 COUNTS: dict[str, list[str]] = _FILE["counts"]
 DENIALS = frozenset(_FILE["answers"]["denial"].split())
 JUDGED = DENIALS.union(_FILE["answers"]["verdict"].split())
-OWN = frozenset(_FILE["answers"]["own"].split())
+SECOND_THOUGHTS = DENIALS.union(_FILE["answers"]["own"].split())
+OWN = frozenset(f"{_FILE['answers']['own']} {_FILE['answers']['fields']}".split())
 SPEAKERS = frozenset(_FILE["answers"]["speakers"].split())
 KEYS: list[str] = _FILE["answers"]["keys"]
 BESIDE = frozenset(_FILE["answers"]["beside"])
 ANSWER_TAGS = frozenset(_FILE["tags"]["answer"])
 THINKING_TAGS: tuple[str, ...] = tuple(_FILE["tags"]["thinking"])
 SYNONYMS: dict[str, str] = _by_word(_FILE["synonyms"])
-ARROWS = {arrow: name for name, arrows in _FILE["arrows"].items() for arrow in arrows}
+ARROWS: dict[str, str] = {
+    arrow: name for name, arrows in _FILE["arrows"].items() for arrow in arrows
+}
 
 _WORD = re.compile(r"[\w']+")
 

@@ -19,7 +19,7 @@ from pydantic import HttpUrl, ValidationError
 
 from vagen_benchmarks.clients.base import Client, Sampling
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.redaction import note_headers, note_secret, note_url
+from vagen_benchmarks.redaction import note_headers, note_secret, note_url, withheld_names
 from vagen_envs.errors import did_you_mean
 from vagen_rewards.usage import Price
 
@@ -127,9 +127,14 @@ class Model:
             sampling["temperature"] = None
         if self.temperature is False:
             sampling.update(temperature=None, top_p=None)
-        return Sampling(
-            **{**sampling, "extra": {**(self.extra or {}), **given.get("extra", {})} or None}
-        )
+        own_extra = dict(self.extra or {})
+        asked_extra = {
+            name: value
+            for name, value in given.get("extra", {}).items()
+            # A run folder doesn't hold the secrets of a model's own fields; the registry does.
+            if not (name in own_extra and any(withheld_names(value)))
+        }
+        return Sampling(**{**sampling, "extra": {**own_extra, **asked_extra} or None})
 
     def key(self, base_url: str | None = None, key_from: str | None = None) -> str:
         """The key from the environment, empty for a host that isn't its provider's.

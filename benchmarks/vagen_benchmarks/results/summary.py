@@ -160,17 +160,13 @@ class Cell:
         metrics, passed, usage = self._metrics(), self._pass_at(), self.usage
         failed, missing = sum(self.failures.values()), len(self.planned - self.seen)
         unscored = len(self.lost) + missing
-
-        def share(count: float, of: int) -> float | None:
-            return count / of if of else None
-
         return {
             "task": self.task,
             "agent": self.agent,
             "split": self.split,
             "played": played,
             "successes": successes,
-            "success": share(successes, played),
+            "success": _share(successes, played),
             "low": success.low,
             "high": success.high,
             "freedom": success.freedom,
@@ -180,9 +176,9 @@ class Cell:
             "missing": missing,
             "flagged": unscored > FLAGGED * (played + unscored),
             **dict(zip(("return", "return_low", "return_high"), _bounds(returned), strict=True)),
-            "turns": share(turns, played),
+            "turns": _share(turns, played),
             **{
-                name: share(sum(getattr(each, name) for each in self.by_turn), turns)
+                name: _share(sum(getattr(each, name) for each in self.by_turn), turns)
                 for name in SHARES
             },
             "by_turn": [each.row() for each in self.by_turn],
@@ -192,12 +188,7 @@ class Cell:
             "failed": failed,
             "failures": dict(self.failures),
             "problems": dict(sorted(self.problems.items(), key=lambda each: (-each[1], each[0]))),
-            "errors": {
-                name: None
-                if name in JUDGED_ERRORS and JUDGED_ERRORS[name] not in judged
-                else share(count, played)
-                for name, count in {each: self.errors[each] for each in ERRORS}.items()
-            },
+            "errors": self._error_shares(judged),
             "solved_by_turn": self._solved_by_turn(),
             "pass_at": {k: each.value for k, each in passed.items()},
             "pass_at_bounds": {k: [each.low, each.high] for k, each in passed.items()},
@@ -215,6 +206,14 @@ class Cell:
             "seconds_p95": _p95(self.seconds),
             "served": dict(self.served),
         }
+
+    def _error_shares(self, judged: Mapping[str, float]) -> dict[str, float | None]:
+        """The share of episodes with each error; `None` for those that nobody judged."""
+        shares: dict[str, float | None] = {}
+        for name in ERRORS:
+            unjudged = name in JUDGED_ERRORS and JUDGED_ERRORS[name] not in judged
+            shares[name] = None if unjudged else _share(self.errors[name], len(self.plays))
+        return shares
 
     def _judged(self) -> dict[str, float]:
         """The mean score of each part that a judge has scored."""
@@ -283,6 +282,10 @@ class Cell:
 def _p95(values: Sequence[float]) -> float | None:
     """The smallest value that 95 % of them don't exceed."""
     return sorted(values)[math.ceil(0.95 * len(values)) - 1] if values else None
+
+
+def _share(count: float, of: int) -> float | None:
+    return count / of if of else None
 
 
 def _bounds(found: Estimate) -> list[float | None]:

@@ -48,7 +48,8 @@ class TableRow:
 
     Attributes:
         run: name of its run folder.
-        model, context: who played, and what it was shown of the past.
+        agent: who played, as the run calls it.
+        model, context: the same without its context, and what it was shown of the past.
         column: environment, difficulty and strategy.
         figures: everything that is known of it, by name, in the order of the files that hold it.
         plays: level's content and success of each scored episode.
@@ -57,6 +58,7 @@ class TableRow:
     """
 
     run: str
+    agent: str
     model: str
     context: str
     column: Column
@@ -164,6 +166,7 @@ def _rows(run: RunFolder, failed_as_misses: bool) -> Iterable[TableRow]:
                 continue
             yield TableRow(
                 run.path.resolve().name,
+                name,
                 model,
                 context,
                 column_of(task),

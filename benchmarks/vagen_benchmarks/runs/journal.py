@@ -113,6 +113,23 @@ def hash_of(observation: Observation) -> str:
     ]
 
 
+_WHOLE: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "begin": {"key": str},
+    "request": {"request": int, "key": str, "tokens": int, "dollars": (int, float)},
+    "reply": {"request": (int, type(None)), "key": str, "seen": str, "text": str, "call": dict},
+    "failed": {"request": int, "spent": bool},
+}
+"""The fields that entries must have; a journal may be somebody else's."""
+
+
+def is_entry(data: Any) -> bool:
+    """Whether a line of a journal is an entry with all that its event needs."""
+    if not isinstance(data, dict) or not isinstance(data.get("event"), str):
+        return False
+    fields = _WHOLE.get(data["event"], {})
+    return all(isinstance(data.get(name), kind) for name, kind in fields.items())
+
+
 def kept_replies(
     journal: Iterable[Mapping[str, Any]], stored: Mapping[str, int]
 ) -> dict[str, list[KeptReply]]:
@@ -129,7 +146,11 @@ def kept_replies(
             begun[entry["key"]] += 1
             found[entry["key"]] = []
         elif entry["event"] == "reply" and entry["key"] in found:
-            call = Call(**entry["call"])
+            try:
+                call = Call(**entry["call"])
+            except (TypeError, ValueError):  # of another version: its episode is begun anew
+                del found[entry["key"]]
+                continue
             kept = KeptReply(entry["seen"], entry["text"], call, bool(entry.get("summary")))
             found[entry["key"]].append(kept)
     return {key: kept for key, kept in found.items() if kept and begun[key] > stored.get(key, 0)}

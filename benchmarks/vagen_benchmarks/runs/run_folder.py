@@ -24,6 +24,7 @@ from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
 from vagen_benchmarks.redaction import note_environment, redact
 from vagen_benchmarks.runs.appending import AppendedLines
 from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.journal import is_entry
 from vagen_benchmarks.runs.picture_pack import PicturePack, PictureWriter
 from vagen_benchmarks.runs.protocol import Protocol, Task, differences
 from vagen_envs.pictures import Picture
@@ -114,11 +115,7 @@ class RunFolder:
         for line in self.journal_file.read_bytes().splitlines():
             with contextlib.suppress(ValueError):
                 entries.append(json.loads(line))
-        return [
-            entry
-            for entry in entries
-            if isinstance(entry, dict) and isinstance(entry.get("event"), str)
-        ]
+        return [entry for entry in entries if is_entry(entry)]
 
     def judged_by(self) -> dict[str, Any] | None:
         """The judge of the turns and its settings, during the run or in a later rescoring. None

@@ -46,7 +46,8 @@ def damaged_findings(run: RunFolder) -> Iterator[str]:
 
 def scored_findings(run: RunFolder) -> Iterator[str]:
     """Scored episodes that the journal has counted and that were removed since."""
-    counted = sum(int(entry.get("scored") or 0) for entry in run.journal())
+    noted = [entry.get("scored") for entry in run.journal()]
+    counted = sum(count for count in noted if isinstance(count, int))
     there = sum(episode.failure is None for episode in run.all_episodes())
     if there < counted:
         yield (

@@ -16,12 +16,13 @@ from vagen_benchmarks.results.compare import read_conditions, refuse_differing
 from vagen_benchmarks.results.labels import agent_settings, is_own_code, task_titles
 from vagen_benchmarks.results.plan_table import plan_table
 from vagen_benchmarks.results.stats import Estimate, combined
-from vagen_benchmarks.results.summary import estimate, summarise
-from vagen_benchmarks.results.table import SEES_ALL, results_table
+from vagen_benchmarks.results.summary import MIXED, STOPS, estimate, summarise
+from vagen_benchmarks.results.table import SEES_ALL, TableRow, results_table
+from vagen_benchmarks.runs.journal import spending
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import count_attempts
-from vagen_benchmarks.sharing.table_files import NOTES, figure_cells
+from vagen_benchmarks.sharing.table_files import NONE, as_csv
 from vagen_benchmarks.sharing.verify import verify
 from vagen_rewards.usage import Usage
 
@@ -48,12 +49,13 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
         ("", "overall"),
     ]
     columns = list(plan_table(plan, []).columns) if plan else columns
+    table, figures_file = results_table(runs), page.with_suffix(".csv")
     lines: list[dict[str, Any]] = []
     for run in runs:
         write_report(run)
         rows = summarise(run).rows()
         for agent in run.protocol.agents:
-            facts = _facts(run, agent, rows, page)
+            facts = _facts(run, agent, rows, page) | _replies(run, str(agent["name"]), table.rows)
             lines += [
                 {**facts, "agent": name, "figures": figures}
                 for name, figures in _figures(run, str(agent["name"]), rows)
@@ -67,9 +69,10 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
         "titles": titles,
         "sha256": conditions["sha256"],
         "unknown": unknown,
-        "cells": figure_cells(results_table(runs)),
-        "notes": NOTES,
+        "csv": relative_link(page, figures_file),
     }
+    with figures_file.open("w", encoding="utf-8") as file:
+        file.write(as_csv(row.to_json() for row in table.rows))
     with page.open("w", encoding="utf-8") as file:
         render("leaderboard.html", file, **facts, columns=named, lines=lines)
     return page
@@ -110,10 +113,7 @@ def _facts(
     run: RunFolder, agent: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], page: Path
 ) -> dict[str, Any]:
     """What the page says of an agent beside its figures. Costs are those of all attempts."""
-    usage = Usage()
-    for episode in run.all_episodes():
-        for call in episode.all_calls if episode.agent == agent["name"] else ():
-            usage.add(call)
+    usage = _usage(run, str(agent["name"]))
     start = next((entry for entry in run.journal() if entry["event"] == "start"), {"at": ""})
     return {
         "reference": agent["name"] in SEES_ALL,
@@ -126,6 +126,48 @@ def _facts(
         "date": str(start["at"])[:10],
         "attempts": str(count_attempts(run)),
     }
+
+
+def _replies(run: RunFolder, agent: str, rows: Sequence[TableRow]) -> dict[str, str]:
+    """How an agent's replies ended, who wrote them and how long they took, over its environments."""
+    mine = [row for row in rows if (row.run, row.agent) == (run.path.resolve().name, agent)]
+    played = sum(row.figures["played"] for row in mine)
+    stops = []
+    for name in STOPS:
+        shares = [
+            (row.figures[name.replace(" ", "_")] or 0) * row.figures["played"] for row in mine
+        ]
+        if sum(shares):
+            stops.append(f"{name} {sum(shares) / played:.0%}")
+    served = dict.fromkeys(
+        name for row in mine for name in row.figures["served"].split(" | ") if name
+    )
+    medians = [row.figures["seconds_median"] for row in mine]
+    waits = sorted(wait for wait in medians if wait is not None)
+    return {
+        "stops": ", ".join(stops) or NONE,
+        "served": (f"{MIXED} " if len(served) > 1 else "") + (", ".join(served) or NONE),
+        "seconds": " to ".join(
+            dict.fromkeys(f"{wait:.2f}" for wait in waits[:: len(waits) - 1 or 1])
+        )
+        or NONE,
+    }
+
+
+def _usage(run: RunFolder, agent: str) -> Usage:
+    """What an agent has used by the journal, replies of killed attempts included.
+
+    A run that was scored again has a journal without replies; there the stored episodes count.
+    """
+    keys = {planned[0]: agent for planned in run.protocol.keys(agent)}
+    spent = spending(run.journal(), keys).usage.get(agent)
+    if spent is not None:
+        return spent
+    usage = Usage()
+    for episode in run.all_episodes():
+        for call in episode.all_calls if episode.agent == agent else ():
+            usage.add(call)
+    return usage
 
 
 def _rank(lines: list[dict[str, Any]]) -> None:

@@ -45,7 +45,7 @@ function drawTable() {
   // Each environment has metrics of its own; a column for each of all of them would not fit a page.
   const own = page.rows.some((row) => Object.keys({ ...row.metrics, ...row.labels }).length);
   const spent = page.rows.some((row) => row.completion_tokens);
-  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Format", ...(page.judged ? ["Grounding", "Prediction"] : []), ...(spent ? ["Tokens in, out", "Cached", "Cost", "s a reply", ["Served by", "name"]] : []), "Failed", "Played", "Levels", ...(own ? [["Own metrics", "name"]] : [])];
+  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Format", ...(page.judged ? ["Grounding", "Prediction"] : []), ...(spent ? ["Tokens in, out", "Cached", "Cost", "Seconds a reply", ["Served by", "name"]] : []), "Failed", "Played", "Levels", ...(own ? [["Own metrics", "name"]] : [])];
   const named = head.map((name) => (Array.isArray(name) ? name : [name, ""]));
   $("#results thead").append(el("tr", {}, ...named.map(([name, kind], i) => {
     const th = el("th", { className: kind, title: `${meaning[name] ?? ""}${meaning[name] ? "\n" : ""}Click to sort.`, tabIndex: 0 }, name);
@@ -90,7 +90,7 @@ const meaning = {
   Grounding: "Mean judge score of the stated observations; – where none was judged.",
   Prediction: "Mean judge score of the stated predictions; – where none was judged.",
   Cached: "Share of prompt tokens that the endpoint read from its cache.",
-  "s a reply": "Median seconds of a reply, waiting and failed attempts included.",
+  "Seconds a reply": "Median seconds of a reply, waiting and failed attempts included.",
   "Served by": "The model that answered, as the endpoint names it; ≠ if there were several.",
   Failed: "Episodes ended by an endpoint, a simulator or the network; they have no score.",
   Played: "Episodes played to an end.",
