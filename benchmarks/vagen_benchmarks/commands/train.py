@@ -28,9 +28,11 @@ from vagen_benchmarks.commands.training_folders import (
     go_on,
     is_finished,
 )
+from vagen_benchmarks.commands.training_lines import show_lines
 from vagen_benchmarks.commands.training_plan import check_plan, machine_of, print_plan
 from vagen_benchmarks.runs.protocol import resolve_id
 from vagen_benchmarks.runs.run_folder import lock
+from vagen_benchmarks.runs.training_play import TrainingPlay
 from vagen_envs.errors import VagenError
 from vagen_envs.extras import need
 
@@ -248,7 +250,14 @@ def _train(
     with errors_as(
         TrainingConfigError, f"{model} can't be loaded or trained", "check the folder and settings"
     ):
-        trainer = MultiTurnPPOTrainer(model, config, score=score or None, about=about)
+        trainer = MultiTurnPPOTrainer(
+            model,
+            config,
+            score=score or None,
+            about=about,
+            watch=TrainingPlay(out, config.tasks, config.eval_episodes),
+        )
+        show_lines(trainer)
     try:
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         trainer.save_model(config.output_dir)
