@@ -337,7 +337,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         for name, (taken, must_be) in REFUSED.items():
             if getattr(self, name) != taken:
                 self._refuse(name, must_be)
-        if any(word in str(self.optim) for word in BY_MODULES):
+        if any(word in str(self.optim).lower() for word in BY_MODULES):
             self._refuse("optim", "an optimiser of parameters, such as adamw_torch_fused")
 
     def _check_groups(self) -> None:

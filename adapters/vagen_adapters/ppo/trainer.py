@@ -150,7 +150,7 @@ class MultiTurnPPOTrainer(SavingTrainer):
         self._check_callbacks(callbacks or [], args)
         with errors_as(
             TrainingConfigError,
-            f"optim={args.optim} can't be used",
+            f"optim={getattr(args.optim, 'value', args.optim)} can't be used",
             "install what it needs, or leave it out",
         ):
             self.get_optimizer_cls_and_kwargs(args)

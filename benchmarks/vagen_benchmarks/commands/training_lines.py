@@ -42,7 +42,7 @@ def show_lines(trainer: Any) -> None:
     from transformers import PrinterCallback, TrainerCallback
     from transformers.trainer_callback import ProgressCallback
 
-    class Lines(TrainerCallback):
+    class Lines(TrainerCallback):  # type: ignore[misc]  # transformers has no types
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
             line = line_of(state.global_step, state.max_steps, logs or {})
             if line and state.is_world_process_zero:
