@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import gymnasium as gym
 
 from vagen_envs.core import State, Turn, VagenEnv
+from vagen_rewards.transitions import Step
 
 ENOUGH, MOST = 24, 240
 """Where fewer levels share the feedback, those with the nearest feedback fill the comparison up.
@@ -32,13 +33,6 @@ History = tuple[tuple[str, ...], ...]
 """For each earlier turn the texts of its actions, or the feedback on each."""
 
 T = TypeVar("T")
-
-
-class Step(NamedTuple):
-    """The states before and after a turn's actions."""
-
-    before: State
-    after: State
 
 
 class Particle(NamedTuple):

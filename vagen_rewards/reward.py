@@ -33,6 +33,8 @@ from vagen_rewards.scores import (
     Statement,
     TurnScores,
     each_or_unscored,
+    passes,
+    share_unread,
     statements_of,
     wait_for,
 )
@@ -288,13 +290,3 @@ _OWN = frozenset(
         *(f"{part}{end}" for part in PARTS for end in ("", "_reason", "_unscored", "_unread")),
     }
 )
-
-
-def passes(turn: Turn) -> bool:
-    """The gate: whether the reply's format is correct, and an action of it was executed."""
-    return turn.parsed.format_correct and bool(turn.executed)
-
-
-def share_unread(text: str, score: Score) -> float:
-    """The share of a text's characters that its judge didn't understand."""
-    return min(1.0, sum(end - start for start, end in score.unread) / len(text)) if text else 0.0
