@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from vagen_envs.core import Turn
-from vagen_rewards.comparison import Comparisons, Recent
+from vagen_rewards.comparison import KEPT_COMPARISONS, Comparisons, Recent
 from vagen_rewards.owed import COUNTED, answers, owed
 from vagen_rewards.reader import Fact
 from vagen_rewards.reader.claims import Part
@@ -98,11 +98,7 @@ class Contrast:
     def __init__(self, env_id: str, options: Mapping[str, Any]) -> None:
         self.comparisons = Comparisons(env_id, options)
         self.config = dataclasses.asdict(cast(Any, self.comparisons.env.config))
-        self._groups = Recent[Group](2_048)
-
-    def prepare(self) -> None:
-        """Draw the levels of comparison."""
-        self.comparisons.prepare()
+        self._groups = Recent[Group](KEPT_COMPARISONS)
 
     def score(
         self, part: Part, facts: Sequence[Fact], turn: Turn, earlier: Sequence[Turn] = ()

@@ -148,7 +148,7 @@ class ReasoningReward:
         """Draw the levels of comparison of this environment now: up to some seconds, once in a process."""
         if self.weighting == "contrast":
             with _PLAYING:
-                self._contrast(env_id).prepare()
+                self._contrast(env_id).comparisons.prepare()
 
     # -- paying ------------------------------------------------------------------------------------
 
