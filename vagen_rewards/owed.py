@@ -157,7 +157,7 @@ def _cell(fact: Any) -> tuple[str, tuple[int, int]] | None:
         return None
     places = dict(fact.places)
     numbers = [places.get("row"), places.get("column")]
-    if len(places) != 2 or not all(isinstance(at, str) and at.isdigit() for at in numbers):
+    if len(places) != 2 or not all(isinstance(at, str) and at.isdecimal() for at in numbers):
         return None
     return fact.kind, (int(str(numbers[0])), int(str(numbers[1])))
 
