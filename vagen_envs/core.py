@@ -364,7 +364,8 @@ class VagenEnv(Forkable):
             sums["format"] = share * config.format_reward
             left = config.max_turns - self._turns
             # Solved, the episode goes on in an absorbing state, as in DAC (arXiv:1809.02925).
-            if not config.format_per_turn and left and self._solved():
+            over = left > 0 and not self._running
+            if over and not config.format_per_turn and self._solved():
                 sums["remaining_format"] = left * sums["format"]
         return tuple([RewardTerm(name, value) for name, value in sums.items()])
 

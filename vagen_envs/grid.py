@@ -119,7 +119,7 @@ class GridEnv(VagenEnv):
 
     quick = True
     blind_search = (200, 64)
-    comparison_levels = 600
+    comparison_levels = 1200
     looks_when_restored = True
     simulator: Any
     """The level being played, with `step`, `copy`, `state`, `tiles`, `solved` and `lost`."""

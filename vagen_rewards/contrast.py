@@ -16,10 +16,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from vagen_envs.core import Turn
-from vagen_rewards.comparison import Comparisons, Recent, Step
-from vagen_rewards.owed import COUNTED, Question, answers, owed
+from vagen_rewards.comparison import KEPT_COMPARISONS, Comparisons, Recent
+from vagen_rewards.owed import COUNTED, answers, owed
 from vagen_rewards.reader import Fact
 from vagen_rewards.reader.claims import Part
+from vagen_rewards.transitions import Step, combined, owed_by, value_of, were_true
 
 LEAST = 0.25
 """What an answer of a full description is worth at least: else where hardly anything is left to see, one word more or
@@ -97,11 +98,7 @@ class Contrast:
     def __init__(self, env_id: str, options: Mapping[str, Any]) -> None:
         self.comparisons = Comparisons(env_id, options)
         self.config = dataclasses.asdict(cast(Any, self.comparisons.env.config))
-        self._groups = Recent[Group](2_048)
-
-    def prepare(self) -> None:
-        """Draw the levels of comparison."""
-        self.comparisons.prepare()
+        self._groups = Recent[Group](KEPT_COMPARISONS)
 
     def score(
         self, part: Part, facts: Sequence[Fact], turn: Turn, earlier: Sequence[Turn] = ()
@@ -147,7 +144,7 @@ def score_of(part: Part, facts: Sequence[Fact], step: Step, groups: Sequence[Gro
     for question, said in found.to.items():
         value = combined([each.held for each in said])
         facts_of = tuple([each.fact for each in said])
-        kept = part == "world_modeling" and _were_true(facts_of, step)
+        kept = part == "world_modeling" and were_true(facts_of, step)
         if value < 0 or (value > 0 and question in questions and not kept):
             gain += value - _mean(groups, facts_of)
     return max(LOWEST, min(1.0, gain / (_worth(groups) * max(1, len(questions)))))
@@ -162,36 +159,6 @@ def _worth(groups: Sequence[Group]) -> float:
     told = groups[-1].owed
     gains = [count * (1 - _mean(groups, (fact,))) for fact, count in told.items()]
     return max(LEAST, sum(gains) / max(1, told.total()))
-
-
-def owed_by(part: Part, step: Step) -> dict[Question, Fact]:
-    """The questions that a turn owes an answer to: of a prediction those whose answers have changed."""
-    if part == "grounding":
-        return owed(step.before, part)
-    return {
-        question: fact
-        for question, fact in owed(step.after, part).items()
-        if not fact.holds(step.before)
-    }
-
-
-def value_of(part: Part, facts: Sequence[Fact], step: Step) -> float:
-    """How right the answers to one question are in a state: 1, 0 or -1; what was true before a turn is worth nothing."""
-    if part == "grounding":
-        return combined([fact.holds(step.before) for fact in facts])
-    value = combined([fact.holds(step.after) for fact in facts])
-    return 0.0 if value > 0 and _were_true(facts, step) else value
-
-
-def combined(verdicts: Sequence[bool | None]) -> float:
-    """Several answers to one question are as right as the worst."""
-    if False in verdicts:
-        return -1.0
-    return float(True in verdicts)
-
-
-def _were_true(facts: Sequence[Fact], step: Step) -> bool:
-    return all(fact.holds(step.before) for fact in facts)
 
 
 @functools.lru_cache(maxsize=16)

@@ -136,7 +136,7 @@ def _said_of_pair(state: Any, fact: Any) -> Iterator[Answer | Fact]:
         for answer in _related(pair, sign * _sign(fact.vertical), sign * fact.horizontal):
             yield Answer(answer, answer, fact.holds(state))
         return
-    alone = fact.near or fact.straight or fact.apart or axes == 1
+    alone = fact.near or fact.straight or axes == 1
     if fact.vertical is not None:
         row, _ = _related(pair, sign * _sign(fact.vertical), 0)
         said = fact if alone else fact._replace(horizontal=None, columns=None)

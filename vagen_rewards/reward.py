@@ -33,6 +33,8 @@ from vagen_rewards.scores import (
     Statement,
     TurnScores,
     each_or_unscored,
+    passes,
+    share_unread,
     statements_of,
     wait_for,
 )
@@ -146,7 +148,7 @@ class ReasoningReward:
         """Draw the levels of comparison of this environment now: up to some seconds, once in a process."""
         if self.weighting == "contrast":
             with _PLAYING:
-                self._contrast(env_id).prepare()
+                self._contrast(env_id).comparisons.prepare()
 
     # -- paying ------------------------------------------------------------------------------------
 
@@ -288,13 +290,3 @@ _OWN = frozenset(
         *(f"{part}{end}" for part in PARTS for end in ("", "_reason", "_unscored", "_unread")),
     }
 )
-
-
-def passes(turn: Turn) -> bool:
-    """The gate: whether the reply's format is correct, and an action of it was executed."""
-    return turn.parsed.format_correct and bool(turn.executed)
-
-
-def share_unread(text: str, score: Score) -> float:
-    """The share of a text's characters that its judge didn't understand."""
-    return min(1.0, sum(end - start for start, end in score.unread) / len(text)) if text else 0.0

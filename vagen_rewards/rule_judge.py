@@ -13,12 +13,14 @@ from vagen_rewards.scores import Judge, Score, Statement
 class RuleJudge(Judge):
     """Reads claims by the grammar of `vagen_rewards.reader` and compares them with the true state.
 
-    Clauses that aren't surely read are left out, as if they weren't there: they earn nothing and cost nothing.
+    Clauses that aren't surely read are left out, as if they weren't there: they earn nothing and
+    cost nothing.
 
     Args:
-        grading: `"f1"` (default): F1 of the stated facts, as in VAGEN, appendix D.1.2. `"direct"`, as in D.1.1: 1 if
-            everything is true and something that matters is stated, 0 if anything is false; unscored if nothing is
-            false but a part that may matter wasn't read. `"claims"`: 1 if all claims are true, 0 if any is false.
+        grading: `"f1"` (default): F1 of the stated facts, as in VAGEN, appendix D.1.2. `"direct"`,
+            as in D.1.1: 1 if everything is true and something that matters is stated, 0 if anything
+            is false; unscored if nothing is false but a part that may matter wasn't read.
+            `"claims"`: 1 if all claims are true, 0 if any is false.
     """
 
     reads = True
@@ -29,7 +31,7 @@ class RuleJudge(Judge):
                 f"grading {grading!r} is not known; use 'f1', 'direct' or 'claims'"
             )
         self.grading = grading
-        self.name = f"rule:{grading}:3"
+        self.name = f"rule:{grading}:4"
 
     def score(self, statement: Statement) -> Score:
         """Score one statement. Raises JudgeConfigError for a state of unknown kind."""
@@ -47,7 +49,8 @@ class RuleJudge(Judge):
             return Score.unscored(
                 "no claim that can be checked was read", reading.unread or ((0, 1),)
             )
-        reason = f"{marks.right} of {count} claims are right, {marks.found} of {marks.wanted} facts are stated"
+        reason = f"{marks.right} of {count} claims are right, "
+        reason += f"{marks.found} of {marks.wanted} facts are stated"
         if marks.notes:
             reason += f"; wrong: {'; '.join(marks.notes)}"
         if self.grading == "claims":
@@ -56,11 +59,13 @@ class RuleJudge(Judge):
             return Score(marks.f1 if marks.essential else 0.0, reason, reading.unread)
         if marks.wrong:
             return Score(0.0, reason, reading.unread)
-        if reading.matters or (reading.unread and not marks.essential):
+        if reading.matters:
             return Score.unscored(
                 f"all that was read is right, but not all was read ({reason})", reading.unread
             )
-        return Score(float(marks.essential), reason, reading.unread)
+        if not marks.essential:
+            return Score.unscored(f"what a description must have isn't stated ({reason})")
+        return Score(1.0, reason, reading.unread)
 
     async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
         return [self.read(statement) for statement in statements]
@@ -71,7 +76,10 @@ class RuleJudge(Judge):
 
 
 def accepts(statement: Statement, reading: Reading) -> bool:
-    """Whether `"direct"` gives 1: all that matters was read and is true, and what a description must have is stated."""
+    """Whether `"direct"` gives 1.
+
+    All that matters was read and is true, and what a description must have is stated.
+    """
     marks = mark(statement.state, reading, statement.part)
     return (
         bool(marks.right and not marks.wrong and marks.essential)

@@ -172,6 +172,16 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
         return pool.submit(asyncio.run, work).result()
 
 
+def passes(turn: Turn) -> bool:
+    """The gate: whether the reply's format is correct, and an action of it was executed."""
+    return turn.parsed.format_correct and bool(turn.executed)
+
+
+def share_unread(text: str, score: Score) -> float:
+    """The share of a text's characters that its judge didn't understand."""
+    return min(1.0, sum(end - start for start, end in score.unread) / len(text)) if text else 0.0
+
+
 class Tally:
     """Counts statements: those scored, those that a judge failed at, and those that it merely
     didn't understand.

@@ -8,7 +8,6 @@ Each sample is a level. Observations are user messages with pictures; each reply
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, cast
@@ -17,16 +16,13 @@ import gymnasium as gym
 
 from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages, summary_messages
 from vagen_adapters.env_thread import running, start
-from vagen_adapters.episode_metrics import reward_terms
 from vagen_adapters.errors import not_importable
+from vagen_adapters.inspect_scorers import ENDED, TURNS, episode_return, reasoning, success
 from vagen_adapters.prompt_check import prompt_hash, require_prompt_of
 from vagen_adapters.rows import check_names, make_from_row, seeds_of
 from vagen_envs import ENV_IDS
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.seeding import Split
-from vagen_rewards import ReasoningReward
-from vagen_rewards.bonus import OURS
-from vagen_rewards.scores import PARTS
 
 try:
     from inspect_ai import Task, task
@@ -43,7 +39,6 @@ try:
         GenerateConfig,
         get_model,
     )
-    from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
     from inspect_ai.solver import Generate, Solver, TaskState, solver
     from inspect_ai.util import LimitExceededError, registry_info
 except ImportError as error:
@@ -53,12 +48,6 @@ CUT_OFF = {"model_length": "context full", "content_filter": "content filter"}
 """inspect's stop reasons that end an episode unsolved, and the names of these ends. Their text
 isn't played.
 """
-
-TURNS, ENDED = "turns", "ended"
-"""Keys of an episode in a sample's store."""
-
-BY_LEVEL = [mean(), stderr(cluster="level")]
-"""Seeds that draw the same level are one cluster."""
 
 
 def levels(
@@ -221,110 +210,11 @@ def make_own(env_id: str, options: dict[str, Any]) -> gym.Env[Any, Any]:
     return gym.make(env_id, disable_env_checker=True, **options)
 
 
-@scorer(metrics=BY_LEVEL)
-def success() -> Scorer:
-    """Score 1 if the level was solved, else 0. Unscored if the environment broke."""
-
-    async def score(state: TaskState, target: Target) -> Score:
-        turns, ended = played(state)
-        if not ended:
-            return unplayed(turns)
-        return Score(
-            value=float(ended == "solved"), explanation=f"{ended} after {len(turns)} turns"
-        )
-
-    return score
-
-
-@scorer(metrics=BY_LEVEL)
-def episode_return() -> Scorer:
-    """Score the sum of all reward terms. Unscored if the environment broke."""
-
-    async def score(state: TaskState, target: Target) -> Score:
-        turns, ended = played(state)
-        if not ended:
-            return unplayed(turns)
-        return Score(
-            value=math.fsum(turn.reward for turn in turns), metadata={"terms": reward_terms(turns)}
-        )
-
-    return score
-
-
-@scorer(metrics={"*": BY_LEVEL})
-def reasoning(
-    judge: str = "rule",
-    gate: bool = True,
-    weighting: Literal["plain", "contrast"] = "plain",
-    penalty: str = "",
-    options: dict[str, Any] | None = None,
-) -> Scorer:
-    """Compare the statements of the replies with the true states: `grounding` and `world_modeling`.
-
-    Each is the mean over the statements that were judged, or unscored if there are none. The
-    metadata contains the terms that `ReasoningReward` pays with these options.
-
-    Args:
-        judge: `rule`, `llm:MODEL` or another that `vagen_rewards.make_judge` knows.
-        gate: judge only well-formed turns in which an action was executed.
-        weighting: `plain`: the judge's own score, 0 to 1; `contrast`: claims are paid in contrast
-            to peer states.
-        penalty: of frequent sentences with a low score: `paper`, or none.
-        options: of the environment, which its states are drawn with where information is asked for.
-    """
-    reward = ReasoningReward(
-        judge,
-        gate=gate,
-        weighting=weighting,
-        penalty=penalty or None,  # type: ignore[arg-type]
-        env_options=options,
-    )
-
-    async def score(state: TaskState, target: Target) -> Score:
-        turns, ended = played(state)
-        if not ended:
-            return unplayed(turns)
-        found: dict[str, list[float | None]] = {part: [] for part in PARTS}
-        last = "no reply contains an observation or a prediction"
-        owed: dict[str, float] = {}
-        for paid, each in await reward.paid_all(turns):
-            for term in (term for term in paid.rewards if term.name in OURS):
-                owed[term.name] = owed.get(term.name, 0.0) + term.value
-            for part, verdict in each.by_part():
-                found[part].append(verdict.value)
-                last = last if verdict.scored else verdict.reason
-        known = {
-            part: [value for value in values if value is not None] for part, values in found.items()
-        }
-        if not any(known.values()):
-            return Score.unscored(
-                reason="grader_failed" if any(found.values()) else "no_response", explanation=last
-            )
-        statements, judged = (
-            {part: len(values) for part, values in each.items()} for each in (found, known)
-        )
-        means = {
-            part: math.fsum(values) / len(values) if values else math.nan
-            for part, values in known.items()
-        }
-        counts = {"statements": statements, "judged": judged}
-        return Score(value=means, metadata={**reward.describe(), "owed": owed, **counts})
-
-    return score
-
-
-def played(state: TaskState) -> tuple[list[Turn], str]:
-    """Return a sample's turns and its end; the end is empty if the episode was interrupted."""
-    return [Turn.from_json(turn) for turn in state.store.get(TURNS, [])], state.store.get(ENDED, "")
-
-
-def unplayed(turns: list[Turn]) -> Score:
-    """Score an interrupted episode, which inspect passes to scorers with `--score-on-error`
-    only.
-    """
-    return Score.unscored(
-        reason="scoring_failed", explanation=f"interrupted after {len(turns)} turns"
-    )
+def has_statements(env_id: str, options: dict[str, Any]) -> bool:
+    """Whether replies have fields that a judge reads; the mean of no scores is no number."""
+    with contextlib.closing(make_own(env_id, options)) as made:
+        fields = cast(VagenEnv, made.unwrapped).grammar.fields
+    return "observation" in fields or "prediction" in fields
 
 
 def task_of(env_id: str) -> Callable[..., Task]:
@@ -347,7 +237,9 @@ def task_of(env_id: str) -> Callable[..., Task]:
         dataset = MemoryDataset(
             list(levels(env_id, split, first_seed, num_levels, **options)), name=env_id
         )
-        judged = [reasoning(judge, gate, weighting, penalty, options)] if judge else []
+        judged = []
+        if judge and has_statements(env_id, options):
+            judged = [reasoning(judge, gate, weighting, penalty, options)]
         return Task(
             dataset=dataset,
             solver=play(context, {"env_id": env_id, "options": options}),

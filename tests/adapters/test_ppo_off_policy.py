@@ -79,6 +79,10 @@ def test_groups_that_differ_are_kept(pairs, at_most, kept):
 
     episodes = [Worth(LevelSeed(0, group=group, draw=draw)) for group, draw in pairs]
     assert [each.level.group for each in keep_differing(episodes, at_most)] == kept
+    episodes[-1].failure = "the judge is down"  # the rest of its group is no group
+    lost = episodes[-1].level.group
+    left = [group for group in kept if group != lost]
+    assert [each.level.group for each in keep_differing(episodes, at_most)] == left
 
 
 class Wrong(TransformersSampler):

@@ -105,12 +105,20 @@ def test_another_estimator_takes_what_it_knows_of_a_recipes_parameters(tmp_path)
         )
 
 
-def test_only_vagen_full_pays_reasoning_and_not_in_svg():
+def test_vagen_full_and_its_variants_pay_reasoning_and_not_in_svg():
     paying = [
         name for name in recipe_names() if load_recipe(name).reward_options("vagen/Sokoban-v0")
     ]
-    assert paying == ["vagen-full"]
-    full = load_recipe("vagen-full")
+    assert paying == ["vagen-full", "vagen-full-paper", "vagen-reward-only"]
+    full, paper, reward_only, bilevel_only = map(
+        load_recipe, ("vagen-full", "vagen-full-paper", "vagen-reward-only", "vagen-bilevel-only")
+    )
+    assert bilevel_only.settings == full.settings == paper.settings
+    assert reward_only.settings == load_recipe("vagen-base").settings
+    assert reward_only.reasoning_reward == full.reasoning_reward
+    theirs = paper.reward_options("vagen/Sokoban-v0")
+    assert (theirs["judge"], theirs["weighting"]) == ("llm:gpt-4.1-nano", "plain")
+    assert theirs["penalty"] == "paper"
     reward = ReasoningReward.from_options(full.reward_options("vagen/Sokoban-v0"))
     assert reward.betas == {"grounding": 0.5, "world_modeling": 0.5}
     assert reward.gate

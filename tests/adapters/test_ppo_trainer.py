@@ -71,8 +71,7 @@ def test_every_estimator_updates_the_model(name, tiny_folder, tmp_path):
     # The first update's policy is the one that sampled: nothing has moved yet, nothing is clipped.
     assert history(trainer, "policy/kl_to_old")[0] == pytest.approx(0, abs=1e-5)
     assert history(trainer, "policy/clip_fraction")[0] == 0
-    # Vanilla PPO doesn't leave the forbidden tokens out, for it learns to say observations too.
-    assert history(trainer, "policy/sampler_gap")[0] < (0.1 if name == "token_gae" else 1e-4)
+    assert history(trainer, "policy/sampler_gap")[0] < 1e-4
 
 
 def test_a_single_update_is_that_of_scored_log_probabilities(tiny_folder, tmp_path):
@@ -89,6 +88,30 @@ def test_a_single_update_is_that_of_scored_log_probabilities(tiny_folder, tmp_pa
         history(scored, "policy/sampler_gap"), rel=0.1
     )
     assert history(alone, "policy/clip_fraction") == [0, 0, 0]
+
+
+@pytest.mark.parametrize("coefficient", [0.0, 0.01], ids=["in the update", "scored before"])
+def test_a_perfect_sampler_has_no_gap_under_top_p_and_another_is_warned_of(
+    coefficient, tiny_folder, tmp_path, caplog
+):
+    """Top-p of 0.5 makes the sampler's log-probabilities higher by up to log 2."""
+    common = {"advantage": "grpo", "group_size": 4, "minibatches": 1, "kl_coef": 0.0, "top_p": 0.5}
+    common["kl_loss_coef"] = coefficient
+    trainer = trained(tiny_folder, tmp_path, **common)
+    assert history(trainer, "policy/sampler_gap")[0] < 1e-4
+    assert "policy/sampler_gap" not in caplog.text
+
+    class Off(TransformersSampler):
+        def sample(self, prompts, sampling, seeds):
+            replies = super().sample(prompts, sampling, seeds)
+            return [
+                SampledReply(each.ids, tuple(entry - 0.05 for entry in each.logprobs))
+                for each in replies
+            ]
+
+    off = trained(tiny_folder, tmp_path, make_sampler=Off, **common)
+    assert history(off, "policy/sampler_gap")[0] == pytest.approx(0.05, abs=1e-3)
+    assert "policy/sampler_gap is 0.050" in caplog.text
 
 
 ALIKE = {

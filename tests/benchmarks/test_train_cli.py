@@ -467,3 +467,25 @@ def test_adapters_are_merged_by_one_command_and_start_the_next_training(folder, 
     for one, other in zip(*(model.state_dict().values() for model in started), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
     assert run("--model", lora, "--out", tmp_path / "whole", *settings()).exception is None
+
+
+def test_what_a_training_plays_can_be_looked_at_and_compared(folder, tmp_path):
+    out = tmp_path / "out"
+    words = settings("eval_rollouts=1", "eval_episodes=2", "save_strategy=no")
+    done = run("--model", folder, "--out", out, *words)
+    assert done.exception is None, done.output
+    assert re.search(r"update 1/2: success \S+, return .*tokens/s \d", done.output)
+    assert {each.name for each in (out / "play").iterdir()} == {
+        *("rollout-000000", "rollout-000001"),
+        *("evaluation-000001", "evaluation-000002"),
+    }
+    rollout = [*RunFolder(out / "play" / "rollout-000000").episodes()]
+    assert [each.task.rpartition(" ")[2] for each in rollout] == ["best", "worst", "random"]
+    assert rollout[0].score >= rollout[1].score
+    assert all("advantage" in turn["metrics"] for each in rollout for turn in each.turns)
+    one, other = (str(out / "play" / f"evaluation-00000{number}") for number in (1, 2))
+    assert len([*RunFolder(Path(one)).episodes()]) == 2
+    for command in (["compare", one, other], ["view", str(out), "--no-browser"]):
+        shown = CliRunner().invoke(app, command)
+        assert shown.exit_code == 0, (shown.output, shown.exception)
+    assert "rollout-000000" in (out / "index.html").read_text()

@@ -100,7 +100,7 @@ class OfSkyRL:
             )
 
         with (
-            mock.patch.object(skyrl_env, "make_from_row", return_value=playback.env),
+            mock.patch.object(skyrl_env.rows, "make_from_row", return_value=playback.env),
             mock.patch.object(vlm, "decode_mm_kwargs", decoded),
         ):
             output = asyncio.run(run())

@@ -14,7 +14,8 @@ from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards import ReasoningReward
 from vagen_rewards.comparison import Comparisons
-from vagen_rewards.contrast import Contrast, Group, Step
+from vagen_rewards.contrast import Contrast, Group
+from vagen_rewards.transitions import Step
 
 GRIDS = ("vagen/FrozenLake-v0", "vagen/Sokoban-v0")
 

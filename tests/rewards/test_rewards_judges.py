@@ -104,7 +104,7 @@ def test_one_judge_is_no_composition():
         FallbackJudge(RuleJudge())
     assert FallbackJudge(RuleJudge(), Says()).reads
     assert not FallbackJudge(RuleJudge(), Says(reads=False)).reads
-    assert "rule:f1:3" in FallbackJudge(RuleJudge(), Says()).name
+    assert "rule:f1:4" in FallbackJudge(RuleJudge(), Says()).name
     batch = asyncio.run(
         FallbackJudge(RuleJudge(), RuleJudge()).score_many([statement(), statement(FALSE)])
     )

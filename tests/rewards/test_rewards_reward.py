@@ -10,6 +10,7 @@ import pytest
 
 import vagen_envs  # noqa: F401
 from vagen_rewards import ReasoningReward, VisualReasoningReward
+from vagen_rewards.credit import words_of
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.scores import Judge, Score
 from vagen_rewards.wrapper import with_reasoning
@@ -171,7 +172,7 @@ def test_options_as_files_give_them():
         {"judge": "rule-direct", "weighting": "plain", "penalty": "paper"}
     )
     assert reward.describe() == {
-        "judge": "rule:direct:3",
+        "judge": "rule:direct:4",
         "betas": {"grounding": 0.5, "world_modeling": 0.5},
         "gate": True,
         "weighting": "plain",
@@ -209,3 +210,99 @@ def test_gymnasium_environments_with_and_without_it():
     )  # the memory of wordings is one for all episodes of a process
     with pytest.raises(JudgeConfigError):
         with_reasoning(gym.make(ID), {"gates": True})
+
+
+# -- credit for single words ---------------------------------------------------------------------
+
+
+def test_repeating_a_true_claim_is_false_from_then_on(env):
+    board = env.unwrapped.true_state
+    side = "above" if board.target[0] < board.player[0] else "below"
+    if board.target[0] == board.player[0]:
+        side = "in the same row as"
+    text = " ".join([f"The target is {side} the player."] * 4)
+    turn = turn_of(env, said(env, text, "It is cold."))
+    reward = of(env)
+    (observation, *_) = words_of(turn, reward.read(turn))
+    truths = [truth for _, truth in observation.truths]
+    assert truths[0] == 1.0
+    assert truths[1:] == [-1.0] * 3
+
+
+# -- judges that fail ----------------------------------------------------------------------------
+
+
+class Broken(Judge):
+    name = "broken"
+
+    def score(self, statement):
+        if "below" in statement.text:
+            raise ZeroDivisionError("a judge of one's own")
+        return Score(1.0, "right")
+
+
+def test_a_judge_that_raises_leaves_its_statement_unscored(env):
+    env.reset(seed=3)
+    reward = VisualReasoningReward(env, Broken(), weighting="plain")
+    reward.reset(seed=3)
+    with pytest.warns(RuntimeWarning, match="a judge of one's own"):
+        info = reward.step(said(env, "It is below.", "It is above."))[4]
+    assert info["scores"].grounding.value is None
+    assert "ZeroDivisionError" in info["scores"].grounding.reason
+    assert info["scores"].world_modeling.value == 1.0
+    assert (reward.tally.scored, reward.tally.unscored) == (1, 1)
+
+
+# -- what an episode adds up to ------------------------------------------------------------------
+
+
+def play(reward, waits, **options):
+    """The terms of an episode that is solved after so many turns that change nothing."""
+    env = with_reasoning(gym.make(ID, observation="text", is_slippery=False, **options), reward)
+    env.reset(seed=3)
+    core = env.unwrapped
+    state = core.true_state
+    pairs = (("Up", "Down"), ("Down", "Up"), ("Left", "Right"), ("Right", "Left"))
+    idle = next(pair for pair in pairs if core.imagine(pair) == state)
+    found, over = [], False
+    while not over:
+        reply = core.oracle_reply()
+        if len(found) < waits:
+            text = state.natural_language()
+            reply = said(env, text, text, idle)
+        *_, terminated, truncated, info = env.step(reply)
+        found.append({term.name: term.value for term in info["turn"].rewards})
+        over = terminated or truncated
+    return found
+
+
+BONUSES = ("format", "grounding", "world_modeling", "remaining_format", "remaining_reasoning")
+
+
+def bonuses(found):
+    return sum(value for terms in found for name, value in terms.items() if name in BONUSES)
+
+
+def test_success_earns_the_turns_that_are_left_at_the_mean_so_far():
+    found = play({}, 0, max_turns=12)
+    last = found[-1]
+    left = 12 - len(found)
+    paid = sum(each.get("grounding", 0) + each.get("world_modeling", 0) for each in found)
+    assert last["remaining_reasoning"] == pytest.approx(paid / len(found) * left)
+    assert last["remaining_format"] == pytest.approx(0.5 * 3 / 12 * left)
+    assert not any("remaining_format" in each for each in found[:-1])
+
+
+def test_a_longer_budget_and_a_late_success_earn_no_more():
+    at_once = bonuses(play({}, 0, max_turns=12))
+    assert bonuses(play({}, 8, max_turns=12)) <= 1.01 * at_once
+    assert bonuses(play({}, 0, max_turns=20)) == pytest.approx(at_once, rel=0.01)
+    assert bonuses(play({}, 0)) == pytest.approx(at_once, rel=0.01)
+
+
+def test_the_papers_rule_pays_each_turn_the_same():
+    options = {"max_turns": 12, "format_per_turn": True}
+    found = play({"per_turn": True}, 4, **options)
+    assert {each["format"] for each in found} == {0.5}
+    assert not any(name.startswith("remaining") for each in found for name in each)
+    assert bonuses(play({"per_turn": True}, 8, **options)) > bonuses(found)

@@ -1,4 +1,7 @@
-"""Claims of a dictionary that a model extracted. Entries that are hedged or not of the asked form make no claim."""
+"""Claims of a dictionary that a model extracted.
+
+Entries that are hedged or not of the asked form make no claim.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,14 @@ from typing import Any
 from vagen_envs.navigation.state import words as spoken
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.reader import colours
-from vagen_rewards.reader.boards import facts_of
+from vagen_rewards.reader.arm_facts import Told
+from vagen_rewards.reader.boards import where
 from vagen_rewards.reader.claims import Fact
-from vagen_rewards.reader.clauses import Stated
 from vagen_rewards.reader.facts import At, Where
 from vagen_rewards.reader.navigation import Seen
-from vagen_rewards.reader.primitive_skill import Told
-from vagen_rewards.reader.relations import Relation
-from vagen_rewards.reader.svg import SHAPES, Painted
-from vagen_rewards.reader.things import Mention
+from vagen_rewards.reader.sentences import Relation
+from vagen_rewards.reader.svg import Painted
+from vagen_rewards.reader.words import Mention, phrases
 
 MOST_ENTRIES = 100
 
@@ -43,16 +45,19 @@ def register_structured(
 
     Args:
         kind: the state's `kind`.
-        rules: tells the model which dictionary to write: `Write {"sky": [{"what": …, "hedged": …}, …]}: …`.
+        rules: tells the model which dictionary to write: `Write {"sky": [{"what": …, "hedged": …},
+            …]}: …`.
         entries: the name of the list in it, here `sky`.
-        write: an entry as a fact, `None` if it is none. Accept only words that you know: they come from outside.
+        write: an entry as a fact, `None` if it is none. Accept only words that you know: they come
+            from outside.
 
     Raises:
         JudgeConfigError: the rules don't name the list.
     """
     if entries not in rules:
         raise JudgeConfigError(
-            f"the rules for states of kind {kind!r} don't tell the model to write a list {entries!r}"
+            f"the rules for states of kind {kind!r} don't tell the model to write a list "
+            f"{entries!r}"
         )
     OWN_RULES[kind] = rules
     _MAKERS[kind] = {entries: lambda _, row: [fact] if (fact := write(row)) is not None else []}
@@ -93,18 +98,17 @@ def _numbered(facts: list[Fact]) -> list[Fact]:
     return found
 
 
-def _relation(kind: str, row: dict[str, Any]) -> list[Fact]:
+def _relation(_kind: str, row: dict[str, Any]) -> list[Fact]:
     subject, other = _mention(row.get("subject")), _mention(row.get("other") or "player")
-    relation = Relation(other=other, near=row.get("adjacent") is True)
+    relations = [Relation("near")] if row.get("adjacent") is True else []
     for axis, unit in (("vertical", "row"), ("horizontal", "column")):
         side, count = str(row.get(axis, "")).lower(), row.get(f"{unit}s")
         if side in _WAYS:
-            relation.ways.append(_WAYS[side])
-            if isinstance(count, int) and count > 0:
-                relation.counts[_WAYS[side]] = count
+            steps = count if isinstance(count, int) and count > 0 else None
+            relations.append(Relation("plain", (_WAYS[side],), None, steps, unit))
         elif side == "same":
-            relation.same.add(unit)
-    return list(facts_of(kind, Stated(subject, relation, (0, 0))) or ())
+            relations.append(Relation("same", unit=unit))
+    return where(subject, other, relations, 1) or []
 
 
 def _mention(value: object) -> Mention:
@@ -133,7 +137,9 @@ def _position(_kind: str, row: dict[str, Any]) -> list[Fact]:
 
 def _element(_kind: str, row: dict[str, Any]) -> list[Fact]:
     tone, _, colour = _plain(row.get("colour")).replace("grey", "gray").rpartition(" ")
-    shape, at = SHAPES.get(_plain(row.get("shape")).rpartition(" ")[2]), _numbers(row.get("at"), 2)
+    known = phrases("svg").get((_plain(row.get("shape")).rpartition(" ")[2],))
+    shape = known[1] if known and known[0] == "SHAPE" else None
+    at = _numbers(row.get("at"), 2)
     where = "drawing" if row.get("picture") == "drawing" else "target"
     if shape is None or colour not in colours.names():
         return []

@@ -1,356 +1,393 @@
-"""Sokoban and FrozenLake: relations of things, cells, grids and dictionaries (VAGEN, appendices C and D.1)."""
+"""Sokoban and FrozenLake.
+
+Relations of things, cells, grids and dictionaries (VAGEN, appendices C and D.1).
+"""
 
 from __future__ import annotations
 
-import ast
-import dataclasses
 import itertools
 import re
 from collections import Counter
-from typing import Any
 
-from vagen_envs.core import State
-from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.grid import Position
-from vagen_envs.sokoban.state import SokobanState
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Unclear, notes_on
-from vagen_rewards.reader.clauses import Stated, parse
-from vagen_rewards.reader.facts import GROUND, At, Between, Total, Where, Within
-from vagen_rewards.reader.relations import AXES, Region, Relation, ends_of
-from vagen_rewards.reader.things import ALL, NONE, Mention
-from vagen_rewards.reader.words import lexicon, words_of
+from vagen_rewards.reader.board_cells import cells_in
+from vagen_rewards.reader.board_marks import mark as mark
+from vagen_rewards.reader.claims import Claim, Fact, Part, Reading, Unclear
+from vagen_rewards.reader.facts import At, Between, Region, Total, Where, Within
+from vagen_rewards.reader.sentences import (
+    Clause,
+    Relation,
+    places_another,
+    read_sentences,
+)
+from vagen_rewards.reader.words import Mention
 
-RANKS = ("player", "box", "target", "hole", *GROUND)
+RANKS = ("player", "box", "target", "hole")
 """Of two things the later one is the subject, so that a relation and its reverse are one fact."""
 
-BOARDS = {board.kind: board for board in (SokobanState, FrozenLakeState)}
-_NTH = {ALL: 0, NONE: -1}
-_PATTERNS = {
-    name: re.compile(pattern, re.IGNORECASE)
-    for name, pattern in lexicon()["boards"]["patterns"].items()
-}
-_CELLS, _BASE, _PAIR, _PLAIN = [_PATTERNS[name] for name in ("cells", "base", "pair", "plain")]
+AXES = {"up": ("row", -1), "down": ("row", 1), "left": ("column", -1), "right": ("column", 1)}
+PLAYER = Mention("player")
+_BASE = re.compile(
+    r"(?i)\b(?:counting|counted|starting) (?:from|at) (0|1|zero|one)\b,?|\b([01])-indexed\b"
+)
+_TO_A_SIDE = ("plain", "aside", "mine")
+_ON_BOARD = ("numbered", "ordinal", "end", "corner", "side")
 
 
 def claims_of(kind: str, text: str, part: Part) -> Reading:
-    """Claims of a grid, a dictionary, cells, or sentences."""
-    exact = _grid(kind, text) or _cells(text)
-    if exact is not None:
-        return exact
-    base = _BASE.search(text)
-    words = words_of(kind, _BASE.sub(lambda said: ",".rjust(len(said[0])), text) if base else text)
-    parsed = parse(words, part)
-    claims, unread = list[Claim](), parsed.unread
-    if not words and any(letter.isalpha() for letter in text):
-        unread.append(((0, len(text)), True))
-    often, on_map = Counter[Fact](), False
-    for stated in parsed.stated:
-        facts = facts_of(kind, stated, on_map=on_map)
-        corner = stated.relation.region or any(
-            way.startswith("corner") for way in stated.relation.ways
-        )
-        on_map = on_map or (
-            stated.subject.kind == "player" and bool(corner) and not stated.relation.to
-        )
+    """Claims of grids, dictionaries and sentences."""
+    claims, unread, plain = cells_in(kind, text)
+    base = _BASE.search(plain)
+    plain = _BASE.sub(lambda said: " " * len(said[0]), plain)
+    counted = int((base[1] or base[2]).lower() in ("1", "one")) if base else None
+    context = Context()
+    for sentence in read_sentences(kind, plain, part):
+        if sentence.retracts:
+            return Reading.of((), [((0, len(text)), True)])
+        facts = _of_clauses(kind, sentence.clauses, context)
         if facts is None:
-            unread.append((stated.span, True))
-            continue
-        for fact in facts:
-            other = stated.relation.other
-            named = stated.subject.label or (other and other.label)
-            if isinstance(fact, Where | Within) and fact.nth > 0 and named:
-                often[fact] += 1
-                claims.append(Claim(stated.span, fact._replace(nth=often[fact])))
-            else:
-                claims.append(Claim(stated.span, fact))
-    return Reading.of(_counted(claims, base and (base[1] or base[2]).lower()), unread)
-
-
-def _counted(claims: list[Claim], base: str | None) -> list[Claim]:
-    """The claims, with what numbers of rows and columns are counted from."""
-    within = [
-        (claim, claim.key)
-        for claim in claims
-        if isinstance(claim.key, Within) and claim.key.numbers
-    ]
-    along = tuple([(fact.kind, fact.numbers) for _, fact in within])
-    bases = (0, 1) if base is None else (int(base in ("1", "one")),)
-    found = {
-        claim: claim._replace(key=fact._replace(bases=bases, along=along)) for claim, fact in within
-    }
-    return [found.get(claim, claim) for claim in claims]
-
-
-def facts_of(kind: str, stated: Stated, *, on_map: bool = False) -> list[Fact] | None:
-    """The facts of a clause; `None` if it doesn't surely say any. `on_map`: corners are the board's."""
-    subject, relation = stated.subject, stated.relation
-    if stated.total:
-        return [Total(subject.kind, stated.total)]
-    if relation.ends:
-        return _between(kind, subject, relation)
-    if (
-        subject.kind == "player"
-        and relation.region
-        and relation.ways
-        and relation.at
-        and relation.other is None
-    ):
-        relation.region = (
-            *ends_of(relation.ways),
-            *relation.region,
-        )  # "on the left, in the top row"
-        relation.ways = []
-    bare = (
-        not relation.viewer
-        and (relation.other is None or subject.kind == "player")
-        and not relation.region
-    )
-    corner = any(way.startswith("corner") for way in relation.ways)
-    on_board: list[Fact] | None = None
-    placed = relation.at or relation.sided or (corner and not relation.to)
-    if (
-        bare
-        and placed
-        and relation.ways
-        and not (relation.counts or relation.adjacent or relation.near)
-    ):
-        on_board = _region(subject, ends_of(relation.ways), loose=True)
-    if bare and corner and on_board is None and not relation.to:
-        return None
-    on_map = on_map and corner and not (relation.other or relation.sided)
-    if on_board and (
-        on_map or (subject.kind == "player" and (relation.other is None or relation.other.may_be))
-    ):
-        return on_board
-    readings: list[list[Fact]] = [on_board] if on_board and (corner or relation.sided) else []
-    seen_from = relation.other or Mention("player")
-    for one, other in itertools.product(
-        subject.may_be or (subject,), seen_from.may_be or (seen_from,)
-    ):
-        facts = _placed(kind, one, relation, other)
-        if facts is not None and facts not in readings:
-            readings.append(facts)
-        elif facts is None and not (subject.may_be or seen_from.may_be):
-            return None
-    if len(readings) > 1:
-        return [Unclear(tuple(map(tuple, readings)))]
-    return readings[0] if readings else None
-
-
-def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> list[Fact] | None:
-    """The facts of a relation to one thing."""
-    known = {*GROUND, *itertools.chain(*BOARDS[kind].related)}
-    if (
-        subject.kind not in known
-        or other.kind not in known
-        or subject.plural
-        or other.plural
-        or relation.far
-    ):
-        return None
-    placed = _region(subject, relation.region, loose=relation.loose) if relation.region else []
-    if placed and not (relation.ways or relation.same or relation.near):
-        return placed
-    if subject.kind == other.kind or placed is None:
-        return None
-    ground = subject.kind in GROUND
-    where = sides_of(relation, exact=relation.exact or ground)
-    if where is None or other.kind == "wall" or (ground and relation.counts):
-        return None
-    vertical, horizontal, rows, columns = where
-    near = relation.near or relation.adjacent
-    straight = (vertical is None) != (horizontal is None) and "any" in relation.units.values()
-    fact = Where(
-        subject.kind, other.kind, vertical, horizontal, rows, columns, near, straight=straight
-    )
-    fact = fact._replace(apart=relation.apart)
-    if RANKS.index(subject.kind) < RANKS.index(other.kind):
-        back = [None if way is None else -way for way in (vertical, horizontal)]
-        fact = fact._replace(
-            subject=other.kind, other=subject.kind, vertical=back[0], horizontal=back[1]
-        )
-    fact = fact._replace(nth=_NTH.get(subject.label, 1) * _NTH.get(other.label, 1))
-    if ground:
-        close = fact._replace(near=True)
-        return [
-            close
-            if near or subject.kind == "free"
-            else Unclear(((close,), (fact._replace(near=False),)))
-        ]
-    if subject.label or other.label or near or fact.apart or fact.subject in ("hole", *GROUND):
-        return [*placed, fact]
-    halves = [fact._replace(horizontal=None, columns=None), fact._replace(vertical=None, rows=None)]
-    return [
-        *placed,
-        *[half for half in halves if half.vertical is not None or half.horizontal is not None],
-    ]
-
-
-def _region(subject: Mention, region: Region, *, loose: bool = False) -> list[Fact] | None:
-    if subject.plural or not region:
-        return None
-    cells = [At(subject.kind, place, True) for axis, place in region if axis == "cell"]
-    places = tuple([each for each in region if each[0] != "cell"])
-    several = subject.kind == "hole" or bool(subject.label)  # one of them is in all the places
-    apart = [places] if several else [(each,) for each in places]
-    return [
-        *cells,
-        *[Within(subject.kind, each, loose, _NTH.get(subject.label, 1)) for each in apart if each],
-    ]
-
-
-def _between(kind: str, subject: Mention, relation: Relation) -> list[Fact] | None:
-    found = (subject, *relation.ends)
-    kinds = [one.kind for one in found]
-    if len(set(kinds)) < 3 or any(one.plural or one.may_be for one in found):
-        return None
-    between = Between(kinds[0], (kinds[1], kinds[2]), _NTH.get(subject.label, 1))
-    more = dataclasses.replace(relation, ends=())
-    rest = (
-        []
-        if more == Relation()
-        else _placed(kind, subject, more, relation.other or Mention("player"))
-    )
-    return None if rest is None else [between, *rest]
-
-
-def sides_of(
-    relation: Relation, *, exact: bool
-) -> tuple[int | None, int | None, int | None, int | None] | None:
-    """Vertical and horizontal side, and distances in rows and columns; `None` if the words contradict."""
-    found, counts = dict[str, int](), dict[str, int]()
-    for way in relation.ways:
-        for step in way.removeprefix("corner ").split():
-            if step not in AXES:
-                return None
-            axis, sign = AXES[step]
-            unit = relation.units.get(way, "")
-            found[axis] = min(found.get(axis, sign), sign, key=abs)
-            if found[axis] * sign < 0 or (unit in ("row", "column") and unit != axis):
-                return None
-            if (
-                way in relation.counts
-                and counts.setdefault(axis, relation.counts[way]) != relation.counts[way]
-            ):
-                return None
-    if 0 in counts.values():
-        return None
-    for same in relation.same:
-        for axis in ("row", "column") if same == "here" else (same,):
-            if found.setdefault(axis, 0) != 0:
-                return None
-    if exact and len(found) == 1 and not relation.same:
-        found["column" if "row" in found else "row"] = 0
-    if not found and not relation.near and not relation.apart:
-        return None
-    return found.get("row"), found.get("column"), counts.get("row"), counts.get("column")
-
-
-# -- cells ------------------------------------------------------------------------------------------
-
-
-def _grid(kind: str, text: str) -> Reading | None:
-    """A grid of symbols that fills the text."""
-    rows = [row.strip().replace(" ", "") for row in text.strip().strip("`").strip().splitlines()]
-    symbols = BOARDS[kind].symbols
-    if (
-        len(rows) < 3
-        or len(set(map(len, rows))) != 1
-        or len(rows[0]) < 3
-        or not set("".join(rows)) <= set(symbols)
-    ):
-        return None
-    found = [
-        At(name, (i, j))
-        for i, row in enumerate(rows)
-        for j, symbol in enumerate(row)
-        for name in symbols[symbol]
-    ]
-    return Reading(tuple([Claim((0, len(text)), fact) for fact in found]))
-
-
-def _cells(text: str) -> Reading | None:
-    """Cells of things in a dictionary or a list, if the text has nothing else."""
-    if not _PAIR.search(text):
-        return None
-    claims: list[Claim] = []
-    rest = text
-    for match in _CELLS.finditer(text):
-        name = match[1].lower().replace("goal", "target")
-        cells = [ast.literal_eval(f"({pair})") for pair in _PAIR.findall(match[2])]
-        claims += [Claim(match.span(), At(name, cell)) for cell in cells]
-        rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
-    if not claims or not _PLAIN.fullmatch(rest):
-        return None
-    return Reading(tuple(claims))
-
-
-# -- F1 ---------------------------------------------------------------------------------------------
-
-
-def mark(state: State, reading: Reading, _part: Part) -> Marks:
-    """F1 over relations or, where cells are stated, over the cells of things.
-
-    In FrozenLake a text must say truly where the goal is. Holes count for recall up to as many facts as the goal has,
-    so that a lake full of holes needn't be described hole by hole.
-    """
-    truth: Any = state
-    things = truth.cells
-    lake = "hole" in things
-    right = wrong = cells = 0
-    found = Counter[tuple[str, str]]()
-    verdicts = {claim.key: claim.holds(state) for claim in reading.claims}
-    for fact, held in verdicts.items():
-        if held is None:
-            continue
-        if isinstance(fact, Where):
-            true = fact.atoms() if held else fact.right_atoms(state)
-            right, wrong = right + true, wrong + fact.atoms() - true
-            found[fact.subject, fact.other] += true
+            unread.append((sentence.span, True))
         else:
-            right, wrong, cells = (
-                right + held,
-                wrong + (not held),
-                cells + (held and isinstance(fact, At)),
-            )
-    on_board = [
-        fact
-        for fact, held in verdicts.items()
-        if held and isinstance(fact, Within) and fact.kind == "target"
+            claims += facts
+            unread += sentence.unread
+    return Reading.of(_based(claims, counted), unread)
+
+
+class Context:
+    """What a text has said so far.
+
+    What "it" means, and how often each fact was said of unnamed things.
+    """
+
+    def __init__(self) -> None:
+        self.subject: Mention | None = None
+        self.said = Counter[Fact]()
+
+    def meant(self, mention: Mention) -> Mention | None:
+        """The thing; of "it" the last subject, and nothing if that isn't clear."""
+        return self.subject if mention.kind == "it" else mention
+
+    def counted(self, fact: Fact) -> Fact:
+        """Of things that are described alike each is another one."""
+        self.said[fact] += 1
+        return fact._replace(nth=self.said[fact])  # type: ignore[attr-defined,no-any-return]
+
+
+def _of_clauses(kind: str, clauses: tuple[Clause, ...], context: Context) -> list[Claim] | None:
+    found = []
+    for clause in clauses:
+        facts = facts_of(kind, clause, context)
+        if facts is None:
+            return None
+        found += [Claim(clause.span, fact) for fact in facts]
+    return found
+
+
+def _based(claims: list[Claim], base: int | None) -> list[Claim]:
+    """The claims with what the numbers of rows and columns are counted from.
+
+    One thing for the whole text.
+    """
+    said = [claim.key for claim in claims if isinstance(claim.key, At) and claim.key.in_words]
+    along = tuple([(fact.kind, fact.cell) for fact in said])
+    claims = [claim._replace(key=_along(claim.key, along)) for claim in claims]
+    numbered = [
+        claim.key for claim in claims if isinstance(claim.key, Within) and _numbers(claim.key)
     ]
-    axes = {axis for fact in on_board for axis, _ in fact.places}
-    placed = any(held and _places(fact, "target") for fact, held in verdicts.items())
-    essential = not lake or placed or len(axes) > 1
-    notes = notes_on(state, reading) if wrong else ()
-    if cells or not found:
-        # Two places, a row and a column, are worth a cell.
-        return Marks(
-            right, wrong, cells or right // 2, sum(map(len, things.values())), essential, notes
-        )
-    wanted = {pair: _facts(things, *pair) for pair in truth.related}
-    if lake:
-        wanted["hole", "player"] = min(wanted["hole", "player"], wanted["target", "player"])
-    stated = sum(min(count, wanted.get(pair, 0)) for pair, count in found.items())
-    return Marks(right, wrong, stated, sum(wanted.values()), essential, notes)
+    if base is None and any("0" in _numbers(fact) for fact in numbered):
+        base = 0
+    if base is None:
+        return claims
+    return [claim._replace(key=_counted_from(claim.key, base)) for claim in claims]
 
 
-def _places(fact: Fact, kind: str) -> bool:
-    """Whether a fact says where a thing of this kind is, or that the player is in a hole."""
-    if isinstance(fact, Unclear):
-        return all(
-            any(isinstance(part, Within) or _places(part, kind) for part in read)
-            for read in fact.readings
-        )
-    if isinstance(fact, Where):
-        return kind in (fact.subject, fact.other) or (
-            fact.vertical,
-            fact.horizontal,
-            fact.subject,
-        ) == (0, 0, "hole")
-    return isinstance(fact, At) and fact.kind == kind
+def _along(fact: Fact, cells: tuple[tuple[str, Position], ...]) -> Fact:
+    return fact._replace(along=cells) if isinstance(fact, At) and fact.in_words else fact
 
 
-def _facts(things: dict[str, tuple[Position, ...]], subject: str, other: str) -> int:
-    """Sides that a full description states: one for each axis along which two things differ, two for the same cell."""
-    sides = [(a[0] != b[0]) + (a[1] != b[1]) for a in things[subject] for b in things[other]]
-    return sum(count or 2 for count in sides)
+def _counted_from(fact: Fact, base: int) -> Fact:
+    numbered = isinstance(fact, Within) and _numbers(fact)
+    return fact._replace(bases=(base,)) if numbered else fact  # type: ignore[attr-defined]
+
+
+def _numbers(fact: Within) -> list[str]:
+    return [place for _, place in fact.places if isinstance(place, str) and place.isdigit()]
+
+
+def facts_of(kind: str, clause: Clause, context: Context) -> list[Fact] | None:
+    """The facts of a clause; `None` if it doesn't surely say any."""
+    things = [context.meant(mention) for mention in clause.things.names]
+    names = [thing for thing in things if thing is not None]
+    if len(names) < len(things):
+        return None
+    number = clause.things.number
+    if clause.form == "total":
+        return _total(names, number)
+    if clause.form == "shared":
+        same = Relation("same", unit=clause.value["UNIT"])
+        return _shared(names, same)
+    if clause.form not in ("placed", "first", "seen"):
+        return None
+    seen_from = next(iter(clause.value["OTHER"]), None)
+    relations = _seen_from(clause.relations, seen_from)
+    if relations is None or _is_bare(clause) or places_another(clause.relations):
+        return None
+    alike = len(relations) == 1 and relations[0].how == "same" and relations[0].other is None
+    if alike and len(names) == 2:
+        return _shared(names, relations[0])
+    facts: list[Fact] = []
+    for name in names:
+        found = _placed(kind, name, number, relations, "COLON" in clause.value)
+        if found is None:
+            return None
+        named = name.label or any(relation.other and relation.other.label for relation in relations)
+        counted = named and number is None
+        facts += [
+            context.counted(fact) if counted and _is_counted(fact) else fact for fact in found
+        ]
+    clear = len(names) == 1 and names[0] != PLAYER
+    others = {relation.other.kind for relation in relations if relation.other}
+    context.subject = names[0] if clear and others <= {"player"} else None
+    return facts
+
+
+def _is_counted(fact: Fact) -> bool:
+    return isinstance(fact, Where | Within) and fact.nth == 1
+
+
+def _is_bare(clause: Clause) -> bool:
+    """Whether it is like "left is a hole", which may say what is in the next cell."""
+    bare = all(each.how == "plain" and each.other is None for each in clause.relations)
+    return clause.form == "first" and bare and "COLON" not in clause.value
+
+
+def _total(names: list[Mention], number: int | None) -> list[Fact] | None:
+    number = 0 if number == -1 else number
+    if number is None and len(names) == 1 and names[0].label:
+        number = 1
+    return None if number is None or len(names) != 1 else [Total(names[0].kind, number)]
+
+
+def _shared(names: list[Mention], same: Relation) -> list[Fact] | None:
+    """Two things that are in the same row, column or cell."""
+    if len(names) != 2 or any(name.plural for name in names):
+        return None
+    return where(names[0], names[1], [same], 1)
+
+
+def _seen_from(relations: tuple[Relation, ...], default: Mention | None) -> list[Relation] | None:
+    """The relations, each with what it is seen from.
+
+    What is named next, or was named last; `None` if both differ.
+    """
+    found = list(relations)
+    if any(relation.other and relation.other.kind == "it" for relation in relations):
+        return None  # "it" may be the subject or the other thing of the clause before
+    for i, relation in enumerate(found):
+        if relation.how not in (*_TO_A_SIDE, "same") or relation.other is not None:
+            continue
+        before = next((each.other for each in reversed(found[:i]) if each.other), None)
+        after = next((each.other for each in found[i + 1 :] if each.other), None)
+        if before and after and before != after:
+            return None
+        found[i] = relation._replace(other=before or after or default)
+    return found + [
+        relation._replace(other=other, also=()) for relation in found for other in relation.also
+    ]
+
+
+def _placed(
+    kind: str, subject: Mention, number: int | None, relations: list[Relation], listed: bool
+) -> list[Fact] | None:
+    """The facts of all relations of one thing; of "holes: left, below" one for each."""
+    nth = 1 if number is None else number
+    if subject.plural and number is None:
+        cells = all(relation.how == "at" for relation in relations)
+        counts = any(relation.amount is not None for relation in relations)
+        if not cells and (not listed or counts):
+            return None
+        each = [_placed(kind, Mention(subject.kind, "a"), None, [one], False) for one in relations]
+        return None if None in each else _numbered([fact for facts in each for fact in facts or ()])
+    facts: list[Fact] = []
+    for other, group in itertools.groupby(_sorted(relations), key=lambda relation: relation.other):
+        found = _about(subject, other, list(group), nth)
+        if found is None:
+            return None
+        facts += found
+    return facts or None
+
+
+def _numbered(facts: list[Fact]) -> list[Fact]:
+    """Of facts that are alike each is about another thing."""
+    said = Counter[Fact]()
+    found: list[Fact] = []
+    for fact in facts:
+        said[fact] += 1
+        found.append(fact._replace(nth=said[fact]) if isinstance(fact, Where | Within) else fact)
+    return found
+
+
+def _sorted(relations: list[Relation]) -> list[Relation]:
+    """Relations to one thing beside one another, those to none first."""
+    named = [relation.other for relation in relations]
+    return sorted(relations, key=lambda each: (each.other is not None, named.index(each.other)))
+
+
+def _about(
+    subject: Mention, other: Mention | None, relations: list[Relation], nth: int
+) -> list[Fact] | None:
+    """The facts of relations that are seen from one thing, or from none."""
+    facts: list[Fact] = []
+    region: list[tuple[str, int | str]] = []
+    rest = []
+    for relation in relations:
+        if relation.how == "at":
+            cell = relation.value["CELL"]
+            if len(cell) != 2 or nth != 1:
+                return None
+            facts.append(At(subject.kind, (int(cell[0]), int(cell[1])), True))
+        elif relation.how == "between":
+            ends = [end.kind for end in relation.value["MENTIONS"]]
+            if len({subject.kind, *ends}) < 3:
+                return None
+            facts.append(Between(subject.kind, (ends[0], ends[1]), nth))
+        elif relation.how in _ON_BOARD and not _is_of_player(subject, relation):
+            region += _region(relation)
+        else:
+            rest.append(relation)
+    if region:
+        loose = all(relation.how == "side" for relation in relations)
+        facts += _within(subject, tuple(region), nth, loose=loose)
+    if not rest:
+        return facts
+    found = _sides(subject, other, rest, nth)
+    return None if found is None else [*facts, *found]
+
+
+def _is_of_player(subject: Mention, relation: Relation) -> bool:
+    """Whether a corner may be one seen from the player, as in "the goal is in the top corner"."""
+    return relation.how == "corner" and "BOARD" not in relation.value and subject.kind != "player"
+
+
+def _sides(
+    subject: Mention, other: Mention | None, relations: list[Relation], nth: int
+) -> list[Fact] | None:
+    """The facts of directions; where they may be those of the board, both readings."""
+    whole = all(relation.how in ("aside", "corner") for relation in relations)
+    plain = all(relation.amount is None and not relation.exact for relation in relations)
+    on_board: list[Fact] = []
+    if other is None and whole and plain:
+        region = tuple([place for relation in relations for place in _region(relation)])
+        loose = all(relation.how == "aside" for relation in relations)
+        on_board = _within(subject, region, nth, loose=loose)
+    if subject.kind == "player" and other is None:
+        return on_board or None
+    found = where(subject, other or PLAYER, relations, nth)
+    beside = any("SIDE" in each.value or each.value.get("IN") in ("at", "in") for each in relations)
+    if found and on_board and beside:
+        return [Unclear((tuple(found), tuple(on_board)))]
+    return found
+
+
+def _within(subject: Mention, region: Region, nth: int, *, loose: bool) -> list[Fact]:
+    """One fact for each axis; of one of several things one for both."""
+    several = subject.kind == "hole" or bool(subject.label) or nth != 1
+    apart = [region] if several else [(place,) for place in region]
+    return [Within(subject.kind, places, loose, nth) for places in apart]
+
+
+def _region(relation: Relation) -> list[tuple[str, int | str]]:
+    unit = str(relation.unit)
+    if relation.how == "numbered":
+        return [(unit, f"{relation.amount:.0f}")]
+    if relation.how == "ordinal":
+        return [(unit, relation.value["ORD"])]
+    found: list[tuple[str, int | str]] = []
+    for way in relation.ways:
+        axis, sign = AXES[way]
+        found.append((axis, "first" if sign < 0 else "last"))
+    return found
+
+
+def where(
+    subject: Mention, other: Mention, relations: list[Relation], nth: int
+) -> list[Fact] | None:
+    """The facts of relations to one thing; `None` if they contradict each other."""
+    if subject.kind == other.kind or other.plural or not {subject.kind, other.kind} <= {*RANKS}:
+        return None
+    sides, counts = _axes(relations), _counts(relations)
+    if sides is None or counts is None:
+        return None
+    near = any(each.how == "near" or each.value.get("EXACT") == "near" for each in relations)
+    if any(each.exact for each in relations) and len(sides) == 1:
+        sides["column" if "row" in sides else "row"] = 0
+    elif not sides and not near:
+        return None
+    straight = len(sides) == 1 and any(
+        each.unit in ("", "any") for each in relations if each.amount
+    )
+    fact = Where(
+        subject.kind,
+        other.kind,
+        sides.get("row"),
+        sides.get("column"),
+        counts.get("row"),
+        counts.get("column"),
+        near,
+        nth,
+        straight,
+    )
+    if RANKS.index(subject.kind) < RANKS.index(other.kind):
+        fact = _reversed(fact)
+    if any(each.value.get("EXACT") == "right" for each in relations):
+        return [Unclear(((fact,), (fact._replace(near=True),)))]
+    single = not (subject.label or other.label or near or nth != 1 or fact.subject == "hole")
+    return list(fact.halves()) if single else [fact]
+
+
+def _reversed(fact: Where) -> Where:
+    """The same relation, said of the other thing."""
+    vertical = None if fact.vertical is None else -fact.vertical
+    horizontal = None if fact.horizontal is None else -fact.horizontal
+    return fact._replace(
+        subject=fact.other, other=fact.subject, vertical=vertical, horizontal=horizontal
+    )
+
+
+def _axes(relations: list[Relation]) -> dict[str, int] | None:
+    """The side along each axis; `None` if there are two, or a relation isn't one of boards."""
+    found: dict[str, int] = {}
+    for relation in relations:
+        if relation.how == "same":
+            axes = (
+                (str(relation.unit),) if relation.unit in ("row", "column") else ("row", "column")
+            )
+            steps = [(axis, 0) for axis in axes]
+        elif relation.how == "here":
+            steps = [("row", 0), ("column", 0)]
+        elif relation.how in (*_TO_A_SIDE, "corner"):
+            steps = [AXES[way] for way in relation.ways]
+        elif relation.how == "near":
+            steps = []
+        else:
+            return None
+        for axis, sign in steps:
+            if found.setdefault(axis, sign) != sign:
+                return None
+    return found
+
+
+def _counts(relations: list[Relation]) -> dict[str, int] | None:
+    """The distance along each axis; `None` if that isn't clear."""
+    found: dict[str, int] = {}
+    for relation in relations:
+        if relation.amount is None or not relation.ways:
+            continue
+        axes = {AXES[way][0] for way in relation.ways}
+        if len(axes) > 1 or relation.amount < 1 or relation.amount % 1:
+            return None
+        axis = axes.pop()
+        if relation.unit not in ("", "any", axis) or axis in found:
+            return None
+        found[axis] = int(relation.amount)
+    return found

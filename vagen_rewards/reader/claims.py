@@ -37,20 +37,19 @@ class Fact(Hashable, Protocol):
 
 
 class Unclear(NamedTuple):
-    """Words with several readings: false only if all readings are, true if one is and none is false."""
+    """Words with several readings.
+
+    False only if all readings are, true if one is and none is false.
+    """
 
     readings: tuple[tuple[Fact, ...], ...]
 
     def holds(self, state: Any) -> bool | None:
         """Return `None` where readings differ, or observers may."""
         verdicts = {every([fact.holds(state) for fact in reading]) for reading in self.readings}
-        return (
-            True
-            if verdicts <= {True, None} and True in verdicts
-            else False
-            if verdicts == {False}
-            else None
-        )
+        if verdicts == {False}:
+            return False
+        return True if True in verdicts and False not in verdicts else None
 
     def __str__(self) -> str:
         return " or ".join(" and ".join(map(str, reading)) for reading in self.readings)
@@ -59,6 +58,11 @@ class Unclear(NamedTuple):
 def every(verdicts: list[bool | None]) -> bool | None:
     """Return whether all hold: false if one is, else `None` if one isn't known."""
     return False if False in verdicts else None if None in verdicts else True
+
+
+def some(verdicts: list[bool | None]) -> bool | None:
+    """Return whether one holds: true if one does, else `None` if one isn't known."""
+    return True if True in verdicts else None if None in verdicts else False
 
 
 class Claim(NamedTuple):
@@ -83,7 +87,8 @@ class Reading(NamedTuple):
     Attributes:
         claims: in the order of the text.
         unread: spans that weren't understood, in the order of the text.
-        matters: those of `unread` that name things and places, so that they may contain a false claim.
+        matters: those of `unread` that name things and places, so that they may contain a false
+            claim.
     """
 
     claims: tuple[Claim, ...] = ()
@@ -129,7 +134,7 @@ class Marks:
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of the share of claims that are right and the share of facts that are stated."""
+        """Harmonic mean of the shares of claims that are right and of facts that are stated."""
         if not self.right or not self.wanted:
             return 0.0
         precision, recall = (
@@ -151,7 +156,8 @@ def register_reader(kind: str, reader: Reader, marker: Marker | None = None) -> 
     Args:
         kind: the state's `kind`.
         reader: gives the claims of a text. It must not raise because of the text.
-        marker: counts a reading against a state for F1. By default what is true is a full description.
+        marker: counts a reading against a state for F1. By default what is true is a full
+            description.
     """
     _READERS[kind] = reader, marker or (lambda state, reading, _part: Marks.of(state, reading))
     read.cache_clear()
@@ -159,7 +165,10 @@ def register_reader(kind: str, reader: Reader, marker: Marker | None = None) -> 
 
 @functools.lru_cache(maxsize=8192)
 def read(kind: str, text: str, part: Part) -> Reading:
-    """The claims of a text about states of this kind; a text longer than `MAX_TEXT` or with large gaps isn't read."""
+    """The claims of a text about states of this kind.
+
+    A text longer than `MAX_TEXT` or with large gaps isn't read.
+    """
     too_long = len(text) > MAX_TEXT or _GAP.search(text)
     return Reading.of((), [((0, len(text)), True)]) if too_long else _entry(kind)[0](text, part)
 
@@ -178,7 +187,8 @@ def _entry(kind: str) -> tuple[Reader, Marker]:
     if kind not in _READERS:
         if kind not in BUILT_IN:
             raise JudgeConfigError(
-                f"the rule judge can't read about states of kind {kind!r}; call vagen_rewards.reader.register_reader"
+                f"the rule judge can't read about states of kind {kind!r}; "
+                "call vagen_rewards.reader.register_reader"
             )
         name = "boards" if kind in ("sokoban", "frozen_lake") else kind
         module = importlib.import_module(f"vagen_rewards.reader.{name}")

@@ -1,4 +1,7 @@
-"""Which names a colour may go by: plain ones by hue, lightness and chroma, others by their CIEDE2000 distance."""
+"""Which names a colour may go by.
+
+Plain ones by hue, lightness and chroma, others by their CIEDE2000 distance.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,17 @@ PLAIN = (
     "white",
     "black",
 )
-SAME, ALIKE, LIGHT, DARK = 13.0, 22.0, 60.0, 50.0
-"""CIEDE2000 distances within which a colour is what a particular name ("teal", "#ff8800") says, and within which it is
-if it is of the same plain colour; L* from which on it may be called light, and below which dark."""
+SAME = 13.0
+"""CIEDE2000 distance within which a colour is what a particular name ("teal", "#ff8800") says."""
+
+ALIKE = 22.0
+"""CIEDE2000 distance within which it is so if both are of the same plain colour."""
+
+LIGHT = 60.0
+"""L* from which on a colour may be called light."""
+
+DARK = 50.0
+"""L* below which a colour may be called dark."""
 
 
 @functools.cache
@@ -38,7 +49,7 @@ def _data() -> dict[str, Any]:
 
 @functools.cache
 def names() -> dict[str, str]:
-    """`#rrggbb` of every name, CSS's and those of the language's file, spelt without blanks and with "gray"."""
+    """`#rrggbb` of CSS's names and of those of `colours.toml`, without blanks and with "gray"."""
     from PIL import ImageColor
 
     css = {name: ImageColor.getrgb(name)[:3] for name in ImageColor.colormap}
@@ -84,7 +95,10 @@ def plain(colour: str, slack: int = 0) -> frozenset[str]:
 
 
 def may_be_called(colour: str, called: str, tone: str = "") -> bool:
-    """Whether `#rrggbb` may go by a name as in `names`, or by `#rrggbb`; the tone is light, dark or nothing."""
+    """Whether `#rrggbb` may go by a name as in `names`, or by `#rrggbb`.
+
+    The tone is light, dark or nothing.
+    """
     far = _apart(colour, names().get(called, called))
     if called.startswith("#"):
         return far <= SAME

@@ -1,238 +1,210 @@
-"""Words of a text by class: the first half of the reader. The classes are in `lexicon.toml`."""
+"""Words of a text by class: the first half of the reader. The classes are in `vocabulary.toml`."""
 
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from vagen_rewards.reader.claims import Span
+from vagen_rewards.reader import colours
+from vagen_rewards.reader.claims import Part, Span
 
-_NUMERALS = (
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-)
-NUMBERS = {name: number for number, name in enumerate(_NUMERALS)}
+Phrase = tuple[str, ...]
+
+BOARDS = ("sokoban", "frozen_lake")
+_END = re.compile(r"[.;!?](?=\s|$)|\n+")
+_BULLET = re.compile(r"\s*(?:[-•]\s|\d+[.)]\s)?\s*")
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_CELL = rf"[(\[]\s*{_NUMBER}(?:mm)?(?:\s*,\s*{_NUMBER}(?:mm)?){{1,2}}\s*[)\]]"
 _WORD = re.compile(
-    r"\(\s*\d+\s*,\s*\d+\s*\)|n't\b|'(?:s|ll|re|m|ve)\b|[a-z_]+?(?=n't\b)|[a-z_]+[0-9]*|-?\d+(?:\.\d+)?|\n+|[^\s\w]"
+    rf"{_CELL}|#[0-9a-f]{{6}}\b|{_NUMBER}|'(?:s|m|ll)\b|n't\b"
+    r"|[a-z]+?(?=n't\b)|[a-z]+(?:-hand\b)?|->|[^\s\w]|\w"
 )
-_LOOSE = str.maketrans('’*`#$“”"–—{}', "'       --  ")
-_HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])|  +")
-_MINE = ("i", "me", "my", "we", "us", "our", "myself")
-_NAMES = ("character", "player", "agent", "avatar")
-_TOKEN = re.compile(r"[a-z]+|[^ a-z]")
-_EDGE = r"(?:(?<!\w)|(?!\w))"
-_LABEL = re.compile(r"([a-z_]+?)_?(\d+)")
-_CORRECTED = ("thing", "direction", "exactly")
+_LOOSE = str.maketrans("’‑−_*`", "'--   ")
+_ENDS_PLURAL = {"x": "es", "h": "es"}
+_BEFORE_RIGHT = ("above", "over", "below", "beneath", "underneath", "behind", "ahead", "in front")
+"""Words before which "right" means exactly, as in "right above"."""
+
+
+class Mention(NamedTuple):
+    """A thing that a text names.
+
+    Attributes:
+        kind: as in the state's cells or positions; in Navigation the name in the text's words.
+        label: tells several of a kind apart: `0` of "box0", `a1` of "a hole".
+        plural: whether several are meant.
+    """
+
+    kind: str
+    label: str = ""
+    plural: bool = False
 
 
 class Word(NamedTuple):
     """A word or a phrase, and its characters in the text."""
 
-    kind: str  # its class in the lexicon; `number`, `unit`, `direction`, `thing`, `end`, `comma` or `unknown`
-    value: Any  # the direction, thing, unit or number; else the text
+    # A terminal of the grammar, or `A`, `ANOTHER`, `CLAUSE`, `DENIAL`, `DOUBT`, `PLAN`, `UNKNOWN`.
+    kind: str
+    value: Any
     span: Span
-    plural: bool = False  # whether a thing's name is
-    label: str = (
-        ""  # `0` in `box0`; `word` of a number that isn't in digits; `me` in the first person
-    )
 
 
 @functools.cache
-def lexicon() -> dict[str, Any]:
+def vocabulary() -> dict[str, Any]:
     """The file's tables."""
-    return tomllib.loads(
-        files("vagen_rewards.reader").joinpath("lexicon.toml").read_text(encoding="utf-8")
-    )
+    path = files("vagen_rewards.reader").joinpath("vocabulary.toml")
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def plural(name: str) -> str:
+    """The plural of a thing's name."""
+    return name + _ENDS_PLURAL.get(name[-1], "s")
+
+
+def _entries(kind: str) -> Iterator[tuple[str, str, Any]]:
+    """Each phrase that is known about states of this kind, its class and its value."""
+    tables = vocabulary()
+    for name in ("skip", "doubt", "denial", "plan"):
+        for text in tables[name]["words"]:
+            yield text, name.upper(), text
+    for name, values, table in (
+        ("NUM", float, tables["numbers"]),
+        ("ORD", int, tables["ordinals"]),
+        ("UNIT", str, tables["units"]),
+        ("LENGTH", float, tables["lengths"]),
+    ):
+        for value, texts in table.items():
+            for text in texts:
+                yield text, name, values(value)
+    bases = ("boards", kind) if kind in BOARDS else (kind,)
+    for table in (tables["classes"], *[tables[base].get("words", {}) for base in bases]):
+        for name, texts in table.items():
+            terminal, _, value = name.partition(" ")
+            for text in texts:
+                yield text, terminal, value or text
+    for base in bases:
+        for value, texts in tables[base].get("ways", {}).items():
+            for text in texts:
+                yield text, "WAY", tuple(value.split())
+        for value, texts in tables[base].get("things", {}).items():
+            yield from _names(value, texts, several=kind in BOARDS and value != "player")
+    for texts in tables[kind].get("called", {}).values():
+        for text in texts:
+            yield text, "THING", Mention(text)
+    if kind == "primitive_skill":
+        yield from _coloured(tables[kind]["kinds"])
+    if kind == "svg":
+        yield from _pictured(tables[kind])
+
+
+def _coloured(kinds: dict[str, list[str]]) -> Iterator[tuple[str, str, Mention]]:
+    """Names of cubes and of targets, such as "red block" and "left disc".
+
+    A colour alone is a cube's.
+    """
+    for colour in colours.PLAIN:
+        yield colour, "THING", Mention(f"{colour}_cube")
+    for kind, texts in kinds.items():
+        for which in (*colours.PLAIN, "left", "right"):
+            for text in texts:
+                yield f"{which} {text}", "THING", Mention(f"{which}_{kind}")
+
+
+def _pictured(tables: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Names of colours, tones, shapes and the two pictures."""
+    for colour in colours.names():
+        yield colour, "COLOUR", colour
+        yield colour.replace("gray", "grey"), "COLOUR", colour
+    for text in tables["dressing"]["how"]:
+        yield text, "HOW", text
+    for terminal, name in (("TONE", "tones"), ("SHAPE", "shapes"), ("PICTURE", "pictures")):
+        for value, texts in tables[name].items():
+            for text in texts:
+                yield text, terminal, value
+                if terminal == "SHAPE":
+                    yield f"{text}s", terminal, value
+
+
+def _names(kind: str, texts: list[str], *, several: bool) -> Iterator[tuple[str, str, Mention]]:
+    for text in texts:
+        yield text, "THING", Mention(kind)
+        if several:
+            yield plural(text), "THING", Mention(kind, plural=True)
 
 
 @functools.cache
-def phrases(kind: str) -> dict[tuple[str, ...], tuple[str, Any, bool]]:
-    """Each phrase that is known about states of this kind: its class, its value, and whether it is plural."""
-    tables, found = lexicon(), dict[tuple[str, ...], tuple[str, Any, bool]]()
-
-    def add(text: str, name: str, value: Any, plural: bool = False) -> None:
-        found[tuple(_WORD.findall(text))] = (name, value, plural)
-
-    for name, words in [
-        *tables["classes"].items(),
-        *tables.get(kind, {}).get("classes", {}).items(),
-    ]:
-        for text in words:
-            add(text, name, text)
-    own = [tables, tables.get(kind, {})]
-    boards = "base" in own[1]
-    if boards:
-        own.insert(1, tables[own[1]["base"]])
-    for key, words in own[1].get("regions", {}).items():
-        places = [int(place) if place.lstrip("-").isdigit() else place for place in key.split()]
-        before = (
-            ("", "on the ", "to the ") if key.endswith("st") else ("",)
-        )  # "on the left" is a direction
-        for text in [start + text for start in before for text in words]:
-            add(text, "region", tuple(zip(places[::2], places[1::2], strict=True)))
-    for table, name in itertools.product(own, ("unit", "direction", "thing")):
-        for value, words in table.get(f"{name}s", {}).items():
-            for text in words:
-                add(text, name, value)
-                if boards and name == "thing" and value != "player" and not text.endswith("ice"):
-                    add(text + ("es" if text.endswith(("x", "sh")) else "s"), "thing", value, True)
-    return found
-
-
-@functools.cache
-def _rewrites(kind: str) -> list[tuple[frozenset[str], re.Pattern[str], str]]:
-    """Paraphrases: words of which a text must hold one, the pattern, and the plainer words that replace it."""
-    names = {"number": [r"\d+", *_NUMERALS]}
-    for phrase, (name, value, _) in phrases(kind).items():
-        for each in (name, value) if name == "thing" else (name,):
-            names.setdefault(each, []).append(re.escape(" ".join(phrase)))
-    tables = lexicon()
-    macros = tables["macros"]
-    any_of = {
-        name: f"(?:{'|'.join(sorted(texts, key=len, reverse=True))})"
-        for name, texts in names.items()
+def phrases(kind: str) -> dict[Phrase, tuple[str, Any]]:
+    """Class and value of each phrase that is known about states of this kind."""
+    found: dict[Phrase, tuple[str, Any]] = {
+        ("my",): ("POSS", "player"),
+        ("its",): ("POSS", "it"),
+        ("it",): ("THING", Mention("it")),
     }
-
-    def expand(rule: str) -> str:
-        return re.sub(
-            r"\{([A-Za-z]+)\}",
-            lambda name: any_of.get(name[1]) or expand(macros.get(name[1], "(?!)")),
-            rule,
-        )
-
-    rules = [*tables["rewrites"], *tables[tables[kind].get("base", kind)].get("rewrites", [])]
-    found = list[tuple[frozenset[str], re.Pattern[str], str]]()
-    for marks, rule, plain in rules:
-        begin = r"\b" if re.match(r"[(?:]*[a-z{]", rule) else ""
-        found.append(
-            (
-                frozenset(_TOKEN.findall(marks)),
-                re.compile(f"{begin}(?:{expand(rule)}){_EDGE}"),
-                plain,
-            )
-        )
+    for text, name, value in _entries(kind):
+        found[tuple(_WORD.findall(text))] = (name, value)
     return found
 
 
 @functools.cache
 def _longest(kind: str) -> dict[str, int]:
-    """The words of the longest phrase that begins with a word."""
+    """The number of words of the longest phrase that begins with a word."""
     found: dict[str, int] = {}
     for phrase in phrases(kind):
         found[phrase[0]] = max(len(phrase), found.get(phrase[0], 0))
     return found
 
 
-def words_of(kind: str, text: str) -> list[Word]:
-    """The words of a text, longest phrases first; hyphens in words and markdown count as spaces."""
+def sentences(kind: str, text: str, part: Part) -> Iterator[tuple[Span, list[Word]]]:
+    """The sentences of a text with their words; a question has the word `?`."""
     plain = text.lower().translate(_LOOSE)
-    if len(plain) != len(text):
-        return []
-    plain = _HYPHEN.sub(lambda gap: " " * len(gap[0]), plain)
-    where: Sequence[int] = range(len(plain))
-    present = set(_TOKEN.findall(plain))
-    for marks, pattern, new in _rewrites(kind):
-        if present.isdisjoint(marks):
-            continue
-        for match in [*pattern.finditer(plain)][::-1]:
-            start, end = match.span()
-            words = match.expand(new) or " "
-            where = [*where[:start], *[where[start]] * (len(words) - 1), *where[end - 1 :]]
-            plain = plain[:start] + words + plain[end:]
-            present |= set(_TOKEN.findall(words))
-    raw = [
-        (match[0], (where[match.start()], where[match.end() - 1] + 1))
-        for match in _WORD.finditer(plain)
-    ]
+    if len(plain) != len(text):  # letters whose small form is longer
+        yield (0, len(text)), [Word("UNKNOWN", "", (0, len(text)))]
+        return
+    start = 0
+    for end in [*_END.finditer(plain), None]:
+        stop = end.start() if end else len(plain)
+        begin = _BULLET.match(plain, start, stop).end()  # type: ignore[union-attr]
+        if any(map(str.isalnum, plain[begin:stop])):
+            asked = end is not None and end[0] == "?"
+            words = _words(kind, plain, (begin, stop), part)
+            yield (begin, stop), words + [Word("DOUBT", "?", (stop, stop + 1))] * asked
+        start = end.end() if end else stop
+
+
+def _words(kind: str, text: str, span: Span, part: Part) -> list[Word]:
+    """The words of a sentence, longest phrases first, without what is passed over."""
+    fillers = vocabulary()["filler"]["words"]
+    raw = [match for match in _WORD.finditer(text, *span) if match[0] not in fillers]
+    raw = [match for match in raw if match[0] not in "-~#\"'" or len(match[0]) > 1]
     known, longest, found, i = phrases(kind), _longest(kind), list[Word](), 0
-    texts = tuple([word for word, _ in raw])
+    texts = tuple([match[0] for match in raw])
     while i < len(raw):
-        for count in range(min(longest.get(texts[i], 0), len(raw) - i), 0, -1):
-            entry = known.get(texts[i : i + count])
-            if entry is not None:
-                span = (raw[i][1][0], raw[i + count - 1][1][1])
-                mine = texts[i] in _MINE and entry[0] in ("thing", "mine")
-                label = ("my" if texts[i + count - 1] in _NAMES else "me") if mine else ""
-                found.append(Word(entry[0], entry[1], span, entry[2], label))
-                i += count
-                break
-        else:
-            found.append(_single(kind, *raw[i]))
-            i += 1
-    return found
+        count = min(longest.get(texts[i], 0), len(raw) - i)
+        while count and texts[i : i + count] not in known:
+            count -= 1
+        where = (raw[i].start(), raw[i + max(count, 1) - 1].end())
+        entry = known[texts[i : i + count]] if count else _single(texts[i])
+        found.append(_adapted(Word(*entry, where), texts[i + 1 : i + 3], part))
+        i += count or 1
+    return [word for word in found if word.kind != "SKIP"]
 
 
-def _single(kind: str, word: str, span: Span) -> Word:
-    known = phrases(kind)
-    if word[0] == "(" and len(word) > 1:
-        row, column = map(int, word.strip("( )").split(","))
-        return Word("region", (("cell", (row, column)),), span)
-    if word in NUMBERS:
-        return Word("number", NUMBERS[word], span, label="word")
-    if word[-1].isdigit():
-        named = _LABEL.fullmatch(word)
-        entry = known.get((named[1],)) if named else None
-        if named and entry and entry[0] == "thing":
-            return Word("thing", entry[1], span, False, named[2])
-        return Word("unknown" if named else "number", word if named else float(word), span)
-    if word[0] == "\n" or word in ".;!":
-        return Word("end", word, span)
-    if word in ",:-=|>":
-        return Word("comma", word, span)
-    if word.endswith("ly") and word not in ("horizontally", "vertically"):
-        return Word("filler", word, span)
-    meant = corrected(kind, word)
-    if meant:
-        entry = known[meant,]
-        return Word(entry[0], entry[1], span, entry[2])
-    return Word("unknown", word, span)
+def _adapted(word: Word, after: Phrase, part: Part) -> Word:
+    if word.kind == "WILL":  # an observation doesn't tell the future
+        return word._replace(kind="IS" if part == "world_modeling" else "DOUBT")
+    if word.value == ("right",) and " ".join(after).startswith(_BEFORE_RIGHT):
+        return word._replace(kind="EXACT", value="right")
+    return word
 
 
-@functools.lru_cache(maxsize=65536)
-def corrected(kind: str, word: str) -> str:
-    """The one word of things and places that an unknown word is a slip of; empty if there is none."""
-    known = [
-        phrase[0]
-        for phrase, entry in phrases(kind).items()
-        if len(phrase) == 1 and entry[0] in _CORRECTED
-    ]
-    meant = {other for other in known if is_slip(word, other)}
-    return meant.pop() if len(meant) == 1 else ""
-
-
-_UNSURE = {word for kind in ("hedge", "no") for word in lexicon()["classes"][kind]} - {
-    "?",
-    "nothing",
-    "been",
-}
-_IS_UNSURE = re.compile(rf"\b(?:{'|'.join(sorted(_UNSURE))})\b|n't\b|\?", re.IGNORECASE)
-
-
-def is_unsure(text: str) -> bool:
-    """Whether a sentence denies, supposes or doubts."""
-    return _IS_UNSURE.search(text) is not None
-
-
-def is_slip(word: str, meant: str) -> bool:
-    """Whether a letter is missing, added, or two are swapped. Another letter often makes another word."""
-    if word[:1] != meant[:1] or min(len(word), len(meant)) < 4 or abs(len(word) - len(meant)) > 1:
-        return False
-    short, long = sorted((word, meant), key=len)
-    swapped = [meant[:i] + meant[i + 1] + meant[i] + meant[i + 2 :] for i in range(len(meant) - 1)]
-    return word in swapped or any(short == long[:i] + long[i + 1 :] for i in range(len(long)))
+def _single(text: str) -> tuple[str, Any]:
+    if text[0] in "([" and len(text) > 1:
+        return "CELL", tuple([float(number) for number in re.findall(_NUMBER, text)])
+    if text[0] == "#" and len(text) == 7:
+        return "COLOUR", text
+    if text[-1].isdigit():
+        return "NUM", float(text)
+    return "UNKNOWN", text

@@ -30,6 +30,8 @@ from vagen_adapters.ppo.setting_types import (
 )
 from vagen_envs.errors import ConfigError, did_you_mean
 
+LOGGING_STEPS = 10
+"""Updates between two logs by TRL's default."""
 SAVE_STEPS = 500
 """Updates between two checkpoints by transformers' default."""
 WITH_CRITIC = (
@@ -241,6 +243,8 @@ class MultiTurnPPOConfig(_BaseConfig):
             self._refuse("max_steps", f"left out: {self.rollouts} rollouts make it {steps}")
         self.max_steps = steps
         self.remove_unused_columns = False
+        if vars(self)["logging_steps"] == LOGGING_STEPS:  # the default: each rollout
+            self.logging_steps = self.steps_per_rollout
         if vars(self)["save_steps"] == SAVE_STEPS:  # the default: round up to the end of a rollout
             self.save_steps = (
                 math.ceil(SAVE_STEPS / self.steps_per_rollout) * self.steps_per_rollout
@@ -333,7 +337,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         for name, (taken, must_be) in REFUSED.items():
             if getattr(self, name) != taken:
                 self._refuse(name, must_be)
-        if any(word in str(self.optim) for word in BY_MODULES):
+        if any(word in str(self.optim).lower() for word in BY_MODULES):
             self._refuse("optim", "an optimiser of parameters, such as adamw_torch_fused")
 
     def _check_groups(self) -> None:

@@ -323,11 +323,15 @@ def _layer_bytes(text: Any, size: int) -> float:
     hidden = text.hidden_size
     heads = text.num_attention_heads
     attended = heads * (getattr(text, "head_dim", None) or hidden // heads)
-    experts = getattr(text, "num_experts_per_tok", None)
-    inner = getattr(text, "intermediate_size", hidden)
-    if experts:
-        inner = experts * text.moe_intermediate_size
+    inner = _inner_width(text)
     return 16 * hidden + size * (3 * hidden + 5 * attended + 4 * inner)
+
+
+def _inner_width(text: Any) -> int:
+    """The width between a layer's feed-forward matrices, of all experts that a token visits."""
+    if experts := getattr(text, "num_experts_per_tok", None):
+        return int(experts * text.moe_intermediate_size)
+    return int(text.intermediate_size)
 
 
 def _vision(config: Any, tokens: int) -> float:
@@ -337,7 +341,7 @@ def _vision(config: Any, tokens: int) -> float:
     vision = getattr(config, "vision_config", None)
     if vision is None or not hasattr(vision, "hidden_size"):
         return 0.0
-    layers = getattr(vision, "depth", None) or getattr(vision, "num_hidden_layers", 0)
+    layers: int = getattr(vision, "depth", 0) or getattr(vision, "num_hidden_layers", 0)
     patches = PICTURES * tokens * getattr(vision, "spatial_merge_size", 1) ** 2
     return patches * layers * 4 * vision.hidden_size
 
@@ -358,5 +362,5 @@ def _generation(config: Any, args: MultiTurnPPOConfig, machine: Machine) -> list
     width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
     cache = at_once * text.num_hidden_layers * 2 * heads * width * size
     # A prompt is read at once: a layer's states in float32 and the two halves of its inner product.
-    read = at_once * (8 * text.hidden_size + 3 * size * text.intermediate_size)
+    read = at_once * (8 * text.hidden_size + 3 * size * _inner_width(text))
     return [Part("key-value cache", cache, 0.0), Part("prompts being read", read, 0.0)]

@@ -25,8 +25,7 @@ from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward
 from vagen_rewards.credit import FieldWords, kept_out, words_of
-from vagen_rewards.reward import passes
-from vagen_rewards.scores import PARTS
+from vagen_rewards.scores import PARTS, passes
 
 FIELDS = {"grounding": "observation", "world_modeling": "prediction"}
 """The field of a reply that each part is read from."""

@@ -20,7 +20,7 @@ from torch import Tensor
 from transformers import EarlyStoppingCallback
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError, errors_as
-from vagen_adapters.ppo import checkpoints, losses, metrics
+from vagen_adapters.ppo import checkpoints, losses, metrics, watching
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
@@ -53,6 +53,7 @@ from vagen_adapters.ppo.saving import SavingTrainer
 from vagen_adapters.ppo.scoring import Nucleus
 from vagen_adapters.ppo.stopping import StopRequest
 from vagen_adapters.ppo.trajectories import Trajectories
+from vagen_adapters.ppo.watching import Watch
 
 logger = logging.getLogger(__name__)
 WIDEST_GAP = 0.02
@@ -79,6 +80,8 @@ class MultiTurnPPOTrainer(SavingTrainer):
         make_sampler: builds another generation back-end than `args.generation` names, from the
             policy and its encoder.
         callbacks: of transformers' Trainer.
+        watch: takes a few whole episodes of each rollout, and all of each evaluation; see
+            `watching`.
         about: what else `training.json` says of the policy, such as its recipe, as JSON.
 
     With `enable_jit_checkpoint` SIGTERM and SIGUSR1 end a training with a checkpoint, see
@@ -111,7 +114,9 @@ class MultiTurnPPOTrainer(SavingTrainer):
         make_sampler: MakeSampler | None = None,
         callbacks: list[Any] | None = None,
         about: Mapping[str, Any] | None = None,
+        watch: Watch | None = None,
     ) -> None:
+        self.watch = watch
         self.about = about or {}
         self.stop_request = StopRequest()
         # Off while Trainer looks: its callback would make checkpoints between the updates of a
@@ -145,7 +150,7 @@ class MultiTurnPPOTrainer(SavingTrainer):
         self._check_callbacks(callbacks or [], args)
         with errors_as(
             TrainingConfigError,
-            f"optim={args.optim} can't be used",
+            f"optim={getattr(args.optim, 'value', args.optim)} can't be used",
             "install what it needs, or leave it out",
         ):
             self.get_optimizer_cls_and_kwargs(args)
@@ -230,11 +235,23 @@ class MultiTurnPPOTrainer(SavingTrainer):
             kept, state_values = self.worker.play_continuations(kept, number)
         self.worker.rest()
         if not kept:
+            self._show_few(number, episodes, None)
             return None
         if self.args.max_staleness:
             self._record(metrics.of_versions(kept, self.state.global_step))
         with clock("score"):
-            return self._make_experience(kept, state_values)
+            experience = self._make_experience(kept, state_values)
+        self._show_few(number, episodes, experience)
+        return experience
+
+    def _show_few(
+        self, number: int, episodes: Sequence[PPOEpisode], experience: Experience | None
+    ) -> None:
+        """Let people watch a few of a rollout's episodes."""
+        if self.watch is None or not self.accelerator.is_main_process:
+            return
+        few = watching.few_of(episodes, self.args.seed, number)
+        self.watch("rollout", number, few, lambda each: watching.turns_of(each, experience))
 
     def _between_turns(self) -> None:
         """Look for a signal while a rollout is played: several processes only agree on it before
@@ -567,6 +584,9 @@ class MultiTurnPPOTrainer(SavingTrainer):
         """
         self.worker.wait()
         episodes = self.worker.evaluate()
+        if self.watch is not None and self.accelerator.is_main_process:
+            named = {str(number): episode for number, episode in enumerate(episodes)}
+            self.watch("evaluation", self.state.global_step, named, watching.turns_of)
         found = {
             f"{metric_key_prefix}_{name}": entry for name, entry in self.measure(episodes).items()
         }

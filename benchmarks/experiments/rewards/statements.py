@@ -21,10 +21,10 @@ from typing import Any
 import vagen_envs  # noqa: F401
 from vagen_envs.core import State
 from vagen_rewards import RuleJudge
-from vagen_rewards.comparison import Step
 from vagen_rewards.contrast import Contrast, score_of
 from vagen_rewards.reader import read
 from vagen_rewards.scores import Statement
+from vagen_rewards.transitions import Step
 
 OTHER_LANGUAGES = {"german", "chinese", "french", "spanish", "japanese"}
 

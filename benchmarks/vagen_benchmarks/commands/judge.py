@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vagen_benchmarks import farm
 from vagen_benchmarks.agents.custom import named_judge
 from vagen_benchmarks.clients.registry import checked_url
 from vagen_benchmarks.commands import options
@@ -30,8 +31,7 @@ from vagen_envs.core import State, Turn
 from vagen_envs.pictures import Picture
 from vagen_rewards import RuleJudge, TurnScores
 from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
-from vagen_rewards.reward import share_unread
-from vagen_rewards.scores import PARTS, Part, Score, Statement
+from vagen_rewards.scores import PARTS, Part, Score, Statement, share_unread
 from vagen_rewards.usage import Price
 
 app = typer.Typer(
@@ -283,3 +283,37 @@ def _print_sentences(judged: list[tuple[str, str, Turn, TurnScores]], count: int
         table.add_row(row.sentence, str(row.count), f"{row.value:.1f}", f"{row.truth_rate:.0%}")
     if table.row_count:
         out.print(table)
+
+
+@app.command("farm")
+def farm_command(
+    env_ids: Annotated[
+        list[str], typer.Option("--env", "-e", help="An environment's id; may be repeated.")
+    ] = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"],  # noqa: B006
+    difficulty: Annotated[list[int], typer.Option(help="Rungs; may be repeated.")] = [0],  # noqa: B006
+    max_turns: Annotated[list[int], typer.Option(help="Turns; may be repeated.")] = [3, 12],  # noqa: B006
+    seeds: Annotated[int, typer.Option(min=2, help="Levels.")] = 16,
+    tries: Annotated[int, typer.Option(min=0, help="Constant texts to try.")] = 500,
+    per_turn: Annotated[bool, typer.Option(help="Also with the paper's rule.")] = False,
+) -> None:
+    """What agents earn that solve late or never, and words that don't look, as shares of the
+    oracle's.
+
+    Ends with 1 where a share is beyond its bound (docs/judges.md).
+
+    Example: `vagen judge farm -e vagen/Sokoban-v0 --difficulty 1 --max-turns 20`
+    """
+    beyond = 0
+    table = make_table(["environment", "setting", "row"], ["γ or part", "share", "bound"])
+    for env_id, rung in itertools.product(env_ids, difficulty):
+        for row in farm.rows(env_id, rung, max_turns, seeds, tries, per_turn):
+            low, high = farm.limit_of(row.name)
+            is_over = not low <= row.share <= high and "per turn" not in row.setting
+            beyond += is_over
+            bound = f"{low:.2f} to {high:.2f}" if low > -1 else f"≤ {high:.2f}"
+            where = (env_id.removeprefix("vagen/"), row.setting, row.name)
+            share = f"{row.share:.3f}{' !' if is_over else ''}"
+            table.add_row(*where, row.column, share, bound)
+    out.print(table)
+    if beyond:
+        raise BenchError(f"{beyond} shares are beyond their bounds, marked with !")

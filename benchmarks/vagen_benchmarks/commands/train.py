@@ -28,9 +28,11 @@ from vagen_benchmarks.commands.training_folders import (
     go_on,
     is_finished,
 )
+from vagen_benchmarks.commands.training_lines import show_lines
 from vagen_benchmarks.commands.training_plan import check_plan, machine_of, print_plan
 from vagen_benchmarks.runs.protocol import resolve_id
 from vagen_benchmarks.runs.run_folder import lock
+from vagen_benchmarks.runs.training_play import TrainingPlay
 from vagen_envs.errors import VagenError
 from vagen_envs.extras import need
 
@@ -100,7 +102,6 @@ def train(
     runs/ppo`
     """
     need("vagen train", *EXTRA)
-    from vagen_adapters.ppo.checkpoints import check_checkpoint, last_checkpoint
     from vagen_adapters.ppo.config import check_setting
     from vagen_adapters.ppo.recipes import load_recipe
 
@@ -130,8 +131,7 @@ def train(
     if plan:  # no device is looked for
         settings = {"bf16": True, **chosen.settings, **settings, "use_cpu": True}
         config = _config(chosen, environments, out, settings)
-        machine = machine_of(gpu_memory, gpus, sharding)
-        print_plan(start, config, machine, on_gpu=True)
+        print_plan(start, config, machine_of(gpu_memory, gpus, sharding), on_gpu=True)
         return
     if resume is None:
         check_out(out)
@@ -139,18 +139,35 @@ def train(
     if resume == "auto" and is_finished(out):
         typer.echo(f"{out} holds the trained model already")
         return
-    checkpoint = last_checkpoint(out) if resume == "auto" else resume and Path(resume)
-    check_model(start)
-    if checkpoint:
-        check_checkpoint(checkpoint, config.to_dict())
     rewards = {} if without_reasoning_reward else _reward_options(config, chosen, given)
     about = {"recipe": recipe, "model": start, "reasoning_reward": _as_json(rewards)}
+    _run(config, start, resume, rewards, about)
+
+
+def _run(
+    config: Any,
+    model: str,
+    resume: str | None,
+    rewards: Mapping[str, Mapping[str, Any]],
+    about: Mapping[str, Any],
+) -> None:
+    """Check what a training rests on, and train."""
+    from vagen_adapters.ppo.checkpoints import check_checkpoint, last_checkpoint
+
+    out = Path(config.output_dir)
+    checkpoint = None if resume is None else Path(resume)
+    if resume == "auto":
+        checkpoint = last_checkpoint(out)
+    check_model(model)
+    if checkpoint is not None:
+        check_checkpoint(checkpoint, config.to_dict())
     scores = _scores(config, rewards)
-    if config.process_index == 0:
-        check_plan(start, config)
+    is_main = config.process_index == 0
+    if is_main:
+        check_plan(model, config)
     config.enable_jit_checkpoint = True
-    with lock(out) if config.process_index == 0 else contextlib.nullcontext():
-        _train(config, start, checkpoint, scores, about)
+    with lock(out) if is_main else contextlib.nullcontext():
+        _train(config, model, checkpoint, scores, about)
 
 
 def _environments(entries: Sequence[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -248,7 +265,14 @@ def _train(
     with errors_as(
         TrainingConfigError, f"{model} can't be loaded or trained", "check the folder and settings"
     ):
-        trainer = MultiTurnPPOTrainer(model, config, score=score or None, about=about)
+        trainer = MultiTurnPPOTrainer(
+            model,
+            config,
+            score=score or None,
+            about=about,
+            watch=TrainingPlay(out, config.tasks, config.eval_episodes),
+        )
+        show_lines(trainer)
     try:
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         trainer.save_model(config.output_dir)

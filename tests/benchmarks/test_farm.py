@@ -1,0 +1,47 @@
+"""The table of farmers, on a small setting: nobody earns without looking or solving."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from vagen_benchmarks import farm
+from vagen_benchmarks.cli import app
+
+GRIDS = ("vagen/Sokoban-v0", "vagen/FrozenLake-v0")
+NOISE = 0.03
+LONG = {"difficulty": 0, "max_turns": 12}
+
+
+def within(shares):
+    for (name, *column), share in shares.items():
+        low, high = farm.limit_of(name)
+        # Words are searched and measured on a hundred turns each: the standard error is 0.03.
+        noise = NOISE if name.startswith(("blind", "best")) else 0.0
+        assert low <= share <= high + noise, (name, column, share)
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+@pytest.mark.parametrize("setting", ["default", "format alone"])
+def test_who_solves_late_or_never_earns_less(env_id, setting):
+    within(farm.return_shares(env_id, LONG, 6, (1.0, 0.95), setting))
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+def test_by_the_papers_rule_waiting_pays(env_id):
+    """The table can fail: without the bound a late solver earns more than the oracle."""
+    shares = farm.return_shares(env_id, LONG, 4, (1.0,), "per turn")
+    assert shares["late", 1.0] > 1.2
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+def test_words_that_dont_look_earn_hardly_anything(env_id):
+    within(farm.word_shares(env_id, {"difficulty": 0}, 20, 60))
+
+
+def test_the_command_prints_the_table():
+    done = CliRunner().invoke(
+        app, ["judge", "farm", "-e", GRIDS[1], "--max-turns", "3", "--seeds", "2", "--tries", "0"]
+    )
+    assert "blind after 1" in done.output
+    assert "remaining" not in done.output

@@ -1,0 +1,132 @@
+"""Finds where the clauses of a sentence end, and what its commas and conjunctions join.
+
+The grammar looks one word ahead, which is too short to tell "above the player and the box" from
+"above the player and the box is …". Here a joint is followed to the word after the thing that it
+leads to.
+"""
+
+from __future__ import annotations
+
+from vagen_rewards.reader.words import Mention, Word
+
+_BEFORE_THINGS = ("ALL", "NO", "NUM", "THING", "JOINT", "THERE", "OF", "ORDER", "PICTURE")
+"""Words that may stand before the verb of a clause."""
+
+_PLACES = ("IN", "ON", "WAY", "EXACT", "NEAR")
+_QUANTITIES = ("ALL", "NO", "NUM")
+_LABELLED = ("IS", "COLON", "SHARE")
+"""What follows the number of a thing, as in "box 1 is"; in "goal 1 up" the number is a distance."""
+
+
+class Names:
+    """Names the things that have no name of their own, such as "a hole" and "another one"."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._several = ""  # the kind of which "another" is one
+
+    def named(self, words: list[Word]) -> list[Word]:
+        """The words, with articles and numbers joined to the things that they belong to."""
+        found: list[Word] = []
+        for word in words:
+            last = found[-1] if found else None
+            if word.kind == "THING":
+                found[-1:] = self._thing(last, word)
+            elif word.kind in ("WAY", "EXACT") and _is_owner(found):
+                found[-2:] = [Word("POSS", found[-2].value.kind, found[-2].span), word]
+            else:
+                found.append(word)
+            if _is_label(found[:-1], word):
+                found[-3:] = [_labelled(*found[-3:-1]), found[-1]]
+        if _is_label(found, None):
+            found[-2:] = [_labelled(*found[-2:])]
+        return [self._other_one(word) for word in found if word.kind != "A"]
+
+    def _thing(self, last: Word | None, word: Word) -> list[Word]:
+        before = [] if last is None else [last]
+        mention: Mention = word.value
+        if mention.plural:
+            self._several = mention.kind
+        single = last is not None and (last.kind in ("A", "ANOTHER") or last.value == 1.0)
+        if not single or mention.plural or mention.label:
+            return [*before, word]
+        self._several = mention.kind
+        named = word._replace(value=self._new(mention.kind), span=(before[0].span[0], word.span[1]))
+        return [*before, named] if before[0].kind == "NUM" else [named]
+
+    def _other_one(self, word: Word) -> Word:
+        if word.kind != "ANOTHER" or not self._several:
+            return word
+        return Word("THING", self._new(self._several), word.span)
+
+    def _new(self, kind: str) -> Mention:
+        self._count += 1
+        return Mention(kind, f"a{self._count}")
+
+
+def _is_owner(found: list[Word]) -> bool:
+    """Whether the words end like "the player's"."""
+    return len(found) > 1 and found[-2].kind == "THING" and found[-1].value == "'s"
+
+
+def _labelled(thing: Word, number: Word) -> Word:
+    return thing._replace(value=thing.value._replace(label=f"{number.value:g}"))
+
+
+def _is_label(found: list[Word], after: Word | None) -> bool:
+    """Whether the words end with a number that names a thing, as in "box1" and "box 1 is"."""
+    if [word.kind for word in found[-2:]] != ["THING", "NUM"] or found[-2].value.plural:
+        return False
+    glued = found[-2].span[1] == found[-1].span[0]
+    return glued or (after is not None and after.kind in _LABELLED)
+
+
+def clauses(words: list[Word]) -> list[list[Word]]:
+    """The clauses of a sentence, with joints of things as `JOINT` and others as `AND`."""
+    found: list[list[Word]] = [[]]
+    i = 0
+    while i < len(words):
+        word = words[i]
+        if word.kind == "PLAN":
+            found.append(words[i:])
+            break
+        if word.kind == "CLAUSE":
+            found.append([])
+        if word.kind != "AND":
+            found[-1] += [word] * (word.kind != "CLAUSE")
+            i += 1
+            continue
+        while i < len(words) and words[i].kind == "AND":
+            i += 1
+        kind = _joined(found[-1], words[i:])
+        if kind == "CLAUSE":
+            found.append([])
+        elif kind:
+            found[-1].append(word._replace(kind=kind))
+    return [clause for clause in found if clause]
+
+
+def _joined(before: list[Word], after: list[Word]) -> str:
+    """What a joint joins: `JOINT`, `AND` or `CLAUSE`; nothing if it is idle."""
+    if (
+        not before
+        or not after
+        or before[-1].kind in ("COLON", "IS", "ORDER")
+        or after[0].kind == "IS"
+    ):
+        return ""
+    if after[0].kind in ("THERE", "PICTURE", "ORDER"):
+        return "CLAUSE"
+    told = any(word.kind in ("IS", "THERE") for word in before)
+    if told and before[0].kind in _PLACES and before[-1].kind == "THING":
+        return "CLAUSE"  # "to my left is a hole, and …"
+    kinds = [word.kind for word in after]
+    quantities = int(kinds[0] in _QUANTITIES)
+    if kinds[quantities : quantities + 1] != ["THING"]:
+        return "AND"
+    if any(word.kind == "ORDER" for word in before):
+        return "JOINT"
+    if all(word.kind in _BEFORE_THINGS for word in before):
+        return "AND" if before[0].kind == "OF" and len(before) == 2 else "JOINT"
+    follows = kinds[quantities + 1 : quantities + 2] or ["AND"]
+    return "JOINT" if before[-1].kind == "THING" and follows == ["AND"] else "CLAUSE"
