@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import pytest
@@ -15,7 +16,7 @@ from vagen_envs.seeding import HashStream
 from vagen_envs.sokoban.state import SokobanState
 from vagen_envs.svg.state import Element, SvgState
 from vagen_rewards import RuleJudge
-from vagen_rewards.reader import read
+from vagen_rewards.reader import mark, read
 from vagen_rewards.reader.words import phrases
 from vagen_rewards.scores import Statement
 
@@ -304,3 +305,16 @@ def test_words_in_any_order_are_no_error(state):
     ]
     for text in texts:
         assert direct(state, text) in (None, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("form", ["natural_language", "structured"])
+def test_of_a_target_out_of_sight_nothing_is_judged_and_nothing_is_owed(form):
+    """No picture shows it: its direction through a wall is neither right nor wrong."""
+    hidden = dataclasses.replace(ROOM, target_in_sight=False)
+    marks = mark(hidden, read("navigation", hidden.describe(form), "observation"), "observation")
+    assert marks.essential
+    assert (marks.right, marks.wrong) == (2, 0)
+    for text in ("The vase is to my right, 2.8 m away.", "The vase is to my left."):
+        claims = read("navigation", text, "observation").claims
+        assert [claim.holds(hidden) for claim in claims] == [None]
+        assert [claim.holds(ROOM) for claim in claims] != [None]
