@@ -146,6 +146,7 @@ def test_false_statements_are_refused(state, text):
         (LAKE, "A hole lies below the tile that is above the player."),
         (BOARD, "The target, which is near the box above the player, is left."),
         (BOARD, "Every box is above the player."),
+        (BOARD, "Player → target: left, player → box: right."),
         (ROOM, "The vase is on my right in the mirror of the hall."),
         (TABLE, "The red cube was at (-80, 150, 20)."),
         (PICTURE, "Not a blue circle."),
@@ -191,6 +192,10 @@ def test_a_false_clause_that_wasnt_read_is_not_accepted_beside_a_true_one(beside
 )
 def test_all_of_several_and_cells_beside(beside):
     assert direct(TWO_HOLES, f"The goal is down and to the right of me. {beside}") in (None, 0.0)
+
+
+def test_beside_and_above_is_undecided_for_what_is_diagonal():
+    assert direct(BOARD, "The box is next to me and above me.") is None
 
 
 def test_what_names_nothing_known_and_plans_dont_matter():
