@@ -148,4 +148,4 @@ def test_all_columns_are_there_on_a_phone(chromium, tmp_path, endpoint):
     labels = json.loads(re.search(r'\[(\["Environment".*?\])\]', shown)[1])
     assert labels[:4] == ["Environment", "Agent", "Success, 95 % interval", "Return"]
     assert {"Turns", "Valid", "Served by", "Seconds a reply", "Failed", "Levels"} <= {*labels}
-    assert "vllm:<wbr>org/<wbr>Model-7B-Instruct" in shown
+    assert "vllm:org/<wbr>Model-7B-Instruct" in shown

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,12 +17,11 @@ from vagen_envs.seeding import HashStream
 LAKE, SOKOBAN = "vagen/FrozenLake-v0", "vagen/Sokoban-v0"
 NAVIGATION = "vagen/Navigation-v0"
 SIMULATED = (NAVIGATION, "vagen/PrimitiveSkillPlace-v0", "vagen/SVGReconstruction-v0")
-SOON = pytest.mark.xfail(
-    strict=True, raises=(AssertionError, KeyError), reason="its state lacks the camera's tilt"
-)
 
 
 def make(env_id, **options):
+    if "SVG" in env_id:
+        options["scorer"] = "classical"
     return gym.make(env_id, disable_env_checker=True, **options).unwrapped
 
 
@@ -48,14 +47,14 @@ def single_turns(env_id, seeds, turns=6):
     [
         LAKE,
         SOKOBAN,
-        pytest.param(NAVIGATION, marks=[pytest.mark.sim, SOON]),
+        pytest.param(NAVIGATION, marks=pytest.mark.sim),
         pytest.param("vagen/PrimitiveSkillPlace-v0", marks=pytest.mark.sim),
         pytest.param("vagen/SVGReconstruction-v0", marks=pytest.mark.sim),
     ],
 )
 def test_what_changes_a_picture_changes_the_state(env_id):
     """Equal states look equal: a turn that leaves the state alone leaves the picture alone."""
-    seeds, turns = (range(12), 6) if env_id in (LAKE, SOKOBAN) else (range(1), 4)
+    seeds, turns = (range(12), 6) if env_id in (LAKE, SOKOBAN) else (range(1), 5)
     pictures = {}
     for before, turn, after in single_turns(env_id, seeds, turns):
         for state, picture in ((turn.before, before), (turn.after, after)):
@@ -100,24 +99,20 @@ def navigation_ends():
         while env._running:
             turn = env.step(env.oracle_reply())[4]["turn"]
         shown = segmented(env.simulator)
-        target = [
-            number
-            for number, each in enumerate(env.simulator.house.objects)
-            if math.dist((each.x, each.z), env.episode.target_position[::2]) < 1e-6
-        ]
-        found.append((turn.success, (shown == target[0]).sum() if target else 0))
+        kinds = [each.kind for each in env.simulator.house.objects]
+        wanted = [number for number, kind in enumerate(kinds) if kind == env.episode.target_type]
+        found.append((turn.success, int(np.isin(shown, wanted).sum())))
     env.close()
     return found
 
 
 @pytest.mark.sim
-@pytest.mark.xfail(
-    strict=True, raises=(AssertionError, KeyError), reason="success is the distance alone"
-)
 def test_navigation_is_done_when_the_target_is_in_sight():
     """A solved episode's last picture shows the object, in pixels that MuJoCo's segmentation counts."""
     pytest.importorskip("mujoco")
-    assert all(pixels > 0 for success, pixels in navigation_ends() if success)
+    ends = navigation_ends()
+    assert any(success for success, _ in ends)
+    assert all(pixels > 0 for success, pixels in ends if success), ends
 
 
 @pytest.mark.parametrize("env_id", [LAKE, SOKOBAN])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import pytest
@@ -15,7 +16,7 @@ from vagen_envs.seeding import HashStream
 from vagen_envs.sokoban.state import SokobanState
 from vagen_envs.svg.state import Element, SvgState
 from vagen_rewards import RuleJudge
-from vagen_rewards.reader import read
+from vagen_rewards.reader import mark, read
 from vagen_rewards.reader.words import phrases
 from vagen_rewards.scores import Statement
 
@@ -145,6 +146,7 @@ def test_false_statements_are_refused(state, text):
         (LAKE, "A hole lies below the tile that is above the player."),
         (BOARD, "The target, which is near the box above the player, is left."),
         (BOARD, "Every box is above the player."),
+        (BOARD, "Player → target: left, player → box: right."),
         (ROOM, "The vase is on my right in the mirror of the hall."),
         (TABLE, "The red cube was at (-80, 150, 20)."),
         (PICTURE, "Not a blue circle."),
@@ -190,6 +192,10 @@ def test_a_false_clause_that_wasnt_read_is_not_accepted_beside_a_true_one(beside
 )
 def test_all_of_several_and_cells_beside(beside):
     assert direct(TWO_HOLES, f"The goal is down and to the right of me. {beside}") in (None, 0.0)
+
+
+def test_beside_and_above_is_undecided_for_what_is_diagonal():
+    assert direct(BOARD, "The box is next to me and above me.") is None
 
 
 def test_what_names_nothing_known_and_plans_dont_matter():
@@ -304,3 +310,16 @@ def test_words_in_any_order_are_no_error(state):
     ]
     for text in texts:
         assert direct(state, text) in (None, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("form", ["natural_language", "structured"])
+def test_of_a_target_out_of_sight_nothing_is_judged_and_nothing_is_owed(form):
+    """No picture shows it: its direction through a wall is neither right nor wrong."""
+    hidden = dataclasses.replace(ROOM, target_in_sight=False)
+    marks = mark(hidden, read("navigation", hidden.describe(form), "observation"), "observation")
+    assert marks.essential
+    assert (marks.right, marks.wrong) == (2, 0)
+    for text in ("The vase is to my right, 2.8 m away.", "The vase is to my left."):
+        claims = read("navigation", text, "observation").claims
+        assert [claim.holds(hidden) for claim in claims] == [None]
+        assert [claim.holds(ROOM) for claim in claims] != [None]

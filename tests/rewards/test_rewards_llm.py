@@ -126,6 +126,18 @@ def test_an_item_has_a_time_limit(server, judge):
         "No, wait: YES",
         '{"verdict": ["YES"]}',
         "[" * 100_000,
+        "Correct? No.",
+        "Verdict: YES/NO",
+        "Answer: yes/no -> no",
+        "YES - all claims are right except the last one",
+        "Verdict: YES, but only partially",
+        "<answer>YES, but only partially</answer>",
+        '{"verdict": "YES, but only partially"}',
+        "Therefore, the answer is YES.",
+        '{"score": 1, "claims": []}',
+        '{"score": 1}',
+        "Score: 0/1",
+        "1.",
     ],
 )
 def test_replies_without_one_clear_verdict_are_unscored(reply):
@@ -143,12 +155,9 @@ FORMS = [
     "◁think▷YES? NO?◁/think▷{}",
     "```text\n{}\n```",
     "__{}__",
-    "{}, since the box is there.",
-    "Therefore, the answer is **{}**.",
     "So:\n### Verdict\n{}",
     "$\\boxed{{\\text{{{}}}}}$",
     "<verdict>{}</verdict>",
-    "Answer: {} (the box is there)",
     '{{"evaluation": {{"detail": {{"is_correct": "{}"}}}}}}',
     '{{"final_answer": "{}", "reason": "it was cut',
 ]
@@ -160,20 +169,6 @@ FORMS = [
 )
 def test_verdicts_are_read_in_the_forms_that_models_write(form, word, value):
     assert read_verdict(form.format(word)).value == value
-
-
-@pytest.mark.parametrize(
-    ("reply", "value"),
-    [
-        ('{"score": 1}', 1.0),
-        ('{"correct": false}', 0.0),
-        ("So:\nScore: 0/1", 0.0),
-        ("Score: 0.5", None),
-        ("1.", None),
-    ],
-)
-def test_scores_are_verdicts_only_where_they_are_0_or_1(reply, value):
-    assert read_verdict(reply).value == value
 
 
 @pytest.mark.parametrize(

@@ -250,29 +250,20 @@ class Grammar:
             self.actions, Names | Calls
         ):  # other grammars' actions are texts, which stay as they are
             plain = in_ascii(plain)
-        tags = found.tags
-        native = None
-        begin = 0
         problems: list[Problem] = []
         texts: dict[str, str | None] = {}
+        native: str | None = None
         if self._thought_is_free:
-            fields = ("answer",) if self.strategy == "free_think" else TAGS[1:]
-            tags = [
-                tag for tag in tags if tag.name in fields and not found.thinking.holds(tag.start)
-            ]
-            begin = tags[0].start if tags else found.end
-            texts["think"] = tag_pattern(self.tags).sub("", text[:begin]).strip() or None
+            tags, begin = self._after_free_thought(found)
+            texts["think"] = self._without_tags(text[:begin])
         else:
-            begin = native_end(text, tags, found.thinking, self._sequences)
-            tags = [tag for tag in tags if tag.start >= begin]
-            native = tag_pattern(self.tags).sub("", text[:begin]).strip() if begin else None
+            begin = native_end(text, found.tags, found.thinking, self._sequences)
+            tags = [tag for tag in found.tags if tag.start >= begin]
+            native = self._without_tags(text[:begin]) or "" if begin else None
             if begin and self.native_thinking == "reject":
                 message = "text of a thinking model stands before the reply"
                 problems.append(Problem("native_thinking", message, 0, begin))
-        if self.strategy in (
-            "no_think",
-            "free_think",
-        ):  # their text is free, other tags in it are just text
+        if self.strategy in ("no_think", "free_think"):  # other tags in their text are just text
             tags = [tag for tag in tags if tag.name in ("think", "answer")]
         shown = plain if self.layout == "untagged" else text
         problems += format_problems(shown, tags, begin, self._sequences, self.template(), self.tags)
@@ -286,6 +277,17 @@ class Grammar:
             else None
         )
         return _turn(texts, native, actions, problems)
+
+    def _after_free_thought(self, found: Found) -> tuple[list[Tag], int]:
+        """The tags of the fields after a thought without tags, and where it ends."""
+        fields = ("answer",) if self.strategy == "free_think" else TAGS[1:]
+        tags = [
+            tag for tag in found.tags if tag.name in fields and not found.thinking.holds(tag.start)
+        ]
+        return tags, tags[0].start if tags else found.end
+
+    def _without_tags(self, text: str) -> str | None:
+        return tag_pattern(self.tags).sub("", text).strip() or None
 
     def _field(self, text: str, tags: list[Tag], name: str, found: Found, begin: int) -> str | None:
         """The text of a field that belongs to the answer, not to a draft or a quoted example before it."""

@@ -144,39 +144,32 @@ def _tag_problems(
     wanted = [tag[1:-1] for tag in sequences[-1] if not tag.startswith("</")]
     known = {tag[1:-1] for tag in sequences[0]}
     for name in dict.fromkeys([*wanted, *(tag.name for tag in tags)]):
-        opened = [tag for tag in tags if tag.name == name and not tag.closes]
-        closed = [tag for tag in tags if tag.name == name and tag.closes]
-        tag = called[name]
-        span = next(((found.start, found.end) for found in (*opened, *closed)), (0, 0))
+        own = [tag for tag in tags if tag.name == name]
         if name not in known:
-            yield Problem("unexpected_tag", f"<{tag}> doesn't belong to this format", *span)
-        elif not opened and not closed:
-            if name != "answer":  # its absence has a code of its own
-                yield Problem("missing_tag", f"<{tag}> is missing", *span)
-        elif len(opened) > len(closed):
-            yield Problem(
-                "unclosed_tag", f"<{tag}> is not closed", opened[-1].start, opened[-1].end
-            )
-        elif len(opened) < len(closed):
-            yield Problem(
-                "missing_tag",
-                f"</{tag}> closes what was never opened",
-                closed[0].start,
-                closed[0].end,
-            )
-        elif len(opened) > 1:
-            yield Problem(
-                "repeated_tag",
-                f"<{tag}> stands {len(opened)} times",
-                opened[1].start,
-                opened[1].end,
-            )
-        elif not all(found.exact for found in (*opened, *closed)):
-            yield Problem(
-                "tag_form",
-                f"<{tag}> must be written in lower case, without anything else in it",
-                *span,
-            )
+            message = f"<{called[name]}> doesn't belong to this format"
+            yield Problem("unexpected_tag", message, own[0].start, own[0].end)
+        elif own:
+            yield from _miswritten(own, called[name])
+        elif name != "answer":  # its absence has a code of its own
+            yield Problem("missing_tag", f"<{called[name]}> is missing", 0, 0)
+
+
+def _miswritten(own: list[Tag], name: str) -> Iterator[Problem]:
+    """What is wrong with the tags of one field, if anything is."""
+    opened = [tag for tag in own if not tag.closes]
+    closed = [tag for tag in own if tag.closes]
+    if len(opened) > len(closed):
+        last = opened[-1]
+        yield Problem("unclosed_tag", f"<{name}> is not closed", last.start, last.end)
+    elif len(opened) < len(closed):
+        message = f"</{name}> closes what was never opened"
+        yield Problem("missing_tag", message, closed[0].start, closed[0].end)
+    elif len(opened) > 1:
+        message = f"<{name}> stands {len(opened)} times"
+        yield Problem("repeated_tag", message, opened[1].start, opened[1].end)
+    elif not all(tag.exact for tag in own):
+        message = f"<{name}> must be written in lower case, without anything else in it"
+        yield Problem("tag_form", message, opened[0].start, opened[0].end)
 
 
 def _stray_text(

@@ -171,11 +171,16 @@ def native_end(
             return begin
     if len(begins) == 1:
         return unclosed
-    think_first = sequences[0][0] == "<think>"
-    own = bool(thinks) and not thinks[0].closes and thinks[0].start < begins[1]
-    if thinking.implied or not think_first or not own:
+    if thinking.implied or sequences[0][0] != "<think>":
         return begins[1]
-    follows = next((tag for tag in thinks if tag.start >= begins[1]), None)
-    if follows is not None and not follows.closes and not text[begins[1] : follows.start].strip():
+    if _is_followed(text, thinks, begins[1]):
         return begins[1]
     return unclosed if thinking.in_doubt else 0
+
+
+def _is_followed(text: str, thinks: Sequence[Tag], end: int) -> bool:
+    """Whether the thought that ends here is a model's own: another kind, or the reply's own follows it."""
+    if not thinks or thinks[0].closes or thinks[0].start >= end:
+        return True
+    follows = next((tag for tag in thinks if tag.start >= end), None)
+    return follows is not None and not follows.closes and not text[end : follows.start].strip()

@@ -105,26 +105,28 @@ def values(text: str, reads: Callable[[str], bool], depth: int = 0) -> list[str]
         return [action for actions in inner for action in actions]
     if (function := _FUNCTION.search(text)) is not None:
         return _from_parameters(function, text, reads)
+    value = _literal(text)
+    if isinstance(value, dict):
+        return _from_dict(value, reads, 0)
+    held = (str, dict, list, tuple)
+    if isinstance(value, list | tuple) and value and all(isinstance(item, held) for item in value):
+        return _from_any(value, reads, 0)
+    return None
+
+
+def _literal(text: str) -> Any:
+    """What JSON or a Python literal in brackets stands for, `None` if the text is neither."""
     if not text or text[0] not in "{[(" or text[-1] not in "}])":
         return None
     try:
-        value = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         if len(text) > _LONGEST_LITERAL:
             return None
-        try:
-            value = ast.literal_eval(text)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            return None
-    if isinstance(value, dict):
-        return _from_dict(value, reads, 0)
-    if (
-        isinstance(value, list | tuple)
-        and value
-        and all(isinstance(item, str | dict | list | tuple) for item in value)
-    ):
-        return _from_any(value, reads, 0)
-    return None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
 
 
 def _from_parameters(function: re.Match[str], text: str, reads: Callable[[str], bool]) -> list[str]:
@@ -181,6 +183,18 @@ def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: in
             return _from_any(name, reads, depth + 1)
         if isinstance(name, str) and (found := _from_call(key, name, value, reads, depth)):
             return found
+    found = _from_keys(value, reads, depth)
+    if found:
+        return found
+    if len(value) == 1:
+        ((key, held),) = value.items()
+        if isinstance(held, list | Mapping) and reads(_written(str(key), held)):
+            return [_written(str(key), held)]
+    return []
+
+
+def _from_keys(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: int) -> list[str]:
+    """The actions that an object holds under numbers, or under the surest key that holds some."""
     numbered = [held for key, held in value.items() if _NUMBERED.fullmatch(_plain_key(key))]
     if numbered:
         return [text for held in numbered for text in _from_any(held, reads, depth + 1)]
@@ -193,10 +207,6 @@ def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: in
         found = _from_any(ranked[rank], reads, depth + 1)
         if found:
             return found * (_times(value) if len(found) == 1 else 1)
-    if len(value) == 1:
-        ((key, held),) = value.items()
-        if isinstance(held, list | Mapping) and reads(_written(str(key), held)):
-            return [_written(str(key), held)]
     return []
 
 

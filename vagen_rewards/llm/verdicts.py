@@ -30,28 +30,24 @@ _SCORES = {
     "yes": 1.0,
     "true": 1.0,
     "correct": 1.0,
-    "1": 1.0,
     "no": 0.0,
     "false": 0.0,
     "incorrect": 0.0,
-    "0": 0.0,
 }
-_WORD = r"(?P<word>yes|no|true|false|correct|incorrect)(?![^\W_])"
-_ALONE = r"(?![ _*\"'`]*\w)"  # not the first word of a sentence, as in "the answer is no box"
-_NAME = r"(?:is_|final[_ ])?(?:verdict|answer|judge?ment|result|score|rating|correct|match)"
+_WORD = "(?P<word>yes|no|true|false|correct|incorrect)"
+_NAME = "(?:final[_ ])?(?:verdict|answer|judge?ment)"
 _TAGGED = re.compile(
     rf"<\s*(?:answer|verdict|judge?ment|result)\s*>[\W_]*{_WORD}[\W_]*(?:</[^>]{{0,20}}>?|\Z)", re.I
 )
-_NAMED = re.compile(
-    rf"\\boxed\{{(?:\\text\{{)?\W*{_WORD}"
-    rf"|\b{_NAME}\b[\"'*_`]*(?:\s*[:=|]|\s+is\b|\s*$)[\s\"'*_`|]*"
-    rf"(?:{_WORD.replace('word', 'other')}{_ALONE}|(?P<number>[01])(?:\.0)?(?: ?/ ?1(?:\.0)?)?(?![\w./]*\d){_ALONE})",
+_KEYED = re.compile(
+    rf"""["'](?:{_NAME}|(?:is_)?correct)["']\s*:\s*(?P<quote>["']?){_WORD}(?P=quote)\s*(?:[,}}]|$)""",
     re.IGNORECASE | re.MULTILINE,
 )
-_FIRST = re.compile(rf"[\W_]*(?:\d\.[\W_]*)?{_WORD}{_ALONE}", re.IGNORECASE)
-_LAST = re.compile(rf"[\W_]*(?:\d\.[\W_]*)?{_WORD}[\W_]*\Z", re.IGNORECASE)
+_ALONE = re.compile(
+    rf"[\W_]*(?:{_NAME}[\s*_`]*[:=][\W_]*)?(?:\\boxed\{{(?:\\text\{{)?)?{_WORD}[\W_]*",
+    re.IGNORECASE,
+)
 _FENCE = re.compile(r"^```\w*$", re.MULTILINE)
-_CAPITAL = re.compile(r"\b(?:YES|NO)\b")
 _TAGS = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _CONSTANT = re.compile(r"\b(?:null|true|false)\b")
 _PYTHON = {"null": "None", "true": "True", "false": "False"}
@@ -127,24 +123,19 @@ def fenced(text: str) -> str:
 
 
 def read_verdict(reply: str) -> Score:
-    r"""YES is 1, NO is 0, also as true and false or as a score; unscored if there is no verdict or more than one.
+    """YES is 1, NO is 0, true and false alike; unscored if there is no verdict or both.
 
-    Read are, after the model's thinking: tags; else what a verdict's name says, as in `**Verdict: NO**`, JSON or
-    `\boxed{}`; else the word with which a reply begins, or which is its last line.
+    A verdict is what the prompts ask for: the word in its tag, in a dictionary under its key, or alone on a line, after
+    its name or not. A verdict that goes on (`YES, but …`) says something else and is none.
     """
     text = reply[-100_000:]
     for start, end in reversed(find_thinking(text, TAGS).spans):
         text = f"{text[:start]} {text[end:]}"
     text = _FENCE.sub("", without_tokens(text))
     found = [match["word"] for match in _TAGGED.finditer(text)]
-    found = found or [
-        match["word"] or match["other"] or match["number"] for match in _NAMED.finditer(text)
-    ]
-    if not found and (lines := text.strip().splitlines()):
-        found = [
-            match["word"] for match in (_FIRST.match(lines[0]), _LAST.match(lines[-1])) if match
-        ]
-        found += _CAPITAL.findall(text) if found else []
+    found = found or [match["word"] for match in _KEYED.finditer(text)]
+    lines = text.splitlines() if not found else []
+    found += [match["word"] for match in map(_ALONE.fullmatch, lines) if match]
     verdicts = {_SCORES[word.lower()] for word in found}
     value = verdicts.pop() if len(verdicts) == 1 else None
     if value is None:

@@ -104,16 +104,16 @@ def data_in(text: str, is_listed: Callable[[Dict], bool] = are_places) -> tuple[
     """
     plain = _AXES.sub(lambda at: f"({at[1]},{at[2]},{at[3]})".ljust(len(at[0])), text)
     found: list[Data] = []
-    for start, end in _brackets(plain):
+    if "{" not in plain and (":" in plain or "=" in plain):
+        value = _loaded(f"{{{plain.replace('- ', '  ')}}}", -1)
+        found = [Data(value, (0, len(text)))] if value and is_listed(value) else []
+    for start, end in [] if found else _brackets(plain):
         key = _KEY.search(plain, plain.rfind("\n", 0, start) + 1, start)
         begin = key.start() if key else start
         shown = f"{{{plain[begin:end]}}}" if key else plain[begin:end]
         value = _loaded(shown, begin - bool(key))
         if value is not None:
             found.append(Data(value, (begin, end)))
-    if not found and ":" in plain:
-        value = _loaded(f"{{{plain.replace('- ', '  ')}}}", -1)
-        found = [Data(value, (0, len(text)))] if value and is_listed(value) else []
     for _, (begin, end) in found:
         plain = plain[:begin] + "\n" * (end - begin) + plain[end:]
     return found, plain

@@ -45,7 +45,7 @@ class Where(NamedTuple):
         diagonal = bool(down and right)
         near = self.near or self.rows is not None or self.columns is not None
         # Observers differ about what is diagonal: "next to", "one cell up", "no hole to my left".
-        if diagonal and (self.straight or (self.near and self.vertical is None)):
+        if diagonal and (self.straight or (self.near and None in (self.vertical, self.horizontal))):
             return None
         if self.nth < 0 and not near and (diagonal or far > 1):
             return None

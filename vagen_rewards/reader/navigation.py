@@ -60,8 +60,10 @@ class Seen(NamedTuple):
     def holds(self, state: Any) -> bool | None:
         """Whether an object of this name is there.
 
-        `None` if the state has none, or another may be meant.
+        `None` if the state has none, another may be meant, or no picture from here can show it.
         """
+        if self.is_target(state) and not state.target_in_sight:
+            return None
         verdicts = [
             every([self._is_there(way, bearing), self._is_as_far(far)])
             for way, far, bearing in self._meant(state)
@@ -262,7 +264,10 @@ def _metres(value: Any) -> float | None:
 
 
 def mark(state: State, reading: Reading, _part: Part) -> Marks:
-    """The target's direction must be stated; other objects count as claims."""
+    """The target's direction must be stated, unless it is out of sight; other objects count as
+    claims.
+    """
     facts = [claim.key for claim in reading.claims if claim.holds(state)]
-    found = any(isinstance(fact, Seen) and fact.ways and fact.is_target(state) for fact in facts)
+    told = any(isinstance(fact, Seen) and fact.ways and fact.is_target(state) for fact in facts)
+    found = told or not getattr(state, "target_in_sight", True)
     return dataclasses.replace(Marks.of(state, reading, 1), found=int(found), essential=found)

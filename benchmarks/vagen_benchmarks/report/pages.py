@@ -49,8 +49,8 @@ def _policy(names: Sequence[str], beside: bool) -> str:
 
 
 def breakable(name: object) -> Markup:
-    """A name that lines may break behind `/` and `:`, as in `openrouter:meta-llama/Llama-4`."""
-    return Markup(re.sub("([/:])", r"\1<wbr>", str(escape(str(name)))))  # noqa: S704
+    """A name that lines may break behind `/`, as in `openrouter:meta-llama/Llama-4`."""
+    return Markup(re.sub("(/)", r"\1<wbr>", str(escape(str(name)))))  # noqa: S704
 
 
 _ENVIRONMENT = Environment(

@@ -24,8 +24,8 @@ const number = (value, digits = 2) => (value === null || value === undefined ? "
 const short = (count) => (count < 10000 ? String(count) : count < 1e7 ? `${Math.round(count / 1e3)}k` : `${Math.round(count / 1e6)}M`);
 const outcome = (episode) => (episode.failure ? "failed" : episode.success ? "solved" : "unsolved");
 const outcomeWord = { failed: "failed", solved: "solved", unsolved: "not solved" };
-/* A name that lines may break behind `/` and `:`, as in openrouter:meta-llama/Llama-4. */
-const breakable = (name) => name.split(/(?<=[/:])/).flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
+/* A name that lines may break behind `/`, as in openrouter:meta-llama/Llama-4. */
+const breakable = (name) => name.split(/(?<=\/)/).flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
 const bare = (task) => page.names[task] ?? task.replace(/^vagen\//, "");
 
 /* ---- the table -------------------------------------------------------------------------------- */
