@@ -72,3 +72,9 @@ def not_importable(needed_by: str, extra: str, library: str, error: ImportError)
         f"{needed_by} does not support the installed {found}: {error}. "
         f'Install the supported version with: pip install "vagen-envs[{extra}]"'
     )
+
+
+class StoppedBySignalError(TrainingDataError):
+    """A training has ended before its last update because a signal asked for it; it can be
+    resumed.
+    """

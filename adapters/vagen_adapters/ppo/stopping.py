@@ -9,17 +9,11 @@ import threading
 from types import FrameType
 from typing import Any
 
-from vagen_adapters.errors import TrainingDataError
+from vagen_adapters.errors import StoppedBySignalError
 
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)
 )  # Windows has no SIGUSR1
-
-
-class StoppedBySignalError(TrainingDataError):
-    """A training has ended before its last update because a signal asked for it; it can be
-    resumed.
-    """
 
 
 class StopRequest:
