@@ -11,9 +11,8 @@ import pytest
 from ppo_training import config, history, likes_short_words, same, trained, weights
 from transformers import EarlyStoppingCallback, TrainerCallback
 
-from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.errors import StoppedBySignalError, TrainingConfigError
 from vagen_adapters.ppo import checkpoints
-from vagen_adapters.ppo.stopping import StoppedBySignalError
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
 RUN = {"rollouts": 3, "save_strategy": "steps", "save_steps": 4, "level_sampler": "difficulty"}

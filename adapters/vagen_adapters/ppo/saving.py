@@ -15,8 +15,9 @@ import torch
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl.trainer.base_trainer import _BaseTrainer
 
+from vagen_adapters.errors import StoppedBySignalError
 from vagen_adapters.ppo import CARD, checkpoints
-from vagen_adapters.ppo.stopping import StoppedBySignalError, StopRequest
+from vagen_adapters.ppo.stopping import StopRequest
 
 if TYPE_CHECKING:
     from vagen_adapters.ppo.actor_critic import ActorCritic

@@ -9,8 +9,6 @@ import threading
 from types import FrameType
 from typing import Any
 
-from vagen_adapters.errors import StoppedBySignalError
-
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)
 )  # Windows has no SIGUSR1

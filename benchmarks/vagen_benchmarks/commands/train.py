@@ -258,7 +258,7 @@ def _config(
 def _train(
     config: Any, model: str, checkpoint: Path | None, score: Any, about: Mapping[str, Any]
 ) -> None:
-    from vagen_adapters.ppo.stopping import StoppedBySignalError
+    from vagen_adapters.errors import StoppedBySignalError
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
     out = Path(config.output_dir)
