@@ -8,6 +8,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -86,3 +87,35 @@ def test_the_state_has_the_boxes_that_are_painted(painted):
 def test_shapes_are_told_apart(painted):
     drawing = shared_renderer().draw(in_field(painted["body"]), SIZE)
     assert list(elements(drawing.marks, SIZE)[0]) == painted["element"]
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ("<rect width='9' height='9'/>", ()),
+        (
+            "<foreignObject><p xmlns='http://www.w3.org/1999/xhtml'>x</p></foreignObject>",
+            ("<foreignObject>",),
+        ),
+        ("<rect width='9' height='9'><animate attributeName='x'/></rect>", ("<animate>",)),
+        ("<style>@media (min-width: 1px){rect{fill:red}}</style>", ("@media",)),
+        ("<style>g{rect{vector-effect:non-scaling-stroke}}</style>", ("vector-effect",)),
+        ("<path vector-effect='none' style='transform-box:fill-box'/>", ("transform-box",)),
+        ("<text font-weight='700' rotate='5'>a</text>", ("font-weight",)),
+        (
+            "<image image-rendering='pixelated'/><g clip-path='circle(5px)'/>",
+            ("clip-path: circle()", "image-rendering"),
+        ),
+    ],
+)
+def test_what_a_browser_would_draw_and_this_does_not_is_named(body, names):
+    assert shared_renderer().draw(in_field(body), SIZE).without_effect == names
+
+
+def test_the_turn_says_what_was_not_drawn():
+    env = gym.make("vagen/SVGReconstruction-v0", scorer="classical", strategy="no_think")
+    env.reset(seed=0)
+    svg = in_field("<rect width='50' height='50'/><foreignObject/>")
+    *_, info = env.step(f"<answer>{svg}</answer>")
+    assert "Not drawn as in a browser: <foreignObject>." in info["turn"].executed[0].feedback
+    assert info["turn"].metrics["svg_without_effect"] == 1

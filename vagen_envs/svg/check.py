@@ -81,11 +81,7 @@ def clean(text: str, nested: bool = False) -> Element:
     """
     if len(text) > MAX_LENGTH:
         raise SvgError(f"the SVG has {len(text)} characters; at most {MAX_LENGTH} are allowed")
-    root = _parse(text)
-    if root.tag == "svg":  # models often forget xmlns; a browser that parses HTML doesn't need it
-        for element in root.iter():
-            if isinstance(element.tag, str) and not element.tag.startswith("{"):
-                element.tag = f"{{{SVG}}}{element.tag}"
+    root = parse(text)
     if local_name(root) != "svg":
         raise SvgError(f"the outermost element is <{local_name(root):.40}>; it must be <svg>")
     ids = {element.get("id") for element in root.iter()}
@@ -97,6 +93,7 @@ def clean(text: str, nested: bool = False) -> Element:
         _remove_references(element, ids, nested)
         _remove_children(element)
         todo += [(child, depth + 1) for child in element]
+    _inherit_pattern_transforms(root)
     _give_view_box(root)
     return root
 
@@ -148,7 +145,8 @@ class _Parser(DefusedXMLParser):  # type: ignore[misc]
             super().defused_entity_decl(name, is_parameter, value, *rest)
 
 
-def _parse(text: str) -> Element:
+def parse(text: str) -> Element:
+    """The root element of an SVG as it is written, in SVG's namespace. Raises SvgError."""
     parser = _Parser(encoding="utf-8", forbid_dtd=False, forbid_entities=True, forbid_external=True)
     try:
         parser.feed(text.encode())
@@ -168,6 +166,10 @@ def _parse(text: str) -> Element:
         ) from None
     except (ValueError, LookupError) as error:  # an encoding declaration that doesn't fit
         raise SvgError(f"the SVG can't be read as UTF-8 XML ({error})") from None
+    if root.tag == "svg":  # models often forget xmlns; a browser that parses HTML doesn't need it
+        for element in root.iter():
+            if isinstance(element.tag, str) and not element.tag.startswith("{"):
+                element.tag = f"{{{SVG}}}{element.tag}"
     return root
 
 
@@ -189,6 +191,23 @@ def _remove_children(element: Element) -> None:
                 f"{{{SVG}}}g", {name: child.attrib.pop(name) for name in moved}
             )
             element[i].append(child)
+
+
+def _inherit_pattern_transforms(root: Element) -> None:
+    """Write `patternTransform` out where a pattern has it from the one that it refers to.
+
+    resvg inherits a pattern's other attributes over `href`, and not this one.
+    """
+    patterns = {each.get("id"): each for each in root.iter(f"{{{SVG}}}pattern")}
+    for pattern in patterns.values():
+        origin: Element | None = pattern
+        for _ in range(MAX_DEPTH):
+            if origin is None or "patternTransform" in origin.attrib:
+                break
+            href = origin.get("href") or origin.get(f"{{{XLINK}}}href") or ""
+            origin = patterns.get(href.removeprefix("#"))
+        if origin is not None and "patternTransform" in origin.attrib:
+            pattern.set("patternTransform", origin.attrib["patternTransform"])
 
 
 def _remove_references(element: Element, ids: Collection[str | None], nested: bool) -> None:

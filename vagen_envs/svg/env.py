@@ -23,6 +23,7 @@ from vagen_envs.svg.scorers import SAME_PICTURE, SCORERS, ScorerName, make_score
 from vagen_envs.svg.scorers.base import Scorer
 from vagen_envs.svg.scorers.service import RemoteScorer
 from vagen_envs.svg.state import SvgState, elements
+from vagen_envs.svg.without_effect import in_words
 from vagen_envs.tables import SplitBy
 
 GAP = 8
@@ -194,6 +195,7 @@ class SvgEnv(VagenEnv):
         self._written: str | None = None
         self._scores: Mapping[str, float] = {}
         self._score = self._best = 0.0
+        self._without_effect: tuple[str, ...] = ()
 
     def _icons(self, split: Split) -> tuple[Icon, ...]:
         c = self.config
@@ -250,7 +252,9 @@ class SvgEnv(VagenEnv):
             RewardTerm(name, weights.get(name, other) * score)
             for name, score in self._scores.items()
         ]
+        self._without_effect = drawing.without_effect
         feedback = f"Its similarity to the target is {self._score:.3f} of 1."
+        feedback += in_words(drawing.without_effect)
         effective = before is None or not np.array_equal(before, drawing.pixels)
         return Executed(summary, effective, tuple(rewards), feedback)
 
@@ -263,6 +267,7 @@ class SvgEnv(VagenEnv):
             "best_score": self._best,
             **self._scores,
             "svg_length": float(len(self._written or "")),
+            "svg_without_effect": float(len(self._without_effect)),
             "scorer": self._scorer.version,
         }
 

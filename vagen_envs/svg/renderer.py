@@ -45,11 +45,13 @@ class Drawing:
         pixels: uint8 of shape (size, size, 3), on white; `None` if it could not be drawn.
         problem: why not, in words for its author; `None` if it could be.
         marks: painted elements in order: shape, how, colour, left, top, right, bottom in pixels.
+        without_effect: names of what a browser would draw and this doesn't.
     """
 
     pixels: Pixels | None
     problem: str | None
     marks: tuple[tuple[str, str, str, float, float, float, float], ...] = ()
+    without_effect: tuple[str, ...] = ()
 
 
 class Renderer:

@@ -9,7 +9,7 @@ import functools
 import math
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -41,6 +41,7 @@ INHERITED = frozenset(
     | {"visibility"}
 )
 """Inherited properties that are read (SVG 2, property index)."""
+_PATH = re.compile(r"""path\(\s*(["'])([^"']*)\1\s*\)""", re.IGNORECASE)
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*(?:\([^()]*\)[^()]*)*))?\)")
 _CALC = re.compile(r"calc\(([\d.\s+*/px-]{1,100})\)")
 _MIX = re.compile(
@@ -67,6 +68,15 @@ _LINEAR_OF_XYZ = {
 """From XYZ to linear sRGB (CSS Color 4, section 17), with D50 by the Bradford adaptation of its
 section 12.3.
 """
+_SRGB_OF_P3 = (
+    (1.2249401763, -0.2249401763, 0.0),
+    (-0.0420569547, 1.0420569547, 0.0),
+    (-0.0196375546, -0.0786360456, 1.0982736001),
+)
+"""From linear Display P3 to linear sRGB, both with the white point D65 (CSS Color 4, section 17)."""
+_DEEPEST_NESTING = 8
+_LONGEST_SELECTOR = 2000
+"""Of nested rules; each level repeats the selectors around it."""
 _XYZ_OF_LAB = {"oklab": "xyz-d65", "oklch": "xyz-d65", "lab": "xyz-d50", "lch": "xyz-d50"}
 
 _Declaration = tuple[bool, str, str]
@@ -101,6 +111,8 @@ def resolve(root: Element) -> dict[Element, Style]:
             element.set(name, _resolved(name, element.attrib[name], variables))
         for name in _GEOMETRY & css.keys():
             element.set(name, css[name])
+        if path := _PATH.fullmatch(css.get("d", "")):
+            element.set("d", path[2])
         todo += [(child, variables) for child in element]
         found[element] = {**element.attrib, **css}
     return found
@@ -124,7 +136,7 @@ def style_of(own: Style, parent: Style) -> Style:
 def _declarations(css: str | list[Any]) -> list[_Declaration]:
     """Those of a `style` attribute or of a rule's block."""
     found: list[_Declaration] = []
-    for part in tinycss2.parse_declaration_list(css, skip_comments=True, skip_whitespace=True):
+    for part in tinycss2.parse_blocks_contents(css, skip_comments=True, skip_whitespace=True):
         if part.type == "declaration":
             name = part.name if part.name.startswith("--") else part.lower_name
             found.append((part.important, name, tinycss2.serialize(part.value).strip()))
@@ -144,12 +156,10 @@ def _sheet_styles(root: Element) -> dict[Element, list[_Declaration]]:
         if sheet.get("type", "text/css") in ("", "text/css")
     )
     matcher = cssselect2.Matcher()
-    for rule in tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True):
-        if rule.type == "qualified-rule":
-            declared = _declarations(rule.content)
-            with contextlib.suppress(cssselect2.SelectorError):  # browsers ignore the rule
-                for selector in cssselect2.compile_selector_list(rule.prelude):
-                    matcher.add_selector(selector, declared)
+    for selectors, declared in _flat_rules(css):
+        with contextlib.suppress(cssselect2.SelectorError):  # browsers ignore the rule
+            for selector in cssselect2.compile_selector_list(selectors):
+                matcher.add_selector(selector, declared)
     found: dict[Element, list[_Declaration]] = {}
     for wrapped in cssselect2.ElementWrapper.from_xml_root(root).iter_subtree():
         if matched := matcher.match(wrapped):
@@ -160,6 +170,28 @@ def _sheet_styles(root: Element) -> dict[Element, list[_Declaration]]:
         sheet.text = None
         del sheet[:]
     return found
+
+
+def _flat_rules(css: str) -> Iterator[tuple[str, list[_Declaration]]]:
+    """The rules of a style sheet as selectors with their declarations; nested rules come after the
+    one around them (CSS Nesting 1).
+    """
+    sheet = tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True)
+    todo = [(rule, "", 1) for rule in reversed(sheet)]
+    while todo:
+        rule, around, depth = todo.pop()
+        if rule.type != "qualified-rule" or depth > _DEEPEST_NESTING:
+            continue
+        selectors = tinycss2.serialize(rule.prelude).strip()
+        if around:
+            parent = f":is({around})"
+            has_parent = "&" in selectors
+            selectors = selectors.replace("&", parent) if has_parent else f"{parent} {selectors}"
+        if len(selectors) > _LONGEST_SELECTOR:
+            continue
+        yield selectors, _declarations(rule.content)
+        parts = tinycss2.parse_blocks_contents(rule.content, True, True)
+        todo += [(part, selectors, depth + 1) for part in reversed(parts)]
 
 
 def _resolved(name: str, value: str, variables: Style) -> str:
@@ -219,10 +251,10 @@ def colour(text: str, current: str = "black") -> Rgba | None:
         parsed = tinycss2.color5.parse_color(current if word.lower() == "currentcolor" else word)
         if white := _XYZ_OF_LAB.get(parsed.space):  # CSS Color 4, section 17
             linear = np.array(_LINEAR_OF_XYZ[white]) @ parsed.to(white).coordinates
-            red, green, blue = (
-                12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055
-                for c in linear.tolist()
-            )
+            red, green, blue = map(_encoded, linear.tolist())
+        elif parsed.space == "display-p3":
+            linear = np.array(_SRGB_OF_P3) @ [_decoded(c) for c in parsed.coordinates]
+            red, green, blue = map(_encoded, linear.tolist())
         else:
             red, green, blue = parsed.to("srgb").coordinates
     except (
@@ -233,6 +265,21 @@ def colour(text: str, current: str = "black") -> Rgba | None:
     ):  # no colour, or of an unknown space
         return None
     return red, green, blue, parsed.alpha
+
+
+def _encoded(linear: float) -> float:
+    """A channel with sRGB's transfer function, which Display P3 shares."""
+    if linear <= 0.0031308:
+        return 12.92 * linear
+    encoded: float = 1.055 * linear ** (1 / 2.4) - 0.055
+    return encoded
+
+
+def _decoded(channel: float) -> float:
+    if channel <= 0.04045:
+        return channel / 12.92
+    decoded: float = ((channel + 0.055) / 1.055) ** 2.4
+    return decoded
 
 
 def _mixed(mix: re.Match[str], current: str) -> Rgba | None:

@@ -24,10 +24,11 @@ from PIL import Image, ImageFont
 from resvg import render, usvg
 
 from vagen_envs.errors import SvgError
-from vagen_envs.svg.check import clean
+from vagen_envs.svg.check import clean, parse
 from vagen_envs.svg.marks import letterbox, marks_of
 from vagen_envs.svg.renderer import Drawing
 from vagen_envs.svg.styles import resolve
+from vagen_envs.svg.without_effect import without_effect
 from vagen_envs.workers import answer_calls
 
 MEMORY = 1 << 30
@@ -111,8 +112,9 @@ def answer(text: str, size: int, renderer: str) -> Drawing:
     """Draw a text, whatever it is."""
     try:
         root = clean(text)
+        unread = without_effect(parse(text))  # `clean` has removed some of it
         marks = marks_of(root, resolve(root), size)
-        return Drawing(np.asarray(draw(root, size, renderer)), None, tuple(marks))
+        return Drawing(np.asarray(draw(root, size, renderer)), None, tuple(marks), unread)
     except SvgError as error:
         problem = str(error)
     except BaseException as error:  # a panic in Rust is no Exception
