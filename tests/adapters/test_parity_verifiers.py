@@ -40,7 +40,7 @@ def test_what_verifiers_hands_a_trainer_is_what_was_sampled(model):
     left_out = {
         each.recording for each in report.findings if each.message == "the episode is left out"
     }
-    assert left_out == {"image token", "no room", "broken"}
+    assert left_out == {"image token", "video token", "no room", "broken"}
 
 
 def test_prime_rl_2243_put_back_token_types_are_missing(model, monkeypatch):

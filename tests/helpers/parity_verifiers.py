@@ -111,7 +111,7 @@ def pixels_of(url):
 
 class OfVerifiers:
     name = "verifiers' training client and trace"
-    refusals: ClassVar = {"image token": "left out", "no room": "left out"}
+    refusals: ClassVar = dict.fromkeys(("image token", "video token", "no room"), "left out")
     engine = Engine
 
     def rows(self, playback, trace):
