@@ -73,9 +73,10 @@ class Group:
         kept = Counter[Fact]()
         for step in self.steps:
             now = owed(step.before if self.part == "grounding" else step.after, self.part)
-            true.update(now.keys())
+            true.update(now.values())
             if self.part == "world_modeling":
-                kept.update(now.keys() & owed(step.before, self.part).keys())
+                were = set(owed(step.before, self.part).values())
+                kept.update(were.intersection(now.values()))
         return true, kept
 
     @functools.cached_property

@@ -383,7 +383,7 @@ def rows(
 ) -> Iterator[Row]:
     """The table of one environment and difficulty; budgets too short for its levels are left out."""
     for turns in max_turns:
-        options = {"difficulty": rung, "max_turns": turns}
+        options: dict[str, Any] = {"difficulty": rung, "max_turns": turns}
         try:
             gym.make(env_id, **options).close()
         except ConfigError:
