@@ -22,6 +22,11 @@ ENOUGH, MOST = 24, 600
 standard error of a mean over 600 is 0.04 at most.
 """
 
+FOLLOWED = 240
+"""Of the levels whose feedback differs, the nearest ones are played on until so many are left: the
+others could only fill a comparison up.
+"""
+
 FIRST_LEVEL = 500_000
 """Seed of the first level of comparison, in the split `train`."""
 
@@ -81,7 +86,7 @@ class Comparisons:
 
     def prepare(self) -> None:
         """Draw the levels."""
-        self._after(())
+        self._after((), ())
 
     def first(self) -> tuple[Step, ...]:
         """The states of first turns."""
@@ -110,10 +115,11 @@ class Comparisons:
         """Levels with the same feedback; where these are few, those with the nearest feedback as
         well.
         """
-        particles = self._after(actions)
+        particles = self._after(actions, told)
         while not particles:  # each of these levels is over by then
-            actions, told = actions[:-1], told[:-1]
-            particles = self._after(actions)
+            actions = actions[:-1]
+            told = told[:-1]
+            particles = self._after(actions, told)
         same = [each for each in particles if each.told == told]
         if len(same) < ENOUGH:
             same = sorted(particles, key=lambda each: _apart(each.told, told))[:ENOUGH]
@@ -124,15 +130,22 @@ class Comparisons:
             steps.append(Step(self._state(each.moment), self._state(after)))
         return tuple(steps)
 
-    def _after(self, actions: History) -> list[Particle]:
-        """All levels after these turns; those that are over by then are left out."""
-        return self._particles.get(actions, lambda: self._played_from(actions))
+    def _after(self, actions: History, told: History) -> list[Particle]:
+        """Levels after these turns, with the nearest feedback on all but the last one. Those that
+        are over by then are left out.
+        """
+        key = (actions, told[:-1])
+        return self._particles.get(key, lambda: self._played_from(*key))
 
-    def _played_from(self, actions: History) -> list[Particle]:
+    def _played_from(self, actions: History, told: History) -> list[Particle]:
         if not actions:
             return [Particle(self._begin(seed), ()) for seed in self._seeds()]
+        before = self._after(actions[:-1], told)
+        followed = [each for each in before if each.told == told]
+        if len(followed) < FOLLOWED:
+            followed = sorted(before, key=lambda each: _apart(each.told, told))[:FOLLOWED]
         found = []
-        for particle in self._after(actions[:-1]):
+        for particle in followed:
             moment, told, over = self._played(particle.moment, actions[-1])
             if not over:
                 found.append(Particle(moment, (*particle.told, told)))

@@ -12,7 +12,7 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.sokoban.state import SokobanState
-from vagen_rewards import ReasoningReward
+from vagen_rewards import ReasoningReward, VisualReasoningReward
 from vagen_rewards.comparison import Comparisons
 from vagen_rewards.contrast import Contrast, Group
 from vagen_rewards.transitions import Step
@@ -260,3 +260,15 @@ def test_counting_descriptions_gives_what_asking_each_state_gives(world):
         group = Group(part, steps)
         for fact in list(group._counts[0])[:12]:
             assert group.counted(fact) == group.asked((fact,))
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize(
+    "env_id", ["Navigation", "PrimitiveSkillPlace", "PrimitiveSkillStack", "SVGReconstruction"]
+)
+def test_own_words_are_rewarded_where_a_simulator_makes_the_comparison_states(env_id):
+    options = {"scorer": "classical"} if env_id == "SVGReconstruction" else {}
+    env = VisualReasoningReward(gym.make(f"vagen/{env_id}-v0", **options))
+    env.reset(seed=3)
+    *_, info = env.step(env.unwrapped.oracle_reply())
+    assert info["turn"].metrics["grounding"] > 0.5

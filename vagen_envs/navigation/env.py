@@ -171,9 +171,14 @@ class NavigationEnv(VagenEnv):
         return Executed(action.text, self._last_success, rewards, feedback)
 
     def _solved(self) -> bool:
-        pose = self.simulator.pose
-        far = distance(pose, *self.episode.target_position)
-        return far <= self.config.success_threshold and self._ends(pose)
+        return self._solved_in(self.simulator, self.episode, self._target)
+
+    def _solved_in(self, simulator: Any, episode: NavigationEpisode, target: str) -> bool:
+        """Whether the target of a level is near enough, and found."""
+        pose = simulator.pose
+        if distance(pose, *episode.target_position) > self.config.success_threshold:
+            return False
+        return not self.config.success_needs_sight or simulator.in_sight(pose, target)
 
     def _ends(self, pose: Pose) -> bool:
         """Whether the target, if it is near enough, is found."""
@@ -236,35 +241,37 @@ class NavigationEnv(VagenEnv):
 
     def moment(self) -> Any:
         """This moment of the level, to `play_on` from; other levels are played meanwhile."""
-        return self.simulator, self.episode, self.simulator.pose
+        return self.simulator, self.episode, self._target, self.simulator.pose
 
     def play_on(self, moment: Any, actions: Sequence[str]) -> tuple[Any, tuple[str, ...], bool]:
         """Play actions from a moment: the moment after them, the feedback on each, and whether the
         level is over.
         """
-        simulator, episode, pose = moment
-        here, there = pose, episode.target_position
+        simulator, episode, target, pose = moment
+        before = simulator.pose
         told: list[str] = []
         try:
             simulator.teleport(pose)
+            over = self._solved_in(simulator, episode, target)
             for action in actions:
-                if distance(simulator.pose, *there) <= self.config.success_threshold:
+                if over:
                     break
                 done = simulator.step(ACTIONS[action])
                 told.append("" if done else f"{action} was not possible.")
+                over = self._solved_in(simulator, episode, target)
             here = simulator.pose
         finally:
-            simulator.teleport(pose)
-        over = distance(here, *there) <= self.config.success_threshold
-        return (simulator, episode, here), tuple(told), over
+            simulator.teleport(before)
+        return (simulator, episode, target, here), tuple(told), over
 
     def state_at(self, moment: Any) -> NavigationState:
         """The truth at a moment; it costs as much as a turn."""
-        simulator, episode, pose = moment
+        simulator, episode, target, pose = moment
         here = simulator.pose
         try:
             simulator.teleport(pose)
-            return extract(pose, simulator.seen(), episode)
+            in_sight = simulator.in_sight(pose, target)
+            return extract(pose, simulator.seen(), episode, target, in_sight)
         finally:
             simulator.teleport(here)
 

@@ -125,7 +125,7 @@ class Tokens:
                 yield Token(letter, start, at)
 
     def _numeral(self, match: re.Match[str]) -> Token:
-        number = int(match[0]) if match[0].isdigit() and len(match[0]) < 3 else 0
+        number = int(match[0]) if match[0].isdecimal() and len(match[0]) < 3 else 0
         return Token("N" if number else "?", *match.span(), number=number)
 
     def _name(self, start: int) -> Token | None:

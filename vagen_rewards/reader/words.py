@@ -205,6 +205,6 @@ def _single(text: str) -> tuple[str, Any]:
         return "CELL", tuple([float(number) for number in re.findall(_NUMBER, text)])
     if text[0] == "#" and len(text) == 7:
         return "COLOUR", text
-    if text[-1].isdigit():
+    if text[-1].isdecimal():
         return "NUM", float(text)
     return "UNKNOWN", text
