@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from lark import Lark, Token, Transformer, Tree
 from lark.exceptions import UnexpectedInput
@@ -254,7 +254,7 @@ def _sentence(span: Span, words: list[Word], start: str) -> Sentence:
 def _parsed(start: str, words: tuple[tuple[str, Any], ...]) -> Clause | None:
     """What words say, wherever they stand: texts about other states have many of the same."""
     try:
-        clause: Clause = parser(start).parse(words)  # type: ignore[arg-type]
+        clause: Any = parser(start).parse(words)
     except UnexpectedInput:
         return None
-    return clause
+    return cast("Clause", clause)
