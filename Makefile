@@ -29,12 +29,13 @@ test-real:  ## Benchmark and train a pretrained language model in SmolVLM's arch
 test-adapters:  ## Test each adapter with its library, in environments of their own; ADAPTERS="openenv verl" for some
 	$(PYTHON) scripts/test_adapters.py $(ADAPTERS)
 
-lint:  ## Style, types and the direction of imports
+lint:  ## Style, types, the direction of imports, and functions that are too complex
 	@$(PYTHON) scripts/setup.py test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/measure_house.py --complexity
 
 docs:  ## Build the documentation into site/; warnings are errors
 	@$(PYTHON) scripts/setup.py test

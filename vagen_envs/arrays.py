@@ -24,7 +24,7 @@ def register_conversions() -> None:
     with contextlib.suppress(ImportError, gym.error.DependencyNotInstalled):
         from gymnasium.wrappers.array_conversion import array_conversion
 
-        of_iterables = array_conversion.dispatch(Iterable)  # type: ignore[arg-type]
+        of_iterables = array_conversion.dispatch(Iterable)
 
         # The wrappers name these arguments.
         def unchanged(value: Any, xp: Any, device: Any = None) -> Any:  # noqa: ARG001

@@ -107,7 +107,7 @@ class VagenEnv(Forkable):
         self._choice = LevelChoice.of(config)
 
     @property
-    def spec(self) -> EnvSpec | None:  # type: ignore[override]
+    def spec(self) -> EnvSpec | None:
         """What Gymnasium knows of this environment, with its turns as `max_episode_steps`.
 
         `TimeAwareObservation` and others ask for them. `gym.make` adds no `TimeLimit`: it reads the

@@ -146,9 +146,9 @@ class Comparisons:
             followed = sorted(before, key=lambda each: _apart(each.told, told))[:FOLLOWED]
         found = []
         for particle in followed:
-            moment, told, over = self._played(particle.moment, actions[-1])
+            moment, feedback, over = self._played(particle.moment, actions[-1])
             if not over:
-                found.append(Particle(moment, (*particle.told, told)))
+                found.append(Particle(moment, (*particle.told, feedback)))
         return found
 
     # -- a level of comparison

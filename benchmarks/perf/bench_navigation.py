@@ -13,7 +13,6 @@ import pytest
 
 import vagen_envs  # noqa: F401
 from perf.bench_grids import resetter
-from vagen_envs.navigation.scene import extract
 
 pytest.importorskip("mujoco")
 
@@ -101,7 +100,7 @@ def test_frame_with_cast_shadows(benchmark: Any) -> None:
 def test_state(benchmark: Any) -> None:
     env = made()
     benchmark.pedantic(
-        lambda: extract(env.simulator.pose, env.simulator.seen(), env.episode).structured(),
+        lambda: env._extract().structured(),
         rounds=300,
         warmup_rounds=10,
     )

@@ -323,3 +323,45 @@ def test_of_a_target_out_of_sight_nothing_is_judged_and_nothing_is_owed(form):
         claims = read("navigation", text, "observation").claims
         assert [claim.holds(hidden) for claim in claims] == [None]
         assert [claim.holds(ROOM) for claim in claims] != [None]
+
+
+TWO_BOXES = SokobanState(6, 6, (1 << 36) - 1, (2, 2), ((1, 2), (3, 2)), ((2, 1), (2, 4)))
+"""Box 0 is above the player and box 1 below, target 0 to the left and target 1 to the right."""
+
+
+@pytest.mark.parametrize(
+    ("text", "verdicts"),
+    [
+        ("Box0 is above the player. Box1 is below the player.", [True, True]),
+        ("Box0 is below the player.", [False]),
+        ("Box0 is below the player. Box1 is above the player.", [False, False]),
+        ("The player is above box0.", [False]),
+        ("Target0 is to the left of box0. Target1 is to the left of box1.", [True, False]),
+        ("Box0 is directly below the player.", [False]),
+        ("Box0 is at (3, 2).", [None]),  # (column, row) from 1
+        ("Box0 is in row 1. Box1 is in row 1.", [True, False]),
+        ("Target0 is in the fourth row.", [False]),
+        ("Box1 is below the player. Box2 is above the player.", [None, None]),
+        ("Box1 is above the player. Box2 is below the player.", [True, True]),
+        ("Box1 is below the player.", [None]),
+        ("Box1 is to the right of the player.", [False]),
+        ("Box 7 is below the player.", [None]),
+        ("Box0 is above the player. Box0 is above the player.", [True, True]),
+    ],
+)
+def test_numbers_of_boxes_and_targets_are_the_states(text, verdicts):
+    """Counted from 0 as the state does; otherwise what depends on the order isn't scored."""
+    assert held(TWO_BOXES, text) == verdicts
+
+
+@pytest.mark.parametrize("name", ["Box0", "Box1", "Box 1", "The box"])
+def test_a_single_box_may_have_any_number(name):
+    assert set(held(BOARD, f"{name} is above and to the right of the player.")) == {True}
+
+
+@given(st.integers(0, 1), st.sampled_from(["above", "below", "left of", "right of"]))
+def test_numbered_sentences_are_true_of_the_numbered_box_alone(number, side):
+    alone = dataclasses.replace(TWO_BOXES, boxes=(TWO_BOXES.boxes[number],))
+    expected = held(alone, f"The box is {side} the player.")
+    text = f"Target0 is left of the player. Box{number} is {side} the player."
+    assert held(TWO_BOXES, text)[-1:] == expected

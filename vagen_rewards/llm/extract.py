@@ -13,7 +13,7 @@ from vagen_envs.navigation.state import words as spoken
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.reader import colours
 from vagen_rewards.reader.arm_facts import Told
-from vagen_rewards.reader.boards import where
+from vagen_rewards.reader.board_sides import where
 from vagen_rewards.reader.claims import Fact
 from vagen_rewards.reader.facts import At, Where
 from vagen_rewards.reader.navigation import Seen

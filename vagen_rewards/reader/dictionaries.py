@@ -196,38 +196,42 @@ def places_in(data: Data, name_of: Callable[[str], str | None]) -> Iterator[Plac
         words = words_in(key)
         return name_of(_SUFFIXES.sub("", words).strip()) or name_of(words)
 
-    def walk(value: Any, span: Span) -> Iterator[Placed]:
-        if isinstance(value, Dict):
-            label = value.get(*_NAMES)
-            name = named(label) if isinstance(label, str) else None
-            if name:
-                yield Placed(name, numbers_of(value.get(*_PLACES)) or numbers_of(value), span)
-                return
-            for entry in value:
-                yield from keyed(entry)
-        elif isinstance(value, list):
-            for inner in value:
-                yield from walk(inner, span)
+    yield from _placed_in(data.value, data.span, named)
 
-    def keyed(entry: Entry) -> Iterator[Placed]:
-        name = named(entry.key)
-        if name is None:
-            yield from walk(entry.value, entry.span)
-            return
-        value = entry.value
-        if isinstance(value, Dict) and numbers_of(value) is None:
-            value = value.get(*_PLACES)
-        single = numbers_of(value)
-        if single is not None:
-            yield Placed(name, single, entry.span)
-            return
-        for each in value if isinstance(value, list) else [value]:
-            at = numbers_of(each)
-            if at is None and isinstance(each, Dict):
-                at = numbers_of(each.get(*_PLACES))
-            yield Placed(name, at, entry.span)
 
-    yield from walk(data.value, data.span)
+def _placed_in(value: Any, span: Span, named: Callable[[str], str | None]) -> Iterator[Placed]:
+    """The places in a value: it may name its thing itself, or have keys that do."""
+    if isinstance(value, Dict):
+        label = value.get(*_NAMES)
+        name = named(label) if isinstance(label, str) else None
+        if name:
+            yield Placed(name, numbers_of(value.get(*_PLACES)) or numbers_of(value), span)
+            return
+        for entry in value:
+            yield from _placed_by_key(entry, named)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _placed_in(inner, span, named)
+
+
+def _placed_by_key(entry: Entry, named: Callable[[str], str | None]) -> Iterator[Placed]:
+    """The places of what a key names: one, or several in a list."""
+    name = named(entry.key)
+    if name is None:
+        yield from _placed_in(entry.value, entry.span, named)
+        return
+    value = entry.value
+    if isinstance(value, Dict) and numbers_of(value) is None:
+        value = value.get(*_PLACES)
+    single = numbers_of(value)
+    if single is not None:
+        yield Placed(name, single, entry.span)
+        return
+    for each in value if isinstance(value, list) else [value]:
+        at = numbers_of(each)
+        if at is None and isinstance(each, Dict):
+            at = numbers_of(each.get(*_PLACES))
+        yield Placed(name, at, entry.span)
 
 
 def texts_in(value: Any) -> Iterator[str]:

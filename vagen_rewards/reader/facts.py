@@ -5,10 +5,12 @@ Where things are to one another and on the board, and how many there are.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 from vagen_envs.grid import Position
 from vagen_rewards.reader.claims import every, some
+from vagen_rewards.reader.labels import NO_LABELS, Cells, Labels
 
 Region = tuple[tuple[str, int | str], ...]
 """Pairs of `row` or `column` and a place along it, such as ("row", "first") and ("column", 3)."""
@@ -27,10 +29,15 @@ class Where(NamedTuple):
     nth: int = 1  # so many must be there, all if it is 0, none if it is -1
     # Cells are counted along one axis: observers differ where the distance along the other isn't 0.
     straight: bool = False
+    labels: Labels = NO_LABELS
 
     def holds(self, state: Any) -> bool | None:
         """Whether at least `nth` things of the subject's kind stand so to one of the other kind."""
-        found, others = state.cells.get(self.subject), state.cells.get(self.other)
+        return self.labels.agreed(state, self._holds_among)
+
+    def _holds_among(self, cells: Cells) -> bool | None:
+        found = cells.get(self.subject)
+        others = cells.get(self.other)
         if found is None or others is None:
             return None
         return _so_many(
@@ -78,17 +85,14 @@ class Where(NamedTuple):
         """The most of them that hold of one pair of things, if the fact itself doesn't hold."""
         if self.atoms() < 2 or self.nth != 1:
             return 0
-        for at in state.cells.get(self.subject, ()):
-            for other in state.cells.get(self.other, ()):
-                if any(half._fits(at, other) for half in self.halves()):
-                    return 1
-        return 0
+        return int(any(half.holds(state) for half in self.halves()))
 
     def __str__(self) -> str:
         sides = ("above", "in the row of", "below"), ("left of", "in the column of", "right of")
         ways = zip(sides, (self.vertical, self.horizontal), strict=True)
         places = [names[way + 1] for names, way in ways if way is not None]
-        return f"{self.subject} {' and '.join(places) or 'next to'} {self.other}"
+        subject = self.labels.called(self.subject)
+        return f"{subject} {' and '.join(places) or 'next to'} {self.labels.called(self.other)}"
 
 
 class At(NamedTuple):
@@ -105,10 +109,14 @@ class At(NamedTuple):
     cell: Position
     in_words: bool = False
     along: tuple[tuple[str, Position], ...] = ()
+    labels: Labels = NO_LABELS
 
     def holds(self, state: Any) -> bool | None:
         """Whether one of its kind is there; `None` where a sentence may count otherwise."""
-        cells = state.cells.get(self.kind)
+        return self.labels.agreed(state, functools.partial(self._holds_among, state))
+
+    def _holds_among(self, state: Any, things: Cells) -> bool | None:
+        cells = things.get(self.kind)
         if cells is None:
             return None
         if self.cell in cells:
@@ -122,7 +130,7 @@ class At(NamedTuple):
         return False if others.isdisjoint(cells) else None
 
     def __str__(self) -> str:
-        return f"{self.kind} at {self.cell}"
+        return f"{self.labels.called(self.kind)} at {self.cell}"
 
 
 def _is_from_one(state: Any, kind: str, cell: Position) -> bool:
@@ -146,17 +154,22 @@ class Within(NamedTuple):
         0,
         1,
     )  # what a number may be counted from: from 0, unless the text says it
+    labels: Labels = NO_LABELS
 
     def holds(self, state: Any) -> bool | None:
         """Whether one of its kind is there; `None` where observers may differ."""
-        things = state.cells.get(self.kind)
+        return self.labels.agreed(state, functools.partial(self._holds_among, state))
+
+    def _holds_among(self, state: Any, cells: Cells) -> bool | None:
+        things = cells.get(self.kind)
         if things is None:
             return None
-        verdicts = [
-            every([self._fits(axis == "column", place, cell, state) for axis, place in self.places])
-            for cell in things
-        ]
-        return _so_many(verdicts, self.nth)
+        return _so_many([self._is_there(cell, state) for cell in things], self.nth)
+
+    def _is_there(self, cell: Position, state: Any) -> bool | None:
+        return every(
+            [self._fits(axis == "column", place, cell, state) for axis, place in self.places]
+        )
 
     def _fits(self, axis: int, place: int | str, cell: Position, state: Any) -> bool | None:
         at, (first, last) = cell[axis], state.extent[axis]
@@ -178,7 +191,8 @@ class Within(NamedTuple):
         return None if any(at == number - base for base in self.bases[1:]) else False
 
     def __str__(self) -> str:
-        return f"{self.kind} in {' and '.join(f'{axis} {place}' for axis, place in self.places)}"
+        places = " and ".join([f"{axis} {place}" for axis, place in self.places])
+        return f"{self.labels.called(self.kind)} in {places}"
 
 
 class Total(NamedTuple):
@@ -204,20 +218,24 @@ class Between(NamedTuple):
     kind: str
     ends: tuple[str, str]
     nth: int = 1
+    labels: Labels = NO_LABELS
 
     def holds(self, state: Any) -> bool | None:
         """Whether it is in one line with them.
 
         `None` if it isn't, but somewhere in the rectangle that they span.
         """
-        ends = [state.cells.get(end, ()) for end in self.ends]
-        found = state.cells.get(self.kind)
-        if any(len(cells) != 1 for cells in ends) or found is None:
+        return self.labels.agreed(state, self._holds_among)
+
+    def _holds_among(self, cells: Cells) -> bool | None:
+        ends = [cells.get(end, ()) for end in self.ends]
+        found = cells.get(self.kind)
+        if any(len(end) != 1 for end in ends) or found is None:
             return None
         return _so_many([_is_between(at, ends[0][0], ends[1][0]) for at in found], self.nth)
 
     def __str__(self) -> str:
-        return f"{self.kind} between {self.ends[0]} and {self.ends[1]}"
+        return f"{self.labels.called(self.kind)} between {self.ends[0]} and {self.ends[1]}"
 
 
 def _is_between(at: Position, one: Position, other: Position) -> bool | None:

@@ -108,25 +108,31 @@ def clauses(words: list[Word]) -> list[list[Word]]:
 
 def _joined(before: list[Word], after: list[Word]) -> str:
     """What a joint joins: `JOINT`, `AND` or `CLAUSE`; nothing if it is idle."""
-    if (
-        not before
-        or not after
-        or before[-1].kind in ("COLON", "IS", "ORDER")
-        or after[0].kind == "IS"
-    ):
+    if _is_idle(before, after):
         return ""
-    if after[0].kind in ("THERE", "PICTURE", "ORDER"):
+    if after[0].kind in ("THERE", "PICTURE", "ORDER") or _is_told(before):
         return "CLAUSE"
-    told = any(word.kind in ("IS", "THERE") for word in before)
-    if told and before[0].kind in _PLACES and before[-1].kind == "THING":
-        return "CLAUSE"  # "to my left is a hole, and …"
     kinds = [word.kind for word in after]
-    quantities = int(kinds[0] in _QUANTITIES)
-    if kinds[quantities : quantities + 1] != ["THING"]:
+    if kinds[0] in _QUANTITIES:
+        kinds = kinds[1:]
+    if kinds[:1] != ["THING"]:
         return "AND"
     if any(word.kind == "ORDER" for word in before):
         return "JOINT"
     if all(word.kind in _BEFORE_THINGS for word in before):
         return "AND" if before[0].kind == "OF" and len(before) == 2 else "JOINT"
-    follows = kinds[quantities + 1 : quantities + 2] or ["AND"]
-    return "JOINT" if before[-1].kind == "THING" and follows == ["AND"] else "CLAUSE"
+    ends = kinds[1:2] in ([], ["AND"])
+    return "JOINT" if before[-1].kind == "THING" and ends else "CLAUSE"
+
+
+def _is_idle(before: list[Word], after: list[Word]) -> bool:
+    """Whether a joint has nothing to join on one side."""
+    if not before or not after:
+        return True
+    return before[-1].kind in ("COLON", "IS", "ORDER") or after[0].kind == "IS"
+
+
+def _is_told(before: list[Word]) -> bool:
+    """Whether the words are a whole clause, as in "to my left is a hole, and …"."""
+    told = any(word.kind in ("IS", "THERE") for word in before)
+    return told and before[0].kind in _PLACES and before[-1].kind == "THING"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from vagen_envs.core import State
@@ -26,6 +26,9 @@ __all__ = ["Told", "claims_of", "mark"]
 
 _FIXTURES = ("gripper", "table", "cubes")
 """Things without a position of their own."""
+
+_OF_FIXTURES = {"empty": "gripper", "open": "drawer", "shut": "drawer"}
+"""What is said of one thing only."""
 
 _IDLE = ("place", "align")
 """Tasks in which all cubes are on the table: to say so tells nothing."""
@@ -59,31 +62,35 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     return Reading.of(claims, unread)
 
 
-def _facts(clause: Clause) -> list[Fact] | None:
+def _facts(clause: Clause) -> Sequence[Fact] | None:
     """The facts of a clause; `None` if it doesn't surely say any."""
     names = [mention.kind for mention in clause.things.names]
-    if "it" in names or clause.things.number not in (None, 0):
+    number = clause.things.number
+    if "it" in names or number not in (None, 0):
         return None
     if clause.form == "holds":
         return [Told(names[1], "held")] if names[0] == "gripper" and len(names) == 2 else None
     if clause.form == "ordered":
-        side = clause.value["ORDER"]
-        things = [name for name in names if name not in _FIXTURES]
-        return [Told(one, side, other) for one, other in itertools.pairwise(things)] or None
+        return _ordered(names, clause.value["ORDER"])
     if clause.form not in ("placed", "first") or places_another(clause.relations):
         return None
-    if "cubes" in names and clause.things.number != 0:
+    if "cubes" in names and number != 0:
         return None
-    if any(name in _FIXTURES for name in names) and clause.form == "first":
+    if clause.form == "first" and not set(names).isdisjoint(_FIXTURES):
         return None
-    found: list[Fact] = []
-    for name in names:
-        for relation in _attached(clause.relations):
-            fact = _fact(name, relation)
-            if fact is None:
-                return None
-            found += fact
+    found: list[Told] = []
+    for name, relation in itertools.product(names, _attached(clause.relations)):
+        fact = _fact(name, relation)
+        if fact is None:
+            return None
+        found += fact
     return found
+
+
+def _ordered(names: list[str], side: str) -> list[Told] | None:
+    """Things in their order along a line; `None` of fewer than two."""
+    things = [name for name in names if name not in _FIXTURES]
+    return [Told(one, side, other) for one, other in itertools.pairwise(things)] or None
 
 
 def _attached(relations: tuple[Relation, ...]) -> list[Relation]:
@@ -103,25 +110,42 @@ def _fact(name: str, relation: Relation) -> list[Told] | None:
     other = relation.other.kind if relation.other else ""
     if relation.also or other == "it" or (other == "cubes" and relation.how != "most"):
         return None
-    if relation.how == "empty":
-        return [Told(name, "empty")] if name == "gripper" else None
-    if relation.how in ("open", "shut"):
-        return (
-            [Told("drawer", relation.how, far=_millimetres(relation))] if name == "drawer" else None
-        )
+    if relation.how in _OF_FIXTURES:
+        return _of_fixture(name, relation)
     if name in ("gripper", "table"):
         return None
-    if relation.how == "at":
-        point = relation.value["CELL"]
-        return [Told(name, "at", at=point)] if len(point) == 3 and name != "cubes" else None
-    if relation.how == "held":
-        return [Told(name, "held")] if other == "gripper" and name != "cubes" else None
-    if relation.how in ("here", "near"):
-        known = other not in ("", "gripper") and (other != "table" or relation.how == "here")
-        return [Told(name, "on" if relation.how == "here" else "near", other)] if known else None
     if relation.how == "most":
         return [Told(name, f"end {relation.value['MOST']}")] if other in ("", "cubes") else None
-    if not relation.ways or name == "cubes" or other in _FIXTURES:
+    if relation.how in ("here", "near"):
+        return _beside(name, relation, other)
+    if name == "cubes":
+        return None
+    return _of_thing(name, relation, other)
+
+
+def _of_fixture(name: str, relation: Relation) -> list[Told] | None:
+    """What the gripper and the drawer do."""
+    if name != _OF_FIXTURES[relation.how]:
+        return None
+    far = None if relation.how == "empty" else _millimetres(relation)
+    return [Told(name, relation.how, far=far)]
+
+
+def _beside(name: str, relation: Relation, other: str) -> list[Told] | None:
+    """On or next to a thing; all things are near the table."""
+    if other in ("", "gripper") or (other == "table" and relation.how == "near"):
+        return None
+    return [Told(name, "on" if relation.how == "here" else "near", other)]
+
+
+def _of_thing(name: str, relation: Relation, other: str) -> list[Told] | None:
+    """Where one thing is: a point, in the gripper, or on a side of another."""
+    if relation.how == "at":
+        point = relation.value["CELL"]
+        return [Told(name, "at", at=point)] if len(point) == 3 else None
+    if relation.how == "held":
+        return [Told(name, "held")] if other == "gripper" else None
+    if not relation.ways or other in _FIXTURES:
         return None
     return _sides(name, relation, other)
 

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from lark import Lark, Token, Transformer, Tree
 from lark.exceptions import UnexpectedInput
@@ -119,9 +119,9 @@ class _Words(Lexer):
 
     def __init__(self, _conf: object) -> None: ...
 
-    def lex(self, data: list[Word]) -> Iterator[Token]:  # type: ignore[override]
-        for word in data:
-            yield Token(word.kind, word.value)
+    def lex(self, data: tuple[tuple[str, Any], ...]) -> Iterator[Token]:  # type: ignore[override]
+        for kind, value in data:
+            yield Token(kind, value)
 
 
 class _Forms(Transformer):  # type: ignore[type-arg]
@@ -243,9 +243,18 @@ def _sentence(span: Span, words: list[Word], start: str) -> Sentence:
         if clause[0].kind == "PLAN" and {word.kind for word in clause}.isdisjoint(_TELLS):
             left.append((where, False))
             continue
-        try:
-            parsed: Any = parser(start).parse(clause)
-        except UnexpectedInput:
+        parsed = _parsed(start, tuple([(word.kind, word.value) for word in clause]))
+        if parsed is None:
             return Sentence(span, (), ((span, named),))
         found.append(parsed._replace(span=where))
     return Sentence(span, tuple(found), tuple(left))
+
+
+@functools.lru_cache(maxsize=8192)
+def _parsed(start: str, words: tuple[tuple[str, Any], ...]) -> Clause | None:
+    """What words say, wherever they stand: texts about other states have many of the same."""
+    try:
+        clause: Any = parser(start).parse(words)
+    except UnexpectedInput:
+        return None
+    return cast("Clause", clause)

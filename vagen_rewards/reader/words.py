@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import tomllib
 from collections.abc import Iterator
@@ -24,6 +25,9 @@ _WORD = re.compile(
     r"|[a-z]+?(?=n't\b)|[a-z]+(?:-hand\b)?|->|[^\s\w]|\w"
 )
 _LOOSE = str.maketrans("’‑−_*`", "'--   ")
+_SIGNS = frozenset("-~#\"'")
+"""Signs that are passed over by themselves."""
+
 _ENDS_PLURAL = {"x": "es", "h": "es"}
 _BEFORE_RIGHT = ("above", "over", "below", "beneath", "underneath", "behind", "ahead", "in front")
 """Words before which "right" means exactly, as in "right above"."""
@@ -64,12 +68,35 @@ def plural(name: str) -> str:
     return name + _ENDS_PLURAL.get(name[-1], "s")
 
 
-def _entries(kind: str) -> Iterator[tuple[str, str, Any]]:
-    """Each phrase that is known about states of this kind, its class and its value."""
+_Entry = tuple[str, str, Any]
+"""A phrase, its class and its value."""
+
+
+def _entries(kind: str) -> Iterator[_Entry]:
+    """Each phrase that is known about states of this kind; of equal ones the last counts."""
     tables = vocabulary()
+    bases = ("boards", kind) if kind in BOARDS else (kind,)
     for name in ("skip", "doubt", "denial", "plan"):
         for text in tables[name]["words"]:
             yield text, name.upper(), text
+    yield from _numbers()
+    yield from _classes(tables["classes"])
+    for base in bases:
+        yield from _classes(tables[base].get("words", {}))
+    for base in bases:
+        yield from _ways(tables[base].get("ways", {}))
+        yield from _things(tables[base].get("things", {}), several=kind in BOARDS)
+    for text in itertools.chain.from_iterable(tables[kind].get("called", {}).values()):
+        yield text, "THING", Mention(text)
+    if kind == "primitive_skill":
+        yield from _coloured(tables[kind]["kinds"])
+    if kind == "svg":
+        yield from _pictured(tables[kind])
+
+
+def _numbers() -> Iterator[_Entry]:
+    """Words of numbers, of places in an order and of units."""
+    tables = vocabulary()
     for name, values, table in (
         ("NUM", float, tables["numbers"]),
         ("ORD", int, tables["ordinals"]),
@@ -79,25 +106,27 @@ def _entries(kind: str) -> Iterator[tuple[str, str, Any]]:
         for value, texts in table.items():
             for text in texts:
                 yield text, name, values(value)
-    bases = ("boards", kind) if kind in BOARDS else (kind,)
-    for table in (tables["classes"], *[tables[base].get("words", {}) for base in bases]):
-        for name, texts in table.items():
-            terminal, _, value = name.partition(" ")
-            for text in texts:
-                yield text, terminal, value or text
-    for base in bases:
-        for value, texts in tables[base].get("ways", {}).items():
-            for text in texts:
-                yield text, "WAY", tuple(value.split())
-        for value, texts in tables[base].get("things", {}).items():
-            yield from _names(value, texts, several=kind in BOARDS and value != "player")
-    for texts in tables[kind].get("called", {}).values():
+
+
+def _classes(table: dict[str, list[str]]) -> Iterator[_Entry]:
+    """Words by class; a class may be followed by what its words mean."""
+    for name, texts in table.items():
+        terminal, _, value = name.partition(" ")
         for text in texts:
-            yield text, "THING", Mention(text)
-    if kind == "primitive_skill":
-        yield from _coloured(tables[kind]["kinds"])
-    if kind == "svg":
-        yield from _pictured(tables[kind])
+            yield text, terminal, value or text
+
+
+def _ways(table: dict[str, list[str]]) -> Iterator[_Entry]:
+    """Words of directions, of which one may name two."""
+    for value, texts in table.items():
+        for text in texts:
+            yield text, "WAY", tuple(value.split())
+
+
+def _things(table: dict[str, list[str]], *, several: bool) -> Iterator[_Entry]:
+    """Names of things; there is one player."""
+    for value, texts in table.items():
+        yield from _names(value, texts, several=several and value != "player")
 
 
 def _coloured(kinds: dict[str, list[str]]) -> Iterator[tuple[str, str, Mention]]:
@@ -176,11 +205,27 @@ def sentences(kind: str, text: str, part: Part) -> Iterator[tuple[Span, list[Wor
 
 def _words(kind: str, text: str, span: Span, part: Part) -> list[Word]:
     """The words of a sentence, longest phrases first, without what is passed over."""
+    start, end = span
+    return [
+        Word(word.kind, word.value, (word.span[0] + start, word.span[1] + start))
+        for word in _words_of(kind, text[start:end], part)
+    ]
+
+
+@functools.lru_cache(maxsize=8192)
+def _words_of(kind: str, sentence: str, part: Part) -> tuple[Word, ...]:
+    """The words of a sentence by themselves: texts about other states have many of the same."""
     fillers = vocabulary()["filler"]["words"]
-    raw = [match for match in _WORD.finditer(text, *span) if match[0] not in fillers]
-    raw = [match for match in raw if match[0] not in "-~#\"'" or len(match[0]) > 1]
-    known, longest, found, i = phrases(kind), _longest(kind), list[Word](), 0
+    raw = [
+        match
+        for match in _WORD.finditer(sentence)
+        if match[0] not in fillers and match[0] not in _SIGNS
+    ]
     texts = tuple([match[0] for match in raw])
+    known = phrases(kind)
+    longest = _longest(kind)
+    found: list[Word] = []
+    i = 0
     while i < len(raw):
         count = min(longest.get(texts[i], 0), len(raw) - i)
         while count and texts[i : i + count] not in known:
@@ -189,7 +234,7 @@ def _words(kind: str, text: str, span: Span, part: Part) -> list[Word]:
         entry = known[texts[i : i + count]] if count else _single(texts[i])
         found.append(_adapted(Word(*entry, where), texts[i + 1 : i + 3], part))
         i += count or 1
-    return [word for word in found if word.kind != "SKIP"]
+    return tuple([word for word in found if word.kind != "SKIP"])
 
 
 def _adapted(word: Word, after: Phrase, part: Part) -> Word:

@@ -264,7 +264,7 @@ class MultiTurnPPOConfig(_BaseConfig):
                 self.eval_rollouts * self.steps_per_rollout,
             )
             # What transformers' EarlyStoppingCallback looks at.
-            if self.metric_for_best_model is None:
+            if self.metric_for_best_model is None:  # type: ignore[has-type]
                 self.metric_for_best_model, self.greater_is_better = "success", True
         if (
             getattr(self, "activation_checkpointing", False) is None

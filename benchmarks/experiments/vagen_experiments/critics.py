@@ -155,14 +155,14 @@ class StudyActorCritic(ActorCritic):
         hidden = self.hidden(self.policy if self.critic is None else self.critic, inputs)
         return hidden, self.pictures(hidden, inputs)
 
-    def load_critic(self, file: str | Path) -> None:
+    def load_critic(self, file: str | Path, state: dict[str, Tensor] | None = None) -> None:
         """Read a critic; one without these heads, or with another one, keeps this one's initial
         heads.
 
         Raises:
             TrainingConfigError: the other weights differ.
         """
-        state = safetensors.torch.load_file(file)
+        state = safetensors.torch.load_file(file) if state is None else state
         if self.told_head is not None:
             state = {
                 name: tensor
