@@ -182,7 +182,9 @@ def options_table(
         else ["| option | values | default | |", "|---|---|---|---|"]
     )
     for name in names:
-        default = code(repr(fields[name].default))
+        factory = fields[name].default_factory
+        absent = factory is dataclasses.MISSING
+        default = code(repr(fields[name].default if absent else factory()))
         if defaults_only:
             lines.append(f"| `{name}` | {default} |")
         else:

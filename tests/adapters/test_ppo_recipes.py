@@ -124,3 +124,22 @@ def test_vagen_full_and_its_variants_pay_reasoning_and_not_in_svg():
     assert reward.gate
     assert reward.weighting == "contrast"
     assert full.reward_options("vagen/SVGReconstruction-v0") == {}
+
+
+def test_v_triune_trains_samples_with_the_papers_settings(tmp_path):
+    recipe = load_recipe("v-triune")
+    config = recipe.config([], str(tmp_path), use_cpu=True, bf16=False, report_to="none")
+    assert [task.name for task in config.tasks] == ["vagen/Sample-v0"]
+    assert (config.episodes_per_rollout // config.group_size, config.group_size) == (1024, 8)
+    assert (config.advantage, config.critic_kind) == ("grpo", "none")
+    assert (config.temperature, config.top_p, config.max_tokens) == (1.0, 1.0, 2048)
+    assert config.kl_coef == config.kl_loss_coef == 0
+    assert config.clip_high > config.clip_low
+    assert config.loss_level == "token"
+    assert config.freeze_vision
+    assert config.iou_schedule == "dynamic"
+    assert (config.steps_per_rollout, config.learning_rate) == (8, 5e-7)
+    # Three epochs over 47.7K samples; a warm-up that transformers reads as a share.
+    assert config.rollouts == 3 * 47_700 // 1024
+    assert config.get_warmup_steps(config.max_steps) == 56
+    assert config.lr_scheduler_type == "constant_with_warmup"

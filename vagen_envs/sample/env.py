@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -59,7 +59,7 @@ class SampleConfig(EnvConfig):
     """
     iou_threshold: Annotated[float, Open(Number(0.0, 1.0))] = 0.85
     """ε of V-Triune's equation 3, where the sample doesn't say its own; the first of its dynamic
-    schedule. A trainer moves it by `set_iou_threshold`."""
+    schedule. Where this isn't given, a training moves it (`iou_schedule`)."""
     strategy: Strategy = "free_think"
     separator: str = "~~"
     max_actions_per_turn: int = 1
@@ -105,7 +105,7 @@ class SampleEnv(VagenEnv):
     package doesn't import `vagen_rewards`, which has the verifiers.
 
     Metrics of a turn: `accuracy`, `tag_format`, `data_source`, and the verifier's own, such as
-    `iou`. `source_metrics` of `vagen_rewards.verifiers` adds those at a threshold (`iou@50`).
+    `iou` and `iou@50`, which is 0 like `accuracy` if no answer was read.
 
     Version history:
         v0: first release.
@@ -212,6 +212,14 @@ class SampleEnv(VagenEnv):
         )
         return reply, parsed
 
+    @property
+    def verdict(self) -> VerifierResult:
+        """The last reply's, with zeros where no answer was read from it."""
+        if self._given is not None:
+            return self._verdict
+        zeros = dict.fromkeys(self._verdict.metrics, 0.0)
+        return replace(self._verdict, accuracy=0.0, answer=None, metrics=zeros)
+
     def _execute(self, action: Action) -> Executed:
         self._given = action.text
         verdict = self._verdict
@@ -236,15 +244,10 @@ class SampleEnv(VagenEnv):
         return not self._solved()  # asked after a reply only: there is no second turn
 
     def _metrics(self) -> dict[str, bool | float | str]:
-        answered = self._given is not None
         return {
-            **{
-                name: value
-                for name, value in self._verdict.metrics.items()
-                if answered and "@" not in name
-            },
-            "accuracy": (self._verdict.accuracy or 0.0) if answered else 0.0,
-            "tag_format": self._verdict.format,
+            **self.verdict.metrics,
+            "accuracy": self.verdict.accuracy or 0.0,
+            "tag_format": self.verdict.format,
             "data_source": self.sample.data_source,
         }
 

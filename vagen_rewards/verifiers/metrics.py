@@ -15,7 +15,13 @@ from vagen_envs.errors import MissingExtraError, NotBoxesError
 from vagen_envs.sample.answer import Box
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import VerifierResult
-from vagen_rewards.verifiers.detection import REPORTED, answered_boxes, metric_name, true_boxes
+from vagen_rewards.verifiers.detection import (
+    REPORTED,
+    DetectionVerifier,
+    answered_boxes,
+    metric_name,
+    true_boxes,
+)
 
 REFLECTIVE_WORDS = (
     "re-check",
@@ -65,6 +71,32 @@ class Scored:
     tokens: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """What mAP takes of a response to a sample with boxes.
+
+    Attributes:
+        predicted: the answer's boxes, in the unit of the true ones; none where it can't be read.
+        truth: the true boxes.
+        area: of the picture, in the square of the boxes' unit.
+    """
+
+    predicted: tuple[Box, ...]
+    truth: tuple[Box, ...]
+    area: float
+
+    @classmethod
+    def of(cls, sample: Sample, verdict: VerifierResult) -> Detection | None:
+        """The boxes of a response that `detection` has scored; None of any other."""
+        if not verdict.scored or sample.reward_model.verifier != DetectionVerifier.name:
+            return None
+        try:
+            predicted = tuple(answered_boxes(sample, verdict.answer or ""))
+        except NotBoxesError:
+            predicted = ()
+        return cls(predicted, true_boxes(sample.reward_model.truth), _area(sample))
+
+
 def is_reflective(response: str) -> bool:
     """Whether the response has one of the 15 words (appendix H), as a whole word, in upper or lower
     case.
@@ -103,14 +135,8 @@ def _of(batch: Sequence[Scored]) -> dict[str, float]:
     found.update(
         {name: math.fsum(values) / len(values) for name, values in parts.items() if values}
     )
-    with_boxes = [each for each in judged if "iou" in each.verdict.metrics]
-    if with_boxes:
-        found["map"], found["map@50"] = mean_average_precision(
-            [_predicted(each) for each in with_boxes],
-            [true_boxes(each.sample.reward_model.truth) for each in with_boxes],
-            [_area(each.sample) for each in with_boxes],
-        )
-    return found
+    detections = [Detection.of(each.sample, each.verdict) for each in judged]
+    return {**found, **average_precision([each for each in detections if each is not None])}
 
 
 def _parts_of_judged(judged: Sequence[Scored]) -> dict[str, list[float]]:
@@ -147,19 +173,24 @@ def _parts_of_all(batch: Sequence[Scored]) -> dict[str, list[float]]:
     }
 
 
-def _predicted(each: Scored) -> list[Box]:
-    try:
-        return answered_boxes(each.sample, each.verdict.answer or "")
-    except NotBoxesError:
-        return []
-
-
 def _area(sample: Sample) -> float:
     """Of the picture, in the square of the boxes' unit; 1 where it isn't known."""
     given = sample.reward_model.verifier_parm
     if given.get("det_verifier_normalized") or given.get("coordinates") == "thousandths":
         return _THOUSAND_SQUARED
     return float(sample.images[0].size[0] * sample.images[0].size[1]) if sample.images else 1.0
+
+
+def average_precision(detections: Sequence[Detection]) -> dict[str, float]:
+    """`map` and `map@50` of a batch, see `mean_average_precision`; nothing of nothing."""
+    if not detections:
+        return {}
+    over_all, at_half = mean_average_precision(
+        [each.predicted for each in detections],
+        [each.truth for each in detections],
+        [each.area for each in detections],
+    )
+    return {"map": over_all, "map@50": at_half}
 
 
 def mean_average_precision(

@@ -90,6 +90,9 @@ class MultiTurnPPOConfig(_BaseConfig):
             `TrainingEnvironment`. Groups of episodes are distributed over them by weight.
         level_sampler: how a rollout's levels are chosen. `uniform` draws environments by weight and
             levels at random; `difficulty` prefers those that the policy solves half of the time.
+        iou_schedule: the IoU threshold of samples with boxes over the training: `dynamic`
+            (V-Triune, section 3.2.1), `loose` or `strict` (appendix J), or `fixed`. Environments
+            whose options have `iou_threshold` keep it, and evaluations use the environment's own.
         num_envs: environments that play at once in each process.
         env_threads: environments that are reset or stepped at the same time.
         rollouts: number of times that episodes are collected and trained on.
@@ -156,6 +159,7 @@ class MultiTurnPPOConfig(_BaseConfig):
 
     environments: list[Any] = field(default_factory=lambda: ["vagen/Sokoban-v0"])
     level_sampler: Literal["uniform", "difficulty"] = "uniform"
+    iou_schedule: Literal["fixed", "dynamic", "loose", "strict"] = "dynamic"
     num_envs: Count = 32
     env_threads: Count = 1
     rollouts: Count = 300

@@ -16,7 +16,9 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.episodes import LevelSeed
 from vagen_adapters.ppo.setting_types import Above0, check_entries
 from vagen_envs.core import VagenEnv
+from vagen_envs.extras import need
 from vagen_envs.prompting import Prompts
+from vagen_envs.sample.env import SampleEnv
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +152,9 @@ class EnvironmentPool:
     """Simulators for `size` episodes at once, made when an episode needs one and used again.
 
     One simulator of each task is made at the start, so that errors in options show early.
+
+    `scheduled` names the tasks whose IoU threshold a training moves, with the threshold that they
+    have otherwise: those of samples whose options don't fix it.
     """
 
     def __init__(self, size: int, tasks: Sequence[TrainingTask]) -> None:
@@ -164,6 +169,14 @@ class EnvironmentPool:
                 raise TrainingConfigError(
                     f"{name} shows no prompts; train on environments derived from VagenEnv"
                 )
+        self.scheduled = {
+            name: env.unwrapped.config.iou_threshold
+            for name, (env,) in self._made.items()
+            if isinstance(env.unwrapped, SampleEnv)
+            and "iou_threshold" not in self._tasks[name].options
+        }
+        if self.scheduled:
+            need("mAP in a training's log", "verify", "pycocotools")
         self.reclaim()
 
     @classmethod
@@ -174,7 +187,7 @@ class EnvironmentPool:
         return pool
 
     def take(self, level: LevelSeed) -> gym.Env[Any, Any]:
-        """A simulator for a level's task, with the level's prompts."""
+        """A simulator for a level's task, with the level's prompts and IoU threshold."""
         name = level.environment
         if not self._free[name]:
             self._made[name].append(self._tasks[name].make())
@@ -182,6 +195,9 @@ class EnvironmentPool:
         env = self._free[name].popleft()
         if prompts := self._prompts.get(name):
             env.unwrapped.prompts = prompts[level.prompts]  # type: ignore[attr-defined]
+        if name in self.scheduled:
+            threshold = level.iou_threshold or self.scheduled[name]
+            cast(SampleEnv, env.unwrapped).set_iou_threshold(threshold)
         return env
 
     def give_back(self, level: LevelSeed, env: gym.Env[Any, Any]) -> None:

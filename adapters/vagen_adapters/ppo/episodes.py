@@ -20,6 +20,7 @@ from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.seeding import HashStream
 from vagen_rewards.credit import FieldWords
+from vagen_rewards.verifiers.metrics import Detection
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class LevelSeed:
         draw: tells apart episodes of one level, whose replies would otherwise be drawn alike.
         prompts: which of its task's prompts it is played with, if there are several.
         environment: the name of its task; empty in a rollout of one environment.
+        iou_threshold: what a schedule has it scored at; None for the environment's own.
     """
 
     seed: int
@@ -41,6 +43,7 @@ class LevelSeed:
     draw: int = 0
     prompts: int = 0
     environment: str = ""
+    iou_threshold: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,7 @@ class PlayedTurn:
         rewards: the environment's terms and any others.
         words: which of the reply's words are true, where they are credited by themselves; see
             `reasoning`.
+        detection: the answer's boxes and the true ones; None where a task has none.
         snapshot: the environment before the reply, where it is kept; empty elsewhere.
         version: of the weights that sampled all tokens of the reply, as the number of updates
             before.
@@ -64,6 +68,7 @@ class PlayedTurn:
     turn: Turn
     rewards: tuple[RewardTerm, ...]
     words: tuple[FieldWords, ...] = ()
+    detection: Detection | None = None
     snapshot: bytes = b""
     version: int = 0
 

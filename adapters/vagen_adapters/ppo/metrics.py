@@ -18,7 +18,7 @@ from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import Trajectories
 from vagen_envs import Turn
 from vagen_rewards.scores import PARTS
-from vagen_rewards.verifiers.metrics import is_reflective
+from vagen_rewards.verifiers.metrics import average_precision, is_reflective
 
 
 def of_episodes(episodes: Sequence[PPOEpisode], kept: Sequence[PPOEpisode]) -> dict[str, float]:
@@ -37,6 +37,9 @@ def of_episodes(episodes: Sequence[PPOEpisode], kept: Sequence[PPOEpisode]) -> d
         counts["rollout/summary_tokens"] = mean(
             [float(len(summary.reply.ids)) for summary in summaries]
         )
+    thresholds = [each.level.iou_threshold for each in sound]
+    if moved := [each for each in thresholds if each is not None]:
+        counts["rollout/iou_threshold"] = mean(moved)
     groups = [group for group in groups_of(sound) if len(group) > 1]
     if groups:
         counts["rollout/equal_groups"] = mean(
@@ -120,7 +123,8 @@ def _of_sources(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
 
     Of its episodes their number, `success`, `return` and `reward/…` as over all; of its turns
     `reply_tokens`, `cut_replies`, `reflection/ratio` and `reflection/success` (appendix H), and
-    `metric/…`, the environment's own.
+    `metric/…`, the environment's own, such as `metric/iou@50`; where there are boxes `map` and
+    `map@50` (appendix E).
     """
     found: dict[str, float] = {}
     for source, batch in _by_source(episodes).items():
@@ -135,11 +139,14 @@ def _of_sources(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
                 if name != "success" and not isinstance(entry, str):
                     parts[f"metric/{name}"].append(float(entry))
         means = {name: mean(entries) for name, entries in parts.items()}
+        turns = [turn for episode in batch for turn in episode.turns]
+        detections = [turn.detection for turn in turns if turn.detection is not None]
         entries = {
             "episodes": float(len(batch)),
             **_outcome(batch),
             **_reward_terms(batch),
             **means,
+            **average_precision(detections),
         }
         found |= {f"source/{source}/{name}": entry for name, entry in entries.items()}
     return found

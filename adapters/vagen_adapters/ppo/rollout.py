@@ -27,8 +27,10 @@ from vagen_adapters.ppo.generation import Prompt, SampledReply, Sampler, SampleS
 from vagen_adapters.ppo.metrics import Clock
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.core import Observation
+from vagen_envs.sample.env import SampleEnv
 from vagen_envs.seeding import HashStream
 from vagen_rewards.credit import FieldWords
+from vagen_rewards.verifiers.metrics import Detection
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +248,14 @@ class Rollout:
         shown = episode.last_shown
         assert shown is not None  # noqa: S101 - for the type checker
         played = PlayedTurn(
-            shown, reply, self._held_turn(turn), rewards, words, before, self.version
+            shown,
+            reply,
+            self._held_turn(turn),
+            rewards,
+            words,
+            _detection(env),
+            before,
+            self.version,
         )
         return played, observation, terminated, truncated
 
@@ -377,6 +386,12 @@ class Rollout:
         steps = episode.steps
         history = remembered(steps, len(steps) - 1, self.context)
         return len(lay_out(history, steps[-1:], episode.last_shown).prompt.ids) <= self.max_length
+
+
+def _detection(env: gym.Env[Any, Any]) -> Detection | None:
+    """The boxes of the turn that was just played, where there are true ones."""
+    core = env.unwrapped
+    return Detection.of(core.sample, core.verdict) if isinstance(core, SampleEnv) else None
 
 
 def _failure(error: Exception, when: str) -> str:

@@ -8,6 +8,7 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from accelerate.utils import gather_object
@@ -25,9 +26,12 @@ from vagen_adapters.ppo.generation import Sampler, SampleSettings, TransformersS
 from vagen_adapters.ppo.level_sampler import SAMPLERS
 from vagen_adapters.ppo.rollout import Rollout, Score
 from vagen_envs.extras import need
+from vagen_rewards.verifiers import DYNAMIC, LOOSE, STRICT
 
 MakeSampler = Callable[[Any, ChatEncoder], Sampler]
 """Builds a generation back-end from the policy and its encoder."""
+IOU_SCHEDULES = {"dynamic": DYNAMIC, "loose": LOOSE, "strict": STRICT}
+"""By the setting `iou_schedule`, but for `fixed`."""
 MOST_FAILED = 0.5
 """Share of a rollout's episodes that may fail: the rest may be the easy part."""
 
@@ -132,7 +136,10 @@ class RolloutWorker:
         return episodes, kept
 
     def evaluate(self) -> list[PPOEpisode]:
-        """The first validation levels of every environment, in turn on its difficulties."""
+        """The first validation levels of every environment, in turn on its difficulties.
+
+        No schedule moves their IoU threshold: evaluations of a training can be compared.
+        """
         levels = []
         for environment in self.args.training_environments:
             tasks = environment.tasks()
@@ -207,10 +214,21 @@ class RolloutWorker:
     def levels(self, number: int, extra: int = 0) -> list[LevelSeed]:
         """Those of a rollout, or the n-th as many that are played beside them."""
         per_rollout = self.args.episodes_per_rollout // self.args.group_size
-        number += extra * self.args.rollouts
-        return self.level_sampler.levels(
-            range(number * per_rollout, (number + 1) * per_rollout), extra * per_rollout
+        drawn = number + extra * self.args.rollouts
+        levels = self.level_sampler.levels(
+            range(drawn * per_rollout, (drawn + 1) * per_rollout), extra * per_rollout
         )
+        schedule = IOU_SCHEDULES.get(self.args.iou_schedule)
+        if schedule is None:
+            return levels
+        threshold, scheduled = (
+            schedule.at(number / self.args.rollouts),
+            self.rollout.environments.scheduled,
+        )
+        return [
+            replace(level, iou_threshold=threshold) if level.environment in scheduled else level
+            for level in levels
+        ]
 
     def _make_rollout(self, sampler: Sampler, score: Score | Mapping[str, Score] | None) -> Rollout:
         args = self.args

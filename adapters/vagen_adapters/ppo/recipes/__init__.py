@@ -1,4 +1,4 @@
-"""Named settings: the rows of VAGEN's tables 2 and 4, Turn-PPO and Verlog. The files beside this
+"""Named settings: the rows of VAGEN's tables 2 and 4, Turn-PPO, Verlog and V-Triune. The files beside this
 one, a recipe each.
 
 >>> load_recipe("vagen-base").config(["vagen/Sokoban-v0"], output_dir="runs/sokoban")
