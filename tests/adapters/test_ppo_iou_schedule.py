@@ -5,7 +5,6 @@ from copy_sampler import CopySampler
 from ppo_training import config, history, lake
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.generation import SampledReply
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_envs.errors import MissingExtraError
