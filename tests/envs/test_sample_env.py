@@ -290,3 +290,13 @@ def test_an_unknown_verifier_and_an_empty_split_are_said(tmp_path):
         )
         == 1
     )
+
+
+def test_a_turn_says_its_iou_at_each_threshold_and_0_without_an_answer():
+    names = {"iou", "iou@50", "iou@75", "iou@95", "iou@99"}
+    for reply, worth in ((None, 1.0), ("<think>I see none.</think>", 0.0)):
+        env = make(sources=["vagen/grounding"])
+        env.reset(seed=1)
+        metrics = env.step(reply or env.oracle_reply())[4]["turn"].metrics
+        assert {name: metrics[name] for name in names} == dict.fromkeys(names, worth)
+        assert metrics["accuracy"] == worth
