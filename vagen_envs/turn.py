@@ -170,8 +170,8 @@ class Turn:
         executed: the actions carried out, in order.
         before, after: the truth before the first and after the last action.
         rewards: the turn's reward terms; `reward` is their sum.
-        metrics: `action_is_valid` (at least one action, none refused), `answer_is_unclear` (an answer
-            that says more than actions executed nothing), `action_is_effective` (the state
+        metrics: `action_is_valid` (at least one action, none refused), `answer_is_unclear` (an
+            answer that says more than actions executed nothing), `action_is_effective` (the state
             changed), `success` (the task is solved), and the environment's own.
         terminated: solved, or lost for good.
         truncated: not terminated, but the budget of turns or actions is spent.

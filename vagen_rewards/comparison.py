@@ -18,8 +18,8 @@ from vagen_envs.core import State, Turn, VagenEnv
 from vagen_rewards.transitions import Step
 
 ENOUGH, MOST = 24, 600
-"""Where fewer levels share the feedback, those with the nearest feedback fill the comparison up. The
-standard error of a mean over 600 is 0.04 at most.
+"""Where fewer levels share the feedback, those with the nearest feedback fill the comparison up.
+The standard error of a mean over 600 is 0.04 at most.
 """
 
 FOLLOWED = 240

@@ -1,9 +1,11 @@
-"""The contrast that answers are paid by: right or wrong here, minus the mean over comparison states.
+"""The contrast that answers are paid by: right or wrong here, minus the mean over comparison
+states.
 
-A state's own description answers K questions (`vagen_rewards.owed`). A text is right (+1), wrong (-1) or silent (0) about
-each, and each answer is paid minus its mean over the comparison states (`vagen_rewards.comparison`). The sum is divided
-by what K answers of a full description are worth on average, so that a full description earns 1 on average, and a text
-that doesn't depend on the state 0.
+A state's own description answers K questions (`vagen_rewards.owed`). A text is right (+1), wrong
+(-1) or silent (0) about each, and each answer is paid minus its mean over the comparison states
+(`vagen_rewards.comparison`). The sum is divided by what K answers of a full description are worth
+on average, so that a full description earns 1 on average, and a text that doesn't depend on the
+state 0.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from vagen_rewards.reader.claims import Part
 from vagen_rewards.transitions import Step, combined, owed_by, value_of, were_true
 
 LEAST = 0.25
-"""What an answer of a full description is worth at least: else where hardly anything is left to see, one word more or
-less would be worth all."""
+"""What an answer of a full description is worth at least: else where hardly anything is left to
+see, one word more or less would be worth all."""
 
 FEW, PRIOR = 8, 0.4
 """Where an answer counts in fewer comparison states, the missing ones have this mean: seven of ten
@@ -110,13 +112,16 @@ class Contrast:
             part: of the reply.
             facts: what the text says.
             turn: whose reply it is.
-            earlier: the turns of its episode before it. What is left out counts as not known to the agent.
+            earlier: the turns of its episode before it. What is left out counts as not known to the
+                agent.
         """
         groups = self.groups(part, turn, earlier)
         return score_of(part, facts, Step(turn.before, turn.after), groups)
 
     def groups(self, part: Part, turn: Turn, earlier: Sequence[Turn]) -> tuple[Group, ...]:
-        """The comparison states, and those that a state makes of them whose prompt says more than the task."""
+        """The comparison states, and those that a state makes of them whose prompt says more than
+        the task.
+        """
         key, steps = self.comparisons.of(turn, earlier, part == "world_modeling")
         return self.groups_for(part, Step(turn.before, turn.after), key, steps)
 
@@ -134,7 +139,8 @@ class Contrast:
 
 
 def score_of(part: Part, facts: Sequence[Fact], step: Step, groups: Sequence[Group]) -> float:
-    """The score of a text's facts about a turn; of several groups the one in which an answer is right more often counts.
+    """The score of a text's facts about a turn; of several groups the one in which an answer is
+    right more often counts.
 
     What isn't owed is never paid: it costs where it is false.
     """

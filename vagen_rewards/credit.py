@@ -1,4 +1,6 @@
-"""Which words of a reply are true, sentence by sentence, for trainers that credit words by themselves."""
+"""Which words of a reply are true, sentence by sentence, for trainers that credit words by
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ class FieldWords:
     Attributes:
         part: `"grounding"` or `"world_modeling"`.
         span: the field's text in the reply, first code point and the one after the last.
-        truths: spans of the reply, the sentences of which something was read, and how true each is: from -1 (all its
-            claims are false) to 1 (all hold). What a state can't tell counts for neither. A claim holds as often as the
-            state's own description makes it, at least once. A further repetition is false: otherwise repeating a true
+        truths: spans of the reply, the sentences of which something was read, and how true each is:
+            from -1 (all its claims are false) to 1 (all hold). What a state can't tell counts for
+            neither. A claim holds as often as the state's own description makes it, at least once.
+                A further repetition is false: otherwise repeating a true
             claim would pay without end.
     """
 
@@ -37,8 +40,9 @@ def words_of(
 
     Args:
         turn: whose reply it is.
-        readings: its statements, and what a judge read in each (`ReasoningReward.read`). Where the judge doesn't say in
-            which words a claim stands, as a model asked for claims doesn't, the whole field is one sentence.
+        readings: its statements, and what a judge read in each (`ReasoningReward.read`). Where the
+            judge doesn't say in which words a claim stands, as a model asked for claims doesn't,
+            the whole field is one sentence.
     """
     found = []
     for statement, reading in readings:
@@ -71,15 +75,17 @@ def words_of(
 def kept_out(turn: Turn) -> tuple[FieldWords, ...]:
     """A reply that a gate keeps out counts as false, every word of it.
 
-    Else breaking the format is the way out where nothing true comes to mind: from 0.95 well-formed replies 0.60 were
-    left after ten rollouts of FrozenLake.
+    Else breaking the format is the way out where nothing true comes to mind: from 0.95 well-formed
+    replies 0.60 were left after ten rollouts of FrozenLake.
     """
     whole = (0, len(turn.reply))
     return (FieldWords("grounding", whole, ((whole, -1.0),)),)
 
 
 def _told_by(state: State, part: Part) -> Counter[Fact]:
-    """How often a state's own description makes each claim: a lake has several holes above the player."""
+    """How often a state's own description makes each claim: a lake has several holes above the
+    player.
+    """
     try:
         read_so = read(state.kind, state.natural_language(), part)
     except (

@@ -1,4 +1,5 @@
-"""The visual reasoning reward (VAGEN, sections 5.1 and 5.3) as a function from a turn to reward terms.
+"""The visual reasoning reward (VAGEN, sections 5.1 and 5.3) as a function from a turn to reward
+terms.
 
     reward = ReasoningReward()
     terms = reward(info["turn"])
@@ -44,24 +45,28 @@ _PLAYING = threading.Lock()
 
 
 class ReasoningReward:
-    """Pays a turn for what its reply says it sees and foresees: β_g · score(observation) + β_w · score(prediction).
+    """Pays a turn for what its reply says it sees and foresees: β_g · score(observation) + β_w ·
+    score(prediction).
 
     Args:
         judge: reads the words; `RuleJudge()` by default, or a judge's name (`make_judge`).
-        beta_grounding, beta_world_modeling: β_g and β_w; 0.5 each in section 5.3. A part of weight 0 isn't judged.
-        gate: pay only in turns of correct format in which an action was executed, as the released code does. Other
-            turns are not judged at all.
-        weighting: `"contrast"`: of each fact that a full description has, whether the text is right, wrong or silent,
-            minus the mean over states that look the same without the picture (`vagen_rewards.contrast`). A full
-            description earns 1 on average, a constant statement 0. Needs a judge that reads claims. `"plain"`: the
-            judge's own score, from 0 to 1; with `RuleJudge()` the paper's F1, by which a constant statement earns 0.2
+        beta_grounding, beta_world_modeling: β_g and β_w; 0.5 each in section 5.3. A part of weight
+            0 isn't judged.
+        gate: pay only in turns of correct format in which an action was executed, as the released
+            code does. Other turns are not judged at all.
+        weighting: `"contrast"`: of each fact that a full description has, whether the text is
+            right, wrong or silent, minus the mean over states that look the same without the
+            picture (`vagen_rewards.contrast`). A full description earns 1 on average, a constant
+            statement 0. Needs a judge that reads claims. `"plain"`: the judge's own score, from 0
+                to 1; with `RuleJudge()` the paper's F1, by which a constant statement earns 0.2
             to 1.0, depending on the environment.
-        penalty: of frequent sentences with a low score, adds the term `repetition`: a `RepetitionPenalty`, `True` or
-            `"paper"` for the paper's, `None` for none.
-        per_turn: pay each turn the same, as the paper does. By default a budget of more turns than the environment's
-            own pays no more in all, and success earns the turns that are left (`vagen_rewards.bonus`).
-        env_options: options of the environment whose turns are paid, as for `gym.make`; comparison states are drawn
-            with them. `of(env)` takes them from an environment.
+        penalty: of frequent sentences with a low score, adds the term `repetition`: a
+            `RepetitionPenalty`, `True` or `"paper"` for the paper's, `None` for none.
+        per_turn: pay each turn the same, as the paper does. By default a budget of more turns than
+            the environment's own pays no more in all, and success earns the turns that are left
+            (`vagen_rewards.bonus`).
+        env_options: options of the environment whose turns are paid, as for `gym.make`; comparison
+            states are drawn with them. `of(env)` takes them from an environment.
 
     Raises:
         JudgeConfigError: an option isn't known, or the judge can't do what `weighting` needs.
@@ -88,8 +93,9 @@ class ReasoningReward:
             )
         if weighting == "contrast" and not self.judge.reads:
             raise JudgeConfigError(
-                f"the judge {self.judge.name} gives verdicts, not claims, so they can't be weighed by what they tell; "
-                "use weighting='plain', or a judge that reads: rule or llm-structured:MODEL"
+                f"the judge {self.judge.name} gives verdicts, not claims, so they can't be "
+                "weighed by what they tell; use weighting='plain', or a judge that reads: rule "
+                "or llm-structured:MODEL"
             )
         self.betas: dict[Part, float] = {
             "grounding": float(beta_grounding),
@@ -104,8 +110,8 @@ class ReasoningReward:
         """From options as files and command lines give them.
 
         Args:
-            options: those of the class; `grounding` and `world_modeling` are the weights, `llm` a table of options
-                of `LLMJudge`.
+            options: those of the class; `grounding` and `world_modeling` are the weights, `llm` a
+                table of options of `LLMJudge`.
             env: the environment whose turns are paid.
         """
         said = dict(options)
@@ -124,7 +130,9 @@ class ReasoningReward:
         return reward if env is None else reward.of(env)
 
     def of(self, env: gym.Env[Any, Any] | Mapping[str, Any]) -> Self:
-        """The same reward, judge and memory for the turns of this environment, or of one with these options."""
+        """The same reward, judge and memory for the turns of this environment, or of one with these
+        options.
+        """
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         options = (
@@ -145,7 +153,9 @@ class ReasoningReward:
         }
 
     def prepare(self, env_id: str) -> None:
-        """Draw the levels of comparison of this environment now: up to some seconds, once in a process."""
+        """Draw the levels of comparison of this environment now: up to some seconds, once in a
+        process.
+        """
         if self.weighting == "contrast":
             with _PLAYING:
                 self._contrast(env_id).comparisons.prepare()
@@ -171,8 +181,9 @@ class ReasoningReward:
 
         Args:
             turn: a turn.
-            earlier: the paid turns of its episode before it, the first one first. Their actions and feedback are what
-                an agent knows without looking, and their bonuses what success earns for the turns that are left.
+            earlier: the paid turns of its episode before it, the first one first. Their actions and
+                feedback are what an agent knows without looking, and their bonuses what success
+                earns for the turns that are left.
             read: what `read` gave, which isn't read again.
         """
         if self.weighting == "contrast":
@@ -184,7 +195,9 @@ class ReasoningReward:
         return self.with_scores(turn, scores, earlier), scores
 
     async def paid_all(self, turns: Sequence[Turn]) -> list[tuple[Turn, TurnScores]]:
-        """The same of the turns of episodes, one after another; the judge is given all statements at once."""
+        """The same of the turns of episodes, one after another; the judge is given all statements
+        at once.
+        """
         asked = [self._statements(turn) for turn in turns]
         flat = [statement for each in asked for statement in each]
         contrast = self.weighting == "contrast"
@@ -205,7 +218,9 @@ class ReasoningReward:
         return paid
 
     def _asked(self, made: list[Statement], ask: Callable[[list[Statement]], Any]) -> list[Any]:
-        """What a judge answers. The rules answer at once, so that no event loop has to be waited for."""
+        """What a judge answers. The rules answer at once, so that no event loop has to be waited
+        for.
+        """
         if isinstance(self.judge, RuleJudge):
             one = self.judge.read if ask == self._readings else self.judge.score
             return [one(each) for each in made]
@@ -257,7 +272,9 @@ class ReasoningReward:
     # -- what stands in the turn -------------------------------------------------------------------
 
     def with_scores(self, turn: Turn, scores: TurnScores, earlier: Sequence[Turn] = ()) -> Turn:
-        """The turn with the scores' reward terms and metrics; those that it had of these names are replaced."""
+        """The turn with the scores' reward terms and metrics; those that it had of these names are
+        replaced.
+        """
         budget = None if self.per_turn else budget_of(turn.env_id, self.env_options)
         share = 1.0 if budget is None else budget.share
         said = {"grounding": turn.parsed.observation, "world_modeling": turn.parsed.prediction}

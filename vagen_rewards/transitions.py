@@ -1,4 +1,6 @@
-"""The states before and after a turn, the questions that it owes an answer to, and how right an answer is."""
+"""The states before and after a turn, the questions that it owes an answer to, and how right an
+answer is.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ class Step(NamedTuple):
 
 
 def owed_by(part: Part, step: Step) -> dict[Question, Fact]:
-    """The questions that a turn owes an answer to: of a prediction those whose answers have changed."""
+    """The questions that a turn owes an answer to: of a prediction those whose answers have
+    changed.
+    """
     if part == "grounding":
         return owed(step.before, part)
     return {
@@ -30,7 +34,9 @@ def owed_by(part: Part, step: Step) -> dict[Question, Fact]:
 
 
 def value_of(part: Part, facts: Sequence[Fact], step: Step) -> float:
-    """How right the answers to one question are in a state: 1, 0 or -1; what was true before a turn is worth nothing."""
+    """How right the answers to one question are in a state: 1, 0 or -1; what was true before a turn
+    is worth nothing.
+    """
     if part == "grounding":
         return combined([fact.holds(step.before) for fact in facts])
     value = combined([fact.holds(step.after) for fact in facts])

@@ -21,17 +21,18 @@ class VisualReasoningReward(
 ):
     """Adds the terms `grounding` and `world_modeling` to the reward and to `info["turn"]`.
 
-    r = β_g · score(observation, state before) + β_w · score(prediction, state after). The scores with
-    their reasons stand in `info["scores"]` and, as values, in the turn's metrics. Unscored statements add
-    nothing and is counted in `tally`.
+    r = β_g · score(observation, state before) + β_w · score(prediction, state after). The scores
+    with their reasons stand in `info["scores"]` and, as values, in the turn's metrics. Unscored
+    statements add nothing and is counted in `tally`.
 
     Args:
         env: an environment of this package.
         judge: of `ReasoningReward`, or a whole `ReasoningReward`.
         beta_grounding: weight of the observation's score.
         beta_world_modeling: weight of the prediction's score.
-        max_unscored: share of statements that a judge failed at above which a step raises TooManyUnscoredError,
-            once 20 statements have been seen. What a judge merely didn't understand doesn't count.
+        max_unscored: share of statements that a judge failed at above which a step raises
+            TooManyUnscoredError, once 20 statements have been seen. What a judge merely didn't
+            understand doesn't count.
         options: further options of `ReasoningReward`: `gate`, `weighting`, `penalty`, `per_turn`.
     """
 
@@ -90,12 +91,13 @@ class VisualReasoningReward(
 def with_reasoning(
     env: gym.Env[Any, Any], reasoning: Mapping[str, Any] | ReasoningReward | None
 ) -> gym.Env[Any, Any]:
-    """The environment, wrapped if a reward for reasoning is asked for; what adapters' option `reasoning` means.
+    """The environment, wrapped if a reward for reasoning is asked for; what adapters' option
+    `reasoning` means.
 
     Args:
         env: an environment of this package.
-        reasoning: options as `ReasoningReward.from_options` takes them (`{}` for its defaults), one that is made
-            already, or `None` for no such reward.
+        reasoning: options as `ReasoningReward.from_options` takes them (`{}` for its defaults), one
+            that is made already, or `None` for no such reward.
     """
     if reasoning is None:
         return env
@@ -106,5 +108,7 @@ def with_reasoning(
 
 @functools.lru_cache(maxsize=16)
 def _shared(options: str) -> ReasoningReward:
-    """One judge and one memory of wordings in a process, where each episode has an environment of its own."""
+    """One judge and one memory of wordings in a process, where each episode has an environment of
+    its own.
+    """
     return ReasoningReward.from_options(json.loads(options))

@@ -1,4 +1,5 @@
-"""What a reward pays to those who don't look or don't solve: returns and words as shares of the oracle's.
+"""What a reward pays to those who don't look or don't solve: returns and words as shares of the
+oracle's.
 
 `vagen judge farm` prints the table, and the tests hold its bounds on the grids.
 """
@@ -381,7 +382,9 @@ class Row(NamedTuple):
 def rows(
     env_id: str, rung: int, max_turns: Sequence[int], seeds: int, tries: int, per_turn: bool
 ) -> Iterator[Row]:
-    """The table of one environment and difficulty; budgets too short for its levels are left out."""
+    """The table of one environment and difficulty; budgets too short for its levels are left
+    out.
+    """
     for turns in max_turns:
         options: dict[str, Any] = {"difficulty": rung, "max_turns": turns}
         try:

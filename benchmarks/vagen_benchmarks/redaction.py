@@ -31,8 +31,8 @@ _OF_ENVIRONMENT = re.compile(
 """Names of environment variables that hold keys."""
 _PROXIES = re.compile(r"(?i)_proxy$")
 _OF_FIELD = re.compile(
-    r"(?i)((api|access|auth|private|secret|subscription|account)?[-_ ]?key|token|secret|passw(or)?d|passphrase|"
-    r"credentials?|authorization|auth|cookie|bearer|signature|jwt)$|api_?key|secret|password|header"
+    r"(?i)((api|access|auth|private|secret|subscription|account)?[-_ ]?key|token|secret|"
+    r"passw(or)?d|passphrase|credentials?|authorization|auth|cookie|bearer|signature|jwt)$|api_?key|secret|password|header"
 )
 """Names of fields that hold keys. `max_tokens` and `prompt_cache_key` aren't among them."""
 _NO_SECRET = re.compile(r"(?i)cache_?key$")

@@ -1,7 +1,8 @@
-"""How rooms look: textures of walls, ceilings, furniture and paintings, drawn here, and three styles.
+"""How rooms look: textures of walls, ceilings, furniture and paintings, drawn here, and three
+styles.
 
-A style follows from what stands where, so it is the same everywhere and moves no level. Every scene has all textures,
-since one OpenGL context draws all scenes of a process.
+A style follows from what stands where, so it is the same everywhere and moves no level. Every scene
+has all textures, since one OpenGL context draws all scenes of a process.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def _grain(seed: int, strength: float, along: int = 1) -> Texture:
 
 
 def _corners(depth: float) -> Texture:
-    """Darker towards floor, ceiling and the neighbouring walls, where less light comes from around."""
+    """Darker towards floor, ceiling and the neighbouring walls, where less light comes from
+    around.
+    """
     edges = np.minimum(_ACROSS, 1.0 - _ACROSS)
     shade = np.exp(-_HEIGHT / 0.07) + 0.7 * np.exp(-(1.0 - _HEIGHT) / 0.09)
     return 1.0 - depth * np.minimum(1.0, shade + 0.8 * np.exp(-edges / 0.03))
@@ -128,7 +131,9 @@ _DRAWN: dict[str, Callable[[], Texture]] = {
 
 
 def _upright(texture: Texture) -> Iterator[tuple[str, Texture]]:
-    """The sides of MuJoCo's cube textures, turned so that the texture's upper edge is up on each of a box's walls."""
+    """The sides of MuJoCo's cube textures, turned so that the texture's upper edge is up on each of
+    a box's walls.
+    """
     for side, quarters in (("right", 1), ("left", -1), ("up", 2), ("down", 0), ("front", 0)):
         yield side, np.rot90(texture, quarters)
 

@@ -68,7 +68,9 @@ _COVERS = {"wood": "wood", "cloth": "fabric", "any": "fabric"}
 
 
 def geoms(kind: str, main: Color, second: Color, painting: str = "matt") -> str:
-    """The MJCF geoms of a type in its main and second colour; `painting` is a painting's material."""
+    """The MJCF geoms of a type in its main and second colour; `painting` is a painting's
+    material.
+    """
     # Stripes of a pillow: darker on a light colour, white on a dark one.
     contrast = Tint(channel * 0.6 for channel in main) if sum(main) > 1.5 else Tint(COLORS["white"])
     palettes = FURNITURE[kind].colors if kind in FURNITURE else ()

@@ -1,8 +1,9 @@
 """Replies: from a model's text to a `ParsedTurn` and back.
 
-Calls go one way: `grammar` → `answer` → `thinking` → `tags` finds the answer, `grammar` → `execution` → `table` reads it.
-`table` goes by `tokens`. `answer` looks by `turns` for a made-up next turn, and by `untagged` for other forms than the format's tags; `tool_calls`
-and `calls` read JSON and calls. `reference` holds the rules of VAGEN's released parsers.
+Calls go one way: `grammar` → `answer` → `thinking` → `tags` finds the answer, `grammar` →
+`execution` → `table` reads it. `table` goes by `tokens`. `answer` looks by `turns` for a made-up
+next turn, and by `untagged` for other forms than the format's tags; `tool_calls` and `calls` read
+JSON and calls. `reference` holds the rules of VAGEN's released parsers.
 """
 
 from vagen_envs.replies.actions import (

@@ -58,7 +58,9 @@ class ActionGrammar(Protocol):
     """What an environment accepts between `<answer>` and `</answer>`."""
 
     def read(self, piece: str, start: int, end: int) -> Action | Refused:
-        """Read one stripped, non-empty piece of the answer, which stands at `start:end` of the reply."""
+        """Read one stripped, non-empty piece of the answer, which stands at `start:end` of the
+        reply.
+        """
 
     def summary(self) -> str:
         """One line for prompts and errors, such as `Up, Down, Left, Right`."""
@@ -81,7 +83,8 @@ class Names:
             len(called) != len(names) or len({name.lower() for name in called}) < len(names)
         ):
             raise ValueError(
-                f"{tuple(called)!r:.200} can't name {', '.join(names)}: give {len(names)} different names"
+                f"{tuple(called)!r:.200} can't name {', '.join(names)}: give {len(names)} "
+                "different names"
             )
         self.names, self.exact = names, exact
         self.called = tuple(called) or names
@@ -114,7 +117,9 @@ class Names:
         return self._written.get(name, name)
 
     def echoed(self, names: Sequence[str]) -> bool:
-        """Whether these are all actions in the order of the prompt: a list that is repeated, not a plan."""
+        """Whether these are all actions in the order of the prompt: a list that is repeated, not a
+        plan.
+        """
         return len(names) == len(self.names) >= _SHORTEST_ECHO and tuple(names) == self.names
 
     def summary(self) -> str:

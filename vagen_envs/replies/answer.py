@@ -1,7 +1,8 @@
 """Which answer of a reply executes: the last complete one it gives after its thinking has ended.
 
-Answers within thoughts, within other fields and within code (unless nothing else is there) are quotes or drafts, and so
-is an answer that is a part of a sentence. What follows a complete reply as a made-up next turn isn't read at all.
+Answers within thoughts, within other fields and within code (unless nothing else is there) are
+quotes or drafts, and so is an answer that is a part of a sentence. What follows a complete reply as
+a made-up next turn isn't read at all.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from vagen_envs.replies.vocabulary import THINKING_TAGS
 
 _PLACEHOLDER = re.compile(
     r"[\s.…\[\](){}*_`'\"-]*"
-    r"(?:(?:your |the )?(?:answer|actions?)(?: ?(?:here|1|goes here))?(?:[,|; ]+action ?2)?(?:[,|; ]+)?)?"
+    r"(?:(?:your |the )?(?:answer|actions?)(?: ?(?:here|1|goes here))?(?:[,|; ]+action ?2)?"
+    r"(?:[,|; ]+)?)?"
     r"[\s.…\[\](){}*_`'\"-]*",
     re.IGNORECASE,
 )
@@ -37,14 +39,16 @@ class Found(NamedTuple):
     """The parts of a reply that would execute.
 
     Attributes:
-        choices: groups of spans to be read one after the other; the first group that holds an action executes.
+        choices: groups of spans to be read one after the other; the first group that holds an
+            action executes.
         tagged: the choices stand between the format's own tags.
         tags: the tags of the reply, without those of a made-up next turn.
         thinking: its thoughts.
         end: where the reply ends and a made-up next turn begins.
         fields_from: where the fields that belong to the answer begin.
         differ: complete answers, drafts included, differ.
-        empty: an answer between the format's tags without anything in it, where that is all there is.
+        empty: an answer between the format's tags without anything in it, where that is all there
+            is.
         unclear: an answer that the words beside it take back, where nothing else executes.
     """
 
@@ -110,7 +114,9 @@ class _View(NamedTuple):
         return _PLACEHOLDER.fullmatch(self.plain, *pair.span) is not None
 
     def is_meant(self, pair: _Pair) -> bool:
-        """Whether no words beside an answer take it back, and no thought that may still be open holds it."""
+        """Whether no words beside an answer take it back, and no thought that may still be open
+        holds it.
+        """
         if self.is_taken_back(pair.opened.start, pair.closed.end):
             return False
         opened = self.thinking.open_from
@@ -136,7 +142,9 @@ class _View(NamedTuple):
         return groups
 
     def _kept(self) -> list[list[Span]]:
-        """The last answers that are meant; none where it isn't clear which of two that differ is."""
+        """The last answers that are meant; none where it isn't clear which of two that differ
+        is.
+        """
         told = self.told()
         kept = [
             pair for pair in told if self.is_meant(pair) and not self._in_one_sentence(pair, told)
@@ -155,7 +163,9 @@ class _View(NamedTuple):
         return [group]
 
     def _in_one_sentence(self, pair: _Pair, told: Sequence[_Pair]) -> bool:
-        """Whether a sentence that begins at another answer goes on to this one: "A is better than B"."""
+        """Whether a sentence that begins at another answer goes on to this one: "A is better than
+        B".
+        """
         at = told.index(pair)
         if at == 0:
             return False
@@ -165,7 +175,9 @@ class _View(NamedTuple):
         )
 
     def _last_group(self, pairs: Sequence[_Pair]) -> list[Span]:
-        """The last answer, with those before it that it goes on from: "one answer for each action"."""
+        """The last answer, with those before it that it goes on from: "one answer for each
+        action".
+        """
         group = [pairs[-1]]
         joined = False
         for left in reversed(pairs[:-1]):
@@ -223,7 +235,8 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
     Args:
         text: the reply.
         names: what the tags are called.
-        loosely: also take answers in other forms: other tags, tool calls, JSON, a label, the bare actions.
+        loosely: also take answers in other forms: other tags, tool calls, JSON, a label, the bare
+            actions.
     """
     tags = find_tags(text, names)
     end, doubtful = _ending(text, names, tags)
@@ -286,14 +299,18 @@ def _ending(text: str, names: TagNames, tags: Sequence[Tag]) -> Ending:
 
 
 def _stray_close(text: str, names: TagNames) -> list[Span]:
-    """A thought's closing tag at the end of the answer that ends the reply: `<answer>Up</think></answer>`."""
+    """A thought's closing tag at the end of the answer that ends the reply:
+    `<answer>Up</think></answer>`.
+    """
     called = "|".join(map(re.escape, [names[0], *THINKING_TAGS]))
     stray = re.search(rf"</(?:{called})>(?=\s*</{re.escape(names[-1])}>\s*\Z)", text, re.IGNORECASE)
     return [stray.span()] if stray else []
 
 
 def last_answer(text: str, names: TagNames = TAGS) -> str | None:
-    """The text of the answer that would execute, stripped; `None` if no answer stands between tags."""
+    """The text of the answer that would execute, stripped; `None` if no answer stands between
+    tags.
+    """
     found = find_answers(text, names, loosely=False)
     return text[slice(*found.choices[0][-1])].strip() if found.choices else None
 

@@ -1,4 +1,6 @@
-"""Calls in the forms that replies give them: lists, keywords, units, and numbers without brackets."""
+"""Calls in the forms that replies give them: lists, keywords, units, and numbers without
+brackets.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ def find_calls(text: str) -> Iterator[tuple[int, int, int, str]]:
     """Calls in an answer.
 
     Yields:
-        start of the call, end of the call, end of what is read with it, and the call as `name(1, 2, 3)`, or an empty
-        text where its arguments aren't numbers in a known order.
+        start of the call, end of the call, end of what is read with it, and the call as `name(1, 2,
+        3)`, or an empty text where its arguments aren't numbers in a known order.
     """
     at = 0
     while (match := _CALL.search(text, at)) is not None:
@@ -46,7 +48,8 @@ def _closing(text: str, opened: int, most: int = 300) -> int:
 
 
 def _plain_call(name: str, inside: str) -> str:
-    """A call with its numbers in order, from lists, keywords and units; empty if they aren't numbers in commas.
+    """A call with its numbers in order, from lists, keywords and units; empty if they aren't
+    numbers in commas.
 
     Keywords are ordered as coordinates are: x, y, z, or x1, y1, z1, x2, y2, z2.
     """

@@ -127,7 +127,9 @@ class AnswerReader:
         return read_table(text, *span, self.separator, self.grammar) if self._is_lenient else None
 
     def _argues(self, text: str, span: Span) -> bool:
-        """Whether an answer names actions among other words, and isn't a list in which one is unknown."""
+        """Whether an answer names actions among other words, and isn't a list in which one is
+        unknown.
+        """
         if not self._is_lenient:
             return False
         pieces = [piece for piece, *_ in self._pieces(text, *span)]
@@ -141,7 +143,10 @@ class AnswerReader:
         return names_action(text[slice(*span)], self.grammar)
 
     def _unclear(self, start: int, end: int) -> Problem:
-        message = f"the answer says more than which actions to execute; write only {self._tagged(self.grammar.summary())}"
+        message = (
+            "the answer says more than which actions to execute; write only "
+            f"{self._tagged(self.grammar.summary())}"
+        )
         return Problem("unclear_answer", message, start, end)
 
     def _read_loosely(

@@ -1,4 +1,5 @@
-"""The grammar of a configuration: from a model's text to a `ParsedTurn`, and back. Pure, total, linear in the text.
+"""The grammar of a configuration: from a model's text to a `ParsedTurn`, and back. Pure, total,
+linear in the text.
 
 One `Grammar` per configuration writes the format for the prompt, renders replies, parses them and
 checks the format, so that these cannot disagree. Formats: VAGEN (paper), section 2.2 and table 5.
@@ -60,17 +61,20 @@ class Grammar:
         separator: stands between actions.
         max_actions: actions beyond this many are dropped and marked.
         layout: `"nested"` is the paper's (table 5): the fields inside `<think>`, then the answer.
-            `"flat"` is the order of VAGEN's 2026 code: `<observation>`, `<think>` for the reasoning,
-            `<answer>`, `<prediction>`. `"untagged"` has no `<think>`: whatever stands before the first field is
-            the thought, tagged or not, and may be missing; then the fields, then the answer. A template's tokens
-            (`vagen_envs.replies.tags`) don't break this format.
+            `"flat"` is the order of VAGEN's 2026 code: `<observation>`, `<think>` for the
+                reasoning,
+            `<answer>`, `<prediction>`. `"untagged"` has no `<think>`: whatever stands before the
+            first field is the thought, tagged or not, and may be missing; then the fields, then the
+            answer. A template's tokens (`vagen_envs.replies.tags`) don't break this format.
         tags: what the tags are called, in the order of `TAGS`.
         reasoning: whether the reasoning field may be left out. Table 5 has it, the templates of
             section 2.2 don't; so it is in every prompt and optional when reading, by default.
-        parsing: `"strict"` executes nothing unless the reply is well formed. `"lenient"` executes what a malformed
-            reply means: its last answer after its thoughts, actions in markdown, JSON or a tool call (see
-            `vagen_envs.replies.answer` and `table`); the format reward is strict in both. `"released"` executes
-            and pays what VAGEN's released parsers do, see `vagen_envs.replies.reference`.
+        parsing: `"strict"` executes nothing unless the reply is well formed. `"lenient"` executes
+            what a malformed reply means: its last answer after its thoughts, actions in markdown,
+                JSON or a tool call (see
+            `vagen_envs.replies.answer` and `table`); the format reward is strict in both.
+            `"released"` executes and pays what VAGEN's released parsers do, see
+            `vagen_envs.replies.reference`.
         native_thinking: whether the text a thinking model writes before its reply (up to a closing
             `</think>` of its own) breaks the format. It is set aside either way.
     """
@@ -97,7 +101,8 @@ class Grammar:
             )
         if not self.separator or "<" in self.separator or self.max_actions < 1:
             raise ValueError(
-                f"separator {self.separator!r} must be non-empty without '<', max_actions {self.max_actions} at least 1"
+                f"separator {self.separator!r} must be non-empty without '<', max_actions "
+                f"{self.max_actions} at least 1"
             )
         check_tags(self.tags)
         reasoning = "think" if self.layout == "flat" else "reasoning"
@@ -129,8 +134,8 @@ class Grammar:
         if self.parsing == "released":
             if self.layout == "untagged":
                 raise ValueError(
-                    "parsing='released' knows no layout 'untagged', which isn't VAGEN's; use nested or flat, "
-                    "or another parsing"
+                    "parsing='released' knows no layout 'untagged', which isn't VAGEN's; use "
+                    "nested or flat, or another parsing"
                 )
             rule = released_rule(self.layout, self.strategy)
             set_field(
@@ -155,7 +160,9 @@ class Grammar:
         return tuple(form.replace(name := form.strip("</>"), called[name]) for form in forms)
 
     def _places_in(self, tags: tuple[str, ...]) -> dict[int, str]:
-        """Which fields stand where in a text that is split at these tags: text, tag, text, tag, …, text."""
+        """Which fields stand where in a text that is split at these tags: text, tag, text, tag, …,
+        text.
+        """
         neighbours = enumerate(itertools.pairwise(tags), start=1)
         return {
             2 * i: self._leaves[tag[1:-1]]
@@ -222,7 +229,9 @@ class Grammar:
     def _read_exact(
         self, text: str, pieces: list[str], places: dict[int, str]
     ) -> ParsedTurn | None:
-        """The quick way for a reply whose tags are exactly those wanted. `None` if its texts are amiss."""
+        """The quick way for a reply whose tags are exactly those wanted. `None` if its texts are
+        amiss.
+        """
         texts: dict[str, str] = {}
         start = end = 0
         for i in range(0, len(pieces), 2):
@@ -290,7 +299,9 @@ class Grammar:
         return tag_pattern(self.tags).sub("", text).strip() or None
 
     def _field(self, text: str, tags: list[Tag], name: str, found: Found, begin: int) -> str | None:
-        """The text of a field that belongs to the answer, not to a draft or a quoted example before it."""
+        """The text of a field that belongs to the answer, not to a draft or a quoted example before
+        it.
+        """
         begin = max(begin, found.fields_from)
         if self.layout == "flat" and name == "prediction":  # it follows its answer
             begin = max(begin, found.choices[0][0][0] if found.choices else 0)
@@ -329,7 +340,9 @@ _same = functools.lru_cache(64)(Grammar)
 
 
 def grammar_of(actions: ActionGrammar, **how: Any) -> Grammar:
-    """The `Grammar` of these arguments: one for the hundreds of environments of a run that are configured alike."""
+    """The `Grammar` of these arguments: one for the hundreds of environments of a run that are
+    configured alike.
+    """
     return _same(actions, **how) if isinstance(actions, Hashable) else Grammar(actions, **how)
 
 

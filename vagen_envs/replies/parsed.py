@@ -24,8 +24,9 @@ FORMAT_CODES = frozenset(
     }
 )
 """Problems that break the format. The other codes are about actions: `no_action`, `unknown_action`,
-`bad_argument`, `too_many_actions`, `withheld`, `unclear_answer` (it says more than the actions to execute), and `answers_differ`, which alone is no fault: the reply has several
-complete answers, drafts included, and they aren't the same."""
+`bad_argument`, `too_many_actions`, `withheld`, `unclear_answer` (it says more than the actions to
+execute), and `answers_differ`, which alone is no fault: the reply has several complete answers,
+drafts included, and they aren't the same."""
 
 
 REFUSED_CODES = frozenset({"unknown_action", "bad_argument"})
@@ -83,12 +84,16 @@ class ParsedTurn:
 
     @property
     def answers_differ(self) -> bool:
-        """Whether the reply has complete answers, drafts in its thoughts included, that aren't the same."""
+        """Whether the reply has complete answers, drafts in its thoughts included, that aren't the
+        same.
+        """
         return any(problem.code == "answers_differ" for problem in self.problems)
 
     @property
     def unclear(self) -> bool:
-        """Whether an answer names actions in a form that isn't read, so that nothing was executed."""
+        """Whether an answer names actions in a form that isn't read, so that nothing was
+        executed.
+        """
         return any(problem.code == "unclear_answer" for problem in self.problems)
 
     @property
@@ -102,7 +107,9 @@ class ParsedTurn:
         return self.well_formed and bool(self.actions) and not self.refused
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dictionary. By hand, since it is made each turn: `dataclasses.asdict` takes ten times as long."""
+        """A JSON-able dictionary. By hand, since it is made each turn: `dataclasses.asdict` takes
+        ten times as long.
+        """
         return {
             **{name: getattr(self, name) for name in self.__slots__},
             "actions": [action.to_json() for action in self.actions],

@@ -1,10 +1,12 @@
-"""The rules of VAGEN's released parsers: which replies they accept and what they execute. Linear in the text.
+"""The rules of VAGEN's released parsers: which replies they accept and what they execute. Linear in
+the text.
 
-Two releases. The paper's (branch `vagen-legacy`, the layout `nested`) checks a reply twice; both checks let
-a field hold anything, other tags included: whether the tags stand in order somewhere in it, adjacent tags with nothing
-but blanks between them, and whether that sequence is the whole reply. The second pays the format. The first is enough
-to execute the answer under the structured strategies; `no_think` and `free_think` execute nothing without the second.
-The successor of 2026 (the layout `flat`) asks only the first and pays for it.
+Two releases. The paper's (branch `vagen-legacy`, the layout `nested`) checks a reply twice; both
+checks let a field hold anything, other tags included: whether the tags stand in order somewhere in
+it, adjacent tags with nothing but blanks between them, and whether that sequence is the whole
+reply. The second pays the format. The first is enough to execute the answer under the structured
+strategies; `no_think` and `free_think` execute nothing without the second. The successor of 2026
+(the layout `flat`) asks only the first and pays for it.
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ class ReferenceParser:
 
     Args:
         tags: the sequence of tags.
-        places: `2 * i` for each tag `i` before which a field's text ends, and the field, as in `Grammar`.
-        rule: `"whole"` executes and pays a reply that is nothing but the sequence, `"anywhere"` one that holds it;
-            `"either"` executes the second and pays the first.
+        places: `2 * i` for each tag `i` before which a field's text ends, and the field, as in
+            `Grammar`.
+        rule: `"whole"` executes and pays a reply that is nothing but the sequence, `"anywhere"` one
+            that holds it; `"either"` executes the second and pays the first.
     """
 
     tags: Sequence[str]
@@ -53,7 +56,9 @@ class ReferenceParser:
         object.__setattr__(self, "_joints", patterns)
 
     def read(self, text: str) -> tuple[dict[str, Span], bool]:
-        """Where the text of each field stands, none if nothing is executed, and whether the format is paid."""
+        """Where the text of each field stands, none if nothing is executed, and whether the format
+        is paid.
+        """
         kept: Sequence[int] = range(len(text))
         if MARK in text:  # these parsers take it out first, which may put a tag together
             edges = [
@@ -82,7 +87,9 @@ class ReferenceParser:
         return spans, bool(found) and (bool(whole) or self.rule == "anywhere")
 
     def _search(self, text: str) -> dict[str, Span]:
-        """The first place of the sequence, each field as short as can be; what a lazy regular expression finds."""
+        """The first place of the sequence, each field as short as can be; what a lazy regular
+        expression finds.
+        """
         spans = {}
         at = -1
         for joint, name in zip(self._joints, [None, *self.places.values()], strict=True):

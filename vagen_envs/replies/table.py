@@ -1,7 +1,9 @@
-"""Answers in another dress than the prompt's: the table in docs/replies.md, as one expression over an answer's tokens.
+"""Answers in another dress than the prompt's: the table in docs/replies.md, as one expression over
+an answer's tokens.
 
-Each token gets a letter by the part it has: `A` an action, `N` a number, `S` a separator and so on. A token without a
-part makes an answer unclear: English isn't read, so no word can reject an action that executes.
+Each token gets a letter by the part it has: `A` an action, `N` a number, `S` a separator and so on.
+A token without a part makes an answer unclear: English isn't read, so no word can reject an action
+that executes.
 """
 
 from __future__ import annotations
@@ -21,12 +23,13 @@ _MOST_REPEATS = 20  # of one action, as "Up x3" has them
 _ITEM = re.compile(
     r"""
     (?P<lead>[LQXWGBKSPRCDHE(]*?)
-    (?: (?P<label> \(?N[PC)D] | HN | WN(?![TUW])[PCD]? )[)]?[LQXWGBKCDHER(]*? )?  # "1.", "(1)", "#1", "Step 1:"
-    (?: (?P<before>N)[TUW]?[KB]* )?                                   # "2 Up", "2x Up", "two steps to the left"
+    (?: (?P<label> \(?N[PC)D] | HN | WN(?![TUW])[PCD]? )[)]?
+        [LQXWGBKCDHER(]*? )?                            # "1.", "(1)", "#1", "Step 1:"
+    (?: (?P<before>N)[TUW]?[KB]* )?                     # "2 Up", "2x Up", "two steps to the left"
     (?P<action>A)(?:[(][)])?
     (?P<count>
-        TN | [(]TN[)] | S?N[TUW](?![KB]*A) | S?[(]N[TUW][)]           # "Up x2", "Up (x2)", "Up, 2 times"
-      | N(?=[)]*[SR]|[)P]*(?:R|$)) | S?O                                            # "Up 2", "Up twice"
+        TN | [(]TN[)] | S?N[TUW](?![KB]*A) | S?[(]N[TUW][)]  # "Up x2", "Up (x2)", "Up, 2 times"
+      | N(?=[)]*[SR]|[)P]*(?:R|$)) | S?O             # "Up 2", "Up twice"
     )?
     """,
     re.VERBOSE,
@@ -51,8 +54,8 @@ def read_table(
     """All actions of the answer `text[start:end]` in their order.
 
     Returns:
-        `None` where the answer has no form of the table; an empty list where it holds no action to execute: JSON
-        without one, or the list of all actions from the prompt.
+        `None` where the answer has no form of the table; an empty list where it holds no action to
+        execute: JSON without one, or the list of all actions from the prompt.
     """
     piece = text[start:end]
     piece = in_ascii(without_tokens(piece if separator == "~~" else without_hidden(piece)))
@@ -80,7 +83,9 @@ def names_action(text: str, grammar: ActionGrammar) -> bool:
 
 
 def _is_menu(piece: str, separator: str, grammar: ActionGrammar, found: list[Action]) -> bool:
-    """Whether an answer repeats the prompt's list of all actions, or has them all as in `Up|Left|Down|Right`."""
+    """Whether an answer repeats the prompt's list of all actions, or has them all as in
+    `Up|Left|Down|Right`.
+    """
     if not isinstance(grammar, Names):
         return False
     names = [action.name for action in found]
@@ -143,7 +148,9 @@ def _begin(item: re.Match[str]) -> int:
 
 
 def _parted(gap: str, reasoned: bool) -> bool:
-    """Whether two actions are items of one list; after a reason a separator is due, and a second label is none."""
+    """Whether two actions are items of one list; after a reason a separator is due, and a second
+    label is none.
+    """
     return "WC" not in gap and bool(_GAP.fullmatch(gap)) and bool(not reasoned or gap.strip("()D"))
 
 

@@ -1,6 +1,7 @@
 """The tags of a reply: where they stand and what is wrong with them.
 
-Also what chat templates and keyboards add to a text, replaced so that every character keeps its place.
+Also what chat templates and keyboards add to a text, replaced so that every character keeps its
+place.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from vagen_envs.replies.vocabulary import ANSWER_TAGS, THINKING_TAGS
 
 TagNames = tuple[str, ...]
 TAGS: TagNames = ("think", "observation", "reasoning", "prediction", "answer")
-"""The fields of a reply. A grammar may name their tags otherwise, in this order: for some models `<think>` is a token
-of its own, which they don't write when they are asked to."""
+"""The fields of a reply. A grammar may name their tags otherwise, in this order: for some models
+`<think>` is a token of its own, which they don't write when they are asked to."""
 FIELD_NAMES = "|".join([*TAGS[:-1], *THINKING_TAGS])
 """All names of fields beside the answer, as a part of an expression."""
 _ALIKE = 0.8  # of a misspelt name to the right one, from 0 to 1
@@ -77,7 +78,9 @@ def find_tags(text: str, names: TagNames = TAGS) -> list[Tag]:
 
 @functools.lru_cache(maxsize=1024)
 def _field_of(written: str, names: TagNames) -> str | None:
-    """The field of a tag: by its name, for the answer by a translation or a misspelling of it too."""
+    """The field of a tag: by its name, for the answer by a translation or a misspelling of it
+    too.
+    """
     if written in names:
         return TAGS[names.index(written)]
     misspelt = (
@@ -88,7 +91,9 @@ def _field_of(written: str, names: TagNames) -> str | None:
 
 
 def tag_forms(leaves: Collection[str], layout: str) -> tuple[str, ...]:
-    """The well-formed sequence of tags of a layout with texts in these, such as `("<think>", "</think>", …)`."""
+    """The well-formed sequence of tags of a layout with texts in these, such as `("<think>",
+    "</think>", …)`.
+    """
     first = [name for name in leaves if name != "prediction"] if layout == "flat" else [*leaves]
     inner = first if layout == "flat" else [name for name in first if name != "think"]
     pairs = [form for name in inner for form in (f"<{name}>", f"</{name}>")]
@@ -118,7 +123,8 @@ def format_problems(
     template: str,
     names: TagNames = TAGS,
 ) -> list[Problem]:
-    """What keeps `text[begin:]` from being one of the wanted sequences of tags with text in the innermost.
+    """What keeps `text[begin:]` from being one of the wanted sequences of tags with text in the
+    innermost.
 
     `sequences` are of forms such as `<think>`, whatever the names are.
     """
@@ -204,16 +210,19 @@ def check_tags(tags: Sequence[str]) -> None:
         or not all(map(TAG_NAME.fullmatch, tags))
     ):
         raise ValueError(
-            f"tags {tuple(tags)!r} are not valid: give {len(TAGS)} different names, for {', '.join(TAGS)}, "
-            "each of lower-case letters, digits, '_' and '-', beginning with a letter"
+            f"tags {tuple(tags)!r} are not valid: give {len(TAGS)} different names, for "
+            f"{', '.join(TAGS)}, each of lower-case letters, digits, '_' and '-', beginning with "
+            "a letter"
         )
 
 
 SPECIAL_TOKEN = re.compile(
-    r"<\|[A-Za-z0-9_ /]{1,40}\|>"  # most: <|im_end|>, <|eot_id|>, <|return|>, GLM's <|begin_of_box|>
+    # most: <|im_end|>, <|eot_id|>, <|return|>, GLM's <|begin_of_box|>
+    r"<\|[A-Za-z0-9_ /]{1,40}\|>"
     r"|<｜[^<>｜]{1,40}｜>"  # DeepSeek's
     r"|</?s>|\[/?INST\]"  # Llama's, Mistral's
-    r"|<(?:start_of_turn|end_of_turn|bos|eos|pad|unk|unused\d{1,4})>|<\|?(?:channel|turn)\|?>"  # Gemma's
+    # Gemma's
+    r"|<(?:start_of_turn|end_of_turn|bos|eos|pad|unk|unused\d{1,4})>|<\|?(?:channel|turn)\|?>"
     "|[\u200b-\u200f\u202a-\u202e\u2060\ufe0e\ufe0f\ufeff]"  # characters without width
 )
 """What servers leave of a chat template in a reply, where they don't know its tokens as special."""
@@ -231,7 +240,8 @@ _ASCII |= dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2212\ufe63"), "-") |
     0x3000: " ",
     0xA0: " ",
 }
-_ASCII |= {  # mathematical letters, with which some models write bold text: each alphabet is A to Z and a to z
+# mathematical letters, with which some models write bold text: each alphabet is A to Z and a to z
+_ASCII |= {
     0x1D400 + alphabet * 52 + letter: chr((65 if letter < 26 else 71) + letter)
     for alphabet in range(13)
     for letter in range(52)
@@ -239,7 +249,9 @@ _ASCII |= {  # mathematical letters, with which some models write bold text: eac
 
 
 def without_tokens(text: str, keep: tuple[str, ...] = ()) -> str:
-    """The text with each token as blanks. A tag of one's own that looks like a token (`keep`) is no token."""
+    """The text with each token as blanks. A tag of one's own that looks like a token (`keep`) is no
+    token.
+    """
     return SPECIAL_TOKEN.sub(
         lambda token: token[0] if token[0].strip("</>") in keep else " " * len(token[0]), text
     )

@@ -1,8 +1,8 @@
 """Where a reply thinks: its own tag, and the marks that other models write.
 
-Thoughts may hold tags of their own: quotes of the prompt's example, drafts that are then rejected. So a thought ends at
-its matching close. Chat templates open a thought in the prompt; where closings exceed openings, the missing openings
-are taken to stand before the text.
+Thoughts may hold tags of their own: quotes of the prompt's example, drafts that are then rejected.
+So a thought ends at its matching close. Chat templates open a thought in the prompt; where closings
+exceed openings, the missing openings are taken to stand before the text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Thinking(NamedTuple):
     Attributes:
         spans: closed thoughts, their marks included; in order, apart from each other.
         open_from: where a thought begins that isn't closed, else `None`.
-        in_doubt: an earlier opening wasn't closed, so that what follows the last thought may be thought too.
+        in_doubt: an earlier opening wasn't closed, so that what follows the last thought may be
+            thought too.
         implied: the first thought was opened by the prompt.
     """
 
@@ -97,7 +98,9 @@ def find_thinking(text: str, names: TagNames, quoted: Sequence[Span] = ()) -> Th
 def _match(
     marks: Sequence[tuple[int, int, bool]], *, nests: bool
 ) -> tuple[list[Span], int | None, bool, bool]:
-    """Closed spans of one kind of mark, an opening without a close, whether one is in doubt, one implied."""
+    """Closed spans of one kind of mark, an opening without a close, whether one is in doubt, one
+    implied.
+    """
     if not nests:  # such a mark is repeated for each message
         marks = [mark for i, mark in enumerate(marks) if i == 0 or mark[2] != marks[i - 1][2]]
     depth = lowest = 0
@@ -136,7 +139,9 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 @functools.lru_cache(maxsize=64)
 def _mark_pattern(names: TagNames) -> re.Pattern[str]:
-    """All marks: the kind is the name of a `tag`, or in the name of the group `o…` or `c…`, which opens or closes."""
+    """All marks: the kind is the name of a `tag`, or in the name of the group `o…` or `c…`, which
+    opens or closes.
+    """
     called = "|".join(
         map(re.escape, [names[0], *(name for name in THINKING_TAGS if name not in names)])
     )
@@ -155,8 +160,9 @@ def native_end(
 ) -> int:
     """Where a thinking model's own text ends and its reply begins; 0 if there is no such text.
 
-    Chat templates of thinking models open `<think>` themselves, so replies arrive as "thought </think> reply"; others
-    write "<think>thought</think> reply" or never close it, and the reply may begin with `<think>` too.
+    Chat templates of thinking models open `<think>` themselves, so replies arrive as "thought
+    </think> reply"; others write "<think>thought</think> reply" or never close it, and the reply
+    may begin with `<think>` too.
     """
     begins = [0]
     for start, end in thinking.spans:
@@ -179,7 +185,9 @@ def native_end(
 
 
 def _is_followed(text: str, thinks: Sequence[Tag], end: int) -> bool:
-    """Whether the thought that ends here is a model's own: another kind, or the reply's own follows it."""
+    """Whether the thought that ends here is a model's own: another kind, or the reply's own follows
+    it.
+    """
     if not thinks or thinks[0].closes or thinks[0].start >= end:
         return True
     follows = next((tag for tag in thinks if tag.start >= end), None)

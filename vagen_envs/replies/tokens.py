@@ -1,4 +1,6 @@
-"""The tokens of an answer, by the part that each has in it, without its dress: markup, quotes, code fences."""
+"""The tokens of an answer, by the part that each has in it, without its dress: markup, quotes, code
+fences.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,17 @@ _TOKEN = re.compile(
 _NAME_GOES_ON = re.compile(r"[ _-][^\W\d_]+")
 
 _PART_LETTERS = {
-    "lead": "L", "claim": "Q", "order": "X", "noun": "W", "go": "G", "filler": "B", "to": "K", "because": "J", "verb": "V", "thing": "M",
-}  # fmt: skip
+    "lead": "L",
+    "claim": "Q",
+    "order": "X",
+    "noun": "W",
+    "go": "G",
+    "filler": "B",
+    "to": "K",
+    "because": "J",
+    "verb": "V",
+    "thing": "M",
+}
 _LETTERS = {
     **{word: _PART_LETTERS[part] for word, part in PARTS.items()},
     **dict.fromkeys(COUNTS["times"], "T"),

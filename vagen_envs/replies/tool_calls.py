@@ -89,7 +89,8 @@ def json_spans(text: str) -> list[Span]:
 
 
 def values(text: str, reads: Callable[[str], bool], depth: int = 0) -> list[str] | None:
-    """The actions that JSON, a Python literal or a tool call holds; `None` if the text is none of these.
+    """The actions that JSON, a Python literal or a tool call holds; `None` if the text is none of
+    these.
 
     Args:
         text: an answer.
@@ -174,7 +175,9 @@ def _is_judged(item: Any) -> bool:
 
 
 def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: int) -> list[str]:
-    """The actions of an object: of a call, of the surest key that holds some, or named by its only key."""
+    """The actions of an object: of a call, of the surest key that holds some, or named by its only
+    key.
+    """
     if any(held is False for held in value.values()):  # {"action": …, "valid": false}
         return []
     for key in _NAMES:
@@ -239,7 +242,9 @@ def _has_surer(key: str, value: Mapping[Any, Any]) -> bool:
 
 
 def _is_verb(key: Any, value: Mapping[Any, Any], reads: Callable[[str], bool]) -> bool:
-    """Whether this key holds the verb whose object another key has: `{"action": "move", "direction": …}`."""
+    """Whether this key holds the verb whose object another key has: `{"action": "move",
+    "direction": …}`.
+    """
     held = str(value[key]).casefold()
     return _plain_key(key) == "action" and len(value) > 1 and held in _VERBS and not reads(held)
 
@@ -249,7 +254,9 @@ def _plain_key(key: Any) -> str:
 
 
 def _rank(key: Any) -> int | None:
-    """How surely a key holds the answer, 0 most; `None` if it holds something else, as `choices` does."""
+    """How surely a key holds the answer, 0 most; `None` if it holds something else, as `choices`
+    does.
+    """
     plain = _plain_key(key)
     if plain.startswith(_SUREST) and any(plain.endswith((key, f"{key}s")) for key in KEYS):
         return 0
@@ -265,7 +272,8 @@ def _rank(key: Any) -> int | None:
 
 def _written(name: str, arguments: Any) -> str:
     if isinstance(arguments, Mapping):
-        return f"{name}({', '.join(f'{key}={given}' for key, given in arguments.items() if key not in _TIMES)})"
+        given = [f"{key}={value}" for key, value in arguments.items() if key not in _TIMES]
+        return f"{name}({', '.join(given)})"
     if isinstance(arguments, list | tuple):
         return f"{name}({', '.join(map(str, arguments))})"
     return name

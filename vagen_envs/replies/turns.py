@@ -1,4 +1,6 @@
-"""What stands beside an answer: words that take it back, and a next turn that the model makes up."""
+"""What stands beside an answer: words that take it back, and a next turn that the model makes
+up.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,11 @@ _POINTS_BACK = frozenset(("that", "this", "it", "which", "that's", "it's"))
 
 
 def is_taken_back(text: str, start: int, end: int, begin: int = 0) -> bool:
-    """Whether an answer, with its tags at `text[start:end]`, is no more than a part of what a sentence speaks of.
+    """Whether an answer, with its tags at `text[start:end]`, is no more than a part of what a
+    sentence speaks of.
 
-    So it is where the sentence goes on after it, and where the words right before or after it take it back. What
-    stands before it is read from `begin`.
+    So it is where the sentence goes on after it, and where the words right before or after it take
+    it back. What stands before it is read from `begin`.
     """
     before = text[max(begin, start - _NEAR) : start].rstrip(_BLANK)
     if before.rstrip("\n").endswith(":"):
@@ -48,7 +51,9 @@ def is_taken_back(text: str, start: int, end: int, begin: int = 0) -> bool:
 
 
 def _sentence_goes_on(after: str) -> bool:
-    """Whether what follows on the line isn't a new sentence; in a script without capitals none shows."""
+    """Whether what follows on the line isn't a new sentence; in a script without capitals none
+    shows.
+    """
     goes_on = _SENTENCE_GOES_ON.match(after)
     return goes_on is not None and not goes_on["next"].isupper()
 
@@ -79,7 +84,9 @@ _MOST_WORDS = 4  # of a label
 
 
 def corrects(gap: str) -> bool:
-    """Whether what stands between two answers can only be a second thought, which the last one follows."""
+    """Whether what stands between two answers can only be a second thought, which the last one
+    follows.
+    """
     words = words_of(gap)
     return not words or not SECOND_THOUGHTS.isdisjoint(words)
 
@@ -89,7 +96,8 @@ class Ending(NamedTuple):
 
     Attributes:
         end: where the other side's next message begins, else the length of the text.
-        doubtful: where a line has a label that may be the other side's or the model's own, if one does.
+        doubtful: where a line has a label that may be the other side's or the model's own, if one
+            does.
     """
 
     end: int
@@ -97,7 +105,8 @@ class Ending(NamedTuple):
 
 
 def end_of_reply(text: str, answered: int, thoughts: Sequence[Span]) -> Ending:
-    """Where a reply whose first complete answer ends at `answered` goes over into another's message.
+    """Where a reply whose first complete answer ends at `answered` goes over into another's
+    message.
 
     A conversation that is quoted within `thoughts` doesn't end it.
     """

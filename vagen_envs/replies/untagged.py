@@ -1,4 +1,6 @@
-"""Answers in other forms than between the format's tags: other tags, tool calls, JSON, a label, the bare actions."""
+"""Answers in other forms than between the format's tags: other tags, tool calls, JSON, a label, the
+bare actions.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def _other_pairs(text: str, code: Sequence[Span]) -> Iterator[Span]:
 
 
 def _labels(text: str) -> Iterator[Span]:
-    """What stands after a label such as "Answer:", with nothing but words that lead to it before the label."""
+    """What stands after a label such as "Answer:", with nothing but words that lead to it before
+    the label.
+    """
     for match in _LABEL.finditer(text):
         leads = all(PARTS.get(word) in _LEADS for word in words_of(match["lead"]))
         if leads and not is_taken_back(text, *match.span("text")):

@@ -73,7 +73,9 @@ _SRGB_OF_P3 = (
     (-0.0420569547, 1.0420569547, 0.0),
     (-0.0196375546, -0.0786360456, 1.0982736001),
 )
-"""From linear Display P3 to linear sRGB, both with the white point D65 (CSS Color 4, section 17)."""
+"""From linear Display P3 to linear sRGB, both with the white point D65 (CSS Color 4, section
+17).
+"""
 _DEEPEST_NESTING = 8
 _LONGEST_SELECTOR = 2000
 """Of nested rules; each level repeats the selectors around it."""

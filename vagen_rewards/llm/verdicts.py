@@ -1,7 +1,7 @@
 """What the model is asked, and what its reply means. Pure and total.
 
-The agent's text is data: its angle brackets are replaced, so that it can't write a tag of ours, and it
-stands between two lines marked with a hash of itself, which it can't contain.
+The agent's text is data: its angle brackets are replaced, so that it can't write a tag of ours, and
+it stands between two lines marked with a hash of itself, which it can't contain.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ class JudgePrompts:
         ]
 
     def structured(self, statement: Statement) -> list[dict[str, str]]:
-        """Messages that ask for a dictionary of the claims (appendix D.1.2). The truth isn't in them."""
+        """Messages that ask for a dictionary of the claims (appendix D.1.2). The truth isn't in
+        them.
+        """
         kind = statement.state.kind
         cells = getattr(statement.state, "cells", None)
         name = f"{kind}_structured" if cells is None else "board_structured"
@@ -115,7 +117,9 @@ class JudgePrompts:
 
 
 def fenced(text: str) -> str:
-    """The agent's text between marker lines, without anything that could be taken for a tag or a marker."""
+    """The agent's text between marker lines, without anything that could be taken for a tag or a
+    marker.
+    """
     shown = text[:MAX_TEXT].translate(_HARMLESS)
     shown = shown.encode("utf-8", "replace").decode()
     mark = hashlib.blake2b(shown.encode(), digest_size=8).hexdigest()
@@ -125,8 +129,9 @@ def fenced(text: str) -> str:
 def read_verdict(reply: str) -> Score:
     """YES is 1, NO is 0, true and false alike; unscored if there is no verdict or both.
 
-    A verdict is what the prompts ask for: the word in its tag, in a dictionary under its key, or alone on a line, after
-    its name or not. A verdict that goes on (`YES, but …`) says something else and is none.
+    A verdict is what the prompts ask for: the word in its tag, in a dictionary under its key, or
+    alone on a line, after its name or not. A verdict that goes on (`YES, but …`) says something
+    else and is none.
     """
     text = reply[-100_000:]
     for start, end in reversed(find_thinking(text, TAGS).spans):
@@ -146,7 +151,9 @@ def read_verdict(reply: str) -> Score:
 
 
 def read_object(reply: str) -> dict[str, Any] | None:
-    """The last JSON object of a reply; fences, prose around it, single quotes and trailing commas are tolerated."""
+    """The last JSON object of a reply; fences, prose around it, single quotes and trailing commas
+    are tolerated.
+    """
     # A server may ignore `max_tokens`; the default of 512 are some 2,000 characters.
     text = reply[-100_000:]
     found, start = None, text.find("{")
@@ -163,7 +170,9 @@ def read_object(reply: str) -> dict[str, Any] | None:
 
 
 MAX_STARTS = 20_000
-"""Characters in which an object may begin: a reply of nothing but braces isn't searched to its end."""
+"""Characters in which an object may begin: a reply of nothing but braces isn't searched to its
+end.
+"""
 
 
 def _end_of_object(text: str, start: int) -> int | None:

@@ -84,8 +84,9 @@ class ActorCritic(nn.Module):
     def from_pretrained(cls, path: str, *, critic: Critic = "own", **options: Any) -> Self:
         """Read the policy from `path`, and the critic's backbone from the same folder.
 
-        If the folder holds a trained critic (`critic.safetensors`), it is read too. Adapters that it
-        holds are merged into their model. `options` are those of transformers' `from_pretrained`.
+        If the folder holds a trained critic (`critic.safetensors`), it is read too. Adapters that
+        it holds are merged into their model. `options` are those of transformers'
+        `from_pretrained`.
         """
         from transformers import AutoModel
 
@@ -383,7 +384,9 @@ def _merged(model: Any, folder: str | Path) -> Any:
 
 
 def _merged_critic(backbone: Any, folder: str | Path, state: dict[str, Tensor]) -> Any:
-    """The critic's backbone with the adapters that `state` has of it; `state` then has its weights."""
+    """The critic's backbone with the adapters that `state` has of it; `state` then has its
+    weights.
+    """
     from peft import LoraConfig, get_peft_model
 
     adapters = {

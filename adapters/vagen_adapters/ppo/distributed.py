@@ -62,8 +62,8 @@ def load_actor_critic(cls: type[ActorCritic], model: str, args: MultiTurnPPOConf
     # the frozen weights.
     if args.lora and base_of(model) is not None:
         raise TrainingConfigError(
-            f"{model} holds adapters already (lora), and new ones would be of the model without them; "
-            f"merge them first: vagen merge {model} --out FOLDER"
+            f"{model} holds adapters already (lora), and new ones would be of the model without "
+            f"them; merge them first: vagen merge {model} --out FOLDER"
         )
     deepspeed = getattr(args, "deepspeed_plugin", None) is not None
     as_stored = deepspeed and args.bf16

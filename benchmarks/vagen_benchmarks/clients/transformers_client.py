@@ -71,8 +71,8 @@ class TransformersClient(Client):
         except (TypeError, ValueError, AttributeError, TemplateError) as error:
             raise ProtocolError(
                 f"{model!r} has a chat template that takes no messages of text and pictures "
-                f"({in_a_line(str(error))}): it is a text model's. Put the chat_template.jinja of the "
-                "vision-language model that it was trained from into its folder"
+                f"({in_a_line(str(error))}): it is a text model's. Put the chat_template.jinja "
+                "of the vision-language model that it was trained from into its folder"
             ) from error
 
     def check(self, sampling: Sampling) -> None:
@@ -124,7 +124,8 @@ class TransformersClient(Client):
 
 
 def local_folder(model: str) -> str:
-    """The folder of a model: itself, or where the hub's client has downloaded the model of that name.
+    """The folder of a model: itself, or where the hub's client has downloaded the model of that
+    name.
 
     Raises:
         ProtocolError: there is neither.
@@ -135,8 +136,8 @@ def local_folder(model: str) -> str:
         return str(huggingface_hub.snapshot_download(model, local_files_only=True))
     except (OSError, ValueError) as error:
         raise ProtocolError(
-            f"there is no folder {model!r}, seen from {Path.cwd()}, and no downloaded model of that "
-            f"name; for one of the hub: hf download {model}"
+            f"there is no folder {model!r}, seen from {Path.cwd()}, and no downloaded model of "
+            f"that name; for one of the hub: hf download {model}"
         ) from error
 
 

@@ -116,7 +116,7 @@ UNREAD = 0.5
 UNREAD_BY = {
     "cut": "replies end at their limit of tokens: --max-tokens, --reasoning-tokens",
     "refused": "the model or its provider refuses these prompts: another model or provider",
-    "filtered": "the provider's filter takes these prompts or replies: its settings, or another provider",
+    "filtered": "the provider's filter takes these prompts or replies: its settings, or another",
     "empty": "replies are empty: --max-tokens, --reasoning-tokens, or how the model is served",
 }
 """What to do where most episodes have such replies."""

@@ -1,4 +1,6 @@
-"""What `vagen train` prints while it trains: a line of the few figures that matter after each rollout."""
+"""What `vagen train` prints while it trains: a line of the few figures that matter after each
+rollout.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The play of a training as run folders: a few episodes of each rollout, and all of each evaluation."""
+"""The play of a training as run folders: a few episodes of each rollout, and all of each
+evaluation.
+"""
 
 from __future__ import annotations
 

@@ -129,7 +129,9 @@ def _facts(
 
 
 def _replies(run: RunFolder, agent: str, rows: Sequence[TableRow]) -> dict[str, str]:
-    """How an agent's replies ended, who wrote them and how long they took, over its environments."""
+    """How an agent's replies ended, who wrote them and how long they took, over its
+    environments.
+    """
     mine = [row for row in rows if (row.run, row.agent) == (run.path.resolve().name, agent)]
     played = sum(row.figures["played"] for row in mine)
     stops = []

@@ -97,8 +97,8 @@ class MyEnv(VagenEnv):
         size = self.config.size
         cells = [(row, column) for row in range(size) for column in range(size)]
         board = bytes((cell == self.player) + 2 * (cell == self.target) for cell in cells)
-        # Each board is a content of its own. A game of many more boards can return `canonical(board,
-        # size, size)` of `vagen_envs.grid`, which puts a board and its mirror images into one split.
+        # Each board is a content of its own. A game of many more boards can return
+        # `vagen_envs.grid.canonical(board, size, size)`: a board's mirror images share its split.
         return b"my_env" + board
 
     def _content(self) -> str:
