@@ -4,6 +4,7 @@ import pytest
 
 import vagen_envs  # noqa: F401 - registers the environments
 from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.config import check_setting
 from vagen_adapters.ppo.recipes import load_recipe, recipe_names
 from vagen_rewards import ReasoningReward
 
@@ -24,6 +25,12 @@ def test_a_recipe_makes_valid_settings_for_every_environment(name, env_id, tmp_p
     )
     assert [environment.id for environment in config.training_environments] == [env_id]
     assert config.max_steps == config.rollouts * config.minibatches
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_recipe_has_only_settings_that_could_be_given_by_hand(name):
+    for setting, entry in load_recipe(name).settings.items():
+        check_setting(setting, entry)
 
 
 def test_settings_of_an_environment_stand_over_the_recipes(tmp_path):

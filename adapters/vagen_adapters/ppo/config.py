@@ -71,8 +71,11 @@ INHERITED = {
         int, Field(ge=0, lt=2**24)
     ],  # `rollout_worker.seed_of` multiplies it, and torch's have 64 bits
     "per_device_train_batch_size": Count,
+    "warmup_steps": From0,  # a share of all updates below 1; the default is a whole number
 }
-"""Settings of transformers whose bad values only other libraries would find, in training."""
+"""Settings of transformers whose defaults don't tell their types, or whose bad values only other
+libraries would find, in training.
+"""
 
 
 @dataclass
