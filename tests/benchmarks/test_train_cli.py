@@ -76,7 +76,7 @@ def run(*words):
         (["-s", "use_liger_kernel=true"], "use_liger_kernel=True is not valid"),
         (["-s", "neftune_noise_alpha=5.0"], "neftune_noise_alpha=5.0 is not valid"),
         (["-s", "optim=galore_adamw"], "optim="),
-        (["-s", 'quantization_config={"load_in_4bit": true}'], "(QLoRA) aren't trained here"),
+        (["-s", 'quantization_config={{"load_in_4bit": true}}'], "(QLoRA) aren't trained here"),
         (["-s", "use_cpu=true", "--plan", "--gpus", "8"], "add --gpu-memory"),
         (["--recipe", "vagen-full", "-s", "use_cpu=true"], "--without-reasoning-reward"),
         (["--recipe", "vagen-bas"], "Did you mean 'vagen-base'"),

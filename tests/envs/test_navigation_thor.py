@@ -16,6 +16,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from interruption import interrupt
+from oracle import reply_of
 
 import vagen_envs  # noqa: F401
 from vagen_envs import conformance
@@ -183,13 +184,10 @@ def test_a_player_that_does_not_come_back_from_a_try_is_an_error(made):
     """Else the next action would be carried out where the oracle last tried one."""
     env = made("strands")
     env.reset(seed=0)
-
-    def play():
-        for _ in range(4):
-            env.step(env.oracle_reply())
-
+    for action in ("MoveAhead", "MoveBack", "MoveLeft", "MoveRight"):
+        env.simulator.blocked(env.simulator.pose, action)
     with pytest.raises(SimulatorError, match="no way back"):
-        play()
+        env.step(reply_of(env, "rotateright"))
 
 
 def test_players_are_used_again(made):

@@ -112,6 +112,8 @@ def test_the_oracle_foresees_it_earns_everything_and_its_states_are_the_golden_o
             assert not truncated
             for term in turns[-1].rewards:
                 earned[term.name] += term.value
+        left = env.config.max_turns - len(turns)
+        assert earned.pop("remaining_format", 0.0) == pytest.approx(0.5 * left)
         untold = ("hand", "fingers", "turns")
         told = [dict(turn.after.to_json()) for turn in turns]
         states.append([{k: v for k, v in state.items() if k not in untold} for state in told])
@@ -252,10 +254,12 @@ def test_fractions_are_rounded_and_a_full_stop_may_follow(blind, answer, execute
     assert turn.parsed.problems == ()
 
 
-@pytest.mark.parametrize("answer", ["pick(1,2,30)!", "pick(1,2,30). Done"])
-def test_words_beside_a_call_cost_the_format_and_the_call_is_executed(blind, answer):
+@pytest.mark.parametrize(
+    ("answer", "executed"), [("pick(1,2,30)!", ["pick(1, 2, 30)"]), ("pick(1,2,30). Done", [])]
+)
+def test_signs_beside_a_call_cost_the_format_and_words_the_turn(blind, answer, executed):
     turn = play(blind["place"], 0, answer)[0]
-    assert [action.text for action in turn.executed] == ["pick(1, 2, 30)"]
+    assert [action.text for action in turn.executed] == executed
     assert turn.parsed.problems
     assert "format" not in {term.name for term in turn.rewards}
 
@@ -414,7 +418,7 @@ def test_without_positions_the_prompt_says_how_to_read_them_off_the_picture(task
     assert "no particular order" not in env.system_prompt
     camera = view.DRAWER if task == "drawer" else view.TABLE
     assert f"The camera is at {camera.eye}" in env.system_prompt
-    channels = {"red_cube": 0, "green_cube": 1, "apple": 0}
+    channels = {"red_cube": 0, "green_cube": 1, "apple": 1}
     for name in channels.keys() & state.positions.keys():
         column, row = camera.pixel(state.positions[name], 300)
         assert picture[row, column].argmax() == channels[name]

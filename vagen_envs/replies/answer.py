@@ -154,13 +154,18 @@ class _View(NamedTuple):
         group = self._last_group(kept)
         before = [pair for pair in kept if pair.closed.end <= group[0][0]]
         if before and self.text_of(before[-1]) != self.text_of(kept[-1]):
-            gap = self.plain[before[-1].closed.end : group[0][0]]
-            thoughts = [span for span in self.thinking.spans if span[0] >= before[-1].closed.end]
-            for start, end in reversed(thoughts):
-                gap = gap.replace(self.plain[start:end], " ")
+            gap = self._without_thoughts(before[-1].closed.end, group[0][0])
             if not corrects(re.sub(r"<[^<>]{0,40}>", " ", gap)):
                 return []
         return [group]
+
+    def _without_thoughts(self, start: int, end: int) -> str:
+        """What stands between two answers, with blanks for the thoughts there."""
+        gap = self.plain[start:end]
+        for first, last in self.thinking.spans:
+            if first >= start:
+                gap = gap.replace(self.plain[first:last], " ")
+        return gap
 
     def _in_one_sentence(self, pair: _Pair, told: Sequence[_Pair]) -> bool:
         """Whether a sentence that begins at another answer goes on to this one: "A is better than
@@ -169,7 +174,7 @@ class _View(NamedTuple):
         at = told.index(pair)
         if at == 0:
             return False
-        gap = self.plain[told[at - 1].closed.end : pair.opened.start]
+        gap = self._without_thoughts(told[at - 1].closed.end, pair.opened.start)
         return re.search(r"\w", gap) is not None and not (
             re.search(r"[.!?:<\n]", gap) or _CONNECTOR.fullmatch(gap)
         )

@@ -23,7 +23,6 @@ from vagen_envs.svg.scorers import SAME_PICTURE, SCORERS, ScorerName, make_score
 from vagen_envs.svg.scorers.base import Scorer
 from vagen_envs.svg.scorers.service import RemoteScorer
 from vagen_envs.svg.state import SvgState, elements
-from vagen_envs.svg.without_effect import in_words
 from vagen_envs.tables import SplitBy
 
 GAP = 8
@@ -31,6 +30,9 @@ GAP = 8
 
 MOST_SHAPES = 10_000
 """Of an icon; `max_shapes` is then no limit."""
+
+MOST_NAMED = 8
+"""Names that a turn's feedback lists of what isn't drawn as in a browser."""
 
 _GREY = 128  # between the two
 _MOST_TRIES = 1_000
@@ -254,7 +256,7 @@ class SvgEnv(VagenEnv):
         ]
         self._without_effect = drawing.without_effect
         feedback = f"Its similarity to the target is {self._score:.3f} of 1."
-        feedback += in_words(drawing.without_effect)
+        feedback += _not_drawn(drawing.without_effect)
         effective = before is None or not np.array_equal(before, drawing.pixels)
         return Executed(summary, effective, tuple(rewards), feedback)
 
@@ -313,3 +315,12 @@ class SvgEnv(VagenEnv):
         return self.grammar.render([svg], observation=words, reasoning=words, prediction=words)
 
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {"tracer": traced_reply}
+
+
+def _not_drawn(names: tuple[str, ...]) -> str:
+    """One line of a turn's feedback; empty where everything is drawn."""
+    if not names:
+        return ""
+    more = len(names) - MOST_NAMED
+    listed = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f" Not drawn as in a browser: {listed}."

@@ -10,9 +10,6 @@ import tinycss2
 
 from vagen_envs.svg.check import local_name
 
-MOST_NAMED = 8
-"""Names that a turn's feedback lists."""
-
 _ELEMENTS = frozenset(
     {"animate", "animateMotion", "animateTransform", "set"}  # SMIL: the first frame is drawn
     | {"audio", "foreignObject", "iframe", "script", "video"}
@@ -86,12 +83,3 @@ def _unread(declared: Iterable[tuple[str, str]], but: tuple[str, ...] = ()) -> I
         values = _PROPERTIES[name]
         if word in values if values is not None else word not in _INITIAL:
             yield name
-
-
-def in_words(names: tuple[str, ...]) -> str:
-    """One line of a turn's feedback; empty where everything is drawn."""
-    if not names:
-        return ""
-    more = len(names) - MOST_NAMED
-    listed = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f" Not drawn as in a browser: {listed}."

@@ -33,20 +33,9 @@ def of_episodes(episodes: Sequence[PPOEpisode], kept: Sequence[PPOEpisode]) -> d
     if not sound:
         return counts
     turns = [turn for episode in sound for turn in episode.turns]
-    if summaries := [summary for episode in sound for summary in episode.summaries.values()]:
-        counts["rollout/summary_tokens"] = mean(
-            [float(len(summary.reply.ids)) for summary in summaries]
-        )
-    thresholds = [each.level.iou_threshold for each in sound]
-    if moved := [each for each in thresholds if each is not None]:
-        counts["rollout/iou_threshold"] = mean(moved)
-    groups = [group for group in groups_of(sound) if len(group) > 1]
-    if groups:
-        counts["rollout/equal_groups"] = mean(
-            [float(have_equal_returns(group)) for group in groups]
-        )
     return {
         **counts,
+        **_where_there_are_some(sound),
         **{f"rollout/{name}": entry for name, entry in _outcome(sound).items()},
         "rollout/turns": len(turns) / len(sound),
         "rollout/truncated": mean([float(episode.truncated) for episode in sound]),
@@ -58,6 +47,21 @@ def of_episodes(episodes: Sequence[PPOEpisode], kept: Sequence[PPOEpisode]) -> d
         **_of_turns(sound),
         **_of_sources(sound),
     }
+
+
+def _where_there_are_some(sound: Sequence[PPOEpisode]) -> dict[str, float]:
+    """Means over summaries, moved thresholds and groups, in trainings that have them."""
+    found: dict[str, float] = {}
+    if summaries := [summary for episode in sound for summary in episode.summaries.values()]:
+        tokens = [float(len(summary.reply.ids)) for summary in summaries]
+        found["rollout/summary_tokens"] = mean(tokens)
+    thresholds = [each.level.iou_threshold for each in sound]
+    if moved := [each for each in thresholds if each is not None]:
+        found["rollout/iou_threshold"] = mean(moved)
+    if groups := [group for group in groups_of(sound) if len(group) > 1]:
+        equal = [float(have_equal_returns(group)) for group in groups]
+        found["rollout/equal_groups"] = mean(equal)
+    return found
 
 
 def of_evaluation(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
