@@ -1,5 +1,5 @@
-"""Named settings: the rows of VAGEN's tables 2 and 4, Turn-PPO, Verlog and V-Triune. The files beside this
-one, a recipe each.
+"""Named settings: the rows of VAGEN's tables 2 and 4, Turn-PPO, Verlog and V-Triune. The files
+beside this one, a recipe each.
 
 >>> load_recipe("vagen-base").config(["vagen/Sokoban-v0"], output_dir="runs/sokoban")
 
