@@ -188,7 +188,6 @@ class GridEnv(VagenEnv):
         return state
 
     # -- what the same actions do elsewhere
-    # ----------------------------------------------------------
 
     def moment(self) -> Any:
         """This moment of the level, to `play_on` from; other levels are played meanwhile."""

@@ -152,7 +152,6 @@ class Comparisons:
         return found
 
     # -- a level of comparison
-    # -----------------------------------------------------------------------
 
     def _seeds(self) -> range:
         return range(FIRST_LEVEL, FIRST_LEVEL + self.env.comparison_levels)

@@ -72,7 +72,6 @@ def test_rule_judge(benchmark: Any, env_id: str) -> None:
 
 
 # -- LLMJudge beside a bare client
-# --------------------------------------------------------------------
 
 IN_FLIGHT = 32
 REQUESTS = 256

@@ -237,7 +237,6 @@ class NavigationEnv(VagenEnv):
         return [action.lower() for action in path]
 
     # -- what the same actions do elsewhere
-    # ----------------------------------------------------------
 
     def moment(self) -> Any:
         """This moment of the level, to `play_on` from; other levels are played meanwhile."""

@@ -202,7 +202,6 @@ def _length(relation: Relation) -> float | None:
 
 
 # -- dictionaries
-# -----------------------------------------------------------------------------------
 
 
 def _is_listed(entries: Dict) -> bool:

@@ -168,7 +168,6 @@ def _millimetres(relation: Relation) -> float | None:
 
 
 # -- dictionaries
-# -----------------------------------------------------------------------------------
 
 
 @functools.cache

@@ -186,7 +186,6 @@ def _with(element: Painted, relation: Relation) -> Painted | None:
 
 
 # -- dictionaries
-# -----------------------------------------------------------------------------------
 
 
 def _of_data(value: Any, where: str, span: Span) -> Iterator[tuple[Painted | None, Span]]:
