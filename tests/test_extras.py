@@ -9,6 +9,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from vagen_benchmarks.extras import extras_of
 
@@ -71,6 +73,21 @@ def test_every_extra_is_found_by_what_it_brings():
             name = re.match(r"[A-Za-z0-9._-]+", line)[0]
             if name != "vagen-envs":
                 assert extra in extras_of(name.replace("-", "_")), (extra, name)
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "tests/adapters/pins").glob("*.txt")), ids=lambda file: file.stem
+)
+def test_the_versions_that_adapters_are_tested_with_hold_what_the_package_needs(file):
+    pinned = {}
+    for line in file.read_text().split():
+        name, _, version = line.partition("==")
+        pinned[canonicalize_name(name)] = version
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for wanted in map(Requirement, project["dependencies"]):
+        name = canonicalize_name(wanted.name)
+        assert name in pinned, f"{file.name} lacks {wanted}"
+        assert wanted.specifier.contains(pinned[name]), f"{file.name}: {name} {pinned[name]}"
 
 
 def test_the_command_says_its_version():
