@@ -28,7 +28,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.parser import Parser
-from importlib.metadata import distributions
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -68,7 +68,6 @@ class Wheel:
 
     def lacking(self, extras: set[str], libraries: Path) -> list[str]:
         """What a folder of libraries lacks of the package and these extras, as requirements."""
-        there = installed(libraries)
         wanted, left = {*extras}, [*extras]
         while left:  # extras that name extras of ours
             for requirement in self._of({left.pop()}):
@@ -76,28 +75,36 @@ class Wheel:
                     left += requirement.extras - wanted
                     wanted |= requirement.extras
         asked = [each for each in self._of({"", *wanted}) if each.name != "vagen-envs"]
-        return [
-            str(each)
-            for each in asked
-            if not each.specifier.contains(
-                there.get(canonicalize_name(each.name), ""), prereleases=True
-            )
-        ]
+        return [str(each) for each in asked if not is_met(each, installed(libraries))]
 
     def _of(self, extras: set[str]) -> list[Requirement]:
-        """The requirements that apply on this machine for any of the extras."""
-        return [
-            each
-            for each in self.requirements
-            if each.marker is None or any(each.marker.evaluate({"extra": name}) for name in extras)
-        ]
+        return applying(self.requirements, extras)
+
+
+def applying(requirements: list[Requirement], extras: set[str]) -> list[Requirement]:
+    """The requirements that apply on this machine for any of the extras."""
+    return [
+        each
+        for each in requirements
+        if each.marker is None or any(each.marker.evaluate({"extra": name}) for name in extras)
+    ]
 
 
 @functools.cache
-def installed(libraries: Path) -> dict[str, str]:
-    """Names and versions of the distributions in a `site-packages`."""
+def installed(libraries: Path) -> dict[str, Distribution]:
+    """The distributions in a `site-packages`, by name."""
     found = distributions(path=[str(libraries)])
-    return {canonicalize_name(each.metadata["Name"]): each.version for each in found}
+    return {canonicalize_name(each.metadata["Name"]): each for each in found}
+
+
+def is_met(wanted: Requirement, there: dict[str, Distribution]) -> bool:
+    """Whether a requirement is installed, with what its own extras want, such as `ray[rllib]`."""
+    found = there.get(canonicalize_name(wanted.name))
+    if found is None or not wanted.specifier.contains(found.version, prereleases=True):
+        return False
+    own = [Requirement(line) for line in found.requires or []]
+    further = [each for each in applying(own, wanted.extras) if each.marker is not None]
+    return all(is_met(each, there) for each in further) if wanted.extras else True
 
 
 def extras_of(steps: list[Step], wheel: Wheel) -> set[str]:
@@ -175,7 +182,9 @@ class Session:
         if self._shell is None:
             self._shell = self._start(["bash", "--norc", "--noprofile"], self.folder)
         done = f"--- done {time.monotonic_ns()}"
-        self._send(self._shell, f"{{ {command}\n}} </dev/null 2>&1\nprintf '\\n%s %d\\n' '{done}' $?\n")
+        self._send(
+            self._shell, f"{{ {command}\n}} </dev/null 2>&1\nprintf '\\n%s %d\\n' '{done}' $?\n"
+        )
         printed = []
         for line in self._lines(self._shell, command):
             if line.startswith(done):
@@ -232,7 +241,8 @@ class Session:
             cwd=folder,
             env=env,
             stdin=subprocess.PIPE,
-            stdout=stdout,  # type: ignore[call-overload]
+            stdout=stdout,
+            stderr=None if stdout == subprocess.PIPE else subprocess.STDOUT,
             text=True,
             start_new_session=True,
         )

@@ -105,7 +105,7 @@ TRAIN, ENVIRONMENTS = "Train", "Environments and setup"
 for panel, commands in {
     BENCHMARK: (bench.bench, bench.resume),
     RESULTS: (results.view, results.compare, table.table, export.export),
-    SHARE: (sharing.verify, sharing.leaderboard),
+    SHARE: (sharing.verify,),
     TRAIN: (warmstart.warmstart, merge.merge),
     ENVIRONMENTS: (doctor.envs, play.play, serve.serve, doctor.doctor),
 }.items():
@@ -115,6 +115,7 @@ app.command(rich_help_panel=TRAIN, epilog=train_epilog())(train.train)
 app.command("diagnose", rich_help_panel=RESULTS)(diagnose.diagnose_command)
 app.add_typer(models.models, name="models", rich_help_panel=BENCHMARK)
 app.add_typer(judge.app, name="judge", rich_help_panel=RESULTS)
+app.add_typer(sharing.board, name="leaderboard", rich_help_panel=SHARE)
 app.add_typer(new.new, name="new", rich_help_panel=ENVIRONMENTS)
 app.add_typer(setup.setup, name="setup", rich_help_panel=ENVIRONMENTS)
 
