@@ -88,6 +88,7 @@ class Trained(Agent):
             "name": self.name,
             "weights_sha256": digest.hexdigest(),
             "options": dict(self.env_options),
+            "trained_on": list(dict.fromkeys(self.trained_on)),
         }
 
     def check(self, env_id: str, config: Mapping[str, Any]) -> None:
