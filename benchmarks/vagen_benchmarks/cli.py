@@ -25,6 +25,7 @@ from vagen_benchmarks.commands import (
     sharing,
     table,
     train,
+    train_report,
     warmstart,
 )
 from vagen_benchmarks.commands.options import EXIT_BAD_INPUT, EXIT_STOPPED
@@ -38,6 +39,7 @@ from vagen_envs.errors import VagenError
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
 EXTRAS = {
     "train": "ppo",
+    "train-report": "ppo",
     "warmstart": "ppo",
     "merge": "ppo",
     "serve": "serve",
@@ -112,6 +114,7 @@ for panel, commands in {
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 app.command(rich_help_panel=TRAIN, epilog=train_epilog())(train.train)
+app.command("train-report", rich_help_panel=TRAIN)(train_report.train_report)
 app.command("diagnose", rich_help_panel=RESULTS)(diagnose.diagnose_command)
 app.add_typer(models.models, name="models", rich_help_panel=BENCHMARK)
 app.add_typer(judge.app, name="judge", rich_help_panel=RESULTS)

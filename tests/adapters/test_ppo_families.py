@@ -55,6 +55,24 @@ def test_a_family_plays_a_rollout_and_learns_two_updates(name, folder_of, tmp_pa
     assert [key for key in before if any(word in key for word in towers)]
 
 
+def test_qwen3_5_thinks(folder_of, tmp_path):
+    args = config(
+        tmp_path,
+        environments=lake(),
+        episodes_per_rollout=2,
+        max_thinking_tokens=3,
+        max_length=4096,
+        kl_coef=0.0,
+    )
+    trainer = MultiTurnPPOTrainer(folder_of("qwen3_5"), args, score=likes_short_words)
+    assert trainer.encoder.conversation.marks.opening == "<think>\n"
+    trainer.train()
+    logs = {key: entry for line in trainer.state.log_history for key, entry in line.items()}
+    assert logs["rollout/failed"] == 0
+    assert logs["rollout/thought_tokens"] >= 3
+    assert max(line.get("policy/sampler_gap", 0) for line in trainer.state.log_history) < 1e-5
+
+
 @pytest.mark.parametrize("name", families.FAMILIES)
 def test_a_trained_familys_folder_is_read_again(name, folder_of, tmp_path):
     encoder = ChatEncoder.from_pretrained(folder_of(name))

@@ -38,8 +38,13 @@ class PPOTrainerAdapter:
         rollout = Rollout(
             [playback.env],
             encoder,
-            _Sampler(playback.sampler, self.context.summary_tokens),
-            SampleSettings(temperature=1.0, top_p=1.0, max_tokens=8),
+            _Sampler(playback.sampler, self.context.summary_tokens, encoder.thought_end_id),
+            SampleSettings(
+                temperature=1.0,
+                top_p=1.0,
+                max_tokens=8,
+                max_thinking_tokens=0 if encoder.thought_end_id is None else 8,
+            ),
             context=self.context,
             max_length=longest,
         )
@@ -73,19 +78,32 @@ class PPOTrainerAdapter:
 
 
 class _Sampler:
-    def __init__(self, recorded: RecordedSampler, summary_tokens: int) -> None:
+    """Plays a recording; a reply with thoughts is asked for in two parts."""
+
+    def __init__(
+        self, recorded: RecordedSampler, summary_tokens: int, thought_end_id: int | None
+    ) -> None:
         self.recorded, self.summary_tokens = recorded, summary_tokens
+        self.thought_end_id, self.rest = thought_end_id, {}
 
     def sample(
         self, prompts: Sequence[Prompt], sampling: SampleSettings, seeds: Sequence[int]
     ) -> list[SampledReply]:
         replies = []
         for prompt in prompts:
+            if prompt.ids in self.rest:
+                replies.append(self.rest.pop(prompt.ids))
+                continue
             pictures = [picture.pixels for shown in prompt.shown for picture in shown.pictures]
             ids, scores = self.recorded.generate(
                 prompt.ids, pictures, summary=sampling.max_tokens == self.summary_tokens
             )
-            replies.append(SampledReply(tuple(ids), tuple(scores)))
+            cut = len(ids)
+            if sampling.stop_id in ids:
+                cut = ids.index(sampling.stop_id) + 1
+                left = SampledReply(tuple(ids[cut:]), tuple(scores[cut:]))
+                self.rest[(*prompt.ids, *ids[:cut])] = left
+            replies.append(SampledReply(tuple(ids[:cut]), tuple(scores[:cut])))
         return replies
 
     def sync(self) -> None:

@@ -65,7 +65,10 @@ ENV_CHECKS: dict[str, Callable[[Playback], Iterator[str]]] = {
 
 def _texts(model: ReferenceModel, call: SamplerCall) -> list[str]:
     """A reply's text, with and without special tokens that aren't its end."""
-    tokens = [token for token in call.reply if token != model.end_token]
+    reply = call.reply
+    if model.encoder.thought_end_id in reply:  # the model's own thoughts are none of its words
+        reply = reply[reply.index(model.encoder.thought_end_id) + 1 :]
+    tokens = [token for token in reply if token != model.end_token]
     decode = model.encoder.tokenizer.decode
     return [decode(tokens).strip(), decode(tokens, skip_special_tokens=True).strip()]
 
@@ -75,7 +78,7 @@ def _misread(playback: Playback, call: SamplerCall) -> str:
     model = playback.model
     prompt = model.encoder.tokenizer.decode(model.collapse(call.ids)[0])
     begun, opening, rest = prompt.rpartition(f"{START}assistant\n")
-    if not opening or rest:
+    if not opening or rest != model.encoder.conversation.marks.opening:
         return f"the prompt doesn't end where a reply begins, but with {prompt[-40:]!r}"
     messages = MESSAGE.findall(begun)
     if MESSAGE.sub("", begun):
@@ -83,7 +86,7 @@ def _misread(playback: Playback, call: SamplerCall) -> str:
     if not messages or messages[0][0] != "system":
         return "the prompt doesn't begin with a system prompt"
     system = playback.env.unwrapped.system_prompt  # type: ignore[attr-defined]
-    if not messages[0][1].strip().startswith(system.strip()):
+    if system.strip() not in messages[0][1]:  # templates write of the date and the mode before it
         return f"the system prompt is {messages[0][1][:60]!r}, the environment's {system[:60]!r}"
     shown = _observations(messages[1:])
     if shown is None:

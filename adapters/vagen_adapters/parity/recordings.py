@@ -56,10 +56,13 @@ class Recording:
 
     def reply_ids(self, turn: int, model: ReferenceModel) -> tuple[int, ...]:
         """Return the tokens of a reply, spelled letter by letter."""
-        ids = _spelled(
-            f"<think>I go {self.moves[turn].lower()}.</think><answer>{self.moves[turn]}</answer>",
-            model,
-        )
+        thought = f"I go {self.moves[turn].lower()}."
+        answer = f"<answer>{self.moves[turn]}</answer>"
+        if model.encoder.thought_end_id is None:
+            ids = _spelled(f"<think>{thought}</think>{answer}", model)
+        else:
+            ids = [*_spelled(thought, model), model.encoder.thought_end_id]
+            ids += _spelled(f"\n\n{answer}", model)
         if turn == self.image_token:
             ids.insert(len(ids) // 2, model.image_token)
         if turn == self.video_token:

@@ -33,6 +33,7 @@ class ReferenceModel:
 
     Args:
         folder: folder of the tiny model; it is written if it doesn't exist.
+        thinking: whether it thinks before each reply, between the marks of its template.
 
     Attributes:
         folder: a Qwen3-VL checkpoint that any trainer can load.
@@ -40,7 +41,7 @@ class ReferenceModel:
         encoder: tokenizer and image processor.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, *, thinking: bool = False) -> None:
         self.folder = Path(folder)
         if not (self.folder / "config.json").exists():
             texts = tiny.texts_of([ENV_ID], levels=3, **OPTIONS)
@@ -48,7 +49,7 @@ class ReferenceModel:
                 self.folder, texts, vocabulary=384, hidden=64, layers=2, vision_hidden=32
             )
             _make_pictures_matter(self.folder)
-        self.model, self.encoder = load_policy(self.folder)
+        self.model, self.encoder = load_policy(self.folder, thinking=thinking)
 
     @property
     def image_token(self) -> int:

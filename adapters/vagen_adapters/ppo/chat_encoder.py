@@ -53,6 +53,7 @@ class Shown:
         pictures: at most one, held as PNG and shared by all observations that show it.
         sizes: what the model's forward pass takes of pictures beside their pixels, by name.
         state: what is true of it, for critics that are told; `None` where nobody knows.
+        opens: how many of the last tokens open the thoughts before the reply.
     """
 
     first_ids: tuple[int, ...]
@@ -61,6 +62,7 @@ class Shown:
     pictures: tuple[Picture, ...]
     sizes: Mapping[str, Tensor]
     state: State | None = None
+    opens: int = 0
 
     @property
     def number(self) -> int:
@@ -71,6 +73,10 @@ class Shown:
 class ChatEncoder:
     """A family's processor and chat template.
 
+    Args:
+        family: the family.
+        thinking: whether the model thinks before each reply, between marks of its family.
+
     Attributes:
         accepted: the arguments of the model's forward pass.
         image_token_id: the token that stands for one feature of a picture.
@@ -79,12 +85,14 @@ class ChatEncoder:
         beginning: the token that begins a text, where the template leaves that to the tokenizer.
         forbidden_ids: tokens that a reply must never hold, because the model takes them for
             pictures.
+        thought_end_id: the token by which the model ends its thoughts; None if it has none.
+        closing_ids: what is written after thoughts that are cut.
 
     Raises:
         TrainingConfigError: the family's template or processor can't be used; see `family_checks`.
     """
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: Family, *, thinking: bool = False) -> None:
         self.family = family
         self.processor = processor = family.processor
         self.tokenizer, self.image_processor = processor.tokenizer, processor.image_processor
@@ -98,8 +106,13 @@ class ChatEncoder:
             family.config.get_text_config().vocab_size
         )  # some can read pictures' tokens, and have none to say them
         self.forbidden_ids = tuple(sorted(token for token in ids if token < words))
-        self.conversation = _conversation(family)
+        self.conversation = _conversation(family, thinking=thinking)
         self.end_id, self.end_text = self._closing()
+        marks = self.conversation.marks
+        self._opening_ids, self.closing_ids = self.encode(marks.opening), self.encode(marks.closing)
+        self.thought_end_id: int | None = (
+            self.tokenizer.convert_tokens_to_ids(marks.end) if marks.end else None
+        )
         special = {
             *self.tokenizer.all_special_tokens,
             self.conversation.image_token,
@@ -118,8 +131,8 @@ class ChatEncoder:
         )  # many observations differ in pictures only
 
     @classmethod
-    def from_pretrained(cls, path: str) -> Self:
-        """Read the processor and token ids of a model's folder.
+    def from_pretrained(cls, path: str, *, thinking: bool = False) -> Self:
+        """Read the processor and token ids of a model's folder; `thinking` as for the class.
 
         Raises:
             TrainingConfigError: the family's template or processor can't be used.
@@ -130,7 +143,7 @@ class ChatEncoder:
             "its processor",
             "train a family whose processor is as transformers' others",
         ):
-            return cls(family)
+            return cls(family, thinking=thinking)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the tokenizer, and the picture settings of the model's folder, into another model's
@@ -164,7 +177,8 @@ class ChatEncoder:
             self._without_special(system) if system else None, text, placeholder
         )
         tokens = first_ids.count(self.image_token_id)
-        return Shown(first_ids, next_ids, tokens, pictures, sizes, state)
+        opens = len(self._opening_ids)
+        return Shown(first_ids, next_ids, tokens, pictures, sizes, state, opens)
 
     def hold(self, image: Picture | NDArray[np.uint8]) -> Picture:
         """The picture as PNG, the same object wherever it is in use. Threads may call it."""
@@ -187,6 +201,10 @@ class ChatEncoder:
         spoken = [token for token in reply_ids if token != self.end_id]
         text: str = self.tokenizer.decode(spoken, skip_special_tokens=True)
         return text
+
+    def read_thoughts(self, thought_ids: Sequence[int]) -> str:
+        """The text of a reply's thoughts, without the mark that ends them."""
+        return self.read(thought_ids).strip().removesuffix(self.conversation.marks.end).strip()
 
     def begins(self, reply_ids: Sequence[int]) -> list[int]:
         """Where in `read`'s text each token begins, in code points; the tokens that end a reply at
@@ -226,11 +244,11 @@ class ChatEncoder:
         """The tokens of an observation as the beginning of a conversation, and as the continuation
         of one.
         """
-        first = self.beginning + self.encode(
-            self.conversation.prompt(system, [text], []), placeholder
-        )
-        return first, self.encode(
-            self.end_text + self.conversation.after_reply(system, text), placeholder
+        first = self.conversation.prompt(system, [text], [])
+        following = self.end_text + self.conversation.after_reply(system, text)
+        return (
+            self.beginning + self.encode(first, placeholder) + self._opening_ids,
+            self.encode(following, placeholder) + self._opening_ids,
         )
 
     def look(self, picture: NDArray[np.uint8]) -> tuple[dict[str, Tensor], str]:
@@ -323,9 +341,10 @@ class ChatEncoder:
         return text
 
 
-def load_policy(folder: str | Path) -> tuple[Any, ChatEncoder]:
-    """Read a model in evaluation mode, and its encoder."""
-    return read_policy(folder).eval(), ChatEncoder.from_pretrained(str(folder))
+def load_policy(folder: str | Path, *, thinking: bool = False) -> tuple[Any, ChatEncoder]:
+    """Read a model in evaluation mode, and its encoder; `thinking` as for `ChatEncoder`."""
+    encoder = ChatEncoder.from_pretrained(str(folder), thinking=thinking)
+    return read_policy(folder).eval(), encoder
 
 
 def _image_token_id(family: Family) -> int:
@@ -360,7 +379,7 @@ def _inputs_of_model(family: Family) -> frozenset[str]:
     return frozenset(inspect.signature(known[kind].forward).parameters)
 
 
-def _conversation(family: Family) -> Conversation:
+def _conversation(family: Family, *, thinking: bool) -> Conversation:
     processor = family.processor
     template = getattr(processor, "chat_template", None) or processor.tokenizer.chat_template
     token = str(
@@ -371,4 +390,4 @@ def _conversation(family: Family) -> Conversation:
     with refusing(family.name, "chat template", "give the folder one that writes all of them"):
         if not isinstance(template, str) or not token:
             raise ValueError("there is none, or its processor names no picture's placeholder")
-        return Conversation(processor.tokenizer, template, token)
+        return Conversation(processor.tokenizer, template, token, thinking=thinking)

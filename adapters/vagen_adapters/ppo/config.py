@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_type_hints
 
@@ -109,6 +109,10 @@ class MultiTurnPPOConfig(_BaseConfig):
         temperature: of sampling.
         top_p: of sampling.
         max_tokens: of a reply.
+        max_thinking_tokens: of the model's own thoughts before each reply, between the marks of its
+            family; then they are closed. They are trained, and the environment isn't given them.
+            0 for models that don't think, or shall not. `context` says whether later prompts have
+            them: not, or with `reasoning=keep`.
         generation: the generation back-end: `transformers`, `vllm` in this process, or a
             `vllm-server`.
         vllm_options: keywords of `VLLMSampler` (with those of `vllm.LLM`) or of
@@ -173,6 +177,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     temperature: Above0 = 0.7
     top_p: Annotated[float, Field(gt=0, le=1)] = 0.95
     max_tokens: Count = 200
+    max_thinking_tokens: CountFrom0 = 0
     generation: Literal["transformers", "vllm", "vllm-server"] = "transformers"
     vllm_options: dict[str, Any] = field(default_factory=dict)
     advantage: str = "bilevel_gae"
@@ -295,10 +300,18 @@ class MultiTurnPPOConfig(_BaseConfig):
         known = ContextPolicy(
             turns=policy.turns, summary=policy.summary, summary_tokens=policy.summary_tokens
         )
+        if self.max_thinking_tokens:
+            known = replace(known, reasoning=policy.reasoning)
         if policy != known:
             self._refuse(
                 "context",
-                "all, last:N or summary:K: replies stay as sampled, without hidden reasoning",
+                "all, last:N or summary:K, and reasoning= with max_thinking_tokens only: replies "
+                "stay as sampled",
+            )
+        if self.max_thinking_tokens + self.max_tokens >= self.max_length:
+            self._refuse(
+                "max_thinking_tokens",
+                f"less than max_length={self.max_length} without max_tokens={self.max_tokens}",
             )
         if policy.summary is not None and policy.summary_tokens >= self.max_length:
             self._refuse(

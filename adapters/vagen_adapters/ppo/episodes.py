@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from vagen_adapters.context import ContextPolicy
 from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.generation import Prompt, SampledReply
+from vagen_adapters.ppo.thoughts import shown_thoughts
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.seeding import HashStream
@@ -61,6 +62,7 @@ class PlayedTurn:
         snapshot: the environment before the reply, where it is kept; empty elsewhere.
         version: of the weights that sampled all tokens of the reply, as the number of updates
             before.
+        thoughts: the model's own, before the reply.
     """
 
     shown: Shown
@@ -71,6 +73,7 @@ class PlayedTurn:
     detection: Detection | None = None
     snapshot: bytes = b""
     version: int = 0
+    thoughts: str = ""
 
     @property
     def reward(self) -> float:
@@ -206,7 +209,12 @@ def remembered(steps: Sequence[Step], now: int, context: ContextPolicy) -> Seque
 
 
 def lay_out(
-    history: Sequence[Step], present: Sequence[Step], last_shown: Shown | None, first_turn: int = 0
+    history: Sequence[Step],
+    present: Sequence[Step],
+    last_shown: Shown | None,
+    first_turn: int = 0,
+    *,
+    thoughts: int | None = None,
 ) -> TokenSequence:
     """One conversation of `history`, then `present`, then the observation `last_shown`.
 
@@ -215,11 +223,14 @@ def lay_out(
         present: turns that are trained on.
         last_shown: an observation still without a reply, or None. One of the three must be there.
         first_turn: the turn id of the first of `present`.
+        thoughts: of how many of the last of `history` the model's own thoughts are shown; None for
+            all.
     """
     ids: list[int] = []
     turn_ids: list[int] = []
     logprobs: list[float] = []
     turns = [*history, *present]
+    thoughtless = 0 if thoughts is None else max(0, len(history) - thoughts)
     shown = [turn.shown for turn in turns] + ([last_shown] if last_shown is not None else [])
     for number, observation in enumerate(shown):
         if number == 0:
@@ -228,16 +239,21 @@ def lay_out(
             # An observation's tokens begin with the one that ends a reply; most replies have it
             # already.
             ids += observation.next_ids[1 if ids[-1] == observation.next_ids[0] else 0 :]
+        if number < thoughtless:
+            ids = ids[: len(ids) - observation.opens]
+            ids += turns[number].reply.answer
+        elif number < len(history):
+            ids += turns[number].reply.ids
         turn_ids += [NOT_SAMPLED] * (len(ids) - len(turn_ids))
         logprobs += [0.0] * (len(ids) - len(logprobs))
-        if number < len(turns):
+        if len(history) <= number < len(turns):
             reply = turns[number].reply
-            trained = number >= len(history)
+            begin, end = reply.forced
+            owners = [first_turn + number - len(history)] * len(reply.ids)
+            owners[begin:end] = [NOT_SAMPLED] * (end - begin)
             ids += reply.ids
-            turn_ids += [first_turn + number - len(history) if trained else NOT_SAMPLED] * len(
-                reply.ids
-            )
-            logprobs += reply.logprobs if trained else [0.0] * len(reply.ids)
+            turn_ids += owners
+            logprobs += reply.logprobs
     return TokenSequence(
         Prompt(tuple(ids), tuple(shown)), tuple(turn_ids), tuple(logprobs), last_shown is not None
     )
@@ -246,8 +262,8 @@ def lay_out(
 def training_sequences(
     episode: PPOEpisode, context: ContextPolicy | None = None, *, with_end: bool = False
 ) -> list[TokenSequence]:
-    """The sequences of an episode: one for the whole, one up to each summary, or with `last:N` one
-    for each turn.
+    """The sequences of an episode: one for the whole, one up to each summary, or one for each turn
+    where later prompts leave out earlier turns or their thoughts.
 
     Together they hold every step's tokens once, each after what the sampler read before it.
 
@@ -256,7 +272,8 @@ def training_sequences(
     """
     context, steps = context or ContextPolicy(), episode.steps
     end = episode.last_shown if with_end and episode.truncated and not episode.terminated else None
-    each, before = context.turns is not None, [None, *steps[:-1]]
+    forgets = context.reasoning != "keep" and any(step.shown.opens for step in steps)
+    each, before = context.turns is not None or forgets, [None, *steps[:-1]]
     starts = [
         at
         for at, step in enumerate(before)
@@ -268,6 +285,7 @@ def training_sequences(
             steps[start:stop],
             end if stop == len(steps) else None,
             start,
+            thoughts=shown_thoughts(context, for_summary=isinstance(steps[start], PlayedSummary)),
         )
         for start, stop in itertools.pairwise([*starts, len(steps)])
     ]

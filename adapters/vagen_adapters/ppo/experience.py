@@ -101,7 +101,7 @@ def trajectories_of(
                 seams[row, turn] = True
                 continue
             penalty = losses.overlong_penalty(
-                len(played.reply.ids), args.max_tokens, args.overlong_share
+                len(played.reply.answer), args.max_tokens, args.overlong_share
             )
             rewards[row, turn] = (played.reward + penalty) * scale
             if args.advantage == "gigpo":

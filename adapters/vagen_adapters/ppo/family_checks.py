@@ -34,7 +34,7 @@ NOISE = 8
 """Times a token's log-probability changes with the number of rows beside it, which is allowed too:
 kernels of large models sum in another order for another batch."""
 
-SYSTEM, REPLIES = "Play well.", ("Up", "Down")
+SYSTEM, REPLIES, THOUGHT = "Play well.", ("Up", "Down"), "Hm."
 TEXTS = (
     f"Look: {IMAGE_PLACEHOLDER}\nNow move.",
     f"{IMAGE_PLACEHOLDER} And now?",
@@ -65,8 +65,10 @@ def check_layout(encoder: ChatEncoder) -> None:
             return_mm_token_type_ids=True,
         )
     whole, spliced = [*encoder.beginning, *made["input_ids"][0].tolist()], [*shown[0].first_ids]
+    thought = encoder.encode(THOUGHT) if encoder.closing_ids else ()
     for reply, following in zip(REPLIES, shown[1:], strict=True):
-        spliced += [*encoder.encode(reply), *following.next_ids]
+        said = [*thought, *encoder.closing_ids, *encoder.encode(reply)]
+        spliced += [*said, *following.next_ids]
     # A template that ends a prompt in line breaks may have them cut in another way before a reply:
     # they are read as they are when it is sampled, and say the same.
     if whole != spliced and encoder.tokenizer.decode(whole) != encoder.tokenizer.decode(spliced):
@@ -113,8 +115,12 @@ def _whole_conversation(encoder: ChatEncoder) -> str:
                 f"others follow: {opened[-60:]!r}, then {written[-60:]!r}; use a template that "
                 "keeps a conversation as it was",
             )
-    ends = [f"{reply}{encoder.end_text}" for reply in REPLIES]
-    return "".join(piece for pair in zip(last, [*ends, ""], strict=True) for piece in pair)
+    marks = encoder.conversation.marks
+    thought = f"{THOUGHT}{marks.closing}" if marks.closing else ""
+    text = ""
+    for piece, reply in zip(last, REPLIES, strict=False):
+        text += f"{piece}{marks.opening}{thought}{reply}{encoder.end_text}"
+    return f"{text}{last[-1]}{marks.opening}"
 
 
 def _pieces(encoder: ChatEncoder, texts: Sequence[str]) -> list[str]:

@@ -39,10 +39,25 @@ class Prompt:
 class SampledReply:
     """The tokens that were sampled, with the end token if it came, and their log-probabilities when
     they were.
+
+    Attributes:
+        ids: the tokens.
+        logprobs: of each; 0 of those that weren't sampled.
+        thoughts: how many of the tokens, from the beginning, are the model's own thoughts and what
+            closes them.
+        forced: begin and end of the tokens that closed thoughts which were cut. They weren't
+            sampled.
     """
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
+    thoughts: int = 0
+    forced: tuple[int, int] = (0, 0)
+
+    @property
+    def answer(self) -> tuple[int, ...]:
+        """The tokens after the thoughts: what is said to the environment."""
+        return self.ids[self.thoughts :]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +68,15 @@ class SampleSettings:
         temperature: divides the logits; 0 takes the most likely token.
         top_p: draws from the smallest set of tokens with this probability.
         max_tokens: a reply is cut after so many.
+        max_thinking_tokens: thoughts before it are cut after so many; see `thoughts`.
+        stop_id: a token that ends a reply, beside the model's own.
     """
 
     temperature: float = 0.7
     top_p: float = 0.95
     max_tokens: int = 200
+    max_thinking_tokens: int = 0
+    stop_id: int | None = None
 
     def __post_init__(self) -> None:
         if self.temperature < 0 or not 0 < self.top_p <= 1 or self.max_tokens < 1:
@@ -174,6 +193,9 @@ class TransformersSampler:
         if self.vision_cache:
             inputs = self.vision_cache.given(self.model, inputs)
         draw = Draw(sampling, seeds, self.encoder.forbidden_ids)
+        ends = [self.encoder.end_id]
+        if sampling.stop_id is not None:
+            ends.append(sampling.stop_id)
         # Every setting is given: a checkpoint's own, such as a repetition penalty, would go unseen
         # by the trainer.
         settings = GenerationConfig(
@@ -185,7 +207,7 @@ class TransformersSampler:
             num_beams=1,
             no_repeat_ngram_size=0,
             max_new_tokens=sampling.max_tokens,
-            eos_token_id=self.encoder.end_id,
+            eos_token_id=ends,
             pad_token_id=self.encoder.pad_id,
         )
         output = self.model.generate(
@@ -193,15 +215,15 @@ class TransformersSampler:
             generation_config=settings,
             logits_processor=LogitsProcessorList([draw]),
         )
-        return self._replies(
-            output[:, inputs["input_ids"].shape[1] :], torch.stack(draw.logprobs, 1)
-        )
+        sampled = output[:, inputs["input_ids"].shape[1] :]
+        return self._replies(sampled, torch.stack(draw.logprobs, 1), ends)
 
-    def _replies(self, sampled: Tensor, logprobs: Tensor) -> list[SampledReply]:
-        """Return tokens and log-probabilities, (B, T) each; ignore those after the first end
-        token.
+    @staticmethod
+    def _replies(sampled: Tensor, logprobs: Tensor, ends: Sequence[int]) -> list[SampledReply]:
+        """Replies from tokens and log-probabilities, (B, T) each; those after the first of the
+        `ends` don't count.
         """
-        ended = (sampled == self.encoder.end_id).long()
+        ended = torch.isin(sampled, torch.tensor(ends, device=sampled.device)).long()
         lengths = torch.where(ended.any(1), ended.argmax(1) + 1, sampled.shape[1]).tolist()
         return [
             SampledReply(tuple(ids[:length]), tuple(scores[:length]))

@@ -55,6 +55,10 @@ def _where_there_are_some(sound: Sequence[PPOEpisode]) -> dict[str, float]:
     if summaries := [summary for episode in sound for summary in episode.summaries.values()]:
         tokens = [float(len(summary.reply.ids)) for summary in summaries]
         found["rollout/summary_tokens"] = mean(tokens)
+    replies = [step.reply for episode in sound for step in episode.steps]
+    if any(reply.thoughts for reply in replies):
+        found["rollout/thought_tokens"] = mean([float(reply.thoughts) for reply in replies])
+        found["rollout/cut_thoughts"] = mean([float(any(reply.forced)) for reply in replies])
     thresholds = [each.level.iou_threshold for each in sound]
     if moved := [each for each in thresholds if each is not None]:
         found["rollout/iou_threshold"] = mean(moved)

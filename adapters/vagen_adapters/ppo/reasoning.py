@@ -143,7 +143,9 @@ def _spoken(
         (sequence.turn_ids.index(turn) + place, begin, field)
         for turn in sorted(set(sequence.turn_ids) - {NOT_SAMPLED})
         if (played := episode.steps[turn]).words
-        for place, begin in enumerate(encoder.begins(played.reply.ids))
+        for place, begin in enumerate(
+            encoder.begins(played.reply.answer), start=played.reply.thoughts
+        )
         for field in played.words
         if field.span[0] <= begin < field.span[1]
     ]

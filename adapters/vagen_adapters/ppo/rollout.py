@@ -25,6 +25,7 @@ from vagen_adapters.ppo.episodes import (
 )
 from vagen_adapters.ppo.generation import Prompt, SampledReply, Sampler, SampleSettings
 from vagen_adapters.ppo.metrics import Clock
+from vagen_adapters.ppo.thoughts import sample_replies, shown_thoughts
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.core import Observation
 from vagen_envs.sample.env import SampleEnv
@@ -180,9 +181,8 @@ class Rollout:
                     map(self._prompt, batch),
                     [self._seed(seed, episode) for episode in batch],
                 )
-                sampled = self.sampler.sample(
-                    list(prompts), replace(self.sampling, max_tokens=limit), seeds
-                )
+                sampling = replace(self.sampling, max_tokens=limit)
+                sampled = sample_replies(self.sampler, self.encoder, list(prompts), sampling, seeds)
                 replies |= zip(map(id, batch), sampled, strict=True)
         return [replies[id(episode)] for episode in episodes]
 
@@ -203,7 +203,7 @@ class Rollout:
                 self._attempt(self._compact, env, episode, reply)
             else:
                 moves.append(
-                    (env, episode, reply, self.encoder.read(reply.ids))
+                    (env, episode, reply, self.encoder.read(reply.answer))
                 )  # tokenizers keep to a thread
         for (env, episode, *_), step in zip(moves, self._each(self._step, moves), strict=True):
             self._attempt(self._take, env, episode, step)
@@ -271,6 +271,8 @@ class Rollout:
         if isinstance(step, Exception):
             raise step
         played, observation, terminated, truncated = step
+        if thought_ids := played.reply.ids[: played.reply.thoughts]:
+            played = replace(played, thoughts=self.encoder.read_thoughts(thought_ids))
         last_shown = (
             None if terminated else self._show(env, observation)
         )  # nobody reads on after an end
@@ -310,7 +312,7 @@ class Rollout:
         """
         now, request, observation = len(episode.turns), episode.last_shown, episode.pending
         assert request is not None and observation is not None  # noqa: S101, PT018 - for the type checker
-        waited, summary = Observation(observation["text"], None), self.encoder.read(reply.ids)
+        waited, summary = Observation(observation["text"], None), self.encoder.read(reply.answer)
         seen = self.context.in_prompt(waited, now, earlier=False, summaries={now: summary})
         episode.summaries[now] = PlayedSummary(request, reply, self.version)
         episode.last_shown, episode.pending = (
@@ -371,7 +373,9 @@ class Rollout:
     def _prompt(self, episode: PPOEpisode) -> Prompt:
         """The tokens and pictures before an episode's next reply."""
         steps = episode.steps
-        return lay_out(remembered(steps, len(steps), self.context), (), episode.last_shown).prompt
+        thoughts = shown_thoughts(self.context, for_summary=episode.pending is not None)
+        earlier = remembered(steps, len(steps), self.context)
+        return lay_out(earlier, (), episode.last_shown, thoughts=thoughts).prompt
 
     def _limit(self, episode: PPOEpisode) -> int:
         """The most tokens of the next reply."""
@@ -379,13 +383,18 @@ class Rollout:
 
     def _has_room(self, episode: PPOEpisode) -> bool:
         """Whether another reply can be read and written."""
-        return len(self._prompt(episode).ids) + self._limit(episode) <= self.max_length
+        written = self._limit(episode)
+        if self.sampling.max_thinking_tokens:
+            written += self.sampling.max_thinking_tokens + len(self.encoder.closing_ids)
+        return len(self._prompt(episode).ids) + written <= self.max_length
 
     def _fits(self, episode: PPOEpisode) -> bool:
         """Whether the last turn with its history and the observation after it can be read."""
         steps = episode.steps
         history = remembered(steps, len(steps) - 1, self.context)
-        return len(lay_out(history, steps[-1:], episode.last_shown).prompt.ids) <= self.max_length
+        thoughts = shown_thoughts(self.context, for_summary=False)
+        laid_out = lay_out(history, steps[-1:], episode.last_shown, thoughts=thoughts)
+        return len(laid_out.prompt.ids) <= self.max_length
 
 
 def _detection(env: gym.Env[Any, Any]) -> Detection | None:

@@ -237,7 +237,10 @@ class RolloutWorker:
             self.encoder,
             sampler,
             SampleSettings(
-                temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens
+                temperature=args.temperature,
+                top_p=args.top_p,
+                max_tokens=args.max_tokens,
+                max_thinking_tokens=args.max_thinking_tokens,
             ),
             context=args.context_policy,
             max_length=args.max_length,

@@ -62,6 +62,7 @@ class SavingTrainer(_BaseTrainer):
                 {"id": task.environment.id, "options": dict(task.options)} for task in args.tasks
             ],
             "max_tokens": args.max_tokens,
+            "max_thinking_tokens": args.max_thinking_tokens,
             "context": args.context,
             **self.about,
             "settings": json.loads(json.dumps(settings, default=str)),

@@ -145,7 +145,7 @@ class MultiTurnPPOTrainer(SavingTrainer):
                 "is given; pass one as score (see reasoning.ReasoningScore), take a recipe "
                 "that has one, or set 'turn'"
             )
-        self.encoder = ChatEncoder.from_pretrained(model)
+        self.encoder = ChatEncoder.from_pretrained(model, thinking=args.max_thinking_tokens > 0)
         check_layout(self.encoder)
         self._check_callbacks(callbacks or [], args)
         with errors_as(

@@ -270,7 +270,9 @@ class _Engine(Weights):
 
 
 def _sampling_settings(sampling: SampleSettings, forbidden_ids: Sequence[int]) -> dict[str, Any]:
+    stops = {} if sampling.stop_id is None else {"stop_token_ids": [sampling.stop_id]}
     return {
+        **stops,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "max_tokens": sampling.max_tokens,

@@ -8,7 +8,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,8 @@ class Trained(Agent):
                 if all(each in other.items() for other in options)
             ]
             self.env_options = dict(shared)
-            model, self._encoder = load_policy(self._folder)
+            self._thinks: int = self.card.get("max_thinking_tokens", 0)
+            model, self._encoder = load_policy(self._folder, thinking=self._thinks > 0)
         except (
             Exception
         ) as error:  # of files that are cut off or damaged, libraries raise whatever they like
@@ -87,6 +88,7 @@ class Trained(Agent):
             "name": self.name,
             "weights_sha256": digest.hexdigest(),
             "options": dict(self.env_options),
+            "trained_on": list(dict.fromkeys(self.trained_on)),
         }
 
     def check(self, env_id: str, config: Mapping[str, Any]) -> None:
@@ -105,47 +107,69 @@ class Trained(Agent):
                 text, call = self._most_likely(game, context, request, context.summary_tokens)
                 game.summaries.append(ContextSummary(now, text, call))
             shown = self._show(game, context, game.now)
-            return Reply(
-                self._most_likely(game, context, shown, self.card.get("max_tokens", 256))[0]
-            )
+            text, call = self._most_likely(game, context, shown, self.card.get("max_tokens", 256))
+            return Reply(text, call if self._thinks else None)
 
     def _most_likely(
         self, game: Game, context: ContextPolicy, last_shown: Any, limit: int
     ) -> tuple[str, Call]:
         """The most likely reply to the conversation so far, laid out as in training."""
         from vagen_adapters.ppo import episodes
-        from vagen_adapters.ppo.generation import SampledReply as Sampled
         from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler
+        from vagen_adapters.ppo.thoughts import sample_replies, shown_thoughts
 
-        def written(text: str) -> Sampled:
-            ids = (
-                *self._encoder.tokenizer(text, add_special_tokens=False)["input_ids"],
-                self._encoder.end_id,
-            )
-            return Sampled(ids, (0.0,) * len(ids))
+        steps, started = self._episode(game, context, last_shown).steps, time.perf_counter()
+        for_summary = context.summarises_before(len(game.turns)) and not any(
+            summary.before == len(game.turns) for summary in game.summaries
+        )
+        prompt = episodes.lay_out(
+            episodes.remembered(steps, len(steps), context),
+            (),
+            last_shown,
+            thoughts=shown_thoughts(context, for_summary=for_summary),
+        ).prompt
+        sampling = SampleSettings(
+            temperature=0.0, top_p=1.0, max_tokens=limit, max_thinking_tokens=self._thinks
+        )
+        sampler = TransformersSampler(self._model, self._encoder)
+        (answer,) = sample_replies(sampler, self._encoder, [prompt], sampling, [0])
+        ending: Ending = "stop" if answer.ids[-1] == self._encoder.end_id else "cut"
+        thought_ids = answer.ids[: answer.thoughts]
+        call = Call(
+            ending,
+            time.perf_counter() - started,
+            1,
+            prompt_tokens=len(prompt.ids),
+            completion_tokens=len(answer.ids),
+            reasoning=self._encoder.read_thoughts(thought_ids) or None,
+            reasoning_tokens=len(thought_ids) or None,
+            hidden=list(thought_ids) or None,
+        )
+        return self._encoder.read(answer.answer), call
+
+    def _episode(self, game: Game, context: ContextPolicy, last_shown: Any) -> Any:
+        """The game as the trainer would have played it."""
+        from vagen_adapters.ppo import episodes
 
         episode = episodes.PPOEpisode(episodes.LevelSeed(game.seed))
         for number, turn in enumerate(game.turns):
             shown = self._show(game, context, turn.observed, number)
-            episode.turns.append(episodes.PlayedTurn(shown, written(turn.reply), turn, ()))
-        for summary in (
-            game.summaries
-        ):  # only where they stand counts: what they say is in the observations after them
-            episode.summaries[summary.before] = episodes.PlayedSummary(
-                last_shown, written(summary.text)
-            )
-        steps, started = episode.steps, time.perf_counter()
-        prompt = episodes.lay_out(
-            episodes.remembered(steps, len(steps), context), (), last_shown
-        ).prompt
-        sampling = SampleSettings(temperature=0.0, top_p=1.0, max_tokens=limit)
-        (answer,) = TransformersSampler(self._model, self._encoder).sample([prompt], sampling, [0])
-        ending: Ending = "stop" if answer.ids[-1] == self._encoder.end_id else "cut"
-        seconds = time.perf_counter() - started
-        call = Call(
-            ending, seconds, 1, prompt_tokens=len(prompt.ids), completion_tokens=len(answer.ids)
-        )
-        return self._encoder.read(answer.ids), call
+            call = game.calls[number] if number < len(game.calls) else None
+            reply = self._written(turn.reply, call.hidden if call else None)
+            episode.turns.append(episodes.PlayedTurn(shown, reply, turn, ()))
+        # Only where summaries stand counts: what they say is in the observations after them.
+        for summary in game.summaries:
+            reply = self._written(summary.text, summary.call.hidden)
+            episode.summaries[summary.before] = episodes.PlayedSummary(last_shown, reply)
+        return episode
+
+    def _written(self, text: str, thought_ids: Sequence[int] | None) -> Any:
+        """A reply as tokens, after the thoughts before it."""
+        from vagen_adapters.ppo.generation import SampledReply
+
+        words = self._encoder.tokenizer(text, add_special_tokens=False)["input_ids"]
+        ids = (*(thought_ids or ()), *words, self._encoder.end_id)
+        return SampledReply(ids, (0.0,) * len(ids), thoughts=len(thought_ids or ()))
 
     def _show(
         self,

@@ -31,7 +31,7 @@ def bench(
         typer.Option(
             "--protocol",
             "-p",
-            help="`paper`, `paper-representations`, `strategies`, `ladder-ENV`, `sample`, a file.",
+            help="`paper`, `paper-trained`, `strategies`, `ladder-ENV`, `sample` … or a file.",
         ),
     ] = None,
     env: Annotated[

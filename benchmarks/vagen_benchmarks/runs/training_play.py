@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vagen_benchmarks.agents.base import Call
 from vagen_benchmarks.runs.episode import Ended, Episode
 from vagen_benchmarks.runs.protocol import Protocol, Task, episode_key, make_task
 from vagen_benchmarks.runs.run_folder import RunWriter
@@ -18,7 +19,7 @@ from vagen_benchmarks.stop_reasons import Stop
 
 if TYPE_CHECKING:
     from vagen_adapters.ppo.environments import TrainingTask
-    from vagen_adapters.ppo.episodes import PPOEpisode
+    from vagen_adapters.ppo.episodes import PlayedTurn, PPOEpisode
     from vagen_envs import Turn
     from vagen_envs.pictures import Picture
 
@@ -62,7 +63,8 @@ class TrainingPlay:
                 task = owners[name]
                 seed = episode.level.seed
                 key = (episode_key(agent, task, seed, 0), agent, task.label, task.split, seed, 0)
-                stored = Episode.played(key, turns, [None] * len(turns), _end_of(episode, turns))
+                calls = [_thoughts(each) for each in episode.turns]
+                stored = Episode.played(key, turns, calls, _end_of(episode, turns))
                 writer.add(stored, _pictures(turns))
             writer.note("end", at=_now(), scored=writer.scored)
 
@@ -90,6 +92,13 @@ def _end_of(episode: PPOEpisode, turns: Sequence[Turn]) -> Ended | None:
     if episode.failure is not None:
         return Ended(Stop.ENVIRONMENT, episode.failure)
     return None if turns else Ended(Stop.ENVIRONMENT, "no turn was played")
+
+
+def _thoughts(turn: PlayedTurn) -> Call | None:
+    """A model's own thoughts before a reply, as a benchmark stores those of an endpoint."""
+    if not turn.thoughts:
+        return None
+    return Call("cut" if turn.cut else "stop", 0.0, 0, reasoning=turn.thoughts)
 
 
 def _pictures(turns: Sequence[Turn]) -> list[Picture]:

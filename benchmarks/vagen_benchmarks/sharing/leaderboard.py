@@ -98,7 +98,9 @@ def _figures(
     if plan := Plan.of(run.protocol):
         table = plan_table(plan, rows)
         own = (
-            row for row in table.rows if not row.published and row.name.partition(", ")[0] == agent
+            row
+            for row in table.rows
+            if row.source == "run" and row.name.partition(", ")[0] == agent
         )
         return [(row.name, row.values) for row in own]
     by_task = {
