@@ -75,7 +75,7 @@ class Server:
         self.tenant = Tenant()
         self._share, self._config = share, ServiceConfig(**{"env_ids": [LAKE], **config})
 
-    def _make_worker(self):
+    def _make_worker(self, costly):
         self.workers.append(Worker())
         return self.workers[-1]
 
