@@ -169,7 +169,7 @@ def measure(name: str, seconds: float, has_keys: bool, workers: int) -> list[flo
         process = context.Process(target=crowd, args=(name, url, other, ready), daemon=True)
         if NEIGHBOURS[name] is not None:
             process.start()
-            ready.wait(120)
+            ready.wait(60)
         try:
             return waits_of(url, first, seconds)
         finally:
