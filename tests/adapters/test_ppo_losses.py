@@ -112,6 +112,7 @@ def test_both_kl_estimates_are_right_on_average():
         estimates = losses.kl_estimates(policy, reference, estimator)
         assert float((policy.exp() * estimates).sum()) == pytest.approx(exact, abs=1e-6)
     assert (losses.kl_estimates(policy, reference, "k3") >= 0).all()
+    torch.testing.assert_close(losses.kl_estimates(policy, reference, "k1"), policy - reference)
 
 
 # -- losses by name, each against a loop over tokens as its paper writes it ----------------------------------------
