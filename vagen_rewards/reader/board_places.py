@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from vagen_rewards.reader.board_sides import AXES, where
 from vagen_rewards.reader.claims import Fact, Unclear
+from vagen_rewards.reader.clauses import Relation
 from vagen_rewards.reader.facts import At, Between, Region, Within
 from vagen_rewards.reader.labels import Labels
-from vagen_rewards.reader.sentences import Relation
 from vagen_rewards.reader.words import Mention
 
 PLAYER = Mention("player")

@@ -96,6 +96,12 @@ class Reading(NamedTuple):
     matters: tuple[Span, ...] = ()
 
     @classmethod
+    def of_none(cls, text: str) -> Self:
+        """Of a text that isn't read, or that takes back what it says."""
+        whole = ((0, len(text)),)
+        return cls((), whole, whole)
+
+    @classmethod
     def of(cls, claims: Iterable[Claim], unread: Iterable[tuple[Span, bool]]) -> Self:
         """From claims and from spans that weren't read, with whether they matter."""
         left = sorted(unread)
@@ -170,7 +176,7 @@ def read(kind: str, text: str, part: Part) -> Reading:
     A text longer than `MAX_TEXT` or with large gaps isn't read.
     """
     too_long = len(text) > MAX_TEXT or _GAP.search(text)
-    return Reading.of((), [((0, len(text)), True)]) if too_long else _entry(kind)[0](text, part)
+    return Reading.of_none(text) if too_long else _entry(kind)[0](text, part)
 
 
 def mark(state: Any, reading: Reading, part: Part) -> Marks:

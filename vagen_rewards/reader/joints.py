@@ -7,6 +7,8 @@ leads to.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from vagen_rewards.reader.words import Mention, Word
 
 _BEFORE_THINGS = ("ALL", "NO", "NUM", "THING", "JOINT", "THERE", "OF", "ORDER", "PICTURE")
@@ -18,50 +20,52 @@ _LABELLED = ("IS", "COLON", "SHARE")
 """What follows the number of a thing, as in "box 1 is"; in "goal 1 up" the number is a distance."""
 
 
-class Names:
-    """Names the things that have no name of their own, such as "a hole" and "another one"."""
+class Names(NamedTuple):
+    """Names of things that have none of their own, such as "a hole" and "another one"."""
 
-    def __init__(self) -> None:
-        self._count = 0
-        self._several = ""  # the kind of which "another" is one
+    unnamed: int = 0  # things that got a name
+    several: str = ""  # the kind of which "another" is one
 
-    def named(self, words: list[Word]) -> list[Word]:
-        """The words, with articles and numbers joined to the things that they belong to."""
+    def given(self, words: list[Word]) -> tuple[list[Word], Names]:
+        """The words, with articles and numbers joined to their things, and the names after them."""
+        names = self
         found: list[Word] = []
         for word in words:
-            last = found[-1] if found else None
             if word.kind == "THING":
-                found[-1:] = self._thing(last, word)
+                names = names._with(found, word)
             elif word.kind in ("WAY", "EXACT") and _is_owner(found):
                 found[-2:] = [Word("POSS", found[-2].value.kind, found[-2].span), word]
             else:
                 found.append(word)
-            if _is_label(found[:-1], word):
+            if len(found) > 2 and _is_label(found[-3], found[-2], word):
                 found[-3:] = [_labelled(*found[-3:-1]), found[-1]]
-        if _is_label(found, None):
+        if len(found) > 1 and _is_label(found[-2], found[-1], None):
             found[-2:] = [_labelled(*found[-2:])]
-        return [self._other_one(word) for word in found if word.kind != "A"]
+        for i, word in enumerate(found):
+            if word.kind == "ANOTHER" and names.several:
+                names, mention = names._new(names.several)
+                found[i] = Word("THING", mention, word.span)
+        return [word for word in found if word.kind != "A"], names
 
-    def _thing(self, last: Word | None, word: Word) -> list[Word]:
-        before = [] if last is None else [last]
+    def _with(self, found: list[Word], word: Word) -> Names:
+        """Add a thing to the words before it; an article or a number makes it one of its kind."""
         mention: Mention = word.value
-        if mention.plural:
-            self._several = mention.kind
+        last = found[-1] if found else None
+        names = self._replace(several=mention.kind) if mention.plural else self
         single = last is not None and (last.kind in ("A", "ANOTHER") or last.value == 1.0)
-        if not single or mention.plural or mention.label:
-            return [*before, word]
-        self._several = mention.kind
-        named = word._replace(value=self._new(mention.kind), span=(before[0].span[0], word.span[1]))
-        return [*before, named] if before[0].kind == "NUM" else [named]
+        if last is None or not single or mention.plural or mention.label:
+            found.append(word)
+            return names
+        names, new = self._new(mention.kind)
+        named = word._replace(value=new, span=(last.span[0], word.span[1]))
+        if last.kind == "NUM":
+            found.append(named)
+        else:
+            found[-1] = named
+        return names
 
-    def _other_one(self, word: Word) -> Word:
-        if word.kind != "ANOTHER" or not self._several:
-            return word
-        return Word("THING", self._new(self._several), word.span)
-
-    def _new(self, kind: str) -> Mention:
-        self._count += 1
-        return Mention(kind, f"a{self._count}")
+    def _new(self, kind: str) -> tuple[Names, Mention]:
+        return Names(self.unnamed + 1, kind), Mention(kind, f"a{self.unnamed + 1}")
 
 
 def _is_owner(found: list[Word]) -> bool:
@@ -73,11 +77,11 @@ def _labelled(thing: Word, number: Word) -> Word:
     return thing._replace(value=thing.value._replace(label=f"{number.value:g}"))
 
 
-def _is_label(found: list[Word], after: Word | None) -> bool:
-    """Whether the words end with a number that names a thing, as in "box1" and "box 1 is"."""
-    if [word.kind for word in found[-2:]] != ["THING", "NUM"] or found[-2].value.plural:
+def _is_label(thing: Word, number: Word, after: Word | None) -> bool:
+    """Whether a number names the thing before it, as in "box1" and "box 1 is"."""
+    if number.kind != "NUM" or thing.kind != "THING" or thing.value.plural:
         return False
-    glued = found[-2].span[1] == found[-1].span[0]
+    glued = thing.span[1] == number.span[0]
     return glued or (after is not None and after.kind in _LABELLED)
 
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from vagen_envs.core import State
 from vagen_envs.navigation.state import words as spoken
 from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span, every
+from vagen_rewards.reader.clauses import Clause, Relation
 from vagen_rewards.reader.dictionaries import Dict, data_in, words_in
-from vagen_rewards.reader.sentences import Clause, Relation, read_sentences
+from vagen_rewards.reader.sentences import World, read_sentences
 from vagen_rewards.reader.words import Mention, Word, phrases, vocabulary
 
 MOST_VISIBLE = 5
@@ -123,20 +124,14 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
                 unread.append((span, True))
             else:
                 claims.append(Claim(span, fact))
-    for sentence in read_sentences(kind, plain, part, prepare=_objects):
-        if sentence.retracts:
-            return Reading.of((), [((0, len(text)), True)])
-        facts: list[Claim] = []
-        for clause in sentence.clauses:
-            own = _facts(clause)
-            if own is None:
-                unread.append((sentence.span, True))
-                break
-            facts += [Claim(clause.span, fact) for fact in own]
-        else:
-            claims += facts
-            unread += sentence.unread
-    return Reading.of(claims, unread)
+    told = read_sentences(World(kind, _told, prepare=_objects), plain, part)
+    if told.retracts:
+        return Reading.of_none(text)
+    return Reading.of([*claims, *told.claims], [*unread, *told.unread])
+
+
+def _told(clause: Clause, topic: None) -> tuple[list[Fact] | None, None]:
+    return _facts(clause), topic
 
 
 def _objects(words: list[Word]) -> list[Word]:

@@ -13,8 +13,9 @@ from vagen_envs.core import State
 from vagen_envs.svg.state import colour_name
 from vagen_rewards.reader import colours
 from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span, every
+from vagen_rewards.reader.clauses import Clause, Relation
 from vagen_rewards.reader.dictionaries import Dict, data_in, numbers_of, words_in
-from vagen_rewards.reader.sentences import Clause, Relation, read_sentences
+from vagen_rewards.reader.sentences import World, read_sentences
 from vagen_rewards.reader.words import Word, phrases
 
 TOLERANCE = 15
@@ -122,18 +123,16 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
         if not own:
             start, end = data.span
             plain = plain[:start] + text[start:end] + plain[end:]
-    for sentence in read_sentences(kind, plain, part, "elements", _joined):
-        if sentence.retracts:
-            return Reading.of((), [((0, len(text)), True)])
-        unread += sentence.unread
-        for clause in sentence.clauses:
-            where = clause.value.get("PICTURE", where)
-            facts = _facts(clause, where)
-            if facts is None:
-                unread.append((sentence.span, True))
-            else:
-                claims += [Claim(clause.span, fact) for fact in facts]
-    return Reading.of(claims, unread)
+    told = read_sentences(World(kind, _told, "elements", _joined), plain, part, where)
+    if told.retracts:
+        return Reading.of_none(text)
+    return Reading.of([*claims, *told.claims], [*unread, *told.unread])
+
+
+def _told(clause: Clause, where: str) -> tuple[list[Fact] | None, str]:
+    """The elements of a sentence, and the picture that it names or that was named before."""
+    where = clause.value.get("PICTURE", where)
+    return _facts(clause, where), where
 
 
 def _joined(words: list[Word]) -> list[Word]:

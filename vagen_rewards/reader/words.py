@@ -186,44 +186,29 @@ def _longest(kind: str) -> dict[str, int]:
     return found
 
 
-def sentences(kind: str, text: str, part: Part) -> Iterator[tuple[Span, list[Word]]]:
-    """The sentences of a text with their words; a question has the word `?`."""
-    plain = text.lower().translate(_LOOSE)
-    if len(plain) != len(text):  # letters whose small form is longer
-        yield (0, len(text)), [Word("UNKNOWN", "", (0, len(text)))]
-        return
+def sentences(text: str) -> Iterator[tuple[int, str]]:
+    """The sentences of a text in lower case, and where they begin; a question ends with `?`."""
+    plain = text.lower()
+    if len(plain) != len(text):  # of a letter whose small form is longer
+        plain = "".join([letter.lower()[0] for letter in text])
+    plain = plain.translate(_LOOSE)
     start = 0
     for end in [*_END.finditer(plain), None]:
         stop = end.start() if end else len(plain)
         begin = _BULLET.match(plain, start, stop).end()  # type: ignore[union-attr]
-        if any(map(str.isalnum, plain[begin:stop])):
-            asked = end is not None and end[0] == "?"
-            words = _words(kind, plain, (begin, stop), part)
-            yield (begin, stop), words + [Word("DOUBT", "?", (stop, stop + 1))] * asked
+        sentence = plain[begin:stop]
+        if any(map(str.isalnum, sentence)):
+            yield begin, f"{sentence}?" if end is not None and end[0] == "?" else sentence
         start = end.end() if end else stop
 
 
-def _words(kind: str, text: str, span: Span, part: Part) -> list[Word]:
+def words_of(kind: str, sentence: str, part: Part) -> list[Word]:
     """The words of a sentence, longest phrases first, without what is passed over."""
-    start, end = span
-    return [
-        Word(word.kind, word.value, (word.span[0] + start, word.span[1] + start))
-        for word in _words_of(kind, text[start:end], part)
-    ]
-
-
-@functools.lru_cache(maxsize=8192)
-def _words_of(kind: str, sentence: str, part: Part) -> tuple[Word, ...]:
-    """The words of a sentence by themselves: texts about other states have many of the same."""
-    fillers = vocabulary()["filler"]["words"]
-    raw = [
-        match
-        for match in _WORD.finditer(sentence)
-        if match[0] not in fillers and match[0] not in _SIGNS
-    ]
-    texts = tuple([match[0] for match in raw])
     known = phrases(kind)
     longest = _longest(kind)
+    passed_over = _passed_over()
+    raw = [match for match in _WORD.finditer(sentence) if match[0] not in passed_over]
+    texts = tuple([match[0] for match in raw])
     found: list[Word] = []
     i = 0
     while i < len(raw):
@@ -231,10 +216,16 @@ def _words_of(kind: str, sentence: str, part: Part) -> tuple[Word, ...]:
         while count and texts[i : i + count] not in known:
             count -= 1
         where = (raw[i].start(), raw[i + max(count, 1) - 1].end())
-        entry = known[texts[i : i + count]] if count else _single(texts[i])
-        found.append(_adapted(Word(*entry, where), texts[i + 1 : i + 3], part))
+        name, value = known[texts[i : i + count]] if count else _single(texts[i])
+        if name != "SKIP":
+            found.append(_adapted(Word(name, value, where), texts[i + 1 : i + 3], part))
         i += count or 1
-    return tuple([word for word in found if word.kind != "SKIP"])
+    return found
+
+
+@functools.cache
+def _passed_over() -> frozenset[str]:
+    return _SIGNS.union(vocabulary()["filler"]["words"])
 
 
 def _adapted(word: Word, after: Phrase, part: Part) -> Word:
@@ -252,4 +243,4 @@ def _single(text: str) -> tuple[str, Any]:
         return "COLOUR", text
     if text[-1].isdecimal():
         return "NUM", float(text)
-    return "UNKNOWN", text
+    return ("DOUBT" if text == "?" else "UNKNOWN"), text

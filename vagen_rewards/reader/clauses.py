@@ -1,0 +1,186 @@
+"""Clauses by the grammar: relations of things, as the parser finds them.
+
+`grammar.lark` has the forms.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedInput
+from lark.lexer import Lexer
+
+from vagen_rewards.reader.words import Mention, Word
+
+_NUMBERS = {"every": 0, "none": -1}
+
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Relation(NamedTuple):
+    """Where something is, as one part of a clause says.
+
+    Attributes:
+        how: the form, as `grammar.lark` names it.
+        ways: directions.
+        other: what it is seen from, if that is named.
+        amount: a number, such as the distance along the directions.
+        unit: of the amount: `any`, `row`, `column`, or a length in metres.
+        exact: whether it is "directly" there.
+        value: each word of the form by its class, such as a cell.
+        also: what else it is seen from, as in "above the player and the box".
+    """
+
+    how: str
+    ways: tuple[str, ...] = ()
+    other: Mention | None = None
+    amount: float | None = None
+    unit: str | float = ""
+    exact: bool = False
+    value: Mapping[str, Any] = _NOTHING
+    also: tuple[Mention, ...] = ()
+
+
+def places_another(relations: tuple[Relation, ...]) -> bool:
+    """Whether a place may be the other thing's, as in "right of the handle at (1, 2, 3)"."""
+    pairs = itertools.pairwise(relations)
+    return any(one.other is not None and two.how == "at" for one, two in pairs)
+
+
+class Things(NamedTuple):
+    """What a clause speaks of.
+
+    `number` is 0 for all of them, -1 for none, `None` if it isn't said.
+    """
+
+    names: tuple[Mention, ...]
+    number: int | None = None
+
+
+class Clause(NamedTuple):
+    """What a clause says."""
+
+    form: str  # as `grammar.lark` names it
+    things: Things
+    relations: tuple[Relation, ...] = ()
+    value: Mapping[str, Any] = _NOTHING  # each word of the form by its class
+
+
+class Shape(NamedTuple):
+    """A form of the grammar: places of words among those of a clause, and forms within it."""
+
+    name: str
+    places: tuple[int, ...]
+    inner: tuple[Shape, ...]
+
+
+class _Places(Lexer):
+    """Gives the classes of words with their places."""
+
+    def __init__(self, _conf: object) -> None: ...
+
+    def lex(self, data: Sequence[str]) -> Iterator[Token]:  # type: ignore[override]
+        for place, kind in enumerate(data):
+            yield Token(kind, place)
+
+
+def grammar() -> str:
+    """The text of the grammar."""
+    return files("vagen_rewards.reader").joinpath("grammar.lark").read_text(encoding="utf-8")
+
+
+@functools.cache
+def parser(start: str) -> Lark:
+    """The parser of a kind of sentence, `clause` or `elements`."""
+    return Lark(grammar(), parser="lalr", lexer=_Places, start=start)
+
+
+def parsed(start: str, words: Sequence[Word]) -> Clause | None:
+    """What the words of a clause say; `None` if the grammar has no such form."""
+    shape = _shape(start, tuple([word.kind for word in words]))
+    return None if shape is None else _clause(shape, words)
+
+
+@functools.lru_cache(maxsize=8192)
+def _shape(start: str, kinds: tuple[str, ...]) -> Shape | None:
+    """The form of words of these classes, whatever they are: texts have many of the same."""
+    try:
+        tree: Any = parser(start).parse(kinds)
+    except UnexpectedInput:
+        return None
+    return _shape_of(tree)
+
+
+def _shape_of(tree: Tree[Token]) -> Shape:
+    places = [child.value for child in tree.children if isinstance(child, Token)]
+    inner = [_shape_of(child) for child in tree.children if isinstance(child, Tree)]
+    return Shape(str(tree.data), tuple(places), tuple(inner))
+
+
+# -- what a form says of the words in it
+
+
+def _clause(shape: Shape, words: Sequence[Word]) -> Clause:
+    relations: tuple[Relation, ...] = ()
+    things: Things | None = None
+    for form in shape.inner:
+        if form.name in ("parts", "items"):
+            relations = tuple([_relation(each, words) for each in form.inner])
+        elif form.name != "thing":
+            things = _things(form, words)
+    mentions = _mentions(shape, words)
+    value = _values(shape, words) | {"OTHER": mentions[:1]}
+    return Clause(shape.name, things or Things(mentions), relations, value)
+
+
+def _things(shape: Shape, words: Sequence[Word]) -> Things:
+    number = _NUMBERS.get(shape.name)
+    if shape.name == "counted":
+        number = int(words[shape.places[0]].value)
+    return Things(_mentions(shape, words), number)
+
+
+def _relation(shape: Shape, words: Sequence[Word]) -> Relation:
+    if shape.name in ("seen_from", "side"):
+        return _of_another(shape, words)
+    value = _values(shape, words)
+    ways: list[str] = []
+    for form in shape.inner:
+        if form.name == "ways":
+            ways += [way for place in form.places for way in words[place].value]
+    mentions = _mentions(shape, words)
+    other = mentions[0] if mentions else None
+    return Relation(
+        shape.name,
+        tuple(ways),
+        Mention(value["POSS"]) if "POSS" in value else other,
+        value.get("NUM"),
+        value.get("UNIT", value.get("LENGTH", "")),
+        "EXACT" in value,
+        value | {"MENTIONS": mentions},
+    )
+
+
+def _of_another(shape: Shape, words: Sequence[Word]) -> Relation:
+    """A direction from things that are named, or on the board."""
+    relation = _relation(shape.inner[0], words)
+    if shape.name == "side":
+        return relation._replace(how="side")
+    others = _mentions(shape, words)
+    return relation._replace(other=others[0], also=others[1:])
+
+
+def _values(shape: Shape, words: Sequence[Word]) -> dict[str, Any]:
+    return {words[place].kind: words[place].value for place in shape.places}
+
+
+def _mentions(shape: Shape, words: Sequence[Word]) -> tuple[Mention, ...]:
+    named = [form.places[0] for form in shape.inner if form.name == "thing"]
+    return tuple([words[place].value for place in named])
