@@ -16,7 +16,11 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 from lark.lexer import Lexer
 
+from vagen_rewards.reader.joints import Kind, clauses
 from vagen_rewards.reader.words import Mention, Word
+
+_TELLS = ("IS", "COLON", "CELL", "THERE")
+"""Classes of words that tell what is: a plan that has one of them matters too."""
 
 _NUMBERS = {"every": 0, "none": -1}
 
@@ -74,11 +78,24 @@ class Clause(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A form of the grammar: places of words among those of a clause, and forms within it."""
+    """A form of the grammar: places of words in a sentence, and forms within it."""
 
     name: str
     places: tuple[int, ...]
     inner: tuple[Shape, ...]
+
+
+class Form(NamedTuple):
+    """A clause by the classes of its words.
+
+    Attributes:
+        first, last: places of its first and last word.
+        shape: `None` if it is a plan.
+    """
+
+    first: int
+    last: int
+    shape: Shape | None
 
 
 class _Places(Lexer):
@@ -86,8 +103,8 @@ class _Places(Lexer):
 
     def __init__(self, _conf: object) -> None: ...
 
-    def lex(self, data: Sequence[str]) -> Iterator[Token]:  # type: ignore[override]
-        for place, kind in enumerate(data):
+    def lex(self, data: Sequence[Kind]) -> Iterator[Token]:  # type: ignore[override]
+        for kind, place in data:
             yield Token(kind, place)
 
 
@@ -102,17 +119,28 @@ def parser(start: str) -> Lark:
     return Lark(grammar(), parser="lalr", lexer=_Places, start=start)
 
 
-def parsed(start: str, words: Sequence[Word]) -> Clause | None:
-    """What the words of a clause say; `None` if the grammar has no such form."""
-    shape = _shape(start, tuple([word.kind for word in words]))
-    return None if shape is None else _clause(shape, words)
-
-
 @functools.lru_cache(maxsize=8192)
-def _shape(start: str, kinds: tuple[str, ...]) -> Shape | None:
-    """The form of words of these classes, whatever they are: texts have many of the same."""
+def forms(start: str, kinds: tuple[str, ...]) -> tuple[Form, ...] | None:
+    """The clauses of words of these classes, whatever they are: texts have many of the same.
+
+    `None` if the grammar has no form of one.
+    """
+    found = []
+    parts = clauses(kinds) if start == "clause" else [[(kind, i) for i, kind in enumerate(kinds)]]
+    for part in parts:
+        own = {kind for kind, _ in part}
+        shape = None
+        if part[0][0] != "PLAN" or not own.isdisjoint(_TELLS):
+            shape = _shape(start, part)
+            if shape is None:
+                return None
+        found.append(Form(part[0][1], part[-1][1], shape))
+    return tuple(found)
+
+
+def _shape(start: str, part: list[Kind]) -> Shape | None:
     try:
-        tree: Any = parser(start).parse(kinds)
+        tree: Any = parser(start).parse(part)
     except UnexpectedInput:
         return None
     return _shape_of(tree)
@@ -127,7 +155,8 @@ def _shape_of(tree: Tree[Token]) -> Shape:
 # -- what a form says of the words in it
 
 
-def _clause(shape: Shape, words: Sequence[Word]) -> Clause:
+def clause(shape: Shape, words: Sequence[Word]) -> Clause:
+    """What the words of a sentence say in one of its forms."""
     relations: tuple[Relation, ...] = ()
     things: Things | None = None
     for form in shape.inner:

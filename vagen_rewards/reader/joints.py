@@ -7,6 +7,7 @@ leads to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from vagen_rewards.reader.words import Mention, Word
@@ -85,58 +86,66 @@ def _is_label(thing: Word, number: Word, after: Word | None) -> bool:
     return glued or (after is not None and after.kind in _LABELLED)
 
 
-def clauses(words: list[Word]) -> list[list[Word]]:
+Kind = tuple[str, int]
+"""The class of a word, and the word's place in the sentence."""
+
+
+def clauses(kinds: Sequence[str]) -> list[list[Kind]]:
     """The clauses of a sentence, with joints of things as `JOINT` and others as `AND`."""
-    found: list[list[Word]] = [[]]
-    i = 0
-    while i < len(words):
-        word = words[i]
-        if word.kind == "PLAN":
-            found.append(words[i:])
+    found: list[list[Kind]] = [[]]
+    place = 0
+    while place < len(kinds):
+        kind = kinds[place]
+        if kind == "PLAN":
+            found.append(list(zip(kinds[place:], range(place, len(kinds)), strict=True)))
             break
-        if word.kind == "CLAUSE":
-            found.append([])
-        if word.kind != "AND":
-            found[-1] += [word] * (word.kind != "CLAUSE")
-            i += 1
-            continue
-        while i < len(words) and words[i].kind == "AND":
-            i += 1
-        kind = _joined(found[-1], words[i:])
         if kind == "CLAUSE":
             found.append([])
-        elif kind:
-            found[-1].append(word._replace(kind=kind))
+        elif kind != "AND":
+            found[-1].append((kind, place))
+        elif not place or kinds[place - 1] != "AND":
+            joint = _joined([each for each, _ in found[-1]], _after(kinds, place))
+            if joint == "CLAUSE":
+                found.append([])
+            elif joint:
+                found[-1].append((joint, place))
+        place += 1
     return [clause for clause in found if clause]
 
 
-def _joined(before: list[Word], after: list[Word]) -> str:
+def _after(kinds: Sequence[str], place: int) -> Sequence[str]:
+    """What follows the joints that begin at a place."""
+    while place < len(kinds) and kinds[place] == "AND":
+        place += 1
+    return kinds[place:]
+
+
+def _joined(before: Sequence[str], after: Sequence[str]) -> str:
     """What a joint joins: `JOINT`, `AND` or `CLAUSE`; nothing if it is idle."""
     if _is_idle(before, after):
         return ""
-    if after[0].kind in ("THERE", "PICTURE", "ORDER") or _is_told(before):
+    if after[0] in ("THERE", "PICTURE", "ORDER") or _is_told(before):
         return "CLAUSE"
-    kinds = [word.kind for word in after]
-    if kinds[0] in _QUANTITIES:
-        kinds = kinds[1:]
-    if kinds[:1] != ["THING"]:
+    if after[0] in _QUANTITIES:
+        after = after[1:]
+    if not after or after[0] != "THING":
         return "AND"
-    if any(word.kind == "ORDER" for word in before):
+    if "ORDER" in before:
         return "JOINT"
-    if all(word.kind in _BEFORE_THINGS for word in before):
-        return "AND" if before[0].kind == "OF" and len(before) == 2 else "JOINT"
-    ends = kinds[1:2] in ([], ["AND"])
-    return "JOINT" if before[-1].kind == "THING" and ends else "CLAUSE"
+    if all(kind in _BEFORE_THINGS for kind in before):
+        return "AND" if before[0] == "OF" and len(before) == 2 else "JOINT"
+    ends = len(after) < 2 or after[1] == "AND"
+    return "JOINT" if before[-1] == "THING" and ends else "CLAUSE"
 
 
-def _is_idle(before: list[Word], after: list[Word]) -> bool:
+def _is_idle(before: Sequence[str], after: Sequence[str]) -> bool:
     """Whether a joint has nothing to join on one side."""
     if not before or not after:
         return True
-    return before[-1].kind in ("COLON", "IS", "ORDER") or after[0].kind == "IS"
+    return before[-1] in ("COLON", "IS", "ORDER") or after[0] == "IS"
 
 
-def _is_told(before: list[Word]) -> bool:
+def _is_told(before: Sequence[str]) -> bool:
     """Whether the words are a whole clause, as in "to my left is a hole, and …"."""
-    told = any(word.kind in ("IS", "THERE") for word in before)
-    return told and before[0].kind in _PLACES and before[-1].kind == "THING"
+    told = "IS" in before or "THERE" in before
+    return told and before[0] in _PLACES and before[-1] == "THING"

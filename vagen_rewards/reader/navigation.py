@@ -137,22 +137,23 @@ def _told(clause: Clause, topic: None) -> tuple[list[Fact] | None, None]:
 def _objects(words: list[Word]) -> list[Word]:
     """Runs of unknown words are names of objects: a state has any of some hundred types."""
     found: list[Word] = []
+    before = ""
     for word in words:
-        name = _name(word)
-        before = _name(found[-1]) if found else ""
+        name = _name(word) if word.kind in ("THING", "UNKNOWN") else ""
         if name and before:
-            whole = Mention(f"{before} {name}")
-            found[-1] = Word("THING", whole, (found[-1].span[0], word.span[1]))
+            name = f"{before} {name}"
+            found[-1] = Word("THING", Mention(name), (found[-1].span[0], word.span[1]))
         else:
             found.append(Word("THING", Mention(name), word.span) if name else word)
+        before = name
     return found
 
 
 def _name(word: Word) -> str:
-    """What a word may say of an object's name; nothing if it is none."""
+    """What a thing or an unknown word may say of an object's name; nothing if it is none."""
     if word.kind == "THING":
         return "" if word.value.kind in ("player", "target", "it") else str(word.value.kind)
-    return str(word.value) if word.kind == "UNKNOWN" and word.value.isalpha() else ""
+    return str(word.value) if word.value.isalpha() else ""
 
 
 def _facts(clause: Clause) -> list[Fact] | None:

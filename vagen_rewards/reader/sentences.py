@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from vagen_rewards.reader.claims import Claim, Fact, Part, Span
-from vagen_rewards.reader.clauses import Clause, parsed
-from vagen_rewards.reader.joints import Names, clauses
+from vagen_rewards.reader.clauses import Clause, clause, forms
+from vagen_rewards.reader.joints import Names
 from vagen_rewards.reader.words import Mention, Word, sentences, words_of
 
 _NAMES = (
@@ -32,9 +32,6 @@ An unread sentence that has one of them matters.
 """
 
 _IT = Mention("it")
-
-_TELLS = ("IS", "COLON", "CELL", "THERE")
-"""Classes of words that tell what is: a plan that has one of them matters too."""
 
 Unread = tuple[Span, bool]
 """A span that wasn't read, and whether it names things, places or distances."""
@@ -113,34 +110,30 @@ def _told(world: World, sentence: str, part: Part, before: Before) -> Told:
     if world.prepare:
         words = world.prepare(words)
     words, names = before.names.given(words)
+    kinds = tuple([word.kind for word in words])
     whole = (0, len(sentence))
-    named = any(word.kind in _NAMES and word.value != _IT for word in words)
-    unread = Told((), ((whole, named),), False, Before(names, before.topic))
-    kinds = {word.kind for word in words}
-    if not kinds.isdisjoint(("DOUBT", "DENIAL")):
-        return unread._replace(retracts="DENIAL" in kinds and not named)
+    if "DOUBT" in kinds or "DENIAL" in kinds:
+        retracts = "DENIAL" in kinds and not _matters(words)
+        return Told((), ((whole, _matters(words)),), retracts, Before(names, before.topic))
+    found = forms(world.start, kinds) if words else ()
+    if found is None:
+        return Told((), ((whole, _matters(words)),), False, Before(names, before.topic))
     claims: list[Claim] = []
     left: list[Unread] = []
     topic = before.topic
-    for clause, span in _clauses(world, words, whole):
-        if clause[0].kind == "PLAN" and {word.kind for word in clause}.isdisjoint(_TELLS):
-            left.append((span, False))
+    for i, form in enumerate(found):
+        begin = words[form.first].span[0] if i else 0
+        end = words[form.last].span[1] if i + 1 < len(found) else len(sentence)
+        if form.shape is None:
+            left.append(((begin, end), False))
             continue
-        read = parsed(world.start, clause)
-        if read is None:
-            return unread
-        facts, topic = world.facts(read, topic)
+        facts, topic = world.facts(clause(form.shape, words), topic)
         if facts is None:
-            return unread._replace(unread=((whole, True),))
-        claims += [Claim(span, fact) for fact in facts]
+            return Told((), ((whole, True),), False, Before(names, topic))
+        claims += [Claim((begin, end), fact) for fact in facts]
     return Told(tuple(claims), tuple(left), False, Before(names, topic))
 
 
-def _clauses(world: World, words: list[Word], whole: Span) -> list[tuple[list[Word], Span]]:
-    """The clauses of a sentence with their characters, which cover the whole sentence."""
-    parts = clauses(words) if world.start == "clause" else [words]
-    if not parts or not parts[0]:
-        return []
-    begins = [whole[0], *(part[0].span[0] for part in parts[1:])]
-    ends = [*(part[-1].span[1] for part in parts[:-1]), whole[1]]
-    return list(zip(parts, zip(begins, ends, strict=True), strict=True))
+def _matters(words: list[Word]) -> bool:
+    """Whether words that weren't read may hold a false claim."""
+    return any(word.kind in _NAMES and word.value != _IT for word in words)

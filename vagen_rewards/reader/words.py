@@ -29,6 +29,7 @@ _SIGNS = frozenset("-~#\"'")
 """Signs that are passed over by themselves."""
 
 _ENDS_PLURAL = {"x": "es", "h": "es"}
+_RIGHT = ("right",)
 _BEFORE_RIGHT = ("above", "over", "below", "beneath", "underneath", "behind", "ahead", "in front")
 """Words before which "right" means exactly, as in "right above"."""
 
@@ -210,16 +211,20 @@ def words_of(kind: str, sentence: str, part: Part) -> list[Word]:
     raw = [match for match in _WORD.finditer(sentence) if match[0] not in passed_over]
     texts = tuple([match[0] for match in raw])
     found: list[Word] = []
-    i = 0
-    while i < len(raw):
-        count = min(longest.get(texts[i], 0), len(raw) - i)
-        while count and texts[i : i + count] not in known:
+    next_place = 0
+    for place, text in enumerate(texts):
+        if place < next_place:
+            continue
+        count = min(longest.get(text, 0), len(texts) - place)
+        while count and texts[place : place + count] not in known:
             count -= 1
-        where = (raw[i].start(), raw[i + max(count, 1) - 1].end())
-        name, value = known[texts[i : i + count]] if count else _single(texts[i])
-        if name != "SKIP":
-            found.append(_adapted(Word(name, value, where), texts[i + 1 : i + 3], part))
-        i += count or 1
+        next_place = place + (count or 1)
+        name, value = known[texts[place:next_place]] if count else _single(text)
+        if name == "SKIP":
+            continue
+        word = Word(name, value, (raw[place].start(), raw[next_place - 1].end()))
+        adapts = name == "WILL" or value == _RIGHT
+        found.append(_adapted(word, texts[place + 1 : place + 3], part) if adapts else word)
     return found
 
 
@@ -231,7 +236,7 @@ def _passed_over() -> frozenset[str]:
 def _adapted(word: Word, after: Phrase, part: Part) -> Word:
     if word.kind == "WILL":  # an observation doesn't tell the future
         return word._replace(kind="IS" if part == "world_modeling" else "DOUBT")
-    if word.value == ("right",) and " ".join(after).startswith(_BEFORE_RIGHT):
+    if word.value == _RIGHT and " ".join(after).startswith(_BEFORE_RIGHT):
         return word._replace(kind="EXACT", value="right")
     return word
 
