@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_envs.navigation.state import words as spoken
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span, every
+from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span, Verdicts, every
 from vagen_rewards.reader.clauses import Clause, Relation
 from vagen_rewards.reader.dictionaries import Dict, data_in, words_in
 from vagen_rewards.reader.sentences import World, read_sentences
@@ -258,11 +258,11 @@ def _metres(value: Any) -> float | None:
     return float(match[1]) if match else None
 
 
-def mark(state: State, reading: Reading, _part: Part) -> Marks:
+def mark(state: State, verdicts: Verdicts, _part: Part) -> Marks:
     """The target's direction must be stated, unless it is out of sight; other objects count as
     claims.
     """
-    facts = [claim.key for claim in reading.claims if claim.holds(state)]
+    facts = [fact for fact, held in verdicts.items() if held]
     told = any(isinstance(fact, Seen) and fact.ways and fact.is_target(state) for fact in facts)
     found = told or not getattr(state, "target_in_sight", True)
-    return dataclasses.replace(Marks.of(state, reading, 1), found=int(found), essential=found)
+    return dataclasses.replace(Marks.of(verdicts, 1), found=int(found), essential=found)

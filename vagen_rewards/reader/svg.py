@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from vagen_envs.core import State
 from vagen_envs.svg.state import colour_name
 from vagen_rewards.reader import colours
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span, every
+from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span, Verdicts, every
 from vagen_rewards.reader.clauses import Clause, Relation
 from vagen_rewards.reader.dictionaries import Dict, data_in, numbers_of, words_in
 from vagen_rewards.reader.sentences import World, read_sentences
@@ -226,23 +226,19 @@ def _element(entries: Dict, where: str) -> Painted | None:
     return Painted(where, shape, tone, colour, middle, sides)
 
 
-def mark(state: State, reading: Reading, part: Part) -> Marks:
+def mark(state: State, verdicts: Verdicts, part: Part) -> Marks:
     """F1 over elements.
 
     A description must cover the target, a prediction the drawing if there is one.
     """
     truth: Any = state
     aim = "drawing" if part == "world_modeling" and truth.drawing is not None else "target"
-    named = {aim, *(claim.key.where for claim in reading.claims if isinstance(claim.key, Painted))}
-    told = tuple(
-        [
-            claim
-            for claim in reading.claims
-            if getattr(claim.key, "shape", "") != "nothing" or truth.drawing
-        ]
-    )
-    return Marks.of(
-        state,
-        reading._replace(claims=told),
-        sum(len(set(getattr(truth, where) or ())) for where in named),
-    )
+    named = {aim, *(fact.where for fact in verdicts if isinstance(fact, Painted))}
+    wanted = sum(len(set(getattr(truth, where) or ())) for where in named)
+    if truth.drawing:
+        return Marks.of(verdicts, wanted)
+    # That a drawing is empty before the first turn tells nothing.
+    told = {
+        fact: held for fact, held in verdicts.items() if getattr(fact, "shape", "") != "nothing"
+    }
+    return Marks.of(told, wanted)
