@@ -47,7 +47,7 @@ def _at(subject: Mention, relation: Relation, nth: int) -> Fact | None:
 
 
 def _between(subject: Mention, relation: Relation, nth: int) -> Fact | None:
-    ends = [end.kind for end in relation.value["MENTIONS"]]
+    ends = [end.kind for end in (relation.other, *relation.also) if end]
     if len({subject.kind, *ends}) < 3:
         return None
     return Between(subject.kind, (ends[0], ends[1]), nth, Labels.of(subject))

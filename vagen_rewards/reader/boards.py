@@ -83,7 +83,7 @@ def facts_of(clause: Clause, topic: Mention | None) -> tuple[list[Fact] | None, 
         return _shared(things, Relation("same", unit=clause.value["UNIT"])), topic
     if clause.form not in ("placed", "first", "seen"):
         return None, topic
-    relations = _seen_from(clause.relations, next(iter(clause.value["OTHER"]), None))
+    relations = _seen_from(clause.relations, clause.other)
     if relations is None or _is_bare(clause) or places_another(clause.relations):
         return None, topic
     if len(things) == 2 and _are_alike(relations):
@@ -162,8 +162,9 @@ def _seen_from(relations: tuple[Relation, ...], default: Mention | None) -> list
         if before and after and before != after:
             return None
         found[i] = relation._replace(other=before or after or default)
+    several = [relation for relation in found if relation.how != "between"]
     return found + [
-        relation._replace(other=other, also=()) for relation in found for other in relation.also
+        relation._replace(other=other, also=()) for relation in several for other in relation.also
     ]
 
 

@@ -39,7 +39,8 @@ class Relation(NamedTuple):
         unit: of the amount: `any`, `row`, `column`, or a length in metres.
         exact: whether it is "directly" there.
         value: each word of the form by its class, such as a cell.
-        also: what else it is seen from, as in "above the player and the box".
+        also: what else it is seen from, as in "above the player and the box", or the other end of
+            "between me and the box".
     """
 
     how: str
@@ -74,14 +75,24 @@ class Clause(NamedTuple):
     form: str  # as `grammar.lark` names it
     things: Things
     relations: tuple[Relation, ...] = ()
+    other: Mention | None = None  # a thing beside these, as in "from the box, the target is up"
     value: Mapping[str, Any] = _NOTHING  # each word of the form by its class
 
 
 class Shape(NamedTuple):
-    """A form of the grammar: places of words in a sentence, and forms within it."""
+    """A form of the grammar.
+
+    Attributes:
+        name: as `grammar.lark` has it.
+        places: of its words in the sentence.
+        ways, things: places of the words that name directions and things in it.
+        inner: forms within it, such as the parts of a clause.
+    """
 
     name: str
     places: tuple[int, ...]
+    ways: tuple[int, ...]
+    things: tuple[int, ...]
     inner: tuple[Shape, ...]
 
 
@@ -147,9 +158,17 @@ def _shape(start: str, part: list[Kind]) -> Shape | None:
 
 
 def _shape_of(tree: Tree[Token]) -> Shape:
-    places = [child.value for child in tree.children if isinstance(child, Token)]
     inner = [_shape_of(child) for child in tree.children if isinstance(child, Tree)]
-    return Shape(str(tree.data), tuple(places), tuple(inner))
+    named: dict[str, list[int]] = {"ways": [], "thing": []}
+    for form in inner:
+        named.get(form.name, []).extend(form.places)
+    return Shape(
+        str(tree.data),
+        tuple([child.value for child in tree.children if isinstance(child, Token)]),
+        tuple(named["ways"]),
+        tuple(named["thing"]),
+        tuple([form for form in inner if form.name not in named]),
+    )
 
 
 # -- what a form says of the words in it
@@ -158,15 +177,15 @@ def _shape_of(tree: Tree[Token]) -> Shape:
 def clause(shape: Shape, words: Sequence[Word]) -> Clause:
     """What the words of a sentence say in one of its forms."""
     relations: tuple[Relation, ...] = ()
-    things: Things | None = None
+    mentions = _mentions(shape, words)
+    things = Things(mentions)
     for form in shape.inner:
         if form.name in ("parts", "items"):
             relations = tuple([_relation(each, words) for each in form.inner])
-        elif form.name != "thing":
+        else:
             things = _things(form, words)
-    mentions = _mentions(shape, words)
-    value = _values(shape, words) | {"OTHER": mentions[:1]}
-    return Clause(shape.name, things or Things(mentions), relations, value)
+    value = {words[place].kind: words[place].value for place in shape.places}
+    return Clause(shape.name, things, relations, mentions[0] if mentions else None, value)
 
 
 def _things(shape: Shape, words: Sequence[Word]) -> Things:
@@ -177,23 +196,19 @@ def _things(shape: Shape, words: Sequence[Word]) -> Things:
 
 
 def _relation(shape: Shape, words: Sequence[Word]) -> Relation:
-    if shape.name in ("seen_from", "side"):
+    if shape.inner:
         return _of_another(shape, words)
-    value = _values(shape, words)
-    ways: list[str] = []
-    for form in shape.inner:
-        if form.name == "ways":
-            ways += [way for place in form.places for way in words[place].value]
-    mentions = _mentions(shape, words)
-    other = mentions[0] if mentions else None
+    value = {words[place].kind: words[place].value for place in shape.places}
+    other, *also = _mentions(shape, words) or (None,)
     return Relation(
         shape.name,
-        tuple(ways),
+        tuple([way for place in shape.ways for way in words[place].value]),
         Mention(value["POSS"]) if "POSS" in value else other,
         value.get("NUM"),
         value.get("UNIT", value.get("LENGTH", "")),
         "EXACT" in value,
-        value | {"MENTIONS": mentions},
+        value,
+        tuple(also),
     )
 
 
@@ -206,10 +221,5 @@ def _of_another(shape: Shape, words: Sequence[Word]) -> Relation:
     return relation._replace(other=others[0], also=others[1:])
 
 
-def _values(shape: Shape, words: Sequence[Word]) -> dict[str, Any]:
-    return {words[place].kind: words[place].value for place in shape.places}
-
-
 def _mentions(shape: Shape, words: Sequence[Word]) -> tuple[Mention, ...]:
-    named = [form.places[0] for form in shape.inner if form.name == "thing"]
-    return tuple([words[place].value for place in named])
+    return tuple([words[place].value for place in shape.things])

@@ -21,8 +21,7 @@ _BULLET = re.compile(r"\s*(?:[-•]\s|\d+[.)]\s)?\s*")
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _CELL = rf"[(\[]\s*{_NUMBER}(?:mm)?(?:\s*,\s*{_NUMBER}(?:mm)?){{1,2}}\s*[)\]]"
 _WORD = re.compile(
-    rf"{_CELL}|#[0-9a-f]{{6}}\b|{_NUMBER}|'(?:s|m|ll)\b|n't\b"
-    r"|[a-z]+?(?=n't\b)|[a-z]+(?:-hand\b)?|->|[^\s\w]|\w"
+    rf"[a-z]+(?:'t\b|-hand\b)?|{_NUMBER}|{_CELL}|#[0-9a-f]{{6}}\b|'(?:s|m|ll)\b|->|[^\s\w]|\w"
 )
 _LOOSE = str.maketrans("’‑−_*`", "'--   ")
 _SIGNS = frozenset("-~#\"'")
@@ -178,12 +177,18 @@ def phrases(kind: str) -> dict[Phrase, tuple[str, Any]]:
     return found
 
 
+_Phrased = tuple[Phrase, int, str, Any]
+"""A phrase, the number of its words, its class and its value."""
+
+
 @functools.cache
-def _longest(kind: str) -> dict[str, int]:
-    """The number of words of the longest phrase that begins with a word."""
-    found: dict[str, int] = {}
-    for phrase in phrases(kind):
-        found[phrase[0]] = max(len(phrase), found.get(phrase[0], 0))
+def _by_first_word(kind: str) -> dict[str, list[_Phrased]]:
+    """The phrases that begin with a word, the longest first."""
+    found: dict[str, list[_Phrased]] = {}
+    for phrase, (name, value) in phrases(kind).items():
+        found.setdefault(phrase[0], []).append((phrase, len(phrase), name, value))
+    for entries in found.values():
+        entries.sort(key=lambda entry: -entry[1])
     return found
 
 
@@ -205,32 +210,34 @@ def sentences(text: str) -> Iterator[tuple[int, str]]:
 
 def words_of(kind: str, sentence: str, part: Part) -> list[Word]:
     """The words of a sentence, longest phrases first, without what is passed over."""
-    known = phrases(kind)
-    longest = _longest(kind)
+    known = _by_first_word(kind)
     passed_over = _passed_over()
     raw = [match for match in _WORD.finditer(sentence) if match[0] not in passed_over]
     texts = tuple([match[0] for match in raw])
     found: list[Word] = []
-    next_place = 0
-    for place, text in enumerate(texts):
-        if place < next_place:
-            continue
-        count = min(longest.get(text, 0), len(texts) - place)
-        while count and texts[place : place + count] not in known:
-            count -= 1
-        next_place = place + (count or 1)
-        name, value = known[texts[place:next_place]] if count else _single(text)
-        if name == "SKIP":
-            continue
-        word = Word(name, value, (raw[place].start(), raw[next_place - 1].end()))
-        adapts = name == "WILL" or value == _RIGHT
-        found.append(_adapted(word, texts[place + 1 : place + 3], part) if adapts else word)
+    place = 0
+    while place < len(texts):
+        first, text = place, texts[place]
+        count, name, value = _longest(known[text], texts, place) if text in known else _single(text)
+        place += count
+        if name != "SKIP":
+            word = Word(name, value, (raw[first].start(), raw[place - 1].end()))
+            adapts = name == "WILL" or value == _RIGHT
+            found.append(_adapted(word, texts[place : place + 2], part) if adapts else word)
     return found
 
 
 @functools.cache
 def _passed_over() -> frozenset[str]:
     return _SIGNS.union(vocabulary()["filler"]["words"])
+
+
+def _longest(entries: list[_Phrased], texts: Phrase, place: int) -> tuple[int, str, Any]:
+    """The longest of phrases that stands there: the number of its words, class and value."""
+    for phrase, count, name, value in entries:
+        if count == 1 or texts[place : place + count] == phrase:
+            return count, name, value
+    return _single(texts[place])
 
 
 def _adapted(word: Word, after: Phrase, part: Part) -> Word:
@@ -241,11 +248,14 @@ def _adapted(word: Word, after: Phrase, part: Part) -> Word:
     return word
 
 
-def _single(text: str) -> tuple[str, Any]:
+def _single(text: str) -> tuple[int, str, Any]:
+    """A word that stands in no list, as `_longest` gives it."""
     if text[0] in "([" and len(text) > 1:
-        return "CELL", tuple([float(number) for number in re.findall(_NUMBER, text)])
+        return 1, "CELL", tuple([float(number) for number in re.findall(_NUMBER, text)])
     if text[0] == "#" and len(text) == 7:
-        return "COLOUR", text
+        return 1, "COLOUR", text
     if text[-1].isdecimal():
-        return "NUM", float(text)
-    return ("DOUBT" if text == "?" else "UNKNOWN"), text
+        return 1, "NUM", float(text)
+    if text.endswith("n't"):
+        return 1, "DENIAL", text
+    return 1, ("DOUBT" if text == "?" else "UNKNOWN"), text
