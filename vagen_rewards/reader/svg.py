@@ -58,25 +58,24 @@ class Painted(NamedTuple):
 
     def fits(self, element: Any) -> bool | None:
         """Whether this is such an element."""
-        if (
-            self.at is not None
-            and max(abs(self.at[0] - element.x), abs(self.at[1] - element.y)) > TOLERANCE
-        ):
-            return False
-        for stated, true in zip(self.size, (element.width, element.height), strict=True):
-            if stated is not None and abs(stated - true) > MOST_OFF:
+        if self.at is not None:
+            x, y = self.at
+            if abs(x - element.x) > TOLERANCE or abs(y - element.y) > TOLERANCE:
                 return False
+        shape = self._is_shape(element.shape)
+        if shape is False or not self._is_as_large(element):
+            return False
         sides = [(getattr(element, axis) - 50) * sign for axis, sign in self._place()]
         if any(off < -MOST_UNCLEAR for off in sides):
             return False
         doubted: list[bool | None] = [None for off in sides if off < MOST_UNCLEAR]
-        return every(
-            [
-                self._is_shape(element.shape),
-                _called(element.colour, self.tone, self.colour),
-                *doubted,
-            ]
-        )
+        return every([shape, _called(element.colour, self.tone, self.colour), *doubted])
+
+    def _is_as_large(self, element: Any) -> bool:
+        wide, high = self.size
+        if wide is not None and abs(wide - element.width) > MOST_OFF:
+            return False
+        return high is None or abs(high - element.height) <= MOST_OFF
 
     def _is_shape(self, shape: str) -> bool | None:
         both = {self.shape, shape}
