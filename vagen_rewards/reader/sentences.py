@@ -67,7 +67,7 @@ class Told(NamedTuple):
     Attributes:
         claims: with spans that count from the begin of the sentence.
         unread: such spans of what wasn't read.
-        retracts: whether it doubts without naming anything, as "That is false." does.
+        retracts: whether it denies without naming anything, as "That is false." does.
         after: what it leaves to the next sentence.
     """
 
@@ -112,12 +112,12 @@ def _told(world: World, sentence: str, part: Part, before: Before) -> Told:
     words, names = before.names.given(words)
     kinds = tuple([word.kind for word in words])
     whole = (0, len(sentence))
-    if "DOUBT" in kinds or "DENIAL" in kinds:
-        retracts = "DENIAL" in kinds and not _matters(words)
-        return Told((), ((whole, _matters(words)),), retracts, Before(names, before.topic))
-    found = forms(world.start, kinds) if words else ()
+    denied = "DENIAL" in kinds
+    found = None if denied else forms(world.start, kinds) if words else ()
     if found is None:
-        return Told((), ((whole, _matters(words)),), False, Before(names, before.topic))
+        matters = _matters(words)
+        retracts = denied and not matters
+        return Told((), ((whole, matters),), retracts, Before(names, before.topic))
     claims: list[Claim] = []
     left: list[Unread] = []
     topic = before.topic

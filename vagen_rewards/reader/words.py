@@ -50,7 +50,7 @@ class Mention(NamedTuple):
 class Word(NamedTuple):
     """A word or a phrase, and its characters in the text."""
 
-    # A terminal of the grammar, or `A`, `ANOTHER`, `CLAUSE`, `DENIAL`, `DOUBT`, `PLAN`, `UNKNOWN`.
+    # A terminal of the grammar, or `A`, `ANOTHER`, `CLAUSE`, `DENIAL`, `PLAN`, `UNKNOWN`.
     kind: str
     value: Any
     span: Span
@@ -76,7 +76,7 @@ def _entries(kind: str) -> Iterator[_Entry]:
     """Each phrase that is known about states of this kind; of equal ones the last counts."""
     tables = vocabulary()
     bases = ("boards", kind) if kind in BOARDS else (kind,)
-    for name in ("skip", "doubt", "denial", "plan"):
+    for name in ("skip", "denial", "plan"):
         for text in tables[name]["words"]:
             yield text, name.upper(), text
     yield from _numbers()
@@ -242,7 +242,7 @@ def _longest(entries: list[_Phrased], texts: Phrase, place: int) -> tuple[int, s
 
 def _adapted(word: Word, after: Phrase, part: Part) -> Word:
     if word.kind == "WILL":  # an observation doesn't tell the future
-        return word._replace(kind="IS" if part == "world_modeling" else "DOUBT")
+        return word._replace(kind="IS" if part == "world_modeling" else "UNKNOWN")
     if word.value == _RIGHT and " ".join(after).startswith(_BEFORE_RIGHT):
         return word._replace(kind="EXACT", value="right")
     return word
@@ -256,6 +256,4 @@ def _single(text: str) -> tuple[int, str, Any]:
         return 1, "COLOUR", text
     if text[-1].isdecimal():
         return 1, "NUM", float(text)
-    if text.endswith("n't"):
-        return 1, "DENIAL", text
-    return 1, ("DOUBT" if text == "?" else "UNKNOWN"), text
+    return 1, "UNKNOWN", text
