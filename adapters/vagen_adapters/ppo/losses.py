@@ -164,7 +164,7 @@ def explained_variance(values: Tensor, returns: Tensor) -> float:
 
 def _log_ratios(logprobs: Tensor, others: Tensor) -> Tensor:
     """(B, L) Differences within ±`MOST`; 0 where both are infinite."""
-    return (logprobs - others).nan_to_num(0.0, MOST, -MOST).clamp(-MOST, MOST)
+    return (logprobs - others).nan_to_num().clamp(-MOST, MOST)
 
 
 def _sum_over_turns(entries: Tensor, turn_ids: Tensor) -> Tensor:
