@@ -93,6 +93,33 @@ def test_t_quantile_is_scipys(freedom):
     assert t95(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=0.01)
 
 
+EXPANSION = [
+    (4, {3: 1, 1: 1}),
+    (96, {5: 5, 3: 16, 1: 3}),
+    (384, {7: 3, 5: 19, 3: 17, 1: -15}),
+    (92160, {9: 79, 7: 776, 5: 1482, 3: -1920, 1: -945}),
+]
+"""Abramowitz and Stegun 26.7.5: for each power of 1 / freedom a divisor, and factors of the powers
+of the normal distribution's point.
+"""
+
+
+@pytest.mark.parametrize("freedom", [3, 4.5, 17])
+def test_t_quantile_is_the_expansion_of_its_source(freedom):
+    z = Fraction(1.959963984540054)
+    expected = z
+    for order, (divisor, factors) in enumerate(EXPANSION, 1):
+        polynomial = sum(factor * z**power for power, factor in factors.items())
+        expected += polynomial / divisor / Fraction(freedom) ** order
+    assert t95(freedom) == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.706205), (1.9, 12.706205), (2, 4.302653)])
+def test_t_quantile_of_few_degrees_is_exact(freedom, quantile):
+    """Between one and two degrees that of one, which is wider."""
+    assert t95(freedom) == pytest.approx(quantile, rel=1e-6)
+
+
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=40))
 def test_rate_lies_within_its_interval(drawn):
     levels = [(float(solved), solved + missed + (solved + missed == 0)) for solved, missed in drawn]
