@@ -146,9 +146,7 @@ class Sessions:
             arguments, after = {"reply": item.reply}, item.after
         else:
             arguments, after = {"seed": item.seed, "split": item.split, "level": item.level}, None
-        request = hashlib.sha256(
-            repr((verb, arguments, after)).encode("utf-8", "surrogatepass")
-        ).digest()
+        request = hashlib.sha256(repr((verb, arguments, after)).encode()).digest()
         if item.move == session.move and session.request:
             if request != session.request:
                 return Failure(
