@@ -44,17 +44,23 @@ PACKAGES = {
 """Where each package stands. mutmut finds modules by paths, so the copies stand side by side."""
 BESIDE = ("benchmarks/experiments", "docs", "README.md", "examples", "scripts")
 """What tests read beside the packages."""
+PAY = (
+    "tests/rewards/test_contrast.py",
+    "tests/contracts/test_rewards.py",
+    "tests/rewards/test_rewards_reward.py",
+)
+"""Tests of what words earn, which all modules of the contrast are behind."""
 MODULES: dict[str, tuple[str, ...]] = {
     "vagen_envs/forking.py": (
         "tests/contracts/test_fork_and_restore.py",
         "tests/envs/test_snapshots.py",
     ),
     "vagen_envs/replies/": ("tests/contracts/test_replies.py", "tests/envs/test_parsing.py"),
-    "vagen_rewards/contrast.py": (
-        "tests/contracts/test_rewards.py",
-        "tests/rewards/test_contrast.py",
-        "tests/rewards/test_rewards_reward.py",
-    ),
+    "vagen_rewards/bonus.py": PAY,
+    "vagen_rewards/comparison.py": PAY,
+    "vagen_rewards/contrast.py": PAY,
+    "vagen_rewards/owed.py": PAY,
+    "vagen_rewards/transitions.py": PAY,
     "vagen_rewards/credit.py": ("tests/rewards/test_credit.py",),
     "vagen_rewards/hacking.py": ("tests/rewards/test_rewards_hacking.py",),
     "vagen_adapters/ppo/advantages.py": ("tests/adapters/test_ppo_advantages.py",),
