@@ -169,8 +169,7 @@ class Pace:
     def answered(self) -> None:
         self._answered.append(time.monotonic())
         self._refused_last = False
-        if self._rate < float("inf"):
-            self._rate *= self.RISE if self._rate > self._ceiling * self.CUT**2 else self.CLIMB
+        self._rate *= self.RISE if self._rate > self._ceiling * self.CUT**2 else self.CLIMB
 
     def refused(self, made: float, asked: float) -> float:
         """A request made at that time was refused, for so many seconds. Returns those that it has
