@@ -92,6 +92,7 @@ class VagenEnv(Forkable):
             parsing=config.parsing,
             native_thinking=config.native_thinking,
         )
+        self._default = self._default_actions()
         self.prompts = Prompts(
             PromptPack(config.prompt_pack),
             self.prompt_folder,
@@ -229,7 +230,7 @@ class VagenEnv(Forkable):
             )
         reply, parsed = self._read(action)
         before = self._state
-        executed = self._carry_out(parsed.actions)
+        executed = self._carry_out(parsed.actions or self._default)
         after: State = self._guarded(self._extract)
         solved = self._solved()
         terminated = solved or self._lost()
@@ -322,6 +323,19 @@ class VagenEnv(Forkable):
             return Names(*actions.names, called=called, exact=actions.exact)
         except ValueError as error:
             raise ConfigError(f"{self.id}: {error}") from None
+
+    def _default_actions(self) -> tuple[Action, ...]:
+        """What a reply without a valid action executes."""
+        name, known = self.config.default_action, self.grammar.actions
+        if not name:
+            return ()
+        found = known.read(name, 0, 0) if isinstance(known, Names) else None
+        if not isinstance(found, Action):
+            raise ConfigError(
+                f"{self.id}: default_action={shown(name)} is not valid: it must be one of the "
+                f"names of actions ({known.summary()})"
+            )
+        return (found,)
 
     def _count(self, split: Split) -> int | None:
         """How many levels of a split are played; None where there is no end of them."""
