@@ -55,17 +55,22 @@ def _draw(courses: Sequence[Course], path: Path) -> None:
     ]
     rows = -(-len(names) // COLUMNS)
     figure, axes = pyplot.subplots(
-        rows, COLUMNS, figsize=(11, 3.1 * rows), squeeze=False, layout="constrained"
+        rows,
+        COLUMNS,
+        figsize=(11, 3.1 * rows),
+        sharex=True,
+        squeeze=False,
+        layout="constrained",
     )
     for axis, name in zip(axes.flat, names, strict=False):
         for course in courses:
             points = course.curves.get(name, [])
-            axis.plot(*zip(*points, strict=True) if points else ([], []), label=course.name)
+            at, figures = zip(*points, strict=True) if points else ((), ())
+            axis.plot(at, figures, marker=".", label=course.name)
         axis.set_title(name, fontsize=10)
         axis.set_xlabel("rollout", fontsize=9)
         axis.grid(alpha=0.25)
-        if "bit" not in name:
-            axis.set_ylim(-0.02, 1.02)
+        axis.set_ylim(bottom=0, top=None if "bit" in name else 1.02)
     for axis in axes.flat[len(names) :]:
         axis.set_axis_off()
     axes[0, 0].legend(fontsize=8)

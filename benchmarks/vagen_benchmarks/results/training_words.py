@@ -110,7 +110,7 @@ def _logged(log: Sequence[dict[str, Any]], name: str) -> Curve:
     curve: Curve = []
     rollouts = 0
     for entry in log:
-        rollouts += "rollout/success" in entry
+        rollouts += "rollout/failed" in entry
         if name in entry:
             curve.append((rollouts, entry[name]))
     return curve
