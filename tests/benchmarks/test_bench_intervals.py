@@ -175,6 +175,20 @@ def test_nothing_measured_is_an_open_interval():
     assert math.isnan(none.low)
     assert math.isnan(none.high)
     assert not none.is_bounded
+    assert (none.levels, none.effective) == (0, 0.0)
+
+
+@pytest.mark.parametrize("solved", [0, 1, 2, 3])
+def test_levels_that_all_agree_count_as_so_many_plays(solved):
+    """Thirds have a variance of rounding, which is none."""
+    found = rate([(float(solved), 3)] * 7)
+    assert found.effective == 7.0
+    assert (found.low, found.high) == wilson(found.value * 7, 7, t95(found.freedom))
+
+
+def test_two_levels_have_one_degree_of_freedom():
+    for levels in ([(1.0, 1), (0.0, 1)], [(1.0, 2), (1.0, 2)], [(2.0, 3), (1.0, 3)]):
+        assert rate(levels).freedom == average(levels).freedom == 1.0
 
 
 def test_a_single_level_bounds_nothing():
@@ -256,6 +270,7 @@ def test_estimates_of_the_same_levels_err_together():
     assert not found.flagged
     exact = Estimate(1.0, 1.0, 1.0, 3, 3.0)
     assert (combined([exact]).low, combined([exact]).high) == (1.0, 1.0)
+    assert combined([exact]).freedom == 1.0
     unbounded = Estimate(1.0, -math.inf, math.inf, 1, 1.0)
     assert not combined([exact, unbounded]).is_bounded
 

@@ -75,6 +75,10 @@ def test_budgets_follow_from_options_without_an_environment():
     assert budget_of(LAKE, {**made, "max_turns": 4}) == Budget(4, 0.75)
 
 
+def test_options_may_be_paths(tmp_path):
+    assert budget_of(LAKE, {"prompt_pack": tmp_path, "max_turns": 6}) == Budget(6, 0.5)
+
+
 def test_presets_may_have_budgets_of_their_own():
     for preset in ("paper", "released"):
         env = gym.make("vagen/Sokoban-v0", preset=preset, disable_env_checker=True).unwrapped

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vagen_envs.frozen_lake.state import FrozenLakeState
+from vagen_envs.svg.state import SvgState
 from vagen_rewards.reader import read
 from vagen_rewards.transitions import Step, combined, owed_by, value_of, were_true
 
@@ -39,6 +40,14 @@ def test_an_observation_owes_what_is_there_before_the_turn():
 def test_a_prediction_owes_what_the_turn_has_changed():
     assert told(owed_by("world_modeling", STEP)) == {"target right of player"}
     assert owed_by("world_modeling", Step(STEP.before, STEP.before)) == {}
+
+
+def test_of_a_drawing_an_observation_owes_the_target_and_a_prediction_the_drawing():
+    red, blue = (("circle", "filled", colour, 20, 20, 10, 10) for colour in ("#ff0000", "#0000ff"))
+    step = Step(SvgState((red,)), SvgState((red,), (blue,)))
+    assert [fact.where for fact in owed_by("grounding", step).values()] == ["target"]
+    (drawn,) = owed_by("world_modeling", step).values()
+    assert (drawn.where, drawn.colour) == ("drawing", "blue")
 
 
 @pytest.mark.parametrize(
