@@ -58,7 +58,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "vagen_rewards/bonus.py": ("tests/rewards/test_bonus.py",),
     "vagen_rewards/comparison.py": PAY,
     "vagen_rewards/contrast.py": PAY,
-    "vagen_rewards/owed.py": PAY,
+    "vagen_rewards/owed.py": ("tests/rewards/test_owed.py",),
     "vagen_rewards/transitions.py": ("tests/rewards/test_transitions.py",),
     "vagen_rewards/credit.py": ("tests/rewards/test_credit.py",),
     "vagen_rewards/hacking.py": ("tests/rewards/test_rewards_hacking.py",),

@@ -195,7 +195,8 @@ def _states(value: Any) -> tuple[list[Claim], list[tuple[Span, bool]]]:
             claims += own
             unread += left
         elif "drawer" in key and "open" in key:
-            numbers = numbers_of(entry.value)
+            alone = isinstance(entry.value, float)
+            numbers = (entry.value,) if alone else numbers_of(entry.value)
             if numbers and len(numbers) == 1:
                 claims.append(Claim(entry.span, Told("drawer", "open", far=numbers[0])))
             else:
