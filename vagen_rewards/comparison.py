@@ -14,7 +14,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import gymnasium as gym
 
-from vagen_envs.core import State, Turn, VagenEnv
+from vagen_envs.core import Turn, VagenEnv
+from vagen_rewards.played_levels import Moment, PlayedLevels, feedback_on
 from vagen_rewards.transitions import Step
 
 ENOUGH, MOST = 24, 600
@@ -42,9 +43,9 @@ T = TypeVar("T")
 
 
 class Particle(NamedTuple):
-    """A level of comparison after some turns: the simulator's moment, and the feedback so far."""
+    """A level of comparison after some turns, and the feedback so far."""
 
-    moment: Any
+    moment: Moment
     told: History
 
 
@@ -79,10 +80,10 @@ class Comparisons:
             own |= {"scorer": "classical", "scorer_weights": "", "scorer_address": ""}
         made = gym.make(env_id, disable_env_checker=True, **own)
         self.env = cast(VagenEnv, made.unwrapped)
-        self._branches = hasattr(self.env, "play_on")
+        self._levels = PlayedLevels(self.env)
         self._particles = Recent[list[Particle]](KEPT_HISTORIES)
+        self._chosen = Recent[list[Moment]](KEPT_HISTORIES)
         self._steps = Recent[tuple[Step, ...]](KEPT_COMPARISONS)
-        self._states = Recent[State](20_000)
 
     def prepare(self) -> None:
         """Draw the levels."""
@@ -104,7 +105,7 @@ class Comparisons:
                 these isn't known to an agent that foresees them.
         """
         actions: History = tuple([_texts(each) for each in earlier])
-        told: History = tuple([_told(each) for each in earlier])
+        told: History = tuple([feedback_on(each) for each in earlier])
         now = _texts(turn) if foreseen else ()
         if not self.env.replays_comparisons:
             actions, told, now = (), (), ()
@@ -112,6 +113,13 @@ class Comparisons:
         return key, self._steps.get(key, lambda: self._found(actions, told, now))
 
     def _found(self, actions: History, told: History, now: tuple[str, ...]) -> tuple[Step, ...]:
+        steps = []
+        for moment in self._chosen.get((actions, told), lambda: self._choose(actions, told)):
+            after = self._levels.play(moment, now)[0]
+            steps.append(Step(self._levels.state(moment), self._levels.state(after)))
+        return tuple(steps)
+
+    def _choose(self, actions: History, told: History) -> list[Moment]:
         """Levels with the same feedback; where these are few, those with the nearest feedback as
         well.
         """
@@ -122,13 +130,8 @@ class Comparisons:
             particles = self._after(actions, told)
         same = [each for each in particles if each.told == told]
         if len(same) < ENOUGH:
-            same = sorted(particles, key=lambda each: _apart(each.told, told))[:ENOUGH]
-        chosen = same[:MOST]
-        steps = []
-        for each in chosen:
-            after = self._played(each.moment, now)[0] if now else each.moment
-            steps.append(Step(self._state(each.moment), self._state(after)))
-        return tuple(steps)
+            same = _nearest(particles, told)[:ENOUGH]
+        return [each.moment for each in same[:MOST]]
 
     def _after(self, actions: History, told: History) -> list[Particle]:
         """Levels after these turns, with the nearest feedback on all but the last one. Those that
@@ -139,65 +142,30 @@ class Comparisons:
 
     def _played_from(self, actions: History, told: History) -> list[Particle]:
         if not actions:
-            return [Particle(self._begin(seed), ()) for seed in self._seeds()]
+            return [Particle(self._levels.start(seed), ()) for seed in self._seeds()]
         before = self._after(actions[:-1], told)
         followed = [each for each in before if each.told == told]
         if len(followed) < FOLLOWED:
-            followed = sorted(before, key=lambda each: _apart(each.told, told))[:FOLLOWED]
+            followed = _nearest(before, told)[:FOLLOWED]
         found = []
         for particle in followed:
-            moment, feedback, over = self._played(particle.moment, actions[-1])
-            if not over:
+            moment, feedback = self._levels.play(particle.moment, actions[-1])
+            if not moment.over:
                 found.append(Particle(moment, (*particle.told, feedback)))
         return found
-
-    # -- a level of comparison
 
     def _seeds(self) -> range:
         return range(FIRST_LEVEL, FIRST_LEVEL + self.env.comparison_levels)
 
-    def _begin(self, seed: int) -> Any:
-        """The start of a level: its simulator's, or where an environment has no `play_on`, its seed
-        and actions.
-        """
-        if not self._branches:
-            return seed, ()
-        self.env.reset(seed=seed, options={"split": "train"})
-        return cast(Any, self.env).moment()
 
-    def _played(self, moment: Any, actions: tuple[str, ...]) -> tuple[Any, tuple[str, ...], bool]:
-        if self._branches:
-            return cast(Any, self.env).play_on(moment, actions)  # type: ignore[no-any-return]
-        seed, history = moment
-        moment = (seed, (*history, actions))
-        info, over = self._replayed(moment)
-        return moment, _told(info["turn"]), over
-
-    def _replayed(self, moment: Any) -> tuple[dict[str, Any], bool]:
-        seed, history = moment
-        info, over = self.env.reset(seed=seed, options={"split": "train"})[1], False
-        for actions in history:
-            if not over:
-                reply = self.env.grammar.render(list(actions))
-                *_, terminated, truncated, info = self.env.step(reply)
-                over = terminated or truncated
-        return info, over
-
-    def _state(self, moment: Any) -> State:
-        if not self._branches:
-            return self._states.get(moment, lambda: cast(State, self._replayed(moment)[0]["state"]))
-        env = cast(Any, self.env)
-        if env.quick:
-            return cast(State, env.state_at(moment))
-        return self._states.get(moment, lambda: cast(State, env.state_at(moment)))
+def _nearest(particles: Sequence[Particle], told: History) -> list[Particle]:
+    """Those with the nearest feedback first."""
+    apart = {other: _apart(other, told) for other in {each.told for each in particles}}
+    return sorted(particles, key=lambda each: apart[each.told])
 
 
 def _texts(turn: Turn) -> tuple[str, ...]:
     return tuple([each.text for each in turn.executed])
-
-
-def _told(turn: Turn) -> tuple[str, ...]:
-    return tuple([each.feedback for each in turn.executed])
 
 
 def _apart(one: History, other: History) -> float:
@@ -206,7 +174,8 @@ def _apart(one: History, other: History) -> float:
     """
     apart = 0.0
     for mine, theirs in zip(one, other, strict=True):
-        differing = abs(len(mine) - len(theirs))
-        differing += sum(a != b for a, b in zip(mine, theirs, strict=False))
-        apart = apart / 2 + differing
+        apart /= 2
+        if mine != theirs:
+            apart += abs(len(mine) - len(theirs))
+            apart += sum(a != b for a, b in zip(mine, theirs, strict=False))
     return apart

@@ -13,13 +13,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from vagen_envs.core import Turn
 from vagen_rewards.comparison import KEPT_COMPARISONS, Comparisons, Recent
-from vagen_rewards.owed import COUNTED, answers, owed
+from vagen_rewards.owed import COUNTED, answers, told
 from vagen_rewards.reader import Fact
 from vagen_rewards.reader.claims import Part
 from vagen_rewards.transitions import Step, combined, owed_by, value_of, were_true
@@ -73,21 +74,31 @@ class Group:
         """In how many steps each fact is true, and in how many it was true before."""
         true = Counter[Fact]()
         kept = Counter[Fact]()
-        for step in self.steps:
-            now = owed(step.before if self.part == "grounding" else step.after, self.part)
-            true.update(now.values())
+        for (before, after), often in self._described.items():
+            for fact in before if self.part == "grounding" else after:
+                true[fact] += often
             if self.part == "world_modeling":
-                were = set(owed(step.before, self.part).values())
-                kept.update(were.intersection(now.values()))
+                for fact in before & after:
+                    kept[fact] += often
         return true, kept
+
+    @functools.cached_property
+    def _described(self) -> Counter[tuple[frozenset[Fact], frozenset[Fact]]]:
+        """How many steps have these facts before and after the turn: many look the same."""
+        return Counter([(told(step.before), told(step.after)) for step in self.steps])
 
     @functools.cached_property
     def owed(self) -> Counter[Fact]:
         """The answers that the comparison states owe, and how many do."""
-        told = Counter[Fact]()
-        for step in self.steps:
-            told.update(owed_by(self.part, step).values())
-        return told
+        found = Counter[Fact]()
+        if self.steps[0].before.kind not in COUNTED:
+            for step in self.steps:
+                found.update(owed_by(self.part, step).values())
+            return found
+        for (before, after), often in self._described.items():
+            for fact in before if self.part == "grounding" else after - before:
+                found[fact] += often
+        return found
 
 
 class Contrast:
@@ -163,9 +174,9 @@ def _mean(groups: Sequence[Group], facts: tuple[Fact, ...]) -> float:
 
 def _worth(groups: Sequence[Group]) -> float:
     """The mean contrast of an answer of full descriptions, at least `LEAST`."""
-    told = groups[-1].owed
-    gains = [count * (1 - _mean(groups, (fact,))) for fact, count in told.items()]
-    return max(LEAST, sum(gains) / max(1, told.total()))
+    owed = groups[-1].owed
+    gains = [count * (1 - _mean(groups, (fact,))) for fact, count in owed.items()]
+    return max(LEAST, math.fsum(gains) / max(1, owed.total()))
 
 
 @functools.lru_cache(maxsize=16)

@@ -83,6 +83,18 @@ COUNTED = frozenset({"sokoban", "frozen_lake"})
 """Kinds of states in which an answer is true if and only if a full description has it. Counting
 descriptions is some twenty times as fast as asking each state."""
 
+
+@functools.lru_cache(maxsize=50_000)
+def told(state: State) -> frozenset[Fact]:
+    """What a full description of such a state tells; states that owe the same share the set."""
+    return _shared(tuple(owed(state, "grounding").values()))
+
+
+@functools.cache
+def _shared(facts: tuple[Fact, ...]) -> frozenset[Fact]:
+    return frozenset(facts)
+
+
 _BY_PLACE = ("hole",)
 """Things of which there are many: each of the eight directions in which one is, is a question of
 its own.
