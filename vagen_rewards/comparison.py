@@ -8,20 +8,21 @@ mean over them pays it nothing.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import functools
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import gymnasium as gym
 
 from vagen_envs.core import Turn, VagenEnv
+from vagen_rewards.owed import COUNTED
 from vagen_rewards.played_levels import Moment, PlayedLevels, feedback_on
+from vagen_rewards.reader import Fact
 from vagen_rewards.transitions import Step
 
-ENOUGH, MOST = 24, 600
-"""Where fewer levels share the feedback, those with the nearest feedback fill the comparison up.
-The standard error of a mean over 600 is 0.04 at most.
-"""
+ENOUGH = 24
+"""Where fewer levels share the feedback, those with the nearest feedback fill the comparison up."""
 
 FOLLOWED = 240
 """Of the levels whose feedback differs, the nearest ones are played on until so many are left: the
@@ -40,6 +41,25 @@ History = tuple[tuple[str, ...], ...]
 """For each earlier turn the texts of its actions, or the feedback on each."""
 
 T = TypeVar("T")
+
+
+class Key(NamedTuple):
+    """What an agent that doesn't look knows at a turn: comparison states with the same are the
+    same.
+
+    Attributes:
+        actions: of the earlier turns.
+        told: the feedback on them.
+        now: the turn's own actions, where the states after them are asked for.
+    """
+
+    actions: History = ()
+    told: History = ()
+    now: tuple[str, ...] = ()
+
+
+FIRST = Key()
+"""Of first turns."""
 
 
 class Particle(NamedTuple):
@@ -83,20 +103,19 @@ class Comparisons:
         self._levels = PlayedLevels(self.env)
         self._particles = Recent[list[Particle]](KEPT_HISTORIES)
         self._chosen = Recent[list[Moment]](KEPT_HISTORIES)
-        self._steps = Recent[tuple[Step, ...]](KEPT_COMPARISONS)
 
     def prepare(self) -> None:
         """Draw the levels."""
         self._after((), ())
 
-    def first(self) -> tuple[Step, ...]:
-        """The states of first turns."""
-        return self._steps.get(((), (), ()), lambda: self._found((), (), ()))
+    @functools.cached_property
+    def counted(self) -> bool:
+        """Whether `described` tells all about the states: not where a state makes its own."""
+        state = self._levels.state(self._choose(FIRST)[0])
+        return state.kind in COUNTED and not hasattr(state, "alike")
 
-    def of(
-        self, turn: Turn, earlier: Sequence[Turn], foreseen: bool
-    ) -> tuple[Any, tuple[Step, ...]]:
-        """Other levels' states at this turn, and a key that is equal for the same ones.
+    def key(self, turn: Turn, earlier: Sequence[Turn], foreseen: bool) -> Key:
+        """What an agent knows without looking.
 
         Args:
             turn: whose state is compared.
@@ -104,25 +123,32 @@ class Comparisons:
             foreseen: whether the states after the turn's own actions are asked for. The feedback on
                 these isn't known to an agent that foresees them.
         """
-        actions: History = tuple([_texts(each) for each in earlier])
-        told: History = tuple([feedback_on(each) for each in earlier])
         now = _texts(turn) if foreseen else ()
         if not self.env.replays_comparisons:
-            actions, told, now = (), (), ()
-        key = (actions, told, now)
-        return key, self._steps.get(key, lambda: self._found(actions, told, now))
+            return FIRST
+        actions = tuple([_texts(each) for each in earlier])
+        return Key(actions, tuple([feedback_on(each) for each in earlier]), now)
 
-    def _found(self, actions: History, told: History, now: tuple[str, ...]) -> tuple[Step, ...]:
-        steps = []
-        for moment in self._chosen.get((actions, told), lambda: self._choose(actions, told)):
-            after = self._levels.play(moment, now)[0]
-            steps.append(Step(self._levels.state(moment), self._levels.state(after)))
-        return tuple(steps)
+    def steps(self, key: Key) -> tuple[Step, ...]:
+        """Other levels' states at a turn, and after its actions."""
+        state = self._levels.state
+        return tuple([Step(state(one), state(other)) for one, other in self._moments(key)])
 
-    def _choose(self, actions: History, told: History) -> list[Moment]:
+    def described(self, key: Key) -> Counter[tuple[frozenset[Fact], frozenset[Fact]]]:
+        """How many of them have these facts: on boards many have the same."""
+        told = self._levels.told
+        return Counter([(told(one), told(other)) for one, other in self._moments(key)])
+
+    def _moments(self, key: Key) -> list[tuple[Moment, Moment]]:
+        then = Key(key.actions, key.told)
+        chosen = self._chosen.get(then, lambda: self._choose(then))
+        return [(moment, self._levels.play(moment, key.now)[0]) for moment in chosen]
+
+    def _choose(self, key: Key) -> list[Moment]:
         """Levels with the same feedback; where these are few, those with the nearest feedback as
         well.
         """
+        actions, told = key.actions, key.told
         particles = self._after(actions, told)
         while not particles:  # each of these levels is over by then
             actions = actions[:-1]
@@ -131,7 +157,7 @@ class Comparisons:
         same = [each for each in particles if each.told == told]
         if len(same) < ENOUGH:
             same = _nearest(particles, told)[:ENOUGH]
-        return [each.moment for each in same[:MOST]]
+        return [each.moment for each in same]
 
     def _after(self, actions: History, told: History) -> list[Particle]:
         """Levels after these turns, with the nearest feedback on all but the last one. Those that

@@ -84,9 +84,8 @@ COUNTED = frozenset({"sokoban", "frozen_lake"})
 descriptions is some twenty times as fast as asking each state."""
 
 
-@functools.lru_cache(maxsize=50_000)
 def told(state: State) -> frozenset[Fact]:
-    """What a full description of such a state tells; states that owe the same share the set."""
+    """What a full description of a board tells; boards of which the same is told share the set."""
     return _shared(tuple(owed(state, "grounding").values()))
 
 

@@ -11,6 +11,8 @@ from collections.abc import Hashable
 from typing import Any, cast
 
 from vagen_envs.core import State, Turn, VagenEnv
+from vagen_rewards.owed import told
+from vagen_rewards.reader import Fact
 
 MOST_MOMENTS = 100_000
 """Moments that are kept, at some 500 bytes each on the grids; then all are forgotten."""
@@ -23,15 +25,17 @@ class Moment:
         at: the environment's own word for it. Equal ones have the same future.
         over: whether the level is.
         next: the feedback on an action, and the moment after it, for each one that was played.
-        state: the truth, once it was asked for.
+        state: the truth, once it was asked for, where finding it takes long.
+        told: what a full description of it tells, once it was asked for.
     """
 
-    __slots__ = ("at", "next", "over", "state")
+    __slots__ = ("at", "next", "over", "state", "told")
 
     def __init__(self, at: Any, over: bool) -> None:
         self.at, self.over = at, over
         self.next: dict[Hashable, tuple[tuple[str, ...], Moment]] = {}
         self.state: State | None = None
+        self.told: frozenset[Fact] | None = None
 
 
 class PlayedLevels:
@@ -61,26 +65,35 @@ class PlayedLevels:
         if not self._branches:
             feedback, moment = moment.next.get(actions) or self._replayed(moment, actions)
             return moment, feedback
-        told: tuple[str, ...] = ()
+        feedbacks: tuple[str, ...] = ()
         for action in actions:
             if moment.over:
                 break
             feedback, moment = moment.next.get(action) or self._played(moment, action)
-            told += feedback
-        return moment, told
+            feedbacks += feedback
+        return moment, feedbacks
 
     def state(self, moment: Moment) -> State:
         """The truth at a moment."""
-        if moment.state is None:
-            if self._branches:
-                moment.state = cast(State, cast(Any, self.env).state_at(moment.at))
-            else:
-                moment.state = cast(State, self._info_at(moment)[0]["state"])
-        return moment.state
+        if moment.state is not None:
+            return moment.state
+        if self._branches:
+            state = cast(State, cast(Any, self.env).state_at(moment.at))
+        else:
+            state = cast(State, self._info_at(moment)[0]["state"])
+        if not self.env.quick:
+            moment.state = state
+        return state
+
+    def told(self, moment: Moment) -> frozenset[Fact]:
+        """What a full description of a moment tells."""
+        if moment.told is None:
+            moment.told = told(self.state(moment))
+        return moment.told
 
     def _played(self, moment: Moment, action: str) -> tuple[tuple[str, ...], Moment]:
-        at, told, over = cast(Any, self.env).play_on(moment.at, action)
-        found = ((told,), self._known_at(at, over))
+        at, feedback, over = cast(Any, self.env).play_on(moment.at, action)
+        found = ((feedback,), self._known_at(at, over))
         moment.next[action] = found
         return found
 

@@ -45,6 +45,14 @@ def _after(pose: Pose, actions: Sequence[str], step: float) -> Pose:
     return pose
 
 
+def _state_of(simulator: Any, episode: NavigationEpisode, target: str) -> NavigationState:
+    pose = simulator.pose
+    seen = simulator.seen()
+    shown = any(each.name == target for each in seen)
+    in_sight = shown or simulator.in_sight(pose, target)
+    return extract(pose, seen, episode, target, in_sight)
+
+
 def _feedback(action: str, done: bool) -> str:
     return "" if done else f"{action} was not possible."
 
@@ -144,10 +152,7 @@ class NavigationEnv(VagenEnv):
         return content_hash(self.episode.content)
 
     def _extract(self) -> NavigationState:
-        pose, seen = self.simulator.pose, self.simulator.seen()
-        shown = any(each.name == self._target for each in seen)
-        in_sight = shown or self.simulator.in_sight(pose, self._target)
-        return extract(pose, seen, self.episode, self._target, in_sight)
+        return _state_of(self.simulator, self.episode, self._target)
 
     def _picture(self) -> Picture:
         shown = self._shrunk(self.simulator.frame())
@@ -267,8 +272,7 @@ class NavigationEnv(VagenEnv):
         here = simulator.pose
         try:
             simulator.teleport(pose)
-            in_sight = simulator.in_sight(pose, target)
-            return extract(pose, simulator.seen(), episode, target, in_sight)
+            return _state_of(simulator, episode, target)
         finally:
             simulator.teleport(here)
 
