@@ -23,6 +23,9 @@ from vagen_experiments.experiment import Experiment
 from vagen_experiments.imitation import demonstrate, sentences
 from vagen_experiments.memory import true_summaries
 from vagen_rewards import RuleJudge
+from vagen_rewards.owed import answers
+from vagen_rewards.reader import read
+from vagen_rewards.reader.facts import At, Within
 from vagen_rewards.scores import PARTS, score_turn, statements_of
 
 OTHER_LEVEL = 4_000_000
@@ -126,6 +129,7 @@ def figures(episodes: Sequence[Any], representation: str | None) -> dict[str, An
         "successes": sum(episode.success for episode in played),
         "success": sum(episode.success for episode in played) / len(episodes),
         "return": sum(episode.rewards for episode in played) / len(played),
+        "turns": len(turns) / len(played),
         "format": sum(turn.parsed.format_correct for turn in turns) / len(turns),
         "idle_moves": sum(not action.effective for action in moves) / max(1, len(moves)),
         "fatal_moves": fatal / max(1, len(moves)),
@@ -156,7 +160,22 @@ def _truth(episodes: Sequence[Any], turns: Sequence[Turn], representation: str) 
         found[f"{part}_exact_by_level"] = [
             round(statistics.fmean(scores), 4) if scores else 0.0 for scores in by_level
         ]
-    return found
+    return found | _kinds_of_facts(turns)
+
+
+def _kinds_of_facts(turns: Sequence[Turn]) -> dict[str, float]:
+    """Shares of the facts in observations and predictions that are coordinates, and that answer
+    nothing that a description owes.
+    """
+    said = coordinates = useless = 0
+    for turn in turns:
+        for statement in statements_of(turn):
+            claims = read(statement.state.kind, statement.text, statement.part).claims
+            facts = [claim.key for claim in claims]
+            said += len(facts)
+            coordinates += sum(isinstance(fact, At | Within) for fact in facts)
+            useless += len(answers(statement.state, facts).others)
+    return {"coordinates": coordinates / max(1, said), "useless": useless / max(1, said)}
 
 
 def exact_f1(text: str | None, state: State, representation: str) -> float:

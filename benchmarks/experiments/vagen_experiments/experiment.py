@@ -11,7 +11,8 @@ reasoning_reward            false omits the reasoning reward of a recipe
                             options and checkpoint
 of another experiment
 [settings]                  of the trainer, on top of the tiny recipes'
-[variants.NAME]             `recipe`, and `settings` on top of it
+[variants.NAME]             `recipe`, and on top of it `settings`, `options` of the environment and
+                            `reward`, options of the reasoning reward
 [evaluation]                episodes of the test split; shuffled_images: whether to play them once
                             more with the
 images of other levels; contexts: the policies of memory under which every model plays, whichever it
@@ -87,10 +88,12 @@ class Checkpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """A recipe with other settings."""
+    """A recipe with other settings, options of the environment or of the reasoning reward."""
 
     recipe: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    reward: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

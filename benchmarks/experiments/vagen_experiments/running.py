@@ -41,6 +41,7 @@ CURVES = (
     "rollout/success",
     "rollout/return",
     "rollout/format",
+    "rollout/turns",
     "rollout/failed",
     "reward/grounding",
     "reward/world_modeling",

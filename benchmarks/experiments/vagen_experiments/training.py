@@ -43,6 +43,11 @@ def recipe_of(experiment: Experiment, name: str) -> Recipe:
     return tiny_recipe(experiment.variant(name).recipe)
 
 
+def options_of(experiment: Experiment, name: str) -> dict[str, Any]:
+    """The environment's options in a variant."""
+    return {**experiment.options, **experiment.variant(name).options}
+
+
 def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> StudyConfig:
     """The settings of one training, whose model is saved to `out`.
 
@@ -52,7 +57,7 @@ def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> 
     given = {**experiment.settings, **experiment.variant(name).settings}
     fixed = {"report_to": "none", "save_strategy": "no", "use_cpu": True}
     settings = recipe_of(experiment, name).settings_for(
-        [{"id": experiment.env, "options": dict(experiment.options)}],
+        [{"id": experiment.env, "options": options_of(experiment, name)}],
         str(out),
         seed=seed,
         **{**fixed, **given},
@@ -82,7 +87,8 @@ def reward_of(experiment: Experiment, name: str, config: StudyConfig) -> Any:
     )
     if not options:
         return None
-    with contextlib.closing(gym.make(experiment.env, **experiment.options)) as env:
+    options = {**options, **experiment.variant(name).reward}
+    with contextlib.closing(gym.make(experiment.env, **options_of(experiment, name))) as env:
         return ReasoningScore(make_reward(options, env), config.reasoning_credit)
 
 
