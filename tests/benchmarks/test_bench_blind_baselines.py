@@ -137,7 +137,9 @@ def test_a_walker_turns_where_it_is_stopped():
 @pytest.mark.sim
 def test_the_drawer_is_solved_from_the_text_alone():
     pytest.importorskip("mani_skill")
-    env = made("vagen/PrimitiveSkillDrawer-v0", split="test", observation="text")
+    env = made(
+        "vagen/PrimitiveSkillDrawer-v0", split="test", observation="text", positions_in_text=True
+    )
     try:
         (agent,) = make_agents(["text-only"], Asked(), baselines=["text-only"])
         assert sum(played(agent, env, seed)[-1].success for seed in range(2))

@@ -282,7 +282,14 @@ def test_a_prediction_that_ignores_the_picture_earns_nothing_in_the_comparison_s
 
 @pytest.mark.sim
 @pytest.mark.parametrize(
-    "env_id", ["Navigation", "PrimitiveSkillPlace", "PrimitiveSkillStack", "SVGReconstruction"]
+    "env_id",
+    [
+        "Navigation",
+        "PrimitiveSkillPlace",
+        "PrimitiveSkillStack",
+        "PrimitiveSkillDrawer",
+        "SVGReconstruction",
+    ],
 )
 def test_own_words_are_rewarded_where_a_simulator_makes_the_comparison_states(env_id):
     options = {"scorer": "classical"} if env_id == "SVGReconstruction" else {}
