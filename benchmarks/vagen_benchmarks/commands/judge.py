@@ -318,25 +318,36 @@ def farm_command(
     seeds: Annotated[int, typer.Option(min=2, help="Levels.")] = 16,
     tries: Annotated[int, typer.Option(min=0, help="Constant texts to try.")] = 500,
     per_turn: Annotated[bool, typer.Option(help="Also with the paper's rule.")] = False,
+    save: Annotated[Path | None, typer.Option("--out", help="A JSON file of the table.")] = None,
 ) -> None:
     """What agents earn that solve late or never, and words that don't look, as shares of the
     oracle's.
 
-    Ends with 1 where a share is beyond its bound (docs/judges.md).
+    Ends with 1 where a share is beyond its bound by two standard errors (docs/judges.md).
 
     Example: `vagen judge farm -e vagen/Sokoban-v0 --difficulty 1 --max-turns 20`
     """
     beyond = 0
+    found: list[dict[str, Any]] = []
     table = make_table(["environment", "setting", "row"], ["γ or part", "share", "bound"])
     for env_id, rung in itertools.product(env_ids, difficulty):
         for row in farm.rows(env_id, rung, max_turns, seeds, tries, per_turn):
             low, high = farm.limit_of(row.name)
-            is_over = not low <= row.share <= high and "per turn" not in row.setting
+            is_over = farm.is_beyond(row.name, row.share) and "per turn" not in row.setting
             beyond += is_over
             bound = f"{low:.2f} to {high:.2f}" if low > -1 else f"≤ {high:.2f}"
             where = (env_id.removeprefix("vagen/"), row.setting, row.name)
-            share = f"{row.share:.3f}{' !' if is_over else ''}"
+            error = f" ± {row.share.error:.3f}" if row.share.error else ""
+            share = f"{row.share.value:.3f}{error}{' !' if is_over else ''}"
             table.add_row(*where, row.column, share, bound)
+            found.append({"environment": env_id, "difficulty": rung, **_flat(row)})
     out.print(table)
+    if save is not None:
+        save.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if beyond:
         raise BenchError(f"{beyond} shares are beyond their bounds, marked with !")
+
+
+def _flat(row: farm.Row) -> dict[str, Any]:
+    share, error = row.share
+    return {**row._asdict(), "share": round(share, 4), "error": round(error, 4)}

@@ -1,0 +1,272 @@
+"""What words earn as a share of a full description: those that look away, and those that repeat."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import gymnasium as gym
+import numpy as np
+
+from vagen_benchmarks.farm.seeds import FIRST_SEED
+from vagen_envs.core import State, Turn, VagenEnv
+from vagen_envs.seeding import HashStream
+from vagen_rewards.contrast import Contrast, score_of
+from vagen_rewards.reader import Fact, read
+from vagen_rewards.reader.claims import Part
+from vagen_rewards.transitions import Step, owed_by
+
+Words = Callable[[Turn, Part, Sequence[Turn]], str]
+
+
+def _state(turn: Turn, part: Part) -> State:
+    return turn.before if part == "grounding" else turn.after
+
+
+def _own(turn: Turn, part: Part, _earlier: Sequence[Turn]) -> str:
+    return _state(turn, part).natural_language()
+
+
+def _coordinates(turn: Turn, part: Part, _earlier: Sequence[Turn]) -> str:
+    return _state(turn, part).structured()
+
+
+def _twice(turn: Turn, part: Part, earlier: Sequence[Turn]) -> str:
+    return f"{_own(turn, part, earlier)} {_own(turn, part, earlier)}"
+
+
+def _previous(turn: Turn, part: Part, earlier: Sequence[Turn]) -> str:
+    """True facts of the turn before; a prediction of what is already there."""
+    if part == "world_modeling":
+        return turn.before.natural_language()
+    return earlier[-1].before.natural_language() if earlier else "Nothing yet."
+
+
+def _neighbours(turn: Turn, part: Part, _earlier: Sequence[Turn]) -> str:
+    """What is in the cells around the player, on boards."""
+    state: Any = _state(turn, part)
+    if not hasattr(state, "cells"):
+        return "Nothing is beside me."
+    row, column = state.cells["player"][0]
+    told = []
+    for down, right, where in (
+        (-1, 0, "above"),
+        (1, 0, "below"),
+        (0, -1, "left of"),
+        (0, 1, "right of"),
+    ):
+        cell = (row + down, column + right)
+        there = [kind for kind, cells in state.cells.items() if cell in cells]
+        to = "to the " if right else ""
+        told += [f"The {kind} is immediately {to}{where} the player." for kind in there]
+    return " ".join(told) or "Nothing is beside me."
+
+
+WORDS: dict[str, Words] = {
+    "own words": _own,
+    "coordinates": _coordinates,
+    "own words twice": _twice,
+    "neighbours": _neighbours,
+    "another turn's facts": _previous,
+}
+
+
+LEAST_OWN = 0.01
+"""Where own words earn no more, nothing is left to see."""
+
+
+class Share(NamedTuple):
+    """What words earn as a share of own words, and its standard error."""
+
+    value: float
+    error: float
+
+
+Plan = Callable[[int, int], list[str]]
+"""The actions of a level's turn."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """A turn, those before it, and the comparison states of one part of its reply."""
+
+    turn: Turn
+    earlier: tuple[Turn, ...]
+    step: Step
+    groups: Any
+
+
+class WordTable:
+    """What words earn in one configuration, as a share of the states' own descriptions.
+
+    Args:
+        env_id: the environment.
+        options: its options.
+        seeds: levels; words are chosen on one half of them and measured on the other.
+    """
+
+    def __init__(self, env_id: str, options: Mapping[str, Any], seeds: int) -> None:
+        made = gym.make(env_id, observation="text", **options)
+        self.env = cast(VagenEnv, made.unwrapped)
+        self.contrast = Contrast(env_id, dataclasses.asdict(cast(Any, self.env.config)))
+        self.seeds = seeds
+
+    def play(
+        self, part: Part, plan: Plan | None = None, only: int | None = None, times: int = 1
+    ) -> list[Played]:
+        """Turns of episodes by the oracle or by a plan, all of them or those of one number."""
+        found = []
+        for seed in range(FIRST_SEED, FIRST_SEED + times * self.seeds):
+            turns: list[Turn] = []
+            for turn in self._turns(seed, plan):
+                if only is None or len(turns) == only:
+                    groups = self.contrast.groups(part, turn, turns)
+                    step = Step(turn.before, turn.after)
+                    found.append(Played(turn, tuple(turns), step, groups))
+                turns.append(turn)
+        return found
+
+    def _turns(self, seed: int, plan: Plan | None) -> Iterator[Turn]:
+        self.env.reset(seed=seed)
+        words = dict.fromkeys(("observation", "reasoning", "prediction"), "-")
+        for index in range(self.env.config.max_turns):
+            actions = list(self.env.plan()) if plan is None else plan(seed, index)
+            said = actions[: self.env.config.max_actions_per_turn]
+            *_, terminated, truncated, info = self.env.step(self.env.grammar.render(said, **words))
+            yield info["turn"]
+            if terminated or truncated:
+                return
+
+    def example(self, turn: Turn, part: Part, _earlier: Sequence[Turn]) -> str:
+        """What the prompt's example of a reply says; nothing where it has none."""
+        name = "observation" if part == "grounding" else "prediction"
+        _, _, rest = self.env.system_prompt.rpartition(f"<{name}>")
+        return rest.partition(f"</{name}>")[0]
+
+    def share(
+        self, part: Part, words: Words, played: Sequence[Played], of: float | None = None
+    ) -> Share:
+        """What words earn as a share of what own words earn in the same turns, or of this."""
+        own = self.own(part, played) if of is None else of
+        return _share(
+            self._scores(part, [self._read(part, words, each) for each in played], played), own
+        )
+
+    def own(self, part: Part, played: Sequence[Played]) -> float:
+        """What own words earn, on average."""
+        return statistics.fmean(
+            self._scores(part, [self._read(part, _own, each) for each in played], played)
+        )
+
+    def _read(self, part: Part, words: Words, played: Played) -> list[Fact]:
+        text = words(played.turn, part, played.earlier)
+        return [claim.key for claim in read(played.turn.before.kind, text, part).claims]
+
+    def _scores(
+        self, part: Part, facts: Sequence[Sequence[Fact]], played: Sequence[Played]
+    ) -> list[float]:
+        return [
+            score_of(part, said, each.step, each.groups)
+            for said, each in zip(facts, played, strict=True)
+        ]
+
+    def blind(self, part: Part, played: Sequence[Played], own: float) -> Share:
+        """The best words for each feedback as a share of `own`: chosen on one half of the turns and
+        measured on the other, both ways round.
+        """
+        scores: list[float] = []
+        for start in (0, 1):
+            chosen = self._best_by_feedback(part, played[start::2])
+            rest = played[1 - start :: 2]
+            said = [chosen.get(_feedback(each), []) for each in rest]
+            scores += self._scores(part, said, rest)
+        return _share(scores, own)
+
+    def _best_by_feedback(
+        self, part: Part, played: Sequence[Played]
+    ) -> dict[tuple[Any, ...], list[Fact]]:
+        chosen: dict[tuple[Any, ...], list[Fact]] = {}
+        facts = _pool(part, played)
+        for feedback in {_feedback(each) for each in played}:
+            mine = [each for each in played if _feedback(each) == feedback]
+            chosen[feedback] = [fact for fact in facts if self._surely_pays(part, fact, mine)]
+        return chosen
+
+    def _surely_pays(self, part: Part, fact: Fact, played: Sequence[Played]) -> bool:
+        scores = [score_of(part, [fact], each.step, each.groups) for each in played]
+        error = statistics.stdev(scores) / math.sqrt(len(scores)) if len(scores) > 1 else 1.0
+        return statistics.fmean(scores) > error
+
+    def constant(self, part: Part, played: Sequence[Played], tries: int, own: float) -> Share:
+        """The best of many constant texts as a share of `own`, chosen on every other turn and
+        measured on the rest.
+
+        Answers to different questions add up, so that texts are compared by the scores of their
+        facts.
+        """
+        facts = _pool(part, played)
+        if not facts or not tries:
+            return Share(0.0, 0.0)
+        first, rest = played[::2], played[1::2]
+        paid = np.array([self._scores(part, [[fact]] * len(first), first) for fact in facts])
+        stream = HashStream("constants", 0)
+        best: tuple[float, list[int]] = (-1.0, [])
+        for _ in range(tries):
+            said = stream.sample(range(len(facts)), 1 + stream.below(min(6, len(facts))))
+            value = float(np.clip(paid[said].sum(0), -1, 1).mean())
+            best = max(best, (value, said), key=lambda pair: pair[0])
+        text = [facts[i] for i in best[1]]
+        return _share(self._scores(part, [text] * len(rest), rest), own)
+
+    def slope(self, part: Part, played: Sequence[Played]) -> float:
+        """Spearman's correlation of scores and right minus wrong facts, the mean over states."""
+        pool = _pool(part, played)
+        stream = HashStream("slope", 0)
+        found = []
+        for each in played:
+            state = _state(each.turn, part)
+            own = list(owed_by(part, each.step).values())
+            false = [fact for fact in pool if fact.holds(state) is False]
+            if len(own) < 3 or len(false) < len(own):
+                continue
+            pairs = []
+            for wrong, silent in itertools.product(range(len(own) + 1), (0, 1)):
+                kept = stream.sample(own, max(0, len(own) - wrong - silent))
+                said = [*kept, *stream.sample(false, wrong)]
+                pairs.append((len(kept) - wrong, score_of(part, said, each.step, each.groups)))
+            found.append(_spearman(pairs))
+        return statistics.fmean(found) if found else 1.0
+
+
+def _pool(part: Part, played: Sequence[Played]) -> list[Fact]:
+    """The facts that any of these turns owes."""
+    found: set[Fact] = set()
+    for each in played:
+        found.update(owed_by(part, each.step).values())
+    return sorted(found, key=str)
+
+
+def _share(scores: Sequence[float], own: float) -> Share:
+    if own <= LEAST_OWN or not scores:
+        return Share(0.0, 0.0)
+    error = statistics.stdev(scores) / math.sqrt(len(scores)) if len(scores) > 1 else own
+    return Share(statistics.fmean(scores) / own, error / own)
+
+
+def _feedback(played: Played) -> tuple[Any, ...]:
+    return tuple([each.feedback for turn in played.earlier for each in turn.executed])
+
+
+def _spearman(pairs: Sequence[tuple[float, float]]) -> float:
+    ranked = [_ranks([pair[i] for pair in pairs]) for i in (0, 1)]
+    return statistics.correlation(*ranked)
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    ordered = sorted(values)
+    return [ordered.index(value) + (ordered.count(value) - 1) / 2 for value in values]
